@@ -1,3 +1,3 @@
-"""The command line's parts: what is listed, what is checked, and what a new plugin begins with."""
+"""Implement the commands of `xpgrad`: list and check backends, start a plugin project, audit and export functions."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`xpgrad audit MODULE:FUNCTION`: audits a function of a module, for a person at the terminal or for continuous integration."""
+"""`xpgrad audit MODULE:FUNCTION`: audit a function of a module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xpgrad._cli.exporting import arguments, named
 
 
 def audit_function(options: Any) -> int:
-    """Audit it, print the report and write it where it is wanted.
+    """Audit a function, print the report, and write it to the requested files.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def audit_function(options: Any) -> int:
     Returns
     -------
     int
-        0 if nothing is worse than is allowed, 1 for warnings, 2 for errors, 3 if it could not be audited.
+        0 if no finding is worse than allowed, 1 for warnings, 2 for errors, 3 if the function could not be audited.
     """
     sys.path.insert(0, os.getcwd())  # as `python -m` does
     try:
@@ -41,7 +41,7 @@ def audit_function(options: Any) -> int:
 
 
 def _case(options: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The function and its arguments."""
+    """Return the function and its arguments from the command's options."""
     function = named(options.target)
     if options.source is not None:
         given: Any = named(options.source)

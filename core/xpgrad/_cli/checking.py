@@ -1,4 +1,4 @@
-"""`xpgrad backends check NAME`: tells whether a plugin keeps the promises of `xpgrad.backend`, first without importing it, then with."""
+"""`xpgrad backends check NAME`: check a plugin against the promises of `xpgrad.backend`, first without importing it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from xpgrad.errors import CapabilityError, XpgradError
 
 
 class Check(NamedTuple):
-    """One thing that was checked: what it is, whether it holds, and what to do if not."""
+    """The outcome of one check: a statement, whether it holds, and advice if it does not."""
 
     what: str
     holds: bool
@@ -30,7 +30,7 @@ class Check(NamedTuple):
 
 
 def check_backend(name: str, imported: bool) -> int:
-    """Print one line for each check; 0 if all hold, else 1."""
+    """Print a line per check; return 0 if all hold, else 1."""
     failed = 0
     for check in checks(name, imported):
         print(f"{'ok    ' if check.holds else 'FAILED'}  {check.what}" + ("" if check.holds else f"\n        {check.advice}"), flush=True)
@@ -39,14 +39,14 @@ def check_backend(name: str, imported: bool) -> int:
 
 
 def checks(table: str, imported: bool) -> Iterator[Check]:
-    """The checks of one backend, up to the first whose failure makes the next ones pointless.
+    """Yield the checks of a backend, up to the first failure that makes the following ones pointless.
 
     Parameters
     ----------
     table : str
-        Its name, or ``name+variant``.
+        The name of the backend, or ``name+variant``.
     imported : bool
-        Whether to import the plugin and its library; without, only what the installation says is looked at.
+        Whether to import the plugin and its library. If False, only the installed metadata is checked.
     """
     name = table.partition("+")[0]
     providers = registry.providers(name)
@@ -67,7 +67,7 @@ def checks(table: str, imported: bool) -> Iterator[Check]:
     if len(providers) > 1 or not allowed or not usable:
         return
     if entry is not None:
-        found = _is_there(entry.module)
+        found = _module_exists(entry.module)
         yield Check(f"its module {entry.module!r} is there", found, "reinstall it: its entry point names a module that does not exist")
         if not found:
             return
@@ -121,8 +121,8 @@ def checks(table: str, imported: bool) -> Iterator[Check]:
     yield from _gradients(devices)
 
 
-def _is_there(module: str) -> bool:
-    """Return whether a module can be found. NB: `find_spec` of a submodule would import the packages around it."""
+def _module_exists(module: str) -> bool:
+    """Return whether a module can be found, without importing its parent packages as `find_spec` does."""
     first, *rest = module.split(".")
     spec = importlib.util.find_spec(first)
     for part in rest:
@@ -133,9 +133,9 @@ def _is_there(module: str) -> bool:
 
 
 def _light(name: str, module: str) -> Check:
-    """Check that a fresh process that asks the plugin to describe itself imports no array library.
+    """Check in a new process that describing the plugin imports no array library.
 
-    This covers the libraries that backends are declared for, and all that claim to follow the standard; not the plugin's own package.
+    Array libraries are those of all registered backends, and modules that claim to follow the standard, except the plugin itself.
     """
     libraries: set[str] = set()
     for other in registry.backend_names():
@@ -157,7 +157,7 @@ def _light(name: str, module: str) -> Check:
 
 
 def _holds(what: str, advice: str, test: Callable[[], Any]) -> Check:
-    """A check of what a plugin's methods do; refusing with a `CapabilityError` that says why is fine."""
+    """Run a check of a plugin's methods; a `CapabilityError` with a reason counts as passed."""
     try:
         return Check(what, bool(test()), advice)
     except CapabilityError as exc:
@@ -167,7 +167,7 @@ def _holds(what: str, advice: str, test: Callable[[], Any]) -> Check:
 
 
 def _answers(function: Callable[..., Any], *args: Any) -> bool:
-    """Return whether a call gives something."""
+    """Return whether a call succeeds with a result other than None."""
     try:
         return function(*args) is not None
     except Exception:  # noqa: BLE001 (as above)
@@ -175,12 +175,12 @@ def _answers(function: Callable[..., Any], *args: Any) -> bool:
 
 
 def _host(backend: Backend, device: Device) -> Any:
-    """Some numbers between 0 and 1 on the host."""
+    """Return a small host array of numbers between 0 and 1."""
     return registry.host_backend().host_array([[0.125, 0.25], [0.5, 0.75]], backend.default_dtype("real floating", device))
 
 
 def _default_dtype(backend: Backend, device: Device) -> Check | None:
-    """The fault of the dtypes that Python numbers get, if they have one."""
+    """Check the default dtypes; return the failed check, or None."""
     kinds = ["real floating", "integral", "indexing", *(["complex floating"] if backend.capabilities.complex else [])]
     for kind in kinds:
         what = f"{device}: its default dtype for {kind} numbers exists"
@@ -197,7 +197,7 @@ def _default_dtype(backend: Backend, device: Device) -> Check | None:
 
 
 def _promises(backend: Backend, devices: list[Device]) -> Iterator[Check]:
-    """The required methods, on small arrays."""
+    """Check the required methods on small arrays."""
     host = _host(backend, devices[0])
     values = host.tolist()
 
@@ -267,7 +267,7 @@ def _promises(backend: Backend, devices: list[Device]) -> Iterator[Check]:
 
 
 def _declarations(backend: Backend, devices: list[Device]) -> Iterator[Check]:
-    """The capabilities, where that can be seen from outside."""
+    """Check declared capabilities that can be observed."""
     can = backend.capabilities
     for name, dtype in (("float64", "float64"), ("complex", "complex64"), ("complex128", "complex128")):
         there = _answers(backend.find_dtype, dtype)
@@ -296,7 +296,7 @@ def _declarations(backend: Backend, devices: list[Device]) -> Iterator[Check]:
 
 
 def _dtypes(backend: Backend, device: Device) -> Iterator[Check]:
-    """Check that kernels return the real floating dtype that they are given: otherwise results would be rounded silently."""
+    """Check that kernels return the floating-point dtype of their operands, since other results would be rounded silently."""
     for dtype in backend.dtypes():
         if not dtype.is_floating_point or dtype.name == "bfloat16":  # which the host lacks
             continue
@@ -345,7 +345,7 @@ _TWO_BY_THREE = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
 
 def _keys(backend: Backend, devices: list[Device]) -> Iterator[Check]:
-    """Keys that do not fit: the documented error, whoever raises it, and nothing written. Then some that do, and are easily got wrong."""
+    """Check that invalid keys raise the documented error and write nothing, and that keys with negative or repeated indices work."""
     for device in devices:
         try:
             xp.asarray(_TWO_BY_THREE, device=device).tolist()
@@ -361,7 +361,7 @@ def _keys(backend: Backend, devices: list[Device]) -> Iterator[Check]:
 
 
 def _index(device: Device) -> Callable[..., Any]:
-    """A function that makes an index array, of integers unless another kind is asked for."""
+    """Return a function that makes index arrays of a device."""
     cls = type(xp.zeros(0, device=device))
 
     def make(values: list[Any], kind: str = "indexing") -> Any:
@@ -371,7 +371,7 @@ def _index(device: Device) -> Callable[..., Any]:
 
 
 def _refusals(backend: Backend, device: Device) -> Check:
-    """Check that a key that does not fit is an error; of arrays whose values nobody may look at, only that nothing is written."""
+    """Check that invalid keys raise, or at least write nothing if the values of the index array cannot be read."""
     what = f"{device}: indices out of range are errors, and nothing is written"
     wrong = []
 
@@ -429,7 +429,7 @@ def _refusals(backend: Backend, device: Device) -> Check:
 
 
 def _duplicates(device: Device) -> bool:
-    """Reads, writes, additions and gradients at indices some of which are negative, occur twice or are none."""
+    """Return whether reads, writes, additions and gradients are right for negative, repeated and empty indices."""
     i = _index(device)
     x = xp.asarray(_TWO_BY_THREE, device=device)
     read = [x[i([1, -2, 1])].tolist(), xp.take_along_axis(x, i([[-1, 0], [2, -3]]), axis=1).tolist(), list(x[i([])].shape)]
@@ -451,7 +451,7 @@ def _duplicates(device: Device) -> bool:
 
 
 def _loss(xp: Any, x: Any) -> Any:
-    """A number that depends on x through functions, a product, slices and a write."""
+    """Return a scalar that depends on `x` through functions, a product, slices and a write."""
     y = (xp.sin(x) @ xp.matrix_transpose(x) + x[0, 1]) * 1.0
     y[0, ...] = xp.sum(x, axis=0)[0]
     return xp.sum(y * y) + xp.max(x)
@@ -463,7 +463,7 @@ EXPECTED = [[3.1825386022358475, -2.074095033699324, 1.8040948530225875], [4.953
 
 
 def _gradients(devices: list[Device]) -> Iterator[Check]:
-    """A gradient through functions, a product, slices and a write, against its value in float64."""
+    """Check the gradient of `_loss` against its value in float64."""
     for i, device in enumerate(devices):
         what = f"{device}: a gradient equals NumPy's"
         try:

@@ -1,4 +1,4 @@
-"""`xpgrad export MODULE:FUNCTION`: writes a function and its gradients as a module that needs NumPy only."""
+"""`xpgrad export MODULE:FUNCTION`: write a function and its gradients as a module that needs only NumPy."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _ARRAY = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d, ]*)\]")
 
 
 def export_function(target: str, specs: list[str], source: str | None, path: str) -> int:
-    """Write the module; 0 if that worked, else 1, with a message.
+    """Write the module; return 0, or 1 after printing an error message.
 
     Parameters
     ----------
     target : str
         ``MODULE:FUNCTION``.
     specs : list of str
-        Its arguments: arrays as ``float64[3,4]``, anything else as Python has it.
+        Its arguments: arrays as ``float64[3,4]``, other values as Python literals.
     source : str or None
-        ``MODULE:NAME`` of a tuple of arguments, or of a function that returns one, in their place.
+        ``MODULE:NAME`` of a tuple of arguments, or of a function that returns one, instead of `specs`.
     path : str
     """
     sys.path.insert(0, os.getcwd())  # as `python -m` does
@@ -49,14 +49,14 @@ def export_function(target: str, specs: list[str], source: str | None, path: str
 
 
 def named(target: str) -> Any:
-    """The object that ``MODULE:NAME`` names.
+    """Import the object with the name ``MODULE:NAME``.
 
     Raises
     ------
     ValueError
-        If it is not of that form.
+        `target` does not have that form.
     ImportError, AttributeError
-        If there is no such thing.
+        The module or the name does not exist.
     """
     module, colon, name = target.partition(":")
     if not colon or not name:
@@ -69,12 +69,12 @@ def named(target: str) -> Any:
 
 
 def arguments(specs: list[str]) -> tuple[Any, ...]:
-    """Arguments from their text: arrays with positive numbers in them, and Python's literals.
+    """Parse arguments: arrays, which get positive numbers, and Python literals.
 
     Raises
     ------
     ValueError
-        If one is neither.
+        A text is neither.
     """
     found: list[Any] = []
     for spec in specs:

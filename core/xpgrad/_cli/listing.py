@@ -1,4 +1,4 @@
-"""`xpgrad backends` and `xpgrad backends show NAME`: what is registered, and all that is known about one."""
+"""`xpgrad backends` and `xpgrad backends show NAME`: list the registered backends, and describe one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = ("name", "status", "version", "devices", "origin")
 
 
 def list_backends(as_json: bool) -> int:
-    """Print one row for each backend; 0 if one of them is ready, else 1."""
+    """Print a row per backend; return 0 if one is ready, else 1."""
     rows = registry.survey()
     if as_json:
         print(json.dumps(rows, indent=2))
@@ -33,19 +33,19 @@ def list_backends(as_json: bool) -> int:
 
 
 def capability_sentences() -> dict[str, str]:
-    """The meaning of each capability, from the docstring that declares them."""
+    """Return the meaning of each capability from the docstring of `Capabilities`."""
     entries = re.findall(r"^(\w+) : bool\n((?: {4}.+\n)+)", inspect.getdoc(Capabilities) or "", re.MULTILINE)
     return {name: " ".join(text.split()) for name, text in entries}
 
 
 def own_kernels(backend: Backend) -> list[str]:
-    """The names of the kernels that a backend brings itself, whether in its table `overrides` or by its method `kernel`."""
+    """Return the names of the kernels that a backend provides, in its table `overrides` or by its method `kernel`."""
     names = {*backend.overrides, *ROWS, *(n for n in vars(DefaultKernels) if not n.startswith("_"))}
     return sorted(name for name in names if backend.kernel(name) is not None)
 
 
 def show_backend(table: str, as_json: bool) -> int:
-    """Print what is known about one backend, ``name`` or ``name+variant``; 0 if it is ready, else 1."""
+    """Describe a backend, ``name`` or ``name+variant``; return 0 if it is ready, else 1."""
     name = table.partition("+")[0]
     row: dict[str, Any] | None = next((r for r in registry.survey(only=name) if r["name"] == name), None)
     if row is None:

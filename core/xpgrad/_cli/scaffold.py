@@ -1,4 +1,4 @@
-"""`xpgrad backends new NAME`: a complete plugin project, which works as it is and can be changed piece by piece."""
+"""`xpgrad backends new NAME`: write a complete, working plugin project to start from."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def new_project(name: str, directory: str) -> Path:
     name : str
         The backend's name: a lower-case identifier.
     directory : str
-        Where the folder ``xpgrad-NAME`` is made.
+        The parent of the new folder ``xpgrad-NAME``.
 
     Returns
     -------
     Path
-        The folder.
+        The new folder.
 
     Raises
     ------
     ValueError
-        For a name that is not valid, or that another backend or package has.
+        The name is invalid, or another backend or package has it.
     FileExistsError
-        If the folder exists.
+        The folder exists.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         msg = f"{name!r} cannot name a backend: use lower-case letters, digits and underscores, beginning with a letter"

@@ -30,28 +30,28 @@ def backward(
     tensors: Sequence[Tensor], grad_tensors: Sequence[Tensor | None] = (), retain_graph: bool | None = None, create_graph: bool = False,
     inputs: Sequence[Tensor] = (),
 ) -> None:  # fmt: skip
-    """Differentiate `tensors` with respect to the leaves, adding to their `.grad` (`torch::autograd::backward`).
+    """Differentiate `tensors` with respect to the leaves, and add the gradients to their ``.grad``, as `torch::autograd::backward` does.
 
     Parameters
     ----------
     tensors : sequence of Tensor
-        The roots; their contributions are summed.
+        What is differentiated; contributions are summed.
     grad_tensors : sequence of Tensor or None
-        One for each root, or none at all. A root is expanded to its gradient's shape: entries for the same element are summed (CPP-05).
+        One cotangent per root, or an empty sequence. A root is expanded to the shape of its cotangent, so that cotangents of the same
+        element are summed.
     retain_graph : bool, optional
-        Keep the saved values for another pass. Default: `create_graph`.
+        Whether the graph can be differentiated again. Default: `create_graph`.
     create_graph : bool
-        Record the backward, so that the gradients can be differentiated.
+        Record the computation of the gradients, so that they can be differentiated.
     inputs : sequence of Tensor
-        Accumulate into these only. Empty: all leaves (CPP-06).
+        The Tensors whose ``.grad`` is accumulated; all leaves if empty.
 
     Raises
     ------
     RuntimeError
-        For lengths that differ (CPP-03), a root without history (CPP-04), a gradient that is missing (CPP-02) or does not fit (CPP-05),
-        an input that does not require grad (CPP-07).
+        The lengths differ, a root has no history, a cotangent is missing or has a wrong shape, or an input does not require grad.
     TypeError
-        For what is not a list of Tensors.
+        An argument is not a sequence of Tensors.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def grad(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], grad_outputs: Sequence[Tensor | None] = (), retain_graph: bool | None = None,
     create_graph: bool = False, allow_unused: bool = False,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """The gradients of `outputs` with respect to `inputs`; no `.grad` is touched (`torch::autograd::grad`).
+    """Return the gradients of `outputs` with respect to `inputs` without changing any ``.grad``, as `torch::autograd::grad` does.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def grad(
     grad_outputs, retain_graph, create_graph
         As for `backward`.
     allow_unused : bool
-        None, instead of an error, for inputs that are not part of the graph.
+        Return None, instead of raising, for inputs on which the outputs do not depend.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def grad(
     Raises
     ------
     RuntimeError, TypeError
-        As `backward`; also for empty `inputs` and for unused ones (CPP-09).
+        As for `backward`; or `inputs` is empty, or an input is unused and `allow_unused` is False.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def grad(
 
 
 class _Hook:
-    """A hook that can be removed while the others keep their indices; nothing here keeps a Tensor alive."""
+    """A hook that can be removed without changing the indices of others. It does not keep its Tensor alive."""
 
     __slots__ = ("__weakref__", "function")
 
@@ -137,7 +137,7 @@ _hooks: dict[int, list[weakref.ref[_Hook]]] = {}
 
 
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> int:
-    """Call ``hook(grad)`` whenever the Tensor's gradient has been computed; what it returns, unless None, replaces it (CPP-10).
+    """Register a hook that is called with each computed gradient of a Tensor; a result other than None replaces the gradient.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> in
     Raises
     ------
     RuntimeError
-        If the Tensor does not require grad.
+        The Tensor does not require grad.
 
     Examples
     --------
@@ -188,12 +188,12 @@ def remove_hook(tensor: Tensor, index: int) -> None:
     ----------
     tensor : Tensor
     index : int
-        What `register_hook` returned.
+        The result of `register_hook`.
 
     Raises
     ------
     RuntimeError
-        If there is no hook of that index.
+        There is no hook with that index.
 
     Examples
     --------

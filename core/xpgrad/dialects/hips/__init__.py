@@ -1,7 +1,7 @@
-"""`xpgrad.dialects.hips`: HIPS autograd's public interface, for programs that change `autograd` to it in their imports and nothing else.
+"""`xpgrad.dialects.hips`: HIPS autograd's public interface, for programs that only change their imports.
 
-NumPy's arrays and numbers go in and come out; inside of a function that is being differentiated they are Tensors. `docs/hips.md` says what
-is there, and what differs.
+Arguments and results are NumPy arrays and numbers; inside a function that is being differentiated they are Tensors. `docs/hips.md` lists
+what is supported, and what differs.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ dict: Any = builtins.dict  # noqa: A001 (as above)
 
 
 def isinstance(x: Any, A: Any) -> bool:  # noqa: A001 (as above)
-    """As Python's; a Tensor is of its own classes, and of those of the array that it stands for."""
+    """Return whether `x` or the array behind it is an instance of `A`."""
     if builtins.isinstance(x, A):
         return True
     if not builtins.isinstance(x, Tensor) or x.depth:
@@ -28,7 +28,7 @@ def isinstance(x: Any, A: Any) -> bool:  # noqa: A001 (as above)
 
 
 def type(x: Any) -> Any:  # noqa: A001 (as above)
-    """As Python's; that of the array or number that a Tensor stands for."""
+    """Return the type of `x`, or of the array or number behind it."""
     if not builtins.isinstance(x, Tensor) or x.depth:
         return builtins.type(x)
     return builtins.type(x._array) if x.shape else builtins.type(x._array[()])

@@ -42,7 +42,7 @@ def _check(name: str, fun: Any, argnum: Any) -> None:
 
 
 def _split(fun: Callable[..., Any], argnum: Argnum, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Callable[[Any], Any], Any]:
-    """A function of the chosen argument, or of the tuple of those, and its value."""
+    """Return a function of the chosen argument (or the tuple of chosen arguments), and its value."""
     if isinstance(argnum, int):
         if len(args) == 1 and not kwargs and argnum in (0, -1):
             return fun, args[0]
@@ -63,7 +63,7 @@ def _split(fun: Callable[..., Any], argnum: Argnum, args: tuple[Any, ...], kwarg
 
 
 def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Any]:
-    """Make an operator of functions of several arguments of one of functions of one argument.
+    """Turn an operator on functions of one argument into one on functions of several arguments, with `argnum`.
 
     Parameters
     ----------
@@ -131,24 +131,24 @@ def _one(o: Any) -> Any:
 
 @unary_to_nary
 def grad(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that computes the gradient of `fun`, whose value is one real number.
+    """Return a function that computes the gradient of `fun`, whose value is one real number.
 
     Parameters
     ----------
     fun : callable
     argnum : int, or tuple or list of int
-        The argument to differentiate in: an array, a number, or nested tuples, lists and dicts of them.
+        The position of the argument with respect to which to differentiate: an array, a number, or nested tuples, lists and dicts of them.
 
     Returns
     -------
     callable
-        Takes the arguments of `fun`; returns the gradient, in the structure of the argument. In complex numbers it is that of HIPS
-        autograd: the derivative in the real part minus i times that in the imaginary part, the conjugate of xpgrad's.
+        It takes the arguments of `fun`, and returns the gradient with the structure of the argument. A complex gradient follows HIPS
+        autograd: the derivative by the real part minus i times that by the imaginary part, the conjugate of xpgrad's gradient.
 
     Raises
     ------
     TypeError
-        By the function: for an argument that has no derivative, or a value that is not one real number.
+        When the function is called: the argument is not differentiable, or the value is not one real number.
 
     >>> from xpgrad.dialects.hips import grad
     >>> float(grad(lambda x: x**3)(2.0))
@@ -160,7 +160,7 @@ def grad(fun: Callable[[Any], Any], x: Any) -> Any:
 
 @unary_to_nary
 def value_and_grad(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that computes the value of `fun` and its gradient; see `grad`. SciPy's optimisers take it with ``jac=True``."""
+    """Return a function that computes the value of `fun` and its gradient, which SciPy's optimisers take with ``jac=True``; see `grad`."""
     record = Record("value_and_grad", fun, x)
     gradient = record.pull_back(_one_for(record))
     return record.value, gradient
@@ -168,12 +168,12 @@ def value_and_grad(fun: Callable[[Any], Any], x: Any) -> Any:
 
 @unary_to_nary
 def elementwise_grad(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that computes the sum of each column of the Jacobian of `fun`: its derivative at every element, if it acts elementwise.
+    """Return a function that computes the column sums of the Jacobian of `fun`: the elementwise derivative of an elementwise function.
 
     Raises
     ------
     TypeError
-        By the function: for complex values, and as `grad`.
+        When the function is called: the value is complex, or as for `grad`.
     """
     record = Record("elementwise_grad", fun, x)
     if any(o.dtype.is_complex for o in record.outs):
@@ -184,16 +184,16 @@ def elementwise_grad(fun: Callable[[Any], Any], x: Any) -> Any:
 
 @unary_to_nary
 def jacobian(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that computes the Jacobian of `fun`, of shape ``(*value.shape, *argument.shape)``.
+    """Return a function that computes the Jacobian of `fun`, with shape ``(*value.shape, *argument.shape)``.
 
-    All rows come of one pass, except where a `primitive` takes part.
+    One backward pass computes all rows, unless `fun` calls a `primitive`.
 
     Raises
     ------
     TypeError
-        By the function: for an argument or a value that is not one array or number, and as `grad`.
+        When the function is called: the argument or the value is not one array or number, or as for `grad`.
     ValueError
-        For complex values, as in HIPS autograd: a function of complex numbers has a Jacobian only where it is holomorphic.
+        The value is complex. As in HIPS autograd, only holomorphic functions have a complex Jacobian.
     """
     record = Record("jacobian", fun, x)
     if not record.structure.is_leaf or not record.shape.is_leaf:
@@ -207,26 +207,26 @@ def jacobian(fun: Callable[[Any], Any], x: Any) -> Any:
 
 @unary_to_nary
 def hessian(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that computes the Jacobian of the Jacobian: of `fun` with one number as its value the Hessian."""
+    """Return a function that computes the Jacobian of the Jacobian, which is the Hessian of a `fun` with one number as its value."""
     return jacobian(jacobian(fun))(x)
 
 
 @unary_to_nary
 def make_vjp(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that returns, at its arguments, the pair ``(vjp, value)``.
+    """Return a function that computes the pair ``(vjp, value)`` at its arguments.
 
-    ``vjp(v)`` is the product of `v`, of the shape and structure of the value, and the Jacobian, in the structure of the argument; it may be
+    ``vjp(v)`` is the product of `v`, which has the structure of the value, and the Jacobian, with the structure of the argument. It may be
     called repeatedly.
     """
     record = Record("make_vjp", fun, x)
     value = record.value
-    # NB: the pass reads the arrays of the run, to which a caller may write.
+    # The pass reads arrays to which a caller may write.
     return record.vjp, value.copy() if isinstance(value, np.ndarray) else value
 
 
 @unary_to_nary
 def holomorphic_grad(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that computes the complex derivative of a holomorphic `fun` with one number as its value."""
+    """Return a function that computes the complex derivative of a holomorphic `fun` with one number as its value."""
 
     def real(x: Any) -> Any:
         return np.real(fun(x))
@@ -237,7 +237,7 @@ def holomorphic_grad(fun: Callable[[Any], Any], x: Any) -> Any:
 
 
 def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
-    """`grad` with respect to the argument of this name, which is given by its position when the function is called."""
+    """Return the gradient function with respect to a named argument, which is passed by position when it is called."""
     check_callable(fun, "grad_named")
     names = inspect.getfullargspec(fun).args
     if argname not in names:
@@ -248,7 +248,7 @@ def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
 
 @unary_to_nary
 def grad_and_aux(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that computes the gradient of the first of two values of `fun`, and hands on the second."""
+    """Return a function that computes the gradient of the first of two values of `fun`, and returns the second value unchanged."""
     kept: list[Any] = []
 
     def first(x: Any) -> Any:
@@ -262,7 +262,7 @@ def grad_and_aux(fun: Callable[[Any], Any], x: Any) -> Any:
 
 
 def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that computes the gradients in all arguments, as an ordered dict by their names; defaults count as arguments."""
+    """Return a function that computes the gradients by all arguments, including defaults, as an ordered dict by name."""
     check_callable(fun, "multigrad_dict")
     signature = inspect.signature(fun)
 
@@ -285,7 +285,7 @@ def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 @unary_to_nary
 def make_jvp(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that returns, at its arguments, ``jvp``: ``jvp(v)`` is the value and its derivative along `v` (forward mode)."""
+    """Return a function that makes ``jvp`` at its arguments; ``jvp(v)`` is the value and its derivative along `v`, in forward mode."""
 
     def jvp(v: Any) -> Any:
         return push_forward("make_jvp", fun, x, v)
@@ -295,9 +295,9 @@ def make_jvp(fun: Callable[[Any], Any], x: Any) -> Any:
 
 @unary_to_nary
 def deriv(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that computes the derivative of `fun` along ones, by forward mode: of a function of one number its derivative.
+    """Return a function that computes the derivative of `fun` along ones in forward mode: the derivative of a function of one number.
 
-    Along complex numbers it is that along 1 + i, as in HIPS autograd: `holomorphic_grad` is the derivative.
+    For complex numbers it is the derivative along 1 + i, as in HIPS autograd; `holomorphic_grad` computes the complex derivative.
     """
     return push_forward("deriv", fun, x, vspace(x).ones())[1]
 
@@ -316,12 +316,12 @@ def make_jvp_reversemode(fun: Callable[[Any], Any], x: Any) -> Any:
 
 @unary_to_nary
 def make_hvp(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that returns, at its arguments, the pair ``(hvp, gradient)``; ``hvp(v)`` is the product of the Hessian and `v`."""
+    """Return a function that computes the pair ``(hvp, gradient)`` at its arguments; ``hvp(v)`` is the Hessian times `v`."""
     return make_vjp(grad(fun))(x)
 
 
 def hessian_tensor_product(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
-    """A function of the arguments of `fun` and, behind them, a tensor: the product of the Hessian and the tensor."""
+    """Return a function of the arguments of `fun` and a tensor that computes the product of the Hessian and the tensor."""
     _check("hessian_tensor_product", fun, argnum)
 
     def product(*args: Any, **kwargs: Any) -> Any:
@@ -336,7 +336,7 @@ hessian_vector_product = hessian_tensor_product
 
 
 def tensor_jacobian_product(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
-    """A function of the arguments of `fun` and, behind them, a tensor: the tensor multiplied, over all its axes, with the Jacobian."""
+    """Return a function of the arguments of `fun` and a tensor that contracts all axes of the tensor with the Jacobian."""
     _check("tensor_jacobian_product", fun, argnum)
 
     def contracted(*args: Any, **kwargs: Any) -> Any:
@@ -354,14 +354,14 @@ def _half_square(x: Any) -> Any:
 
 
 def make_ggnvp(f: Callable[..., Any], g: Callable[[Any], Any] = _half_square, f_argnum: int = 0) -> Callable[..., Any]:
-    """A function that returns, at its arguments, the function of `v` that multiplies it with the generalised Gauss-Newton matrix.
+    """Return a function that makes, at its arguments, a function of `v` that multiplies it by the generalised Gauss-Newton matrix.
 
     Parameters
     ----------
     f : callable
         The inner function; `f_argnum` is the number of its argument.
     g : callable
-        The outer one, of the value of `f`, with one number as its value; half the sum of squares by default.
+        The outer function of the value of `f`, with one number as its value. Default: half the sum of squares.
     """
 
     def at_point(inner: Callable[[Any], Any], x: Any) -> Any:
@@ -378,7 +378,7 @@ def make_ggnvp(f: Callable[..., Any], g: Callable[[Any], Any] = _half_square, f_
 
 
 def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """`fun` without what it computes on the way: the pass runs it again."""
+    """Return `fun` without saved intermediate results, which the backward pass recomputes."""
     check_callable(fun, "checkpoint")
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -27,25 +27,25 @@ __all__ = [
 
 
 class VJPNode:
-    """Stands for reverse mode in `register_notrace`."""
+    """Denotes reverse mode in `register_notrace`."""
 
 
 class JVPNode:
-    """Stands for forward mode in `register_notrace`."""
+    """Denotes forward mode in `register_notrace`."""
 
 
 # -- the operation ---------------------------------------------------------------------------------------------------------
 
 
 class _Call:
-    """One call of a primitive: the arrangement of its arguments and of its value."""
+    """One call of a primitive: the structure of its arguments and of its value."""
 
     def __init__(self, target: Primitive, structure: Any, kwargs: dict[str, Any]) -> None:
         self.target, self.structure, self.kwargs = target, structure, kwargs
         self.value: Any = None  # the structure of the value
 
     def argnums(self, needs: Any) -> tuple[int, ...]:
-        """The numbers of the arguments of which a leaf is marked."""
+        """Return the positions of the arguments with a marked leaf."""
         flags, out = iter(needs), []
         for number, child in enumerate(self.structure.children):
             marked = [next(flags) for _ in range(_count(child))]
@@ -59,7 +59,7 @@ def _count(structure: Any) -> int:
 
 
 def _wrapped(x: Any) -> Any:
-    """The array or number that a primitive computed, as a Tensor."""
+    """Wrap an array or number that a primitive returned as a Tensor."""
     if isinstance(x, Tensor):
         return x
     raw = np.asarray(x)
@@ -78,7 +78,7 @@ def _conj(x: Any) -> Any:
 
 
 class _Primitive(Function):
-    """The node of a primitive."""
+    """The operation of a primitive, with its rules."""
 
     @staticmethod
     def forward(call: _Call, *leaves: Any) -> tuple[Any, ...]:
@@ -97,7 +97,7 @@ class _Primitive(Function):
 
     @staticmethod
     def _read(ctx: Any, plain: bool) -> tuple[list[Any], Any]:
-        """The leaves of the arguments, and the value, as arrays or as Tensors."""
+        """Return the leaves of the arguments, and the value, as arrays if `plain`, else as Tensors."""
         saved = ctx.saved_tensors
         saved = [_raw(x) for x in saved] if plain else list(saved)
         leaves = list(ctx.constants)
@@ -157,7 +157,7 @@ class _Primitive(Function):
 
 
 def _fitting(x: Any, like: Any) -> Any:
-    """The array that a rule returned as a Tensor of the shape and dtype of its argument, of which it may leave out broadcast axes."""
+    """Return what a rule returned as a Tensor with the shape and dtype of its argument; broadcast axes may be missing."""
     x = _wrapped(x)
     dtype = np.dtype(like.dtype) if hasattr(like, "dtype") else np.asarray(like).dtype
     if x.dtype.is_complex and dtype.kind != "c":
@@ -170,7 +170,7 @@ def _fitting(x: Any, like: Any) -> Any:
 
 
 class Primitive:
-    """A function with rules of its own; see `primitive`."""
+    """A function with custom rules; made by `primitive`."""
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         self.fun = fun
@@ -186,7 +186,7 @@ class Primitive:
         return f"<primitive {self.__name__}>"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """A method of the instance, as any function in a class."""
+        """Bind the primitive to an instance, like a function in a class."""
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -211,22 +211,22 @@ class Primitive:
         )
 
     def vjps(self, argnums: tuple[int, ...], ans: Any, args: Any, kwargs: Any) -> Any:
-        """The function that makes, of the cotangent of the value, those of these arguments."""
+        """Return the function that computes the cotangents of arguments from that of the value."""
         if self._vjps is None:
             raise self._missing("VJP", argnums)
         return self._vjps(argnums, ans, args, kwargs)
 
     def jvps(self, argnums: tuple[int, ...], gs: Any, ans: Any, args: Any, kwargs: Any) -> Any:
-        """The tangent of the value, of those of these arguments."""
+        """Compute the tangent of the value from those of arguments."""
         if self._jvps is None:
             raise self._missing("JVP", argnums)
         return self._jvps(argnums, gs, ans, args, kwargs)
 
 
 def primitive(f_raw: Callable[..., Any]) -> Any:
-    """Decorate a function of arrays and numbers, whose derivatives are defined by `defvjp` and `defjvp` and not found in what it does.
+    """Decorate a function of arrays and numbers whose derivatives are defined by `defvjp` and `defjvp`.
 
-    Its positional arguments are those that can be differentiated in; they, and its value, may be tuples, lists and dicts.
+    It can be differentiated with respect to its positional arguments. Arguments and the value may be tuples, lists and dicts.
 
     >>> from xpgrad.dialects.hips import grad
     >>> from xpgrad.dialects.hips.extend import defvjp, primitive
@@ -241,7 +241,7 @@ def primitive(f_raw: Callable[..., Any]) -> Any:
 
 
 def notrace_primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a function whose value does not change with small changes of its arguments: it gets arrays, its value is a constant."""
+    """Decorate a function whose derivative is zero: it is called with arrays, and its value is a constant."""
 
     def f_wrapped(*args: Any, **kwargs: Any) -> Any:
         return f_raw(*tree_map(getval, args), **kwargs)
@@ -251,7 +251,7 @@ def notrace_primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def register_notrace(trace_type: type, primitive_fun: Any) -> None:
-    """Declare the value of a primitive constant in reverse mode (`VJPNode`) or in forward mode (`JVPNode`)."""
+    """Declare that the value of a primitive is a constant in reverse mode (`VJPNode`) or in forward mode (`JVPNode`)."""
     _need(primitive_fun, "register_notrace")._untraced.add(trace_type)
 
 
@@ -266,13 +266,13 @@ def _need(fun: Any, name: str) -> Primitive:
 
 
 def defvjp_argnums(fun: Any, vjpmaker: Callable[..., Any]) -> None:
-    """Define all vjps at once: ``vjpmaker(argnums, ans, args, kwargs)`` returns the function from ``g`` to one gradient per argnum."""
+    """Define all vjps together: ``vjpmaker(argnums, ans, args, kwargs)`` returns a function from ``g`` to one gradient per argnum."""
     target = _need(fun, "defvjp_argnums")
     target._vjps, target._known = vjpmaker, lambda argnum: True
 
 
 def defvjp_argnum(fun: Any, vjpmaker: Callable[..., Any]) -> None:
-    """Define the vjps in one function: ``vjpmaker(argnum, ans, args, kwargs)`` returns the function from ``g`` to the gradient."""
+    """Define the vjps by one function: ``vjpmaker(argnum, ans, args, kwargs)`` returns a function from ``g`` to the gradient."""
 
     def all_of_them(argnums: tuple[int, ...], ans: Any, args: Any, kwargs: Any) -> Any:
         functions = [vjpmaker(argnum, ans, args, kwargs) for argnum in argnums]
@@ -282,7 +282,7 @@ def defvjp_argnum(fun: Any, vjpmaker: Callable[..., Any]) -> None:
 
 
 def defvjp(fun: Any, *vjpmakers: Callable[..., Any] | None, argnums: Any = None) -> None:
-    """Define the vjp of each argument: ``vjpmaker(ans, *args, **kwargs)`` returns the function from ``g`` to the gradient.
+    """Define the vjp of each argument: ``vjpmaker(ans, *args, **kwargs)`` returns a function from ``g`` to the gradient.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def _zeros(x: Any) -> Callable[[Any], Any]:
 
 
 def defjvp_argnums(fun: Any, jvpmaker: Callable[..., Any]) -> None:
-    """Define the jvp of all arguments at once: ``jvpmaker(argnums, gs, ans, args, kwargs)`` is the tangent of the value."""
+    """Define the jvp of all arguments together: ``jvpmaker(argnums, gs, ans, args, kwargs)`` returns the tangent of the value."""
     _need(fun, "defjvp_argnums")._jvps = jvpmaker
 
 
@@ -326,7 +326,7 @@ def _summed(parts: list[Any]) -> Any:
 
 
 def defjvp_argnum(fun: Any, jvpmaker: Callable[..., Any]) -> None:
-    """Define the jvps in one function: ``jvpmaker(argnum, g, ans, args, kwargs)`` is what one argument adds to the tangent."""
+    """Define the jvps by one function: ``jvpmaker(argnum, g, ans, args, kwargs)`` returns one argument's contribution to the tangent."""
 
     def all_of_them(argnums: tuple[int, ...], gs: Any, ans: Any, args: Any, kwargs: Any) -> Any:
         return _summed([jvpmaker(argnum, g, ans, args, kwargs) for argnum, g in zip(argnums, gs)])
@@ -335,13 +335,13 @@ def defjvp_argnum(fun: Any, jvpmaker: Callable[..., Any]) -> None:
 
 
 def defjvp(fun: Any, *jvpfuns: Callable[..., Any] | str | None, argnums: Any = None) -> None:
-    """Define the jvp of each argument: ``jvpfun(g, ans, *args, **kwargs)`` is what it adds to the tangent.
+    """Define the jvp of each argument: ``jvpfun(g, ans, *args, **kwargs)`` returns its contribution to the tangent.
 
     Parameters
     ----------
     fun : primitive
     *jvpfuns : callable, "same" or None
-        "same": the function is linear in this argument, and is itself applied to the tangent. None stands for zeros.
+        "same" for an argument in which the function is linear: the function itself is applied to the tangent. None stands for zeros.
     argnums : iterable of int, optional
         The numbers of the arguments, from 0 on by default.
     """
@@ -365,7 +365,7 @@ def defjvp(fun: Any, *jvpfuns: Callable[..., Any] | str | None, argnums: Any = N
 
 
 def def_linear(fun: Any) -> None:
-    """Declare a primitive linear in each of its arguments, for forward mode."""
+    """Declare that a primitive is linear in each of its arguments, for forward mode."""
     target = _need(fun, "def_linear")
 
     def one(argnum: int, g: Any, ans: Any, args: Any, kwargs: Any) -> Any:

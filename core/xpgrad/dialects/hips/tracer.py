@@ -1,4 +1,4 @@
-"""Questions to values while a function is differentiated: whether they are traced, and what they hold."""
+"""Tell whether a value is traced, and get the value behind it, while a function is differentiated."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def isbox(x: Any) -> bool:
 
 
 def getval(x: Any) -> Any:
-    """The array or number that `x` stands for, without history; anything else is returned as it is."""
+    """Return the array or number behind `x`, without history; return other objects unchanged."""
     return raw_of(x.detach()) if isinstance(x, Tensor) else x

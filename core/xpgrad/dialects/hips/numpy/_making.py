@@ -1,4 +1,4 @@
-"""NumPy's functions where NumPy does not ask a Tensor: those that make arrays of lists, and lists of Tensors in the place of an array."""
+"""NumPy functions that do not dispatch to Tensors: those that make arrays, and calls with lists of Tensors instead of arrays."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from xpgrad.dialects.hips._arrays import ARRAY, np
 
 
 def holds_tensor(x: Any) -> bool:
-    """Return whether a list or tuple, or one in it, holds a Tensor."""
+    """Return whether a nested list or tuple contains a Tensor."""
     return any(isinstance(item, Tensor) or (isinstance(item, (list, tuple)) and holds_tensor(item)) for item in x)
 
 
 def _stacked(x: Any) -> Any:
-    """Lists of Tensors, arrays and numbers as one Tensor."""
+    """Stack nested lists of Tensors, arrays and numbers into one Tensor."""
     if isinstance(x, (list, tuple)):
         parts = [_stacked(item) for item in x]
         return np.stack(parts) if any(isinstance(p, Tensor) for p in parts) else np.asarray(parts)
@@ -25,12 +25,12 @@ def _stacked(x: Any) -> Any:
 
 
 def array(A: Any, *args: Any, **kwargs: Any) -> Any:
-    """As `numpy.array`, also of Tensors, and of lists, nested as deep as you like, that hold some.
+    """Make an array like `numpy.array`; a Tensor if `A` is a Tensor or a nested list with Tensors.
 
     Raises
     ------
     TypeError
-        Beside Tensors: for options other than `dtype`, `ndmin`, `copy` and `order`.
+        For Tensors: an option other than `dtype`, `ndmin`, `copy` and `order` is given.
     """
     out: Any = A
     if isinstance(A, Tensor):
@@ -45,14 +45,14 @@ def array(A: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _finished(out: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: Any = False, ndmin: int = 0) -> Any:
-    """A Tensor in another dtype, with more axes in front."""
+    """Apply the options of `numpy.array` to a Tensor: cast it, copy it, and add axes in front."""
     if dtype is not None:
         out = np.astype(out, np.dtype(dtype))
     return np.reshape(out, (1,) * (ndmin - out.ndim) + out.shape) if out.ndim < ndmin else out
 
 
 def _as(name: str) -> Callable[..., Any]:
-    """`asarray` and its relatives, also of Tensors and lists of them."""
+    """Return a function like `numpy.asarray` that also accepts Tensors and lists of Tensors."""
     own = getattr(np, name)
 
     def convert(a: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -65,14 +65,14 @@ def _as(name: str) -> Callable[..., Any]:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """As `numpy.full`, also of a Tensor as the value."""
+    """Make a filled array like `numpy.full`; a Tensor if `fill_value` is a Tensor."""
     if isinstance(fill_value, Tensor) or (isinstance(fill_value, (list, tuple)) and holds_tensor(fill_value)):
         return np.broadcast_to(array(fill_value, dtype), shape)
     return np.full(shape, fill_value, dtype, *args, **kwargs)
 
 
 def _with_lists(own: Any, on_tensors: Any) -> Callable[..., Any]:
-    """A function of NumPy whose first argument is an array, also where that is a list of Tensors."""
+    """Wrap a NumPy function so that its first argument may be a list of Tensors."""
 
     def function(a: Any, *args: Any, **kwargs: Any) -> Any:
         if a.__class__ is ARRAY:
@@ -95,7 +95,7 @@ _FIRST = (
 
 
 class _Columns:
-    """NumPy's `r_` and `c_`, also with Tensors between the brackets."""
+    """NumPy's `r_` and `c_` for Tensors and arrays."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -122,22 +122,22 @@ c_ = _Columns("c_")
 
 
 def concatenate_args(axis: Any, *args: Any) -> Any:
-    """`numpy.concatenate` of the arguments."""
+    """Concatenate the arguments along an axis."""
     return np.concatenate(args, axis)
 
 
 def array_from_args(array_args: Any, array_kwargs: Any, *args: Any) -> Any:
-    """`array` of the list of the arguments."""
+    """Make an array from the list of the arguments."""
     return array(list(args), *array_args, **array_kwargs)
 
 
 def wrap_if_boxes_inside(raw_array: Any, slow_op_name: str | None = None) -> Any:
-    """An array of objects that are Tensors as one Tensor."""
+    """Stack an array of objects that are Tensors into one Tensor."""
     return array(raw_array) if raw_array.dtype.kind == "O" else raw_array
 
 
 def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Arrays with the last axis of `D` on their diagonals; only for ``offset=0, axis1=-1, axis2=-2``."""
+    """Make matrices with the last axis of `D` as diagonals; only for ``offset=0, axis1=-1, axis2=-2``."""
     if (offset, axis1, axis2) != (0, -1, -2):
         msg = "make_diagonal: only offset=0, axis1=-1, axis2=-2 are there"
         raise NotImplementedError(msg)
@@ -145,12 +145,12 @@ def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> An
 
 
 def metadata(A: Any) -> Any:
-    """The shape, the number of axes, the dtype, and whether that is complex."""
+    """Return the shape, the number of axes, the dtype, and whether the dtype is complex."""
     return np.shape(A), np.ndim(A), np.result_type(A), np.iscomplexobj(A)
 
 
 def exported() -> dict[str, Any]:
-    """All public names of NumPy, with the functions of this module in the place of NumPy's."""
+    """Return all public names of NumPy, with the functions of this module instead of NumPy's."""
     out = {name: value for name, value in vars(np).items() if not name.startswith("_")}
     for name in _FIRST:
         out[name] = _with_lists(getattr(np, name), FUNCTIONS[name].call)

@@ -1,4 +1,4 @@
-"""`numpy.fft`, whose functions NumPy hands to Tensors itself."""
+"""`numpy.fft`, whose functions NumPy dispatches to Tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`numpy.linalg`, whose functions NumPy hands to Tensors itself."""
+"""`numpy.linalg`, whose functions NumPy dispatches to Tensors."""
 
 from __future__ import annotations
 

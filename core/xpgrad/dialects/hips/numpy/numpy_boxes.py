@@ -1,4 +1,4 @@
-"""The class that programs ask for by HIPS autograd's name."""
+"""The class of traced arrays, under the name in HIPS autograd."""
 
 from __future__ import annotations
 

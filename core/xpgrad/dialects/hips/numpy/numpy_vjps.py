@@ -1,4 +1,4 @@
-"""The part of HIPS autograd's rules that programs with rules of their own take: the sum over axes along which an operand was broadcast."""
+"""Functions for custom vjps: sum a gradient over the axes along which an operand was broadcast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["unbroadcast", "unbroadcast_f"]
 
 
 def unbroadcast(x: Any, target_meta: Any, broadcast_idx: int = 0) -> Any:
-    """`x` summed to the shape, number of axes, dtype and kind of `target_meta`, which `numpy.metadata` returns."""
+    """Sum `x` to the shape of `target_meta`, a result of `numpy.metadata`, and drop the imaginary part for a real target."""
     shape, _, _, is_complex = target_meta
     surplus = np.ndim(x) - len(shape)
     first = broadcast_idx % np.ndim(x) if surplus > 0 else 0
@@ -25,6 +25,6 @@ def unbroadcast(x: Any, target_meta: Any, broadcast_idx: int = 0) -> Any:
 
 
 def unbroadcast_f(target: Any, f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, its results summed to the shape of `target`."""
+    """Return `f` with its results summed to the shape of `target`."""
     meta = np.shape(target), np.ndim(target), None, np.iscomplexobj(target)
     return lambda g: unbroadcast(f(g), meta)

@@ -13,7 +13,7 @@ __all__ = ["integrate", "linalg", "signal", "special", "stats"]
 
 
 def __getattr__(name: str) -> Any:
-    """Say what there is."""
+    """Raise an AttributeError that names the available modules."""
     msg = (
         f"xpgrad.dialects.hips.scipy has no {name!r}, only `integrate`, `linalg`, `signal`, `special` and `stats`; make a primitive of a "
         "function of SciPy with `extend.primitive` and `extend.defvjp`"

@@ -1,4 +1,4 @@
-"""Differential equations: SciPy's `odeint`, whose solution is differentiable in the start, the times and the arguments of the function."""
+"""SciPy's `odeint`, differentiable by the initial values, the times and the arguments of the function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KNOWN = frozenset({"tfirst", "rtol", "atol", "hmax", "h0", "mxstep"})
 
 
 def odeint(func: Any, y0: Any, t: Any, args: Any = (), **options: Any) -> Any:
-    """Integrate ``dy/dt = func(y, t, *args)``; outputs lie along the first axis.
+    """Integrate ``dy/dt = func(y, t, *args)``, with times along the first axis of the result.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def odeint(func: Any, y0: Any, t: Any, args: Any = (), **options: Any) -> Any:
     args : tuple
         May be nested tuples, lists and dicts of arrays.
     **options
-        SciPy's; of what is differentiated `tfirst`, `rtol`, `atol`, `hmax`, `h0` and `mxstep`.
+        SciPy's options. When differentiating, only `tfirst`, `rtol`, `atol`, `hmax`, `h0` and `mxstep`.
 
     Returns
     -------
@@ -38,9 +38,9 @@ def odeint(func: Any, y0: Any, t: Any, args: Any = (), **options: Any) -> Any:
     Raises
     ------
     NotImplementedError
-        For other options where something is differentiated.
+        Another option is given when differentiating.
     RuntimeError
-        If SciPy does not reach the end.
+        The integration does not reach the last time.
     """
     args = tuple(args)
     if not any(isinstance(x, Tensor) for x in flatten((y0, t, args))[0]):

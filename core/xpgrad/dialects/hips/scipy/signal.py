@@ -1,4 +1,4 @@
-"""Convolutions of arrays over some of their axes, and sums of products over others: the one function of HIPS autograd's `scipy.signal`."""
+"""Convolve arrays over some axes and contract others, as HIPS autograd's `scipy.signal` does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAPS = 128
 
 
 def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: str = "full") -> Any:
-    """Convolve two arrays over pairs of axes, and multiply and add them up over others.
+    """Convolve two arrays over pairs of axes, and contract other pairs.
 
     Parameters
     ----------
@@ -28,15 +28,15 @@ def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: s
     axes : pair of sequences of int, optional
         The axes of each to convolve over. Default: all.
     dot_axes : pair of sequences of int
-        The axes of each to add up products over, as in `tensordot`.
+        The axes of each to contract, as in `tensordot`.
     mode : {"full", "same", "valid"}
-        All of the convolution; the middle, of the lengths of `A`; or what needs no zeros around, where one array must be at least as large
-        as the other along each of the axes.
+        The whole convolution; its central part with the lengths of `A`; or the part that needs no padding, for which one array must be at
+        least as large as the other along each axis.
 
     Returns
     -------
     array
-        First the other axes of `A`, then those of `B`, then those of the convolution.
+        Its axes are the other axes of `A`, the other axes of `B`, and those of the convolution.
 
     Raises
     ------

@@ -19,7 +19,7 @@ __all__ = ["beta", "chi2", "dirichlet", "gamma", "multivariate_normal", "norm", 
 
 
 def __getattr__(name: str) -> Any:
-    """Say which distributions are there."""
+    """Raise an AttributeError that names the available distributions."""
     msg = (
         f"xpgrad.dialects.hips.scipy.stats has no {name!r}, only {', '.join(f'`{n}`' for n in __all__)}; write the density with NumPy and "
         "`scipy.special`"

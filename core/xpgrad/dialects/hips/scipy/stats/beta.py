@@ -12,16 +12,16 @@ __all__ = ["cdf", "logpdf", "pdf"]
 
 
 def logpdf(x: Any, a: Any, b: Any) -> Any:
-    """The logarithm of the density."""
+    """Return the logarithm of the density."""
     support = np.logical_and(x >= 0, x <= 1)
     return inside(support, 0.5, x, lambda x: xlogy(a - 1.0, x) + xlogy(b - 1.0, 1.0 - x) - betaln(a, b))
 
 
 def pdf(x: Any, a: Any, b: Any) -> Any:
-    """The density."""
+    """Return the density."""
     return np.exp(logpdf(x, a, b))
 
 
 def cdf(x: Any, a: Any, b: Any) -> Any:
-    """The distribution function."""
+    """Return the cumulative distribution function."""
     return betainc(a, b, np.clip(x, 0.0, 1.0))

@@ -12,15 +12,15 @@ __all__ = ["cdf", "logpdf", "pdf"]
 
 
 def logpdf(x: Any, df: Any) -> Any:
-    """The logarithm of the density."""
+    """Return the logarithm of the density."""
     return gamma.logpdf(x / 2, df / 2) - math.log(2)
 
 
 def pdf(x: Any, df: Any) -> Any:
-    """The density."""
+    """Return the density."""
     return np.exp(logpdf(x, df))
 
 
 def cdf(x: Any, df: Any) -> Any:
-    """The distribution function."""
+    """Return the cumulative distribution function."""
     return gamma.cdf(x / 2, df / 2)

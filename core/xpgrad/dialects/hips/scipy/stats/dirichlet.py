@@ -12,12 +12,12 @@ __all__ = ["logpdf", "pdf"]
 
 
 def logpdf(x: Any, alpha: Any) -> Any:
-    """The logarithm of the density at a point whose coordinates, along the first axis, add up to 1; all are free variables here."""
+    """Return the logarithm of the density at a point whose coordinates sum to 1 along the first axis; all are independent variables."""
     x, alpha = (np.asarray(v) if isinstance(v, (list, tuple)) else v for v in (x, alpha))
     constant = gammaln(np.sum(alpha)) - np.sum(gammaln(alpha))
     return constant + np.sum(xlogy((alpha - 1.0) if np.ndim(x) == 1 else np.expand_dims(alpha - 1.0, -1), x), axis=0)
 
 
 def pdf(x: Any, alpha: Any) -> Any:
-    """The density."""
+    """Return the density."""
     return np.exp(logpdf(x, alpha))

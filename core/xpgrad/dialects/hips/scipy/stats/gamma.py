@@ -12,15 +12,15 @@ __all__ = ["cdf", "logpdf", "pdf"]
 
 
 def logpdf(x: Any, a: Any) -> Any:
-    """The logarithm of the density."""
+    """Return the logarithm of the density."""
     return inside(x >= 0, 1.0, x, lambda x: xlogy(a - 1.0, x) - x - gammaln(a))
 
 
 def pdf(x: Any, a: Any) -> Any:
-    """The density."""
+    """Return the density."""
     return np.exp(logpdf(x, a))
 
 
 def cdf(x: Any, a: Any) -> Any:
-    """The distribution function."""
+    """Return the cumulative distribution function."""
     return gammainc(a, np.maximum(x, 0.0))

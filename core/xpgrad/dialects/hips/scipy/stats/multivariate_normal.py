@@ -11,12 +11,12 @@ __all__ = ["entropy", "logpdf", "pdf"]
 
 
 def _matrix(name: str, cov: Any, dim: int, allow_singular: bool) -> Any:
-    """The covariance as a matrix; a number or a vector is its diagonal.
+    """Return the covariance as a matrix; a number or a vector is its diagonal.
 
     Raises
     ------
     ValueError
-        For another shape, and for ``allow_singular=True``: the density of a singular distribution has no derivative in the covariance.
+        The shape is wrong, or ``allow_singular=True``: a singular density has no derivative by the covariance.
     """
     if allow_singular:
         msg = f"multivariate_normal.{name}: allow_singular=True has no derivatives; add a small multiple of the identity to `cov`"
@@ -30,12 +30,12 @@ def _matrix(name: str, cov: Any, dim: int, allow_singular: bool) -> Any:
 
 
 def logpdf(x: Any, mean: Any, cov: Any, allow_singular: bool = False) -> Any:
-    """The logarithm of the density at points along the last axis.
+    """Return the logarithm of the density at points along the last axis.
 
     Raises
     ------
     ValueError
-        For shapes that do not fit, and ``allow_singular=True``.
+        The shapes do not fit together, or ``allow_singular=True``.
     """
     dim = max(np.size(mean), np.shape(cov)[0] if np.ndim(cov) else 1)
     cov = _matrix("logpdf", cov, dim, allow_singular)
@@ -48,11 +48,11 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: bool = False) -> Any:
 
 
 def pdf(x: Any, mean: Any, cov: Any, allow_singular: bool = False) -> Any:
-    """The density; see `logpdf`."""
+    """Return the density; see `logpdf`."""
     return np.exp(logpdf(x, mean, cov, allow_singular))
 
 
 def entropy(mean: Any, cov: Any) -> Any:
-    """The differential entropy."""
+    """Return the differential entropy."""
     dim = max(np.size(mean), np.shape(cov)[0] if np.ndim(cov) else 1)
     return 0.5 * (dim * (1 + math.log(2 * math.pi)) + np.linalg.slogdet(_matrix("entropy", cov, dim, False))[1])

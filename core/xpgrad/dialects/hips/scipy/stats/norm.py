@@ -16,13 +16,13 @@ _CONSTANT = math.log(2 * math.pi) / 2
 
 
 def logpdf(x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-    """The logarithm of the density."""
+    """Return the logarithm of the density."""
     z = (x - loc) / scale
     return -_CONSTANT - np.log(scale) - z * z / 2
 
 
 def pdf(x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-    """The density."""
+    """Return the density."""
     return np.exp(logpdf(x, loc, scale))
 
 
@@ -44,20 +44,20 @@ defjvp(_logcdf, lambda g, ans, z: g * np.exp(logpdf(z) - ans))
 
 
 def cdf(x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-    """The distribution function."""
+    """Return the cumulative distribution function."""
     return _cdf((x - loc) / scale)
 
 
 def logcdf(x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-    """The logarithm of the distribution function."""
+    """Return the logarithm of the cumulative distribution function."""
     return _logcdf((x - loc) / scale)
 
 
 def sf(x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-    """One minus the distribution function."""
+    """Return one minus the cumulative distribution function."""
     return _cdf(-(x - loc) / scale)
 
 
 def logsf(x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-    """The logarithm of one minus the distribution function."""
+    """Return the logarithm of one minus the cumulative distribution function."""
     return _logcdf(-(x - loc) / scale)

@@ -13,17 +13,17 @@ __all__ = ["cdf", "logpmf", "pmf"]
 
 
 def logpmf(k: Any, mu: Any) -> Any:
-    """The logarithm of the probability."""
+    """Return the logarithm of the probability."""
     k = np.asarray(getval(k), dtype=float)
     return inside(np.logical_and(k >= 0, k == np.floor(k)), 0.0, k, lambda k: xlogy(k, mu) - mu - gammaln(k + 1.0))
 
 
 def pmf(k: Any, mu: Any) -> Any:
-    """The probability."""
+    """Return the probability."""
     return np.exp(logpmf(k, mu))
 
 
 def cdf(k: Any, mu: Any) -> Any:
-    """The distribution function."""
+    """Return the cumulative distribution function."""
     k = np.floor(np.asarray(getval(k), dtype=float))
     return np.where(k >= 0, gammaincc(np.maximum(k, 0.0) + 1.0, mu), 0.0)

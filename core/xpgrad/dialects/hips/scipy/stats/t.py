@@ -17,14 +17,14 @@ _t: Any = importlib.import_module("scipy.stats").t
 
 
 def logpdf(x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-    """The logarithm of the density."""
+    """Return the logarithm of the density."""
     z = (x - loc) / scale
     constant = gammaln((df + 1.0) / 2) - gammaln(df / 2.0) - np.log(df * math.pi) / 2
     return constant - np.log(scale) - (df + 1.0) / 2 * np.log1p(z * z / df)
 
 
 def pdf(x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-    """The density."""
+    """Return the density."""
     return np.exp(logpdf(x, df, loc, scale))
 
 
@@ -45,10 +45,10 @@ defjvp(_logcdf, lambda g, ans, z, df: g * np.exp(logpdf(z, df) - ans), argnums=[
 
 
 def cdf(x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-    """The distribution function."""
+    """Return the cumulative distribution function."""
     return _cdf((x - loc) / scale, df)
 
 
 def logcdf(x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-    """The logarithm of the distribution function."""
+    """Return the logarithm of the cumulative distribution function."""
     return _logcdf((x - loc) / scale, df)
