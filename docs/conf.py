@@ -90,6 +90,6 @@ html_theme_options = {
     "search_bar_text": "Search the documentation",
     "pygments_light_style": "a11y-light",
     "pygments_dark_style": "a11y-dark",
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "cheat-sheet": []},  # its tables need the width
 }
 html_sidebars: dict[str, list[str]] = {"index": [], "performance": []}

@@ -28,6 +28,7 @@ def descend(steps: int) -> list[list[float]]:
     path = [p.tolist()]
     for _ in range(steps):
         loss(p).backward()
+        assert p.grad is not None
         with xp.no_grad():
             p -= 0.5 * p.grad
         p.grad = None

@@ -1,6 +1,6 @@
-"""`TensorBase`: what the engine, the rules and the rows ask of a Tensor: its array, shape, dtype, device and class.
+"""`TensorBase`: what the engine, the rules and the rows need of a Tensor: its array, shape, dtype, device and class.
 
-As PyTorch's `torch.Tensor` stands on `torch._C.TensorBase`: the autograd state's slots are here, what users do with them is above.
+The slots of the autograd state are here; the methods that users call are defined in `Tensor`, a subclass.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DType
 
-#: What the layers below ask of a Tensor or of its class; their names are in generated texts, so they have no underscore, but completion
-#: does not show them.
+#: Attributes that the layers below use. Generated texts name them, so they have no underscore, but `dir` does not show them.
 _OF_THE_LAYERS = frozenset(("align", "backend", "buffer", "default_dtype", "depth", "fresh", "inner", "lift", "scalar", "stage"))
 
 
 class TensorBase:
-    """A backend's array in a class that says where it lives. The trampolines of all operations are set on this class.
+    """A raw array in a class that determines its backend and device. The trampolines of all operations are set here.
 
     Attributes
     ----------
@@ -26,9 +25,9 @@ class TensorBase:
     fresh : type or None
         The class that a stale view returns to when it is renewed (`_aliasing.stale`).
     depth : int
-        The number of batches it is an element of (`_transforms.batch`).
+        The number of batches of which it is an element (`_transforms.batch`).
     stage : int
-        The number of interpreters it is inside of: batches, and a capture (`programs.capture`). Where Tensors meet, the highest wins.
+        The number of interpreters around it: batches, and a capture (`programs.capture`). Operands are lifted to the highest.
     inner : type or None
         The class of Tensors one stage below.
     """
@@ -47,7 +46,7 @@ class TensorBase:
     depth: ClassVar[int] = 0
     stage: ClassVar[int] = 0
     inner: ClassVar[Any] = None
-    # What the engine asks of a node and a constant operand alike: a Tensor is never part of a pass.
+    # The engine reads `buffer` of nodes and of constant operands alike; a Tensor is never part of a pass.
     buffer: ClassVar[None] = None
 
     def __dir__(self) -> list[str]:
@@ -70,7 +69,7 @@ class TensorBase:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes.
+        """Lengths of the axes.
 
         Examples
         --------
@@ -83,7 +82,7 @@ class TensorBase:
 
     @property
     def ndim(self) -> int:
-        """The number of axes.
+        """Number of axes.
 
         Examples
         --------
@@ -96,7 +95,7 @@ class TensorBase:
 
     @property
     def size(self) -> int:
-        """The number of elements.
+        """Number of elements.
 
         Examples
         --------
@@ -109,7 +108,7 @@ class TensorBase:
 
     @property
     def itemsize(self) -> int:
-        """Bytes per element.
+        """Number of bytes per element.
 
         Examples
         --------
@@ -122,7 +121,7 @@ class TensorBase:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements.
+        """Number of bytes of all elements.
 
         Examples
         --------
@@ -136,12 +135,12 @@ class TensorBase:
     # -- views and stand-ins -----------------------------------------------------------------------------------
 
     def is_inference(self) -> bool:
-        """Return whether this Tensor was made in inference mode (INF-01).
+        """Return whether this Tensor was created in inference mode.
 
         Returns
         -------
         bool
-            Whether it was made in inference mode.
+            Whether it was created in inference mode.
 
         Examples
         --------
@@ -154,7 +153,7 @@ class TensorBase:
         return False
 
     def _stand_in(self) -> Any:
-        """This Tensor; an inference tensor's stand-in of the normal class."""
+        """Return this Tensor, or for an inference tensor its stand-in of the normal class."""
         return self
 
     def _is_view(self) -> bool:
@@ -162,7 +161,7 @@ class TensorBase:
 
     @property
     def _base(self) -> Any:
-        """The Tensor at the bottom of a chain of views; None for a Tensor that is not a view."""
+        """The Tensor at the start of a chain of views; None for a Tensor that is not a view."""
         tensor = self
         while tensor._alias is not None and tensor._alias.parent is not None:
             tensor = tensor._alias.parent
@@ -172,7 +171,7 @@ class TensorBase:
 
     @classmethod
     def _wrap(cls, raw: Any) -> Self:
-        """A constant of this class, or of this Tensor's, around a raw array."""
+        """Wrap a raw array as a constant of this class."""
         out = object.__new__(cls)
         out._array = raw
         out._node = out._alias = None
@@ -180,14 +179,14 @@ class TensorBase:
 
     @classmethod
     def scalar(cls, value: complex, dtype: DType) -> Self:
-        """A 0-d constant of this class."""
+        """Return a 0-d constant of this class."""
         backend = cls.backend
         raw = backend.namespace().asarray(value, dtype=backend.raw_dtype(dtype))
         return cls._wrap(raw if backend.is_host else backend.to_device(raw, cls.device))
 
     @classmethod
     def default_dtype(cls, kind: str) -> DType:
-        """The default dtype of a kind on this class's device."""
+        """Return the default dtype of a kind on this class's device."""
         return cls.backend.default_dtype(kind, cls.device)
 
     # -- what `Tensor`, above, defines and the layers between ask of the object ----------------------------------
@@ -207,10 +206,10 @@ class TensorBase:
 
     @classmethod
     def align(cls, tensors: list[Any]) -> list[Any]:
-        """Tensors of different stages, all of this class, which is the highest among theirs."""
+        """Convert Tensors of different stages to this class, which is the highest of theirs."""
         return tensors
 
     @classmethod
     def lift(cls, x: Any) -> Any:
-        """A Tensor of a class below as one of this class: the same value for all elements of a batch."""
+        """Convert a Tensor of a class below to this class; it has the same value for all elements of a batch."""
         return x

@@ -1,4 +1,4 @@
-"""The errors for what should have been a Tensor."""
+"""Errors for operands that should be Tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xpgrad._basics.scalars import is_raw_array, is_scalar
 
 
 def not_a_tensor(name: str, *args: Any) -> TypeError:
-    """The error for operands of which one is not a Tensor where a Tensor is needed."""
+    """Return the error for operands one of which is not a Tensor although it has to be."""
     for arg in args:
         if isinstance(arg, TensorBase) or (is_scalar(arg) and any(isinstance(a, TensorBase) for a in args)):
             continue

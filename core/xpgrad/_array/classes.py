@@ -1,6 +1,6 @@
-"""The classes of Tensors: one per backend, on which the generated operations are put, and one per device below it.
+"""The Tensor classes: one per backend, which gets the generated operations, and a subclass of it per device.
 
-So one comparison of classes tells that two operands share a backend and a device.
+So a single comparison of classes shows that two operands share a backend and a device.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from typing import Any
 
 from xpgrad._basics.device import Device
 
-_public: Any = None  # `Tensor`, which is in a layer above: it registers itself when it is loaded
+_public: Any = None  # `Tensor`, in a layer above, registers itself when it is imported
 
 
 def use(tensor: Any) -> None:
-    """Make the classes of backends subclasses of this one."""
+    """Make `tensor` the base class of the backends' classes."""
     global _public
     _public = tensor
 
 
 def backend_class(backend: Any) -> Any:
-    """The class of Tensors of one backend: the generated operations are put on it."""
+    """Return a new Tensor class for one backend, on which the generated operations are set."""
     return type("Tensor", (_public,), {"__slots__": (), "backend": backend, "__module__": "xpgrad", "__qualname__": "Tensor"})
 
 
 def device_class(backend: Any, device: Device) -> Any:
-    """The class of Tensors on one device."""
+    """Return a new Tensor class for one device."""
     body = {"__slots__": (), "device": device, "__module__": "xpgrad", "__qualname__": "Tensor"}
     return type("Tensor", (backend.tensor_base,), body)

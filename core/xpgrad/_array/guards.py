@@ -1,8 +1,8 @@
-"""The guards between the core and the kernels that a backend brings itself, so that memory safety does not depend on them.
+"""Index checks in front of the kernels that a backend provides, so that memory safety does not depend on them.
 
-A user's key reaches a backend's own kernel only after every check, and in the form that the kernel may rely on. The kernel can leave the
-checks out, and cannot turn them off. A backend whose library refuses what is out of range anyway says so with `Backend.checks_indices`:
-its kernels are then called as they are, at no cost.
+A backend's kernel gets a user's key only after every check, in a form on which it may rely. It can leave out the checks, but cannot turn
+them off. A backend whose library refuses indices out of range sets `Backend.checks_indices`, and its kernels are called directly, at no
+cost.
 """
 
 from __future__ import annotations
@@ -47,18 +47,17 @@ def _gather_along(xp: Any, kernel: Any, x: Any, indices: Any, axis: int) -> Any:
     return kernel(x, DefaultKernels.from_front(xp, indices, x.shape[axis], axis, x), axis)
 
 
-#: Kernels that are given a basic key, or whatever a user wrote. All others are given what has been through one of these, or what the core
-#: made itself.
+#: Kernels that get a basic key or a user's key. Other kernels get keys that these have checked, or that the core has made.
 _OWN: dict[str, Callable[..., Any]] = {
     "index_basic": _read, "gather": _read, "written": _write, "put": _put, "flat_index": _flat_index, "from_front": _from_front,
     "add_at": _add, "index_basic_transpose": _transpose,
 }  # fmt: skip
-#: The default of this one is the library's `take_along_axis`, which the standard lets do anything with indices that are out of range.
+#: The default is the library's `take_along_axis`, whose behaviour for indices out of range the standard leaves undefined.
 _ALWAYS: dict[str, Callable[..., Any]] = {"gather_along": _gather_along}
 
 
 def guarded(xp: Any, name: str, kernel: Any, own: bool) -> Any:
-    """The kernel of that name behind its checks.
+    """Wrap a kernel with index checks; return it unchanged if it needs none.
 
     Parameters
     ----------
@@ -67,7 +66,7 @@ def guarded(xp: Any, name: str, kernel: Any, own: bool) -> Any:
     name : str
     kernel : callable
     own : bool
-        Whether it is the backend's own. The defaults make the same checks themselves.
+        Whether the backend provides it. The default kernels make the same checks.
     """
     guard = _ALWAYS.get(name) or (_OWN.get(name) if own else None)
     return kernel if guard is None else functools.partial(guard, xp, kernel)

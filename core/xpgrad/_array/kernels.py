@@ -1,7 +1,7 @@
-"""Private kernels that are not functions of the standard, written in terms of it: the defaults of a backend that defines none itself.
+"""Private kernels that are not functions of the standard, written with it: the defaults for backends without their own.
 
-In each, ``xp`` is the raw namespace of a backend (`backend.Kernels`). NB: only integers, slices, newaxis, ellipsis and masks that are
-the only index may be used here, and only for all axes: the standard promises no more.
+In each, ``xp`` is the raw namespace of a backend (`backend.Kernels`). NB: an index may contain only integers, slices, newaxis, an
+ellipsis, or a mask as the only index, and must cover all axes, because the standard guarantees no more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from xpgrad._basics.keys import check_ellipsis, full_key, is_basic, out_of_range
 from xpgrad._basics.shapes import common_shape, row_major_strides
 from xpgrad.errors import CapabilityError
 
-_BLOCK = 1 << 20  # elements of a comparison of all places with all indices
+_BLOCK = 1 << 20  # number of elements in a comparison of a block of places with all indices
 
 
 def _is_integer(part: Any) -> bool:
@@ -39,7 +39,7 @@ class DefaultKernels:
 
     @staticmethod
     def copy(xp: Any, x: Any) -> Any:
-        """A copy in memory of its own.
+        """Return a copy in new memory.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class DefaultKernels:
 
     @staticmethod
     def cast(xp: Any, x: Any, dtype: Any) -> Any:
-        """`x` converted to a raw dtype.
+        """Return `x` converted to a raw dtype.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class DefaultKernels:
 
     @staticmethod
     def wide(xp: Any, x: Any) -> Any:
-        """`x` in float32 if its dtype is a floating one of 16 bits, which can hold neither large counts nor their reciprocals; else `x`.
+        """Return `x` in float32 if its dtype is a 16-bit floating one, which cannot hold large counts or their reciprocals; else `x`.
 
         Parameters
         ----------
@@ -125,23 +125,23 @@ class DefaultKernels:
 
     @staticmethod
     def check_phase(xp: Any, drift: Any, size: Any, name: str) -> None:
-        """Refuse the gradient of a loss that depends on phases which a factorisation leaves open (`drift` should vanish).
+        """Raise if a loss depends on the phases that a factorisation leaves undetermined (`drift` should vanish).
 
         Parameters
         ----------
         xp : Kernels
             The raw namespace of the backend, which has every kernel by its name.
         drift : array
-            What should vanish.
+            The quantity that should vanish.
         size : array
-            How large `drift` may be by rounding.
+            The size that rounding alone can give `drift`.
         name : str
-            The factorisation, for the message.
+            The name of the factorisation, for the message.
 
         Raises
         ------
         RuntimeError
-            The loss depends on the phases.
+            If the loss depends on the phases.
 
         Examples
         --------
@@ -154,7 +154,7 @@ class DefaultKernels:
         """
         if 0 in drift.shape or xp._backend.is_traced(drift):
             return
-        # NB: PyTorch's absolute tolerance, widened where the gradients themselves are large.
+        # NB: this is PyTorch's absolute tolerance, increased in proportion to large gradients.
         if float(xp.max(xp.abs(drift))) > 1e-2 * max(1.0, float(xp.max(size))):
             msg = (
                 f"{name} of a complex matrix are arbitrary (each may be multiplied by e^(i phi)), and the loss depends on them, so it "
@@ -164,7 +164,7 @@ class DefaultKernels:
 
     @staticmethod
     def general_eigen(xp: Any, x: Any) -> Any:
-        """Eigenvalues and eigenvectors of square matrices, complex for real ones too: the library's `eig` (Array API 2025.12).
+        """Return the eigenvalues and eigenvectors of square matrices, always complex: the library's `eig` (Array API 2025.12).
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class DefaultKernels:
         Raises
         ------
         CapabilityError
-            The library has no `eig`.
+            If the library has no `eig`.
 
         Examples
         --------
@@ -197,7 +197,7 @@ class DefaultKernels:
 
     @staticmethod
     def general_eigenvalues(xp: Any, x: Any) -> Any:
-        """Eigenvalues of square matrices, complex for real ones too: the library's `eigvals` (Array API 2025.12).
+        """Return the eigenvalues of square matrices, always complex: the library's `eigvals` (Array API 2025.12).
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class DefaultKernels:
         Raises
         ------
         CapabilityError
-            The library has no `eigvals`.
+            If the library has no `eigvals`.
 
         Examples
         --------
@@ -229,7 +229,7 @@ class DefaultKernels:
 
     @staticmethod
     def surely_nonzero(xp: Any, x: Any) -> bool:
-        """Return whether no element is 0, where a look at the values costs nothing; False where nobody knows.
+        """Return whether no element is 0, if reading the values costs nothing; False if that is unknown.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class DefaultKernels:
         Returns
         -------
         bool
-            False where nobody knows.
+            False if that is unknown.
 
         Examples
         --------
@@ -256,7 +256,7 @@ class DefaultKernels:
 
     @staticmethod
     def check_regular(xp: Any, x: Any) -> None:
-        """Refuse matrices that are singular up to rounding.
+        """Raise if a matrix is singular up to rounding.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class DefaultKernels:
         Raises
         ------
         An error of the library, such as numpy.linalg.LinAlgError
-            A matrix is singular.
+            If a matrix is singular.
 
         Examples
         --------
@@ -290,14 +290,14 @@ class DefaultKernels:
 
     @staticmethod
     def count_up(xp: Any, like: Any, *bounds: int) -> Any:
-        """``arange(*bounds)`` in the dtype of indices, where the array `like` lives.
+        """Return ``arange(*bounds)`` in the dtype of indices, on the device of `like`.
 
         Parameters
         ----------
         xp : Kernels
             The raw namespace of the backend, which has every kernel by its name.
         like : array
-            A raw array on the device wanted.
+            A raw array on the device of the result.
         *bounds : int
             As `arange` takes them.
 
@@ -322,7 +322,7 @@ class DefaultKernels:
 
     @staticmethod
     def zeros_near(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
-        """Zeros in the dtype of `x`, where it lives. NB: not every array, or traced stand-in for one, has a device attribute.
+        """Return zeros of the dtype of `x`, on its device. NB: not every array, or traced stand-in, has a device attribute.
 
         Parameters
         ----------
@@ -352,10 +352,10 @@ class DefaultKernels:
 
     @staticmethod
     def flat_index(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> Any:
-        """Positions in the flattened array of `shape` that ``[key]`` picks, as an integer array of the result's shape.
+        """Return the positions in the flattened array of `shape` that ``[key]`` selects, as integers of the result's shape.
 
-        Integer arrays broadcast together; their axes go where the first of them is, or in front if a slice, an ellipsis or a new
-        axis separates them (NumPy's rule). `like` is an array on the device that is wanted.
+        Integer arrays broadcast together. As in NumPy their axes go where the first of them is, or in front if a slice, an ellipsis
+        or a new axis separates them. `like` is an array on the device of the result.
 
         Parameters
         ----------
@@ -366,7 +366,7 @@ class DefaultKernels:
         shape : tuple of int
             A shape.
         like : array
-            A raw array on the device wanted.
+            A raw array on the device of the result.
 
         Returns
         -------
@@ -396,7 +396,7 @@ class DefaultKernels:
             parts = (*parts, Ellipsis)
         strides = row_major_strides(shape)
         advanced = any(not (p is None or p is Ellipsis or isinstance(p, (int, slice))) for p in parts)
-        lengths: list[int] = []  # the result's axes that are not those of the integer arrays
+        lengths: list[int] = []  # of the result's axes that do not come from integer arrays
         ranges: list[tuple[int, Any]] = []  # (axis of the result among those, positions)
         picks: list[Any] = []
         offset, axis, place, ended, together = 0, 0, -1, False, True
@@ -454,7 +454,7 @@ class DefaultKernels:
 
     @staticmethod
     def from_front(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
-        """Integer indices into an axis of length `n` in the dtype of indices, counted from the front; `like` is on the device wanted.
+        """Return indices into an axis of length `n` in the dtype of indices, counted from the front, on the device of `like`.
 
         Parameters
         ----------
@@ -467,7 +467,7 @@ class DefaultKernels:
         axis : int
             The number of the axis, for the message.
         like : array
-            A raw array on the device wanted.
+            A raw array on the device of the result.
 
         Returns
         -------
@@ -477,7 +477,7 @@ class DefaultKernels:
         Raises
         ------
         IndexError
-            If one is out of range and values can be looked at.
+            If an index is out of range and the values can be read.
 
         Examples
         --------
@@ -490,18 +490,18 @@ class DefaultKernels:
         """
         backend = xp._backend
         indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
-        # NB: some libraries clamp or wrap what is out of range, others read or write memory that is not theirs. Traced values cannot be
-        # looked at, and those of a lazy library must not be.
+        # NB: some libraries clamp or wrap indices out of range, others access memory out of bounds. Traced values cannot be read, and
+        # those of a lazy library must not be.
         if not backend.capabilities.lazy and not backend.is_traced(indices):
             outside = xp.any((indices < -n) | (indices >= n))
-            if not backend.is_traced(outside) and outside:  # inside of a transform what is computed of a constant may be traced, too
+            if not backend.is_traced(outside) and outside:  # inside a transform even results of constants may be traced
                 lowest, highest = int(xp.min(indices)), int(xp.max(indices))
                 raise out_of_range(lowest if lowest < -n else highest, n, axis)
         return xp.where(indices < 0, indices + n, indices)
 
     @staticmethod
     def take_flat(xp: Any, x: Any, flat: Any) -> Any:
-        """Elements of the flattened `x` at positions of any shape.
+        """Return the elements of the flattened `x` at positions of any shape.
 
         Parameters
         ----------
@@ -531,7 +531,7 @@ class DefaultKernels:
 
     @staticmethod
     def read(xp: Any, x: Any, key: Any) -> Any:
-        """``x[key]`` for a key of any kind.
+        """Return ``x[key]`` for a key of any kind.
 
         Parameters
         ----------
@@ -562,10 +562,10 @@ class DefaultKernels:
 
     @staticmethod
     def segment_sum(xp: Any, values: Any, positions: Any, size: int) -> Any:
-        """Sums of the `values` (one axis) that share a position, for the positions 0 .. size - 1.
+        """Return the sums of the `values` (one axis) that share a position, for the positions 0 .. size - 1.
 
-        NB: comparing each place with each position costs their product; a backend should have its own. The cheap way of the standard,
-        differences of cumulative sums, would spread one inf over everything that follows it.
+        NB: this compares each place with each position, which costs their product, so a backend should provide a better kernel.
+        Differences of cumulative sums would be cheaper, but would spread one inf over everything that follows it.
 
         Parameters
         ----------
@@ -599,7 +599,7 @@ class DefaultKernels:
 
     @staticmethod
     def last_writer(xp: Any, positions: Any, size: int) -> Any:
-        """The last writer of each of the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0.
+        """Return, for each place 0 .. size - 1, 1 + the index of the last of the `positions` equal to it, or 0.
 
         Parameters
         ----------
@@ -630,28 +630,28 @@ class DefaultKernels:
 
     @staticmethod
     def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
-        """`buffer`, which belongs to the caller, with ``[key]`` overwritten; of duplicates in the key the last one counts.
+        """Return `buffer`, which belongs to the caller, with ``[key]`` overwritten; the last of duplicate indices counts.
 
         Parameters
         ----------
         xp : Kernels
             The raw namespace of the backend, which has every kernel by its name.
         buffer : array
-            A raw array that belongs to the caller, and may be written to.
+            A raw array that belongs to the caller and may be overwritten.
         key : tuple
             A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
         value : array or number
-            What is written; it broadcasts to ``buffer[key]``.
+            The value to write; it broadcasts to ``buffer[key]``.
 
         Returns
         -------
         array
-            `buffer`, or a new one where arrays cannot be written to.
+            `buffer`, or a new array if arrays cannot be written to.
 
         Raises
         ------
         IndexError
-            An index is out of range.
+            If an index is out of range.
 
         Examples
         --------
@@ -664,7 +664,7 @@ class DefaultKernels:
         """
         if is_basic(key) and xp._backend.capabilities.mutable:
             key = full_key(key, buffer.shape)
-            if any(p is None for p in key):  # a new axis may read, not write
+            if any(p is None for p in key):  # the standard allows newaxis in reads, but not in writes
                 part = tuple(p for p in key if p is not None)
                 if not isinstance(value, (bool, int, float, complex)):
                     value = xp.reshape(xp.broadcast_to(value, xp.index_basic(buffer, key).shape), buffer[part].shape)
@@ -692,18 +692,18 @@ class DefaultKernels:
 
     @staticmethod
     def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
-        """A copy of `root` in which the part that a path of views leads to holds `value`.
+        """Return a copy of `root` in which the part that a path of views leads to holds `value`.
 
         Parameters
         ----------
         xp : Kernels
             The raw namespace of the backend, which has every kernel by its name.
         root : array
-            The array that the views are of.
+            The base of the views.
         path : sequence of (str, tuple)
-            The kernels of the views, by name, with their further arguments.
+            The names of the kernels of the views, each with its further arguments.
         value : array or number
-            What is written; it broadcasts to ``buffer[key]``.
+            The value to write; it broadcasts to ``buffer[key]``.
 
         Returns
         -------
@@ -720,7 +720,7 @@ class DefaultKernels:
         array([0., 5., 6.])
         """
         for k, (name, _) in enumerate(path):
-            if name in ("real_part", "imag_part"):  # a part of each number, not of the array
+            if name in ("real_part", "imag_part"):  # these views select a part of each element
                 whole = root
                 for step, options in path[:k]:
                     whole = getattr(xp, step)(whole, *options)
@@ -739,16 +739,16 @@ class DefaultKernels:
 
     @staticmethod
     def scatter_into(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
-        """`buffer` with `g` added at an advanced index, duplicates included.
+        """Return `buffer` with `g` added at an advanced index, duplicates included.
 
         Parameters
         ----------
         xp : Kernels
             The raw namespace of the backend, which has every kernel by its name.
         buffer : array
-            A raw array that belongs to the caller, and may be written to.
+            A raw array that belongs to the caller and may be overwritten.
         g : array
-            A raw array: what is added.
+            The raw array to add.
         key : tuple
             A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
 
@@ -770,14 +770,14 @@ class DefaultKernels:
 
     @staticmethod
     def scale(xp: Any, g: Any, factor: Any) -> Any:
-        """``g * factor``, in the memory of `g` where that is possible.
+        """Return ``g * factor``, in the memory of `g` if that is possible.
 
         Parameters
         ----------
         xp : Kernels
             The raw namespace of the backend, which has every kernel by its name.
         g : array
-            A raw array: what is added.
+            The raw array to add.
         factor : number or array
             A factor; an array has no axes.
 
@@ -799,23 +799,23 @@ class DefaultKernels:
 
     @staticmethod
     def add_at(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
-        """``buffer[key] += g`` for a basic key, in place where arrays can be written.
+        """Return `buffer` after ``buffer[key] += g`` for a basic key, in place if arrays can be written to.
 
         Parameters
         ----------
         xp : Kernels
             The raw namespace of the backend, which has every kernel by its name.
         buffer : array
-            A raw array that belongs to the caller, and may be written to.
+            A raw array that belongs to the caller and may be overwritten.
         g : array
-            A raw array: what is added.
+            The raw array to add.
         key : tuple
             A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
 
         Returns
         -------
         array
-            `buffer`, or a new one where arrays cannot be written to.
+            `buffer`, or a new array if arrays cannot be written to.
 
         Examples
         --------
@@ -828,7 +828,7 @@ class DefaultKernels:
         """
         if not xp._backend.capabilities.mutable:
             return buffer + xp.index_basic_transpose(g, key, tuple(buffer.shape))
-        if not buffer.shape:  # a library may add up numbers without axes to scalars, which cannot be written to
+        if not buffer.shape:  # a sum of 0-d arrays may be a scalar, which cannot be written to
             return buffer + xp.reshape(g, ())
         return xp.written(buffer, key, xp.index_basic(buffer, key) + g)
 
@@ -837,7 +837,7 @@ class DefaultKernels:
 
 
 def checked_key(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> tuple[Any, ...]:
-    """A key of any kind as a tuple, after every check that `full_key` and `DefaultKernels.flat_index` make; a basic one made explicit.
+    """Return a key of any kind as a tuple after every check; a basic key is normalised as by `full_key`.
 
     Raises
     ------
@@ -878,7 +878,7 @@ def checked_key(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> tuple[A
 
 
 def _eigen(xp: Any, name: str, x: Any) -> Any:
-    """A function of the library's own for matrices that are not Hermitian.
+    """Call the library's function for matrices that are not Hermitian.
 
     Raises
     ------
@@ -907,7 +907,7 @@ def _as_complex(xp: Any, x: Any) -> Any:
 
 
 def _bounds(part: slice, n: int) -> tuple[int, int, int]:
-    """The start, stop and step of a slice of an axis of length `n`."""
+    """Return the start, stop and step of a slice of an axis of length `n`."""
     try:
         return part.indices(n)
     except ValueError as exc:
@@ -920,7 +920,7 @@ def _check_integer(part: int, n: int, axis: int) -> None:
 
 
 def _check_mask(part: Any, shape: tuple[int, ...], axis: int) -> None:
-    """Refuse a mask of another shape than the axes that it is for."""
+    """Raise if a mask has another shape than the axes that it indexes."""
     place = tuple(shape[axis : axis + len(part.shape)])
     if tuple(part.shape) != place:
         msg = f"a mask of shape {tuple(part.shape)} does not fit the axes {place} of an array of shape {tuple(shape)}"
@@ -928,7 +928,7 @@ def _check_mask(part: Any, shape: tuple[int, ...], axis: int) -> None:
 
 
 def _together(shapes: list[Any]) -> tuple[int, ...]:
-    """The common shape of the arrays of an index."""
+    """Return the shape to which the arrays of an index broadcast."""
     try:
         return common_shape(*shapes)
     except ValueError as exc:
@@ -937,7 +937,7 @@ def _together(shapes: list[Any]) -> tuple[int, ...]:
 
 
 def _axes_of(xp: Any, part: Any) -> int:
-    """The number of axes of the array that a part of a key consumes."""
+    """Return the number of axes that a part of a key indexes."""
     if part is None or part is Ellipsis:
         return 0
     if isinstance(part, (int, slice)):
@@ -946,7 +946,7 @@ def _axes_of(xp: Any, part: Any) -> int:
 
 
 def _by_place(xp: Any, positions: Any, size: int, reduce: Any) -> Any:
-    """Reduce, for each place, what is at the positions that name it; by blocks of places to bound the memory."""
+    """Reduce, for each place, over the positions equal to it; in blocks of places to bound the memory."""
     rows = max(_BLOCK // max(positions.shape[0], 1), 1)
     places = [xp.count_up(positions, start, min(start + rows, size)) for start in range(0, max(size, 1), rows)]
     blocks = [reduce(xp.reshape(p, (-1, 1)) == xp.reshape(positions, (1, -1))) for p in places]

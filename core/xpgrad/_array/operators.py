@@ -1,4 +1,4 @@
-"""Python's operators on the raw arrays of interpreters (batches, captures), for which a kernel of their backend stands."""
+"""Python's operators for the raw arrays of interpreters (batches, captures), implemented by their backend's kernels."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from xpgrad._rows.row import ROWS
 
 
 def add_operators(cls: type, kernels: Callable[[Any], Any]) -> None:
-    """Give a class the operators that formulas and kernels use.
+    """Set the operators that formulas and kernels use on a class.
 
     Parameters
     ----------
     cls : type
-        Backends make subclasses of it.
+        Each backend has a subclass of it.
     kernels : callable
-        ``kernels(array)`` is the table in which the operators of that array are found.
+        ``kernels(array)`` returns the kernels that implement the operators of that array.
     """
     cls.__abs__ = _operator("__abs__", "abs", kernels, unary=True)  # type: ignore[attr-defined]
     for row in ROWS.values():
@@ -29,7 +29,7 @@ def add_operators(cls: type, kernels: Callable[[Any], Any]) -> None:
 
 
 def _operator(method: str, name: str, kernels: Callable[[Any], Any], *, swapped: bool = False, unary: bool = False) -> Any:
-    """A special method that finds its kernel when it is first used, and then is that on the class of the backend."""
+    """Return a special method that finds its kernel at its first use and then replaces itself on the array's class."""
 
     def first(self: Any, *others: Any) -> Any:
         kernel = getattr(kernels(self), name)

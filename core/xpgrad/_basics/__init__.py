@@ -1,1 +1,1 @@
-"""Dtypes, devices, shapes, keys and scalars: what needs nothing else of the package."""
+"""Dtypes, devices, shapes, keys and scalars; these modules import nothing else of the package but the errors."""

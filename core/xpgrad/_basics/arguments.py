@@ -1,6 +1,6 @@
-"""The checks of arguments that functions share, with the errors that users see.
+"""Checks of arguments that several functions share, with the errors that users see.
 
-None of them is on the way of a good call of an operation; those that normalise what an operation is given anyhow are in `shapes`.
+None of them runs in a valid call of an operation; the checks that normalise an operation's arguments are in `shapes`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from xpgrad._basics.scalars import as_scalar
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: its type and the beginning of its repr."""
+    """Format a value for an error message: its type and the beginning of its repr."""
     return f"{type(value).__name__} {value!r:.60}"
 
 
 def as_int(value: Any, name: str, what: str) -> int:
-    """`value` as an int; as for NumPy and PyTorch, a bool is not one.
+    """Return `value` as an int; a bool is an error, as in NumPy and PyTorch.
 
     Parameters
     ----------
     value : object
     name, what : str
-        The function's name and the argument's, for the message.
+        The names of the function and the argument, for the message.
 
     Raises
     ------
@@ -43,12 +43,12 @@ def as_int(value: Any, name: str, what: str) -> int:
 
 
 def as_size(value: Any, name: str, what: str) -> int:
-    """`value` as the length of an axis.
+    """Return `value` as the length of an axis.
 
     Raises
     ------
     TypeError, ValueError
-        If it is not an integer, or negative, or larger than any array.
+        If it is not an integer, is negative, or exceeds the size of any array.
     """
     number = as_int(value, name, what)
     if not 0 <= number <= sys.maxsize:
@@ -58,7 +58,7 @@ def as_size(value: Any, name: str, what: str) -> int:
 
 
 def as_flag(value: Any, name: str, what: str) -> bool:
-    """`value` as a bool: True, False, 0 or 1 of Python's or NumPy's types.
+    """Return `value` as a bool: it must be True, False, 0 or 1, of Python's or NumPy's types.
 
     Raises
     ------
@@ -73,12 +73,12 @@ def as_flag(value: Any, name: str, what: str) -> bool:
 
 
 def as_real(value: Any, name: str, what: str) -> Any:
-    """`value` as a Python int or float.
+    """Return `value` as a Python int or float.
 
     Raises
     ------
     TypeError
-        If it is neither, nor a NumPy scalar that is.
+        If it is neither, nor a NumPy scalar of such a kind.
     """
     scalar = as_scalar(value)
     if isinstance(scalar, bool) or not isinstance(scalar, (int, float)):
@@ -88,27 +88,27 @@ def as_real(value: Any, name: str, what: str) -> Any:
 
 
 def check_callable(value: Any, name: str, what: str = "func") -> None:
-    """Raise TypeError for what cannot be called."""
+    """Raise TypeError if `value` is not callable."""
     if not callable(value):
         msg = f"{name}: `{what}` must be callable, but got {shown(value)}; give a function"
         raise TypeError(msg)
 
 
 def check_chunk_size(value: Any, name: str) -> None:
-    """Raise ValueError for what is neither None nor a positive int."""
+    """Raise ValueError if `value` is neither None nor a positive int."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
         msg = f"{name}: `chunk_size` must be a positive int or None, but got {value!r:.60}"
         raise ValueError(msg)
 
 
 def check_choice(value: Any, choices: tuple[str, ...], name: str, what: str) -> None:
-    """Raise ValueError for what is not one of some names."""
-    # NB: an array, compared with a name, gives an array.
+    """Raise ValueError if `value` is not one of `choices`."""
+    # NB: comparing an array with a name would give an array.
     if not isinstance(value, str) or value not in choices:
         msg = f"{name}: `{what}` must be {' or '.join(map(repr, choices))}, but got {value!r:.60}"
         raise ValueError(msg)
 
 
 def as_flags(name: str, **flags: Any) -> tuple[bool, ...]:
-    """Several arguments as bools, in the order in which they are given; see `as_flag`."""
+    """Return several arguments as bools, in the given order; see `as_flag`."""
     return tuple(as_flag(value, name, what) for what, value in flags.items())

@@ -1,4 +1,4 @@
-"""`Device`: where a Tensor's array lives, as `backend[+variant][:kind][:index]`."""
+"""`Device`: the place of a Tensor's array, written ``backend[+variant][:kind][:index]``."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Device:
 
     @property
     def table(self) -> str:
-        """The part that names the backend and its variant.
+        """The name of the backend and its variant.
 
         Examples
         --------

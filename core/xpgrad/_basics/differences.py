@@ -1,4 +1,4 @@
-"""Central differences of a function of one number, the signed distance from a point along a direction that the caller chooses."""
+"""Central differences of a function of one number: the signed distance from a point in a direction that the caller chose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 def central(at: Callable[[float], Any], step: float) -> Any:
-    """Return the central difference of `at`, whose values are numbers, arrays or Tensors, or nested lists of these."""
+    """Return the central difference of `at`, whose values are numbers, arrays, Tensors, or nested lists of them."""
     return _quotient(at(step), at(-step), 2 * step)
 
 
@@ -19,7 +19,7 @@ def _quotient(above: Any, below: Any, width: float) -> Any:
 
 
 class Slope(NamedTuple):
-    """A derivative along a direction, an estimate of its error, and the one-sided quotients at the step that was chosen."""
+    """A derivative in a direction, an estimate of its error, and the one-sided quotients for the chosen step."""
 
     value: float
     error: float
@@ -27,17 +27,17 @@ class Slope(NamedTuple):
     left: float = math.nan
 
     def agrees(self, other: float, eps: float) -> bool:
-        """Return whether a number is this slope, as far as a precision can tell."""
+        """Return whether `other` equals this slope within the precision."""
         return abs(other - self.value) <= 6 * self.error + math.sqrt(eps) * 30 * (abs(other) + abs(self.value)) + 1e-300
 
 
 def settled(at: Callable[[float], float], middle: float, eps: float) -> Slope:
-    """Return the central difference that differs least from those of the steps before and after.
+    """Return the central difference for the step whose result differs least from those of the neighbouring steps.
 
     `middle` is the value at the point (nan if unknown), `eps` the spacing of the precision in which the values are computed.
     """
     best = Slope(math.nan, math.inf)
-    found: list[Slope] = []  # of each step; the error is that of rounding
+    found: list[Slope] = []  # one per step, with the rounding error
     h = eps**0.25
     for _ in range(6):
         plus, minus = at(h), at(-h)
@@ -55,5 +55,5 @@ def settled(at: Callable[[float], float], middle: float, eps: float) -> Slope:
 
 
 def dot(gradient: Any, direction: Any) -> float:
-    """Return the derivative that a gradient gives along a direction: arrays of the host, in the convention ``dL/dx + i dL/dy``."""
+    """Return the derivative in a direction from a gradient; arrays on the host, in the convention ``dL/dx + i dL/dy``."""
     return float((gradient.conj() * direction).real.sum())

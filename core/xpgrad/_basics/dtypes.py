@@ -1,6 +1,6 @@
-"""The data types: one set of singletons for all backends, their promotion table and the functions that ask about them.
+"""The data types: one set of singletons for all backends, their promotion table and functions on them.
 
-A backend maps these to its own dtype objects; nothing in this file knows an array library.
+A backend maps these to its library's dtypes; this file knows no array library.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class DType:
 
     @property
     def is_floating_point(self) -> bool:
-        """True for real floating dtypes (PyTorch's `torch.dtype.is_floating_point`).
+        """Whether it is a real floating dtype (PyTorch's `torch.dtype.is_floating_point`).
 
         Examples
         --------
@@ -79,7 +79,7 @@ class DType:
 
     @property
     def is_complex(self) -> bool:
-        """True for complex dtypes (PyTorch's `torch.dtype.is_complex`).
+        """Whether it is a complex dtype (PyTorch's `torch.dtype.is_complex`).
 
         Examples
         --------
@@ -96,7 +96,7 @@ class DType:
         return self.name
 
     def __reduce__(self) -> str:
-        return self.name  # the object of that name in `xpgrad`: there is one of each
+        return self.name  # unpickles as the singleton of that name in `xpgrad`
 
     def __copy__(self) -> DType:
         return self
@@ -145,19 +145,19 @@ _BY_SIZE = {kind: {d.itemsize: d for d in DTYPES.values() if d.kind == kind} for
 
 
 def as_dtype(dtype: Any, default: Any = None) -> DType:
-    """The `DType` that `dtype` names: a `DType`, a NumPy dtype or scalar type, a name, or Python's bool, int, float, complex.
+    """Return the `DType` for `dtype`: a `DType`, a name, a NumPy dtype or scalar type, or bool, int, float or complex.
 
     Parameters
     ----------
     dtype : object
     default : callable
-        ``default(kind)`` gives the dtype of Python's ``int``, ``float`` or ``complex`` on the device in question;
-        without it they mean int64, float64 and complex128.
+        ``default(kind)`` returns the dtype of Python's ``int``, ``float`` or ``complex`` on the device in question.
+        Without it these mean int64, float64 and complex128.
 
     Raises
     ------
     TypeError
-        If `dtype` names no data type.
+        If `dtype` is not a data type.
     """
     if isinstance(dtype, DType):
         return dtype
@@ -183,21 +183,21 @@ def as_dtype(dtype: Any, default: Any = None) -> DType:
 
 
 def _name_of_numpy_type(scalar: type) -> str:
-    """The name of the dtype of a NumPy scalar type that is named by a type of C's, such as `longlong`; empty if it has none."""
-    numpy = sys.modules["numpy"]  # it has been imported: the type is its own
-    # NB: a type that has subclasses is abstract, such as `floating`; old versions take it for one of them.
+    """Return the dtype name of a NumPy scalar type named after a C type, such as `longlong`; empty if it has none."""
+    numpy = sys.modules["numpy"]  # already imported, because `scalar` is one of its types
+    # NB: a type with subclasses, such as `floating`, is abstract; old versions convert it to one of them.
     return str(numpy.dtype(scalar).name) if issubclass(scalar, numpy.generic) and not scalar.__subclasses__() else ""
 
 
 def real_of(dtype: DType) -> DType:
-    """The dtype of the real part of `dtype` (itself if it is not complex)."""
+    """Return the dtype of the real part of `dtype` (`dtype` itself if it is not complex)."""
     if dtype is complex64:
         return float32
     return float64 if dtype is complex128 else dtype
 
 
 def complex_of(dtype: DType) -> DType:
-    """The complex dtype whose parts have (at least) the precision of the floating `dtype`."""
+    """Return the complex dtype whose parts have at least the precision of the floating `dtype`."""
     if dtype.kind == _COMPLEX:
         return dtype
     return complex128 if dtype is float64 else complex64
@@ -226,14 +226,15 @@ _PROMOTION = {(a, b): _promote(a, b) for a in DTYPES.values() for b in DTYPES.va
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The dtype in which `a` and `b` meet: the standard's table within a kind, xpgrad's own across kinds.
+    """Return the dtype to which `a` and `b` promote: by the standard's table within a kind, by xpgrad's across kinds.
 
-    Across kinds, on every backend alike: bool with x gives x; an integer with a floating or complex dtype gives the latter.
+    Across kinds the rule is the same on every backend: bool with x gives x, and an integer with a floating or complex dtype gives the
+    latter.
 
     Raises
     ------
     TypeError
-        For uint64 with a signed integer, which no dtype can hold.
+        For uint64 with a signed integer, because no dtype holds both.
     """
     out = _PROMOTION[a, b]
     if out is None:
@@ -243,7 +244,7 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def promote_scalar(dtype: DType, scalar: complex, default: Any) -> DType:
-    """The dtype in which a Tensor of `dtype` meets a Python scalar, which is weak: it can raise the kind only.
+    """Return the dtype to which a Tensor of `dtype` and a Python scalar promote; the scalar can raise only the kind.
 
     Parameters
     ----------
@@ -273,24 +274,24 @@ _KINDS: dict[str, tuple[str, ...]] = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Return whether `dtype` is of a kind: a dtype, a name of a kind, or a tuple of them (Array API 2024.12, `isdtype`).
+    """Return whether `dtype` is of a kind, which is a dtype, the name of a kind, or a tuple of them (Array API `isdtype`).
 
     Parameters
     ----------
     dtype : DType
-        What is asked about.
+        The dtype to test.
     kind : str, DType or tuple of them
         One of the standard's kinds, a data type, or several.
 
     Returns
     -------
     bool
-        Whether it is of the kind.
+        Whether `dtype` is of the kind.
 
     Raises
     ------
     ValueError
-        `kind` is no kind of data types.
+        If `kind` is not a kind of dtype.
 
     Examples
     --------
@@ -311,7 +312,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def _kind(kind: Any) -> Any:
-    """One of several kinds, which is a name or a dtype."""
+    """Check one entry of a tuple of kinds, and return it as a name or a dtype."""
     if not isinstance(kind, str):
         try:
             return as_dtype(kind)
@@ -327,19 +328,19 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     Parameters
     ----------
     from_ : DType or Tensor
-        From what.
+        The dtype, or an array of it.
     to : DType
-        To what.
+        The target dtype.
 
     Returns
     -------
     bool
-        Whether the standard's promotion leads there.
+        Whether `from_` promotes to `to`.
 
     Raises
     ------
     TypeError
-        An argument is no data type.
+        If an argument is not a data type.
 
     Examples
     --------
@@ -360,7 +361,7 @@ class iinfo:  # noqa: N801 (the standard's name)
     Parameters
     ----------
     type : DType, Tensor or raw array
-        An integer data type, or what has one.
+        An integer dtype, or an array of one.
 
     Examples
     --------
@@ -396,7 +397,7 @@ class finfo:  # noqa: N801 (the standard's name)
     Parameters
     ----------
     type : DType, Tensor or raw array
-        A floating data type, or what has one.
+        A floating dtype, or an array of one.
 
     Examples
     --------
@@ -419,7 +420,7 @@ class finfo:  # noqa: N801 (the standard's name)
         if dtype.kind != _REAL:
             msg = f"finfo describes floating dtypes, not {dtype}; use `xpgrad.iinfo` for integers"
             raise TypeError(msg)
-        # Mantissa and exponent widths of IEEE 754 (and bfloat16): everything else follows from them.
+        # The limits follow from the mantissa and exponent widths of IEEE 754 (and bfloat16).
         mantissa, exponent = {"float16": (10, 5), "bfloat16": (7, 8), "float32": (23, 8), "float64": (52, 11)}[dtype.name]
         top = 2 ** (exponent - 1) - 1
         largest = (2.0 - 2.0**-mantissa) * 2.0**top
@@ -435,6 +436,6 @@ class finfo:  # noqa: N801 (the standard's name)
 
 
 def _of(obj: Any) -> Any:
-    """The dtype of a Tensor, or the object itself (which may be a dtype in any spelling)."""
+    """Return the dtype of a Tensor, or the object itself, which may be a dtype in any spelling."""
     found = getattr(obj, "dtype", None)
     return found if isinstance(found, DType) and not isinstance(obj, DType) else obj

@@ -1,4 +1,4 @@
-"""The names that `dir` shows of a public module: those in its `__all__`, and not what it imports or keeps to itself."""
+"""The names that `dir` shows for a public module: those in its `__all__`, without its imports and private names."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import sys
 
 
 def public_names(module: str, *more: str) -> list[str]:
-    """The names of a public module, for its `__dir__`.
+    """Return the names of a public module, for its `__dir__`.
 
     Parameters
     ----------
     module : str
-        Its name; it has an `__all__`.
+        The name of the module, which must have an `__all__`.
     *more : str
-        What it has besides, such as modules that load at first use.
+        Further names, such as modules that load at first use.
     """
     names = vars(sys.modules[module])
     return sorted({*names["__all__"], *more, *(n for n in names if n.startswith("__"))})

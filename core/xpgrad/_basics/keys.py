@@ -1,4 +1,4 @@
-"""Keys of `x[key]`: which are basic, and how they are made explicit."""
+"""Keys of `x[key]`: which are basic, and how to normalise them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def basic_key(key: Any) -> bool:
 
 
 def out_of_range(index: int, n: int, axis: int) -> IndexError:
-    """The error for an index that an axis of length `n` does not have.
+    """Return the error for an index that is out of range on an axis of length `n`.
 
     Parameters
     ----------
     index : int
-        The index that was given.
+        The given index.
     n : int
         The length of the axis.
     axis : int
@@ -32,7 +32,7 @@ def out_of_range(index: int, n: int, axis: int) -> IndexError:
     Returns
     -------
     IndexError
-        To raise.
+        The error to raise.
 
     Examples
     --------
@@ -46,19 +46,19 @@ def out_of_range(index: int, n: int, axis: int) -> IndexError:
 
 
 def too_many(shape: tuple[int, ...], used: int) -> IndexError:
-    """The error for a key that consumes more axes than there are."""
+    """Return the error for a key that indexes more axes than the array has."""
     return IndexError(f"too many indices: the array has shape {tuple(shape)}, but {used} of its axes are indexed")
 
 
 def check_ellipsis(parts: tuple[Any, ...]) -> None:
-    """Refuse a key with more than one ellipsis."""
+    """Raise if a key has more than one ellipsis."""
     if sum(p is Ellipsis for p in parts) > 1:
         msg = "an index holds at most one ellipsis (`...`), but this one has more; write `:` for each axis in place of all but one"
         raise IndexError(msg)
 
 
 def zero_step(key: Any) -> ValueError | None:
-    """The error for a key in which a slice has a step of 0; None if none has."""
+    """Return the error for a key that contains a slice with a step of 0; None if there is no such slice."""
     for part in key if isinstance(key, tuple) else (key,):
         if not isinstance(part, slice):
             continue
@@ -66,13 +66,13 @@ def zero_step(key: Any) -> ValueError | None:
             part.indices(0)
         except ValueError:
             return ValueError(f"the step of a slice must not be 0, but the index has {part!r:.80}; leave it out for a step of 1")
-        except TypeError:  # a bound that is no integer has an error of its own
+        except TypeError:  # a bound that is not an integer raises another error elsewhere
             continue
     return None
 
 
 def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """A basic key in the form that the standard requires: it has an entry for every axis, and its slices stay within bounds.
+    """Return a basic key as the standard requires it: with an entry for every axis, and slices within bounds.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
                 raise zero_step(part) or exc from exc
             empty = not range(start, stop, step)
             part = slice(0, 0) if empty else slice(start, None if stop < 0 else stop, step)
-        elif part < -n or part >= n:  # NB: false for a length that is not known (nan)
+        elif part < -n or part >= n:  # NB: False if the length is unknown (nan)
             raise out_of_range(part, n, axis)
         out.append(part)
         axis += 1
@@ -123,6 +123,6 @@ def backwards(key: Any) -> bool:
 
 
 def is_basic(key: Any) -> bool:
-    """Return whether a key has no arrays: then it picks a view."""
+    """Return whether a key has no arrays, so that it selects a view."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(p is None or p is Ellipsis or (isinstance(p, (int, slice)) and not isinstance(p, bool)) for p in parts)

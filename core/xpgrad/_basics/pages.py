@@ -1,10 +1,10 @@
-"""Pages for a browser that need no other file: their frame, their words, and the style that they share, in light and in dark."""
+"""Self-contained pages for a browser: their frame, prose, and shared style for light and dark mode."""
 
 from __future__ import annotations
 
 from html import escape
 
-#: A colour has a `-soft` one, which is its background.
+#: Each colour has a `-soft` variant for backgrounds.
 _STYLE = """
 :root { color-scheme: light dark; --back: #fbfbfa; --card: #ffffff; --text: #1c2430; --faint: #667085; --line: #e3e6ea; --soft: #f5f6f8;
   --error: #c62828; --error-soft: #fdecea; --warning: #a15c00; --warning-soft: #fff4dc; --note: #2c5c9c; --note-soft: #e8f0fb;
@@ -26,7 +26,7 @@ th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px soli
 
 
 def page(title: str, *body: str, style: str = "", script: str = "") -> str:
-    """Return a whole page: `style` adds to the one that all pages share, parts of the body that are empty are left out."""
+    """Return a whole page. `style` is appended to the shared style; empty parts of the body are left out."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}{style}</style>\n</head>\n<body>\n"
@@ -37,10 +37,10 @@ def page(title: str, *body: str, style: str = "", script: str = "") -> str:
 
 
 def prose(text: str) -> str:
-    """Return a text whose parts in backticks are code."""
+    """Return a text as HTML, with its parts in backticks as code."""
     return "".join(f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(escape(text).split("`")))
 
 
 def section(name: str, title: str, body: str) -> str:
-    """Return a part of a page with an anchor and a heading; nothing without a body."""
+    """Return a section of a page with an anchor and a heading; an empty string without a body."""
     return f'<section id="{name}"><h2>{title}</h2>\n{body}</section>' if body else ""

@@ -1,4 +1,4 @@
-"""Dataclasses as containers: their fields, and one of given fields."""
+"""Dataclasses as containers: reading their fields, and creating instances from fields."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ def _names(cls: type) -> tuple[str, ...]:
 
 
 def field_names(cls: type) -> tuple[str, ...] | None:
-    """The names of a dataclass's fields; None for another class."""
+    """Return the names of a dataclass's fields; None for any other class."""
     return _names(cls) if hasattr(cls, "__dataclass_fields__") else None
 
 
 def record(cls: type, values: dict[str, Any]) -> Any:
-    """An instance with these fields. Nothing of the class runs: its `__init__` may check, or refuse, what stands in for Tensors."""
+    """Return an instance with these fields, without calling `__init__`, which may reject the stand-ins of Tensors."""
     out: Any = object.__new__(cls)
     for name, value in values.items():
-        object.__setattr__(out, name, value)  # which frozen ones allow
+        object.__setattr__(out, name, value)  # also works for frozen dataclasses
     return out

@@ -1,4 +1,4 @@
-"""Tells what counts as a Python scalar, and what as an array of some library."""
+"""Decide what counts as a Python scalar, and what as an array of some library."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ NOT_SCALAR = object()
 
 
 def as_scalar(obj: Any) -> Any:
-    """`obj` as a Python scalar if it is one or a NumPy scalar; else a private marker."""
+    """Return `obj` as a Python scalar if it is one or a NumPy scalar; otherwise return `NOT_SCALAR`."""
     if isinstance(obj, (bool, int, float, complex)):
         cls = type(obj)
         if cls in (bool, int, float, complex):
             return obj
-        # np.float64 and np.complex128 are subclasses of Python's types, and so is an IntEnum.
+        # np.float64, np.complex128 and IntEnum are subclasses of Python's types.
         return complex(obj) if isinstance(obj, complex) else float(obj) if isinstance(obj, float) else int(obj)
     if type(obj).__module__ == "numpy" and getattr(obj, "ndim", None) == 0 and not hasattr(obj, "__setitem__"):
         return obj.item()
@@ -28,6 +28,6 @@ def is_scalar(obj: Any) -> bool:
 def is_raw_array(obj: Any) -> bool:
     """Return whether `obj` is an array of some library and not a Tensor."""
     cls = type(obj)
-    if cls is float or cls is int:  # an attribute that is not there takes long to find
+    if cls is float or cls is int:  # looking up a missing attribute is slow
         return False
     return hasattr(cls, "__array_namespace__") or hasattr(cls, "__dlpack__") or hasattr(cls, "__array__")

@@ -11,12 +11,12 @@ from xpgrad._basics.arguments import as_int, shown
 
 
 def common_shape(*shapes: Sequence[int], name: str = "") -> tuple[int, ...]:
-    """The shape to which the shapes of arrays broadcast together; lengths may be a library's symbols. `name` is the function's.
+    """Return the shape to which `shapes` broadcast; lengths may be a library's symbols, and `name` is the function's.
 
     Raises
     ------
     ValueError
-        If they do not.
+        If the shapes do not broadcast.
     """
     out: list[int] = []
     for shape in shapes:
@@ -32,7 +32,7 @@ def common_shape(*shapes: Sequence[int], name: str = "") -> tuple[int, ...]:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape to which `shapes` broadcast together (Array API 2025.12, `broadcast_shapes`).
+    """Return the shape to which `shapes` broadcast together (Array API 2025.12, `broadcast_shapes`).
 
     Parameters
     ----------
@@ -42,14 +42,14 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     Returns
     -------
     tuple of int
-        What they broadcast to.
+        The common shape.
 
     Raises
     ------
     ValueError
-        If they do not, or have negative lengths.
+        If the shapes do not broadcast, or have negative lengths.
     TypeError
-        If one of them is no sequence of ints.
+        If one of them is not a sequence of ints.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _lengths(shape: Any) -> tuple[int, ...]:
-    """A shape as the user wrote it."""
+    """Check one of the user's shapes, and return it as a tuple."""
     try:
         lengths = tuple(as_int(n, "broadcast_shapes", "shape") for n in (shape if isinstance(shape, (tuple, list)) else tuple(shape)))
     except TypeError as exc:
@@ -73,12 +73,12 @@ def _lengths(shape: Any) -> tuple[int, ...]:
     return lengths
 
 
-#: Elements of the largest array, of numbers of 16 bytes.
+#: The largest number of elements that an array of 16-byte numbers can have.
 MOST_ELEMENTS = sys.maxsize // 16
 
 
 def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, ...]:
-    """A shape as a tuple of ints from an int or a sequence (lists are welcome).
+    """Return a shape, given as an int or a sequence of ints, as a tuple of ints.
 
     Parameters
     ----------
@@ -86,19 +86,19 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
     name : str
         The argument's name, for the message.
     least : int
-        The smallest length that means something.
+        The smallest valid length.
 
     Raises
     ------
     TypeError, ValueError
-        If it is not a shape, or one of more elements than an array can have.
+        If it is not a shape, or has more elements than an array can have.
     """
     if shape.__class__ is tuple:
         total = 1
         for n in shape:
             if n.__class__ is not int or n < least:
                 break
-            total *= n or 1  # a length beside one of 0 has its limit, too
+            total *= n or 1  # lengths are limited even if another one is 0
         else:
             if total <= MOST_ELEMENTS:
                 return shape
@@ -123,7 +123,7 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
 
 
 def check_fits(shape: tuple[int, ...], what: str) -> None:
-    """Raise ValueError for a shape, described by `what`, that no array can have."""
+    """Raise ValueError if no array can have this shape; `what` describes it in the message."""
     if math.prod(n or 1 for n in shape) > MOST_ELEMENTS:
         msg = f"{what} has more elements than any array can have: {shape}"
         raise ValueError(msg)
@@ -133,7 +133,7 @@ Axis = int | tuple[int, ...] | None
 
 
 def normalize_axis(axis: Any, ndim: int, name: str, what: str = "axis") -> int:
-    """One axis as a number in ``range(ndim)``.
+    """Return one axis as a number in ``range(ndim)``.
 
     Raises
     ------
@@ -151,12 +151,12 @@ def normalize_axis(axis: Any, ndim: int, name: str, what: str = "axis") -> int:
 
 
 def normalize_axes(axis: Any, ndim: int, name: str, what: str = "axis") -> tuple[int, ...] | None:
-    """Axes as a tuple of different numbers in ``range(ndim)``; None stays None (all).
+    """Return axes as a tuple of distinct numbers in ``range(ndim)``; None, for all axes, stays None.
 
     Raises
     ------
     TypeError, IndexError, ValueError
-        If they are not integers, are out of range, or occur twice.
+        If an axis is not an integer, is out of range, or occurs twice.
     """
     if axis is None:
         return None
@@ -170,7 +170,7 @@ def normalize_axes(axis: Any, ndim: int, name: str, what: str = "axis") -> tuple
 
 
 def reduced_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...] | None:
-    """The axes of a reduction. As in NumPy and PyTorch, a 0-d array may be reduced along axis 0 or -1: it is its only element."""
+    """Return the axes of a reduction; as in NumPy and PyTorch, axis 0 or -1 of a 0-d array means its only element."""
     if axis.__class__ is int and -ndim <= axis < ndim:
         return (axis % ndim,)
     if ndim or axis is None:
@@ -180,17 +180,17 @@ def reduced_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...] | None:
 
 
 def reduced_axis(axis: Any, ndim: int, name: str) -> int | None:
-    """The one axis of a function such as `argmax`, or None for all; of a 0-d array as in `reduced_axes`."""
+    """Return the axis of a function such as `argmax`, or None for all; a 0-d array is treated as in `reduced_axes`."""
     if ndim or axis is None:
         return None if axis is None else normalize_axis(axis, ndim, name)
     if isinstance(axis, (tuple, list)):
-        normalize_axis(axis, 1, name)  # which refuses it: there is one axis
+        normalize_axis(axis, 1, name)  # raises: a single axis is required
     _check_rank_zero(axis, name)
     return None
 
 
 def _check_rank_zero(axis: Any, name: str) -> None:
-    """Raise for what is neither axis 0 nor -1, nor several axes with one of them at most: a 0-d array's one element has no other."""
+    """Raise unless the axis of a 0-d array is 0 or -1, or a sequence with at most one of them."""
     try:
         normalize_axes(axis, 1, name)
     except IndexError:
@@ -199,7 +199,7 @@ def _check_rank_zero(axis: Any, name: str) -> None:
 
 
 def row_major_strides(shape: tuple[int, ...]) -> list[int]:
-    """Row-major, in elements."""
+    """Return the row-major strides of a shape, in elements."""
     out = [1] * len(shape)
     for i in range(len(shape) - 2, -1, -1):
         out[i] = out[i + 1] * shape[i + 1]

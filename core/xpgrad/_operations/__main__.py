@@ -1,6 +1,6 @@
-"""Prints what is generated for an operation: ``python -m xpgrad._operations multiply`` and ``python -m xpgrad._operations multiply gc``.
+"""Print what is generated for an operation: ``python -m xpgrad._operations multiply`` and ``python -m xpgrad._operations multiply gc``.
 
-For developers; running it has loaded the package, and with it the rows.
+A tool for developers. Running it imports the package, which declares the rows.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the text.
+    """Print the generated text.
 
     Parameters
     ----------
     argv : sequence of str, optional
-        Default: the process's arguments.
+        Default: the command line of the process.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _generated(name: str, pattern: str | None, backend_name: str, broadcast: bool) -> str:
-    """The text, or a LookupError that says what there is instead."""
+    """Return the text, or raise a LookupError that lists the valid names."""
     if name not in ROWS:
         near = [n for n in ROWS if name in n] or difflib.get_close_matches(name, ROWS) or sorted(ROWS)
         raise LookupError(f"no row is named {name!r}; there is {', '.join(near)}")

@@ -1,4 +1,4 @@
-"""From a row to the node classes that run: one per pattern of operands, whose `step` computes and accumulates in one go.
+"""Generate node classes from rows: one per pattern of operands, whose `step` computes and accumulates the gradients.
 
 In a pattern ``g`` is an operand that requires grad, ``c`` a constant Tensor and ``s`` a Python scalar.
 `python -m xpgrad._operations NAME PATTERN` prints the text for any operation. For ``x * y`` on NumPy, where `y` is a constant, it is::
@@ -107,15 +107,15 @@ from xpgrad._rows.row import Row
 from xpgrad._tape.node import Node, add_into, freed
 from xpgrad._tape.saved import check_version, unpack, unpack_constant, unpack_out
 
-_LARGE = 1 << 15  # elements: below, an allocation costs nothing
+_LARGE = 1 << 15  # number of elements below which an allocation costs next to nothing
 _SCALED = re.compile(r"g \* ((?:\(1\.0 / )?(\w+)\)?)")
 
-#: What a node has besides the values that it keeps for its formulas.
+#: The attributes of a node other than the values that it saves for its formulas.
 _ATTRIBUTES = frozenset((*dir(Node), "mask", "metas", "row", "slots"))
 
 
 def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]:
-    """The node class for one row, pattern of operands and broadcasting, on one backend."""
+    """Return the node class of a row on one backend, for a pattern of operands with or without broadcasting."""
     key = (row.name, mask, broadcast)
     found: type[Node] | None = backend.node_classes.get(key)
     if found is None:
@@ -124,12 +124,12 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
 
 
 def node_text(backend: Any, row: Row, mask: str, broadcast: bool) -> Text:
-    """The text of a node class (see `node_class`)."""
+    """Return the text of a node class (see `node_class`)."""
     return _text(_Pattern(backend, row, mask, broadcast))
 
 
 def check_kept_names(row: Row) -> None:
-    """Refuse a row whose nodes could not keep a value under its name, because they have an attribute of that name."""
+    """Raise if the formulas of a row read a name that is also an attribute of nodes, so that it could not be saved."""
     attributes = _ATTRIBUTES.union(f"{prefix}_{name}" for prefix in "ebc" for name in row.tensors)
     taken = attributes.intersection(row.saved("g" * len(row.tensors)))
     if taken:
@@ -138,10 +138,10 @@ def check_kept_names(row: Row) -> None:
 
 
 class _Pattern:
-    """The facts that the text of one node class follows from.
+    """The facts from which the text of one node class follows.
 
-    A node has, besides what the formulas read, by name: the edges ``e_x``, the constant Tensors ``c_x`` whose arrays it keeps, and,
-    where the operation broadcast, the operands' shapes ``b_x``.
+    A node has an attribute for each name that the formulas read. It also has the edges ``e_x``, the constant Tensors ``c_x`` whose arrays
+    it saves, and, if the operation broadcast, the shapes ``b_x`` of the operands.
     """
 
     def __init__(self, backend: Any, row: Row, mask: str, broadcast: bool) -> None:
@@ -155,11 +155,11 @@ class _Pattern:
         self.mutable = backend.capabilities.mutable
 
     def kind(self, name: str) -> str:
-        """An operand's letter."""
+        """Return the letter of an operand in the pattern."""
         return self.mask[self.row.tensors.index(name)]
 
     def gradient(self, i: int, xp: str) -> str:
-        """The expression of the i-th formula, in the local names."""
+        """Return the expression of the i-th formula in the local names."""
         text = self.row.texts[i]
         return text if text is not None else f"_formula{i}({', '.join(xp if n == 'xp' else n for n in self.row.reads[i])})"
 
@@ -232,7 +232,7 @@ def _step(t: Text, p: _Pattern) -> None:
 
 
 def _add(t: Text, p: _Pattern, i: int, name: str) -> None:
-    """Add one operand's gradient to what its edge has, in place where this pass allocated that."""
+    """Write the addition of one operand's gradient to its edge's buffer, in place if this pass allocated the buffer."""
     t(f"_grad = {_overwriting(p, i) or p.gradient(i, '_kernels')}")
     if p.broadcast:
         t(f"_grad = _sum_to(_grad, _self.b_{name})")
@@ -255,9 +255,9 @@ def _add(t: Text, p: _Pattern, i: int, name: str) -> None:
 
 
 def _overwriting(p: _Pattern, i: int) -> str | None:
-    """The expression of the last formula, if it is ``g * x`` or ``g * (1.0 / x)``: it may overwrite a gradient that this pass allocated.
+    """Return an expression of the last formula that may overwrite `g`; None unless it is ``g * x`` or ``g * (1.0 / x)``.
 
-    Memory is dearer than arithmetic.
+    It overwrites a large gradient that this pass allocated, because allocating memory costs more than the arithmetic.
     """
     found = _SCALED.fullmatch(p.row.texts[i] or "")
     if found is None or i != p.needing[-1][0] or not p.mutable:
@@ -271,7 +271,7 @@ def _overwriting(p: _Pattern, i: int) -> str | None:
 
 
 def _add_into(t: Text, p: _Pattern, i: int) -> None:
-    """Let a kernel add the gradient into what the edge has: it is nothing in most places (`Row.into`)."""
+    """Write the call of a kernel that adds a mostly zero gradient into the edge's buffer (`Row.into`)."""
     t(f"""
         if _buffer is _empty:
             _edge.buffer = {p.gradient(i, "_kernels")}
@@ -305,7 +305,7 @@ def _graph_grads(t: Text, p: _Pattern) -> None:
 
 
 def _gradients(t: Text, p: _Pattern, xp: str, sum_to: str) -> None:
-    """Return the operands' gradients, on raw arrays or, where `xp` is that of operations on Tensors, recorded."""
+    """Write the computation of the operands' gradients: on raw arrays, or recorded if `xp` is `_operations`."""
     if p.conjugates:
         t(f"""
             if _complex:
@@ -330,7 +330,7 @@ def _gradients(t: Text, p: _Pattern, xp: str, sum_to: str) -> None:
 
 
 def _load(t: Text, p: _Pattern, i: int) -> None:
-    """Load what the i-th formula reads, checked: not freed, not overwritten."""
+    """Load the values that the i-th formula reads, and check that they were neither freed nor overwritten."""
     for name in p.row.reads[i]:
         if name in ("g", "xp"):
             continue
@@ -387,7 +387,7 @@ def _release(t: Text, p: _Pattern) -> None:
 
 
 def _forget(t: Text, p: _Pattern) -> None:
-    """Forget the saved arrays, and the constant Tensors that they belong to."""
+    """Free the saved arrays and the constant Tensors that they belong to."""
     t(" = ".join(f"_self.{name}" for name in [*p.arrays, *(f"c_{name}" for name in p.constants)]) + " = None")
 
 
@@ -405,7 +405,7 @@ def _released(t: Text, p: _Pattern) -> None:
 
 
 def _compiled(p: _Pattern) -> type[Node]:
-    """The class of the text, with what the engine and the user ask of it."""
+    """Compile the text of a node class and set the attributes that the engine and users read."""
     row, backend = p.row, p.backend
     title = f"{row.node} {p.mask}{'b' if p.broadcast else ''} {backend.table_name}"
     cls: Any = _text(p).compile(row.titled(title), _scope(p), row.declared)["NodeClass"]
@@ -418,7 +418,7 @@ def _compiled(p: _Pattern) -> type[Node]:
 
 
 def _scope(p: _Pattern) -> dict[str, Any]:
-    """The globals of the text."""
+    """Return the globals of the text."""
     kernels = p.backend.kernels
     scope = {
         "Node": Node, "_backend": p.backend, "_kernels": kernels, "_operations": operations,
@@ -433,7 +433,7 @@ def _scope(p: _Pattern) -> dict[str, Any]:
 
 
 def _add_readers(cls: Any, row: Row) -> None:
-    """Let the user read what a node saved, under the operand's name and under PyTorch's (``_saved_self``; ACC-34)."""
+    """Add properties that read a saved value under the operand's name and PyTorch's (``_saved_self``; ACC-34)."""
     for i, name in enumerate((*row.tensors, "out")):
         other_name = "result" if name == "out" else ("self", "other")[i] if i < 2 and name.startswith("x") else name
         for prefix, function in (("_saved", _saved_value), ("_raw_saved", _raw_saved)):

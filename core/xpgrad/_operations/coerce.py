@@ -1,7 +1,7 @@
-"""Operands that do not fit at once: bringing Tensors, raw arrays and scalars to one device and dtype, or saying why that cannot be.
+"""Convert operands that differ in class or dtype: Tensors, raw arrays and scalars come to one device and dtype, or an error says why not.
 
-The specialised operations call this when their operands differ in class or dtype; it converts (recorded, so gradients flow back through
-the conversions) and calls them again.
+The generated operations call `coerce` in this case. It converts the operands, recorded so that gradients flow through the conversions,
+and calls the operation again.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from xpgrad._tape.saved import check_kept
 from xpgrad.errors import DeviceMismatchError
 
 _SEQUENCES = (list, tuple, str)
-#: A Python scalar of each kind of dtypes.
+#: A Python scalar for each kind of dtype.
 _SAMPLES: dict[str, complex] = {
     "bool": False, "signed integer": 0, "unsigned integer": 0, "real floating": 0.0, "complex floating": 0j,
 }  # fmt: skip
 
 
 def unify(name: str, tensors: list[Any]) -> list[Any]:
-    """Bring Tensors to one device: 0-d ones of a host device move, every other mixture is refused.
+    """Bring Tensors to one device: 0-d Tensors on a host device move; any other mixture is an error.
 
-    Those that move are weak, as Python scalars are: the precision of the others wins.
+    A 0-d Tensor that moves has a weak dtype, like a Python scalar: the others determine the precision.
 
     Raises
     ------
@@ -56,13 +56,13 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
 
 
 def _moved(t: Any, anchors: list[Any], target: Any) -> Any:
-    """A 0-d Tensor of a host device on the device of others, in the dtype in which a Python scalar of its kind would meet them."""
+    """Move a 0-d Tensor on a host device to the device of the others, in the dtype that a Python scalar of its kind would get."""
     dtype, sample = t.dtype, _SAMPLES[t.dtype.kind]
     weak = not moves(anchors[0]) or target.backend.find_dtype(dtype.name) is None
     if weak and not isinstance(sample, bool):
         try:
             dtype = promote_scalar(functools.reduce(promote, _numbers(anchors)), sample, target.default_dtype)
-        except TypeError:  # they do not meet: the operation says so
+        except TypeError:  # the dtypes do not promote: the operation raises the error
             dtype = t.dtype
     if t.backend.find_dtype(dtype.name) is None:
         return t.to_device(target.device)._cast(dtype)
@@ -70,13 +70,13 @@ def _moved(t: Any, anchors: list[Any], target: Any) -> Any:
 
 
 def _numbers(tensors: list[Any]) -> list[Any]:
-    """The dtypes of those that are not conditions; of all if there are none."""
+    """Return the dtypes of the Tensors that are not bool; of all of them if every one is bool."""
     return [t.dtype for t in tensors if t.dtype.kind != "bool"] or [t.dtype for t in tensors]
 
 
 def _on_one_stage(tensors: list[Any]) -> list[Any]:
-    """Tensors of which some are elements of a batch, or captured, all as those of the highest class."""
-    # 0-d Tensors of a host device move first: a batch has the device of what it holds.
+    """Convert Tensors, some of which are elements of a batch or captured, to the class with the highest stage."""
+    # 0-d Tensors on a host device move first, because a batch has the device of the Tensor that holds it.
     anchors = [t for t in tensors if t.stage and not moves(t)]
     if anchors:
         tensors = [_moved(t, anchors, type(anchors[0])) if not t.stage and moves(t) else t for t in tensors]
@@ -84,16 +84,16 @@ def _on_one_stage(tensors: list[Any]) -> list[Any]:
 
 
 def coerce(row: Any, *args: Any) -> Any:
-    """Apply an operation to operands that the specialised text did not take as they are.
+    """Apply an operation to operands that its generated text does not accept.
 
     Returns
     -------
-    Tensor, or NotImplemented for an operand of an unknown type, so that its own reflected operator may try.
+    Tensor, or NotImplemented for an operand of an unknown type, so that Python tries the operand's reflected operator.
 
     Raises
     ------
     TypeError
-        For a list, a tuple or a str, whose own operators would only look for an index in the Tensor.
+        For a list, a tuple or a str, whose reflected operators would try to use the Tensor as an index.
     """
     if len(args) == 2 == len(row.tensors):
         a, b = args
@@ -118,13 +118,13 @@ def coerce(row: Any, *args: Any) -> Any:
     if arrays:
         operands = lift_all(row.name, operands)
     places = [i for i, x in enumerate(operands) if isinstance(x, TensorBase)]
-    if not places:  # numbers only: the strongest is a Tensor
+    if not places:  # only numbers: the one of the strongest kind becomes a Tensor
         places = [strongest(operands, row.mixing or range(count))]
         operands[places[0]] = operations.asarray(args[places[0]])
     for i, x in zip(places, unify(row.name, [operands[i] for i in places])):
         operands[i] = x
     cls = type(operands[places[0]])
-    if row.mixing and not any(i in places for i in row.mixing):  # `where` of a condition and two numbers
+    if row.mixing and not any(i in places for i in row.mixing):  # `where` with a Tensor condition and two numbers
         i = strongest(operands, row.mixing)
         operands[i] = cls.scalar(operands[i], _own_dtype(operands[i], cls))
         places = sorted((*places, i))
@@ -149,24 +149,24 @@ def coerce(row: Any, *args: Any) -> Any:
         for i, x in enumerate(operands):
             if i not in places:
                 operands[i] = cls.scalar(x, bool_ if isinstance(x, bool) and i not in row.mixing else dtype)
-    # Every operand now has one class and dtype, so that the operation itself is applied, not this function again.
+    # All operands now have one class and dtype, so the operation runs and does not call this function again.
     out = getattr(operands[0], row.method)(*operands[1:], *statics)
     check_kept(out, operands)
     return out
 
 
 def _repeats(row: Any, operands: list[Any]) -> bool:
-    """Return whether Python's own ``[0] * n`` is meant, where `n` is a 0-d Tensor of an integer."""
+    """Return whether the call is Python's ``[0] * n``, with `n` a 0-d integer Tensor."""
     return row.name == "multiply" and any(isinstance(x, TensorBase) and not x.ndim and "integer" in x.dtype.kind for x in operands)
 
 
 def _own_dtype(scalar: complex, cls: Any) -> Any:
-    """The dtype that a number has which meets no other: the default one of its kind."""
+    """Return the dtype of a number that meets no Tensor: the default one of its kind."""
     return bool_ if isinstance(scalar, bool) else cls.default_dtype(kind_of(scalar))
 
 
 def explain(backend: Any, row: Row, exc: Exception, *arrays: Any) -> Exception:
-    """The error for operands, scalars among them, that a kernel refused: ours where their shapes, dtypes or sizes say why."""
+    """Return the error for operands that a kernel refused: ours if their shapes, dtypes or sizes are the reason, else `exc`."""
     error: Exception | None = None
     large = max((a for a in arrays if isinstance(a, int)), key=abs, default=None)
     if isinstance(exc, OverflowError) or (large is not None and _overflows(backend, large, arrays)):
@@ -180,7 +180,7 @@ def explain(backend: Any, row: Row, exc: Exception, *arrays: Any) -> Exception:
             msg = f"`{row.name}`: {ours}; reshape an operand, e.g. with `xpgrad.expand_dims(x, axis=-1)`"
             error = ValueError(msg)
         else:
-            # NB: what a library says of traced values, in classes of its own, tells more. Not all say with a TypeError what has no meaning.
+            # NB: a library's error about traced values says more than ours. Not every library raises a TypeError for undefined operations.
             if (
                 type(exc) is TypeError
                 or (isinstance(exc, TypeError) and not any(backend.is_traced(a) for a in arrays))
@@ -195,7 +195,7 @@ def explain(backend: Any, row: Row, exc: Exception, *arrays: Any) -> Exception:
 
 
 def _overflows(backend: Any, number: int, arrays: Any) -> bool:
-    """Return whether a Python integer lies outside of the integer dtype of the raw array beside it, which not all libraries call so."""
+    """Return whether a Python integer is outside the range of the integer arrays it meets; some libraries raise no OverflowError."""
     dtype = next((backend.dtype_of(a.dtype) for a in arrays if hasattr(a, "dtype")), None)
     if dtype is None or "integer" not in dtype.kind:
         return False
@@ -204,7 +204,7 @@ def _overflows(backend: Any, number: int, arrays: Any) -> bool:
 
 
 def _meaningless(backend: Any, row: Row, arrays: Any) -> bool:
-    """Return whether a function is undefined for operands of these kinds, whatever a library says of them."""
+    """Return whether the function is undefined for operands of these kinds, whichever error the library raised."""
     domain = row.domains[0]
     kinds = {backend.dtype_of(a.dtype).kind if hasattr(a, "dtype") else kind_of(a) for a in arrays}
     if domain.numbers == "integer":
@@ -213,5 +213,5 @@ def _meaningless(backend: Any, row: Row, arrays: Any) -> bool:
 
 
 def _dtype_name(arrays: Any) -> str:
-    """The dtype of the first raw array, by its name."""
+    """Return the name of the dtype of the first raw array."""
     return next((str(a.dtype).rpartition(".")[2] for a in arrays if hasattr(a, "dtype")), "?")

@@ -1,4 +1,4 @@
-"""The decorators that declare operations: each makes a row and returns the function that users call."""
+"""Decorators that declare operations: each creates a row and returns the function that users call."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ Names: TypeAlias = str | tuple[str, ...]
 
 
 def _public_name(func: Callable[..., Any]) -> str:
-    """A public function's key in the tables: those of the extensions carry their namespace, e.g. ``"linalg.cholesky"``."""
+    """Return a function's key in the tables; an extension's has its namespace, such as ``"linalg.cholesky"``."""
     namespace = func.__module__.removeprefix("xpgrad.")
     return f"{namespace}.{func.__name__}" if namespace in ("linalg", "fft") else func.__name__
 
 
 def _method_names(row: Row, given: Names | None) -> Names:
-    """The methods of an elementwise function: those given, or its own name if it has one operand."""
+    """Return the method names of an elementwise function: those given, or its name if it has one operand."""
     return given if given is not None else (row.name,) if len(row.tensors) == 1 else ()
 
 
 def elementwise(
     *formulas: Formula, kernel: Any = None, method: Names | None = None, inplace: bool = True, **options: Any
 ) -> Callable[[F], F]:  # fmt: skip
-    """Declare a public elementwise function: the decorated function gives its signature and docstring.
+    """Declare a public elementwise function; the decorated function provides the signature and the docstring.
 
     Parameters
     ----------
     *formulas : callable or str
         One per operand, as in `Row`.
     kernel : callable, optional
-        ``kernel(xp, *operands)``: its composition, for libraries that do not have it.
+        ``kernel(xp, *operands)`` computes the function in libraries that do not have it.
     method : str or tuple of str, optional
-        The methods of a Tensor that it is. Default: its own name, if it has one operand.
+        The names of its Tensor methods. Default: the function's name, if it has one operand.
     inplace : bool
-        Tensors have the in-place methods, too: the same names with an underscore behind them.
+        Whether Tensors also have in-place methods: the same names followed by an underscore.
     **options
-        Parameters of `Row`. NumPy's function (`numpy`) has the same name unless something else is said.
+        Parameters of `Row`. NumPy's function (`numpy`) has the same name by default.
     """
 
     def declare(func: F) -> F:
@@ -62,8 +62,9 @@ def nondifferentiable(
 ) -> Callable[[F], F]:  # fmt: skip
     """Declare a public function whose results never require grad.
 
-    Elementwise ones need no body, and their options are parameters of `Row`; with ``primitive=True`` the body is the public function
-    itself, written with rows. Its methods are those of `elementwise`, none of them in place; a primitive has those that are given.
+    An elementwise function needs no body, and its options are parameters of `Row`. With ``primitive=True`` the decorated function is the
+    public function, written with rows. Method names are as in `elementwise`, without in-place methods; a primitive has only the given
+    ones.
     """
 
     def declare(func: F) -> F:
@@ -84,9 +85,9 @@ def nondifferentiable(
 
 
 def rule(*formulas: Formula, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a primitive: the decorated function ``f(xp, *operands, *statics)`` is its kernel in Array API calls on raw arrays.
+    """Declare a primitive: the decorated ``f(xp, *operands, *statics)`` is its kernel in Array API calls on raw arrays.
 
-    What remains is the primitive on Tensors, ``f(*operands, *statics)``: all positional, nothing normalised.
+    Returns the primitive on Tensors, ``f(*operands, *statics)``, whose arguments are positional and already normalised.
     """
 
     def declare(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,7 +101,7 @@ def rule(*formulas: Formula, **options: Any) -> Callable[[Callable[..., Any]], C
 
 
 def view(*formulas: Formula, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a primitive whose result shares its operand's memory where the backend's views alias."""
+    """Declare a primitive whose result shares its operand's memory if the backend's views alias."""
     return rule(*formulas, is_view=True, **({"conj": False} | options))
 
 
@@ -118,7 +119,7 @@ def composite(func: F, /) -> F: ...
 @overload
 def composite(*, method: Names) -> Callable[[F], F]: ...
 def composite(func: Any = None, /, *, method: Names = ()) -> Any:
-    """Register a public function that is written in other public functions: its gradient is theirs; `method` is as in `elementwise`."""
+    """Register a public function written with other public functions, which give its gradient; `method` is as in `elementwise`."""
     return _registered(COMPOSITE, func, method)
 
 

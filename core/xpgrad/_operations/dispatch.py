@@ -1,4 +1,4 @@
-"""From a row to the function that users call: a dispatcher with the declared signature, compiled when it is first called."""
+"""Make the function that users call from a row: a dispatcher with the declared signature, compiled at its first call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from xpgrad._rows.variants import declare_in_variants
 
 
 def dispatcher_text(row: Row) -> Text:
-    """The text of the function on Tensors that calls a row's implementation."""
+    """Return the text of the function on Tensors that calls a row's implementation."""
     t = Text()
     if row.elementwise:
         first, *rest = row.tensors
@@ -49,9 +49,10 @@ def dispatcher_text(row: Row) -> Text:
 
 
 def _first_call(*args: Any) -> Any:
-    """The code of every dispatcher until it is called: becomes the real one, in place, so that all who imported it have it.
+    """Replace the code of a dispatcher by its compiled text, in place, and call it.
 
-    Compiling 150 texts at import would cost as much as importing NumPy. Runs with a dispatcher's own globals.
+    This is the code of every dispatcher until its first call, because compiling 150 texts at import would take as long as importing
+    NumPy. It runs with the dispatcher's globals.
     """
     return _become(_row, _public, _scope)(*args)  # type: ignore[name-defined]  # noqa: F821
 
@@ -63,7 +64,7 @@ def _compile_in_place(row: Row, public: Any, scope: dict[str, Any]) -> Any:
 
 
 def dispatcher(row: Row, func: Callable[..., Any]) -> Callable[..., Any]:
-    """The function on Tensors that calls a row's implementation, with the signature and docstring of `func`."""
+    """Return the function on Tensors that calls a row's implementation, with the signature and docstring of `func`."""
     if not row.varargs:
         check_kept_names(row)
     code = func.__code__

@@ -1,9 +1,9 @@
-"""From a row to what runs forward: generates, per backend and at first use, the implementation of an operation on Tensors.
+"""Generate the implementation of an operation on Tensors from its row, for each backend at first use.
 
-The text does an operation's duties on the way forward (one class and one dtype, recording, views); what runs backward is in
-`backward`, and the rare cases are in `coerce` and `_tape.saved`. `python -m xpgrad._operations NAME` prints the text for any operation.
+The text handles the common case: operands of one class and dtype, recording, views. The backward formulas are in `backward`, the rare
+cases in `coerce` and `_tape.saved`. `python -m xpgrad._operations NAME` prints the text for any operation.
 
-For ``x * y`` on NumPy, where `_sop` is the same for a Tensor and a Python scalar, it is::
+For ``x * y`` on NumPy, where `_sop` is the version for a Tensor and a Python scalar, it is::
 
     def _op(_t_x1, _t_x2):
         _cls = _t_x1.__class__
@@ -121,9 +121,10 @@ from xpgrad.backend import Backend
 
 
 class Form:
-    """One implementation of a row on a backend: the function for its Tensors, or for a Tensor and a Python scalar.
+    """One implementation of a row on a backend: the function for Tensors, or for a Tensor and a Python scalar.
 
-    Its text names an operand's raw array as the row does, ``x``; ``_t_x`` is the Tensor and ``_e_x`` the edge to the node that made it.
+    In its text an operand's raw array has the name that the row gives it, ``x``; ``_t_x`` is the Tensor and ``_e_x`` the edge to its
+    node.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ class Form:
     kinds : str
         One letter per operand: ``t`` or ``s``.
     operators : bool
-        It computes with Python's operators where the row has one and the backend's arrays do.
+        Whether to compute with Python's operator, if the row and the backend's arrays have one.
     """
 
     def __init__(self, backend: Any, row: Row, name: str, kinds: str, operators: bool = True) -> None:
@@ -143,22 +144,22 @@ class Form:
         self.needy = [n for n, formula in zip(row.tensors, row.formulas) if formula is not None and n in self.tensors]
         self.broadcasts = row.elementwise and len(self.tensors) > 1
         self.several = row.outputs is not None
-        #: The patterns of operands that it records, each with and without broadcasting; known once the text is made.
+        #: The patterns of operands that the text records, each with and without broadcasting; filled while the text is written.
         self.patterns: list[tuple[str, bool]] = []
         self.text = Text()
         _operation(self.text, self)
 
     def argument(self, name: str) -> str:
-        """An operand as it is handed on to others: the Tensor, or the scalar."""
+        """Return the expression that passes an operand on: the Tensor, or the scalar."""
         return f"_t_{name}" if name in self.tensors else name
 
     def slow(self) -> str:
-        """The call that takes any operands."""
+        """Return the call that accepts any operands."""
         return f"_slow({', '.join(('_row', *(f'_t_{n}' for n in self.tensors), *self.row.statics))})"
 
 
 def forms(backend: Any, row: Row, operators: bool = True) -> list[Form]:
-    """The implementations of a row that is not one of a list of Tensors."""
+    """Return the implementations of a row whose operand is not a list of Tensors."""
     count = len(row.tensors)
     found = [Form(backend, row, "_op", "t" * count, operators)]
     if row.elementwise and count == 2:
@@ -170,7 +171,7 @@ def forms(backend: Any, row: Row, operators: bool = True) -> list[Form]:
 
 
 def _operation(t: Text, f: Form) -> None:
-    # The Tensor comes first in the signature, also where it is the second operand.
+    # The Tensor is the first parameter even if it is the second operand.
     rest = [f.argument(n) for n in f.row.tensors if n != f.first]
     with t.block(f"def {f.name}({', '.join((f'_t_{f.first}', *rest, *f.row.statics))}):"):
         t(f"_cls = _t_{f.first}.__class__")
@@ -181,12 +182,12 @@ def _operation(t: Text, f: Form) -> None:
 
 
 def _several_operands(t: Text, f: Form) -> None:
-    """The common case: Tensors of one class and dtype. A scalar has a function of its own; the rest is for `_slow`."""
+    """Write the common case, Tensors of one class and dtype; scalars and the rest go to `_sop` and `_slow`."""
     with t.block("if " + " and ".join(f"_t_{n}.__class__ is _cls" for n in f.others) + ":"):
         for n in f.tensors:
             t(f"{n} = _t_{n}._array")
         same = [f.row.tensors[i] for i in f.row.mixing]
-        # NB: not every library has one object per dtype: NumPy has two for int64, array-api-strict makes them anew.
+        # NB: a library may have several objects for a dtype: NumPy has two for int64, array-api-strict creates new ones.
         conditions = [f"({same[0]}.dtype is {n}.dtype or {same[0]}.dtype == {n}.dtype)" for n in same[1:]]
         if f.row.guard:
             conditions.append(f.row.guard)
@@ -217,7 +218,7 @@ def _one_operand(t: Text, f: Form) -> None:
 
 
 def _body(t: Text, f: Form) -> None:
-    """The text for operands that fit."""
+    """Write the text for operands of one class and dtype."""
     _compute(t, f)
     _wrap(t, f)
     t("_mode = _current_mode()")
@@ -231,7 +232,7 @@ def _body(t: Text, f: Form) -> None:
 
 
 def _compute(t: Text, f: Form) -> None:
-    """The forward computation, on raw arrays."""
+    """Write the forward computation on raw arrays."""
     row = f.row
     if not row.op or not f.operators or row.statics:
         expression = f"_kernel({', '.join((*row.tensors, *row.statics))})"
@@ -251,7 +252,7 @@ def _compute(t: Text, f: Form) -> None:
 
 
 def _wrap(t: Text, f: Form) -> None:
-    """Make the result, or the results, of the raw array."""
+    """Write the creation of the result, or the results, from the raw array."""
     if f.several:
         t("""
             _out = [None] * len(_raw)
@@ -270,7 +271,7 @@ def _wrap(t: Text, f: Form) -> None:
 
 
 def _attach_history(t: Text, f: Form) -> None:
-    """Give the result its node, if an operand has one and the mode records."""
+    """Write the text that gives the result a node if an operand has one and the mode records."""
     if f.needy:
         with t.block("if _mode is None or _mode.recording:"):
             for n in f.needy:
@@ -286,7 +287,7 @@ def _attach_history(t: Text, f: Form) -> None:
 
 
 def _branch(t: Text, f: Form, undecided: list[str], needing: tuple[str, ...]) -> None:
-    """Ask of one operand after the other if it requires grad; then record the pattern."""
+    """Write a branch on whether each operand requires grad, and in each leaf of it the recording of that pattern."""
     if undecided:
         first, *rest = undecided
         with t.block(f"if _e_{first} is not None:"):
@@ -309,7 +310,7 @@ def _branch(t: Text, f: Form, undecided: list[str], needing: tuple[str, ...]) ->
 
 
 def _record(t: Text, f: Form, mask: str, broadcast: bool) -> None:
-    """Make and fill a node."""
+    """Write the creation of a node and of its fields."""
     row, arrays = f.row, f.row.freeable(mask)
     f.patterns.append((mask, broadcast))
     t(f"""
@@ -345,15 +346,15 @@ def _record(t: Text, f: Form, mask: str, broadcast: bool) -> None:
 
 
 def _class_name(mask: str, broadcast: bool) -> str:
-    """The global under which the text finds a node class."""
+    """Return the global name of a node class in the text."""
     return f"_Node_{mask}{'b' if broadcast else ''}"
 
 
 def _note_sharing(t: Text, f: Form) -> None:
-    """Note whose memory the result of a view is."""
+    """Write the text that records whose memory the result of a view shares."""
     copies = f.row.name == "index_basic" and f.backend.capabilities.mutable and not f.backend.capabilities.negative_step
     if f.row.name == "reshape_to":
-        # NB: where there are no elements there is no memory to share, and every reshape is a view.
+        # NB: an array without elements has no memory to share, and its reshape counts as a view.
         condition = f"if _may_alias(_raw, {f.first}) or 0 in _raw.shape:"
     else:
         condition = "if not _backwards(key):" if copies else "if True:"
@@ -367,7 +368,7 @@ def _note_sharing(t: Text, f: Form) -> None:
 
 
 def _note_view(t: Text, f: Form) -> None:
-    """Make the result a view of the operand in the bookkeeping of versions (inference tensors, without a cell, have none)."""
+    """Write the text that makes the result a view of the operand; inference tensors have no cell to record it in."""
     t(f"""
         _alias = _t_{f.first}._alias
         if _alias is None:
@@ -396,21 +397,21 @@ def _note_view(t: Text, f: Form) -> None:
 
 
 def specialise(row: Row, backend: Any) -> Callable[..., Any]:
-    """Make the implementation of `row` on one backend, and put it on that backend's Tensor class."""
+    """Make the implementation of `row` on one backend, set it on that backend's Tensor class, and return its method."""
     made = implementation(row, backend)
     watching.install(row, backend, made, lambda kernel: implementation(row, backend, kernel))
     return made[row.method]
 
 
 def implementation(row: Row, backend: Any, kernel: Any = None) -> dict[str, Callable[..., Any]]:
-    """The methods that a row puts on a backend's Tensor class, by name.
+    """Return the methods that a row puts on a backend's Tensor class, by name.
 
     Parameters
     ----------
     row : Row
     backend : Backend
     kernel : callable, optional
-        What computes it on raw arrays, in place of the backend's kernel or operator.
+        Computes the operation on raw arrays instead of the backend's kernel or operator.
     """
     if row.varargs:
         return {row.method: list_operation(row, backend, kernel)}
@@ -430,7 +431,7 @@ def implementation(row: Row, backend: Any, kernel: Any = None) -> dict[str, Call
 
 
 def _compiled(row: Row, backend: Any, kernel: Any) -> dict[str, Any]:
-    """The functions of all of a row's forms, by name: one text, because one calls another."""
+    """Compile all forms of a row in one text, because one calls another, and return the functions by name."""
     text = Text()
     scope = _scope(row, backend)
     if kernel is not None:
@@ -444,7 +445,7 @@ def _compiled(row: Row, backend: Any, kernel: Any) -> dict[str, Any]:
 
 
 def _scope(row: Row, backend: Any) -> dict[str, Any]:
-    """The globals of the text."""
+    """Return the globals of the text."""
     return {
         "_row": row, "_kernel": getattr(backend.kernels, row.name, None), "_slow": row.slow or coerce,
         "_explain": functools.partial(explain, backend),
@@ -453,12 +454,12 @@ def _scope(row: Row, backend: Any) -> dict[str, Any]:
         "_current_stream": backend.current_stream, "_operand_shape": backend.operand_shape,
         "_ARRAY": backend.array_type, "_own": backend.own, "_may_alias": backend.may_alias,
         "_alias_of": alias_of, "_View": View, "_ref": weakref.ref, "_backwards": backwards, "_note_copy": note_copy,
-        "is_complex": backend.is_complex,  # for a row's guard, which is text of the row's own
+        "is_complex": backend.is_complex,  # for a row's guard, which is text that the row provides
     }  # fmt: skip
 
 
 def _reflected(row: Row, srop: Callable[..., Any]) -> Callable[..., Any]:
-    """``other OP x`` for an `other` that did not know how: a Python scalar, mostly."""
+    """Return the method for ``other OP x``, called when `other` could not compute it; `other` is mostly a Python scalar."""
 
     def op(self: Any, other: Any) -> Any:
         cls = other.__class__
@@ -468,7 +469,7 @@ def _reflected(row: Row, srop: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def trampoline(row: Row, prefix: str = "_op_") -> Callable[..., Any]:
-    """The method that `TensorBase` has until a backend's class has its own implementation."""
+    """Return the method that `TensorBase` has until a backend's class gets its implementation."""
 
     def first_use(self: Any, *args: Any) -> Any:
         specialise(row, type(self).backend)

@@ -1,7 +1,7 @@
-"""The one place where what is not a Tensor becomes one as an operand: raw arrays as constants, numbers where Tensors are missing.
+"""Convert operands that are not Tensors: raw arrays become constants, and numbers become Tensors if there is none.
 
-A constant has no history, no tangent and no batch, and shares the memory of its array where the library can. An array of the other
-operands' library, on their device, is wrapped; NumPy's go to any device on the host; what is elsewhere is refused, never moved silently.
+A constant has no history, tangent or batch, and shares its array's memory if the library can. An array of the other operands' library and
+device is wrapped, and NumPy's arrays go to any device on the host. Any other array is an error, never moved silently.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from xpgrad._rows.namespace import operations
 from xpgrad._tape.task import note_complex
 from xpgrad.errors import DeviceMismatchError
 
-#: The kinds of Python's numbers, the strongest last.
+#: The kinds of Python numbers, from weakest to strongest.
 _KINDS: dict[type, str] = {bool: "bool", int: "integral", float: "real floating", complex: "complex floating"}
 _STRENGTH = list(_KINDS)
 
 
 def is_constant(x: Any) -> bool:
-    """Return whether `x` is an array of some library, and neither a Tensor nor a NumPy scalar, which counts as a Python number."""
+    """Return whether `x` is an array of some library; Tensors are not, nor NumPy scalars, which count as Python numbers."""
     return not isinstance(x, TensorBase) and is_raw_array(x) and not is_scalar(x)
 
 
 def moves(x: Any) -> bool:
-    """Return whether a Tensor goes to the device of those that it meets: a 0-d one of a host device."""
+    """Return whether a Tensor moves to the device of the Tensors that it meets: a 0-d Tensor on a host device does."""
     return x.ndim == 0 and bool(type(x).backend.is_host)
 
 
@@ -39,7 +39,7 @@ def moves(x: Any) -> bool:
 
 
 def new_tensor(cls: Any, raw: Any) -> Any:
-    """A Tensor that the user made: a constant leaf around a raw array, marked by the mode if the mode requires it."""
+    """Wrap a raw array as a constant leaf that the user created, marked as the mode requires."""
     out = cls._wrap(raw)
     if out.dtype.is_complex:
         note_complex()
@@ -50,7 +50,7 @@ def new_tensor(cls: Any, raw: Any) -> Any:
 
 
 def wrap_own(cls: Any, raw: Any, copy: bool = False) -> Any:
-    """A Tensor around an array of the class's own library and device, which shares its memory where the backend lets it."""
+    """Wrap an array of the class's library and device as a Tensor that shares its memory if the backend allows it."""
     backend = cls.backend
     if copy or not backend.shares_input:
         raw = backend.from_host(raw, cls.device) if backend.is_host else backend.kernels.copy(raw)
@@ -60,7 +60,7 @@ def wrap_own(cls: Any, raw: Any, copy: bool = False) -> Any:
 
 
 def raw_dtype_of(x: Any) -> tuple[Any, DType]:
-    """The class of Tensors that a raw array belongs to, and its dtype.
+    """Return the Tensor class and the dtype that correspond to a raw array.
 
     Raises
     ------
@@ -77,23 +77,23 @@ def raw_dtype_of(x: Any) -> tuple[Any, DType]:
 
 
 def as_tensor(name: str, x: Any) -> Any:
-    """The only operand of a function: a Tensor is returned as it is, a raw array as `asarray` does it.
+    """Return the only operand of a function as a Tensor: a raw array is converted as by `asarray`.
 
     Raises
     ------
     TypeError
-        For anything else: numbers, lists.
+        For anything else, such as numbers and lists.
     """
     return x if isinstance(x, TensorBase) else _alone(name, x)
 
 
 def as_operand(name: str, x: Any) -> Any:
-    """As `as_tensor`, for elementwise functions, which take numbers too."""
+    """Return an operand as a Tensor, as `as_tensor` does, but also accept numbers (for elementwise functions)."""
     return x if isinstance(x, TensorBase) else operations.asarray(x) if is_scalar(x) else _alone(name, x)
 
 
 def _alone(name: str, x: Any) -> Any:
-    """A raw array on its own device, or on the default one if it is NumPy's."""
+    """Convert a raw array to a Tensor on its device, or on the default one for a NumPy array."""
     if not is_constant(x):
         raise not_a_tensor(name, x)
     if class_for_array(x) is None:
@@ -102,28 +102,28 @@ def _alone(name: str, x: Any) -> Any:
 
 
 def lift(name: str, x: Any, beside: Any) -> Any:
-    """A raw array as a constant that meets a Tensor; a Tensor, a number and anything else are returned as they are.
+    """Convert a raw array that meets a Tensor to a constant; return a Tensor, a number or anything else unchanged.
 
     Parameters
     ----------
     name : str
-        The function's, for the message.
+        The function's name, for error messages.
     x : object
     beside : Tensor
-        What it meets: the constant is on its device, without its batch.
+        The Tensor that it meets; the constant is on the same device, and in no batch.
 
     Raises
     ------
     DeviceMismatchError
-        For an array on another device. A 0-d NumPy array goes anywhere, as a 0-d Tensor of NumPy's device does.
+        For an array on another device. A 0-d NumPy array meets any device, as a 0-d Tensor on NumPy's device does.
     TypeError
-        For an array of another library than NumPy and that of `beside`, or one of objects, of strings or with a mask.
+        For an array of a library other than NumPy and that of `beside`, or a NumPy array of objects, of strings or with a mask.
     """
     return _beside(name, x, beside) if is_constant(x) else x
 
 
 def as_it_is(x: Any, beside: Any) -> Any:
-    """`lift` where nothing is to be decided: an array of the host's library, of the dtype of the Tensor that it meets; else None."""
+    """Fast path of `lift` for an array of the host library that has the dtype of `beside`; None otherwise."""
     cls = beside.__class__
     backend = cls.backend
     if x.__class__ is not backend.array_type or x.dtype is not beside._array.dtype or not x.shape or cls.fresh is not None or cls.stage:
@@ -138,7 +138,7 @@ def as_it_is(x: Any, beside: Any) -> Any:
 
 
 def _beside(name: str, x: Any, beside: Any) -> Any:
-    cls = tensor_class(beside.device)  # neither that of a batch nor that of inference tensors
+    cls = tensor_class(beside.device)  # the ordinary class, not that of a batch or of inference tensors
     backend = cls.backend
     if isinstance(x, backend.array_types()):
         there = backend.device_of(x)
@@ -151,7 +151,7 @@ def _beside(name: str, x: Any, beside: Any) -> Any:
     array: Any = host.share(x)  # refuses masks
     host.dtype_of(array.dtype)
     if array.ndim == 0:
-        return wrap_own(tensor_class(host.devices()[0]), array)  # goes where the others are, by the same rule as Tensors
+        return wrap_own(tensor_class(host.devices()[0]), array)  # `unify` moves it, as it moves 0-d Tensors
     if not backend.on_host(cls.device):
         raise _elsewhere(name, x, host.devices()[0], beside)
     return new_tensor(cls, backend.borrow(array, cls.device))
@@ -161,10 +161,10 @@ def _beside(name: str, x: Any, beside: Any) -> Any:
 
 
 def lift_all(name: str, operands: Sequence[Any]) -> list[Any]:
-    """Operands that meet, with constants in place of raw arrays; what is neither a Tensor nor an array is returned as it is.
+    """Convert the raw arrays among operands to constants; return everything else unchanged.
 
-    Constants go to the Tensors' device. Where there are only arrays, those of other libraries than NumPy bring theirs, and NumPy's go to
-    the default one.
+    Constants go to the device of the Tensors. If there are only arrays, one of another library than NumPy determines the device, and
+    NumPy arrays go to the default one.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def lift_all(name: str, operands: Sequence[Any]) -> list[Any]:
 
 
 def as_tensors(name: str, *operands: Any) -> Sequence[Any]:
-    """Operands of a function that are Tensors or raw arrays, all as Tensors.
+    """Return operands that are Tensors or raw arrays, all as Tensors.
 
     Raises
     ------
@@ -210,16 +210,16 @@ def as_tensors(name: str, *operands: Any) -> Sequence[Any]:
 
 
 def lift_leaves(name: str, leaves: list[Any], among: Iterable[Any] = (), numbers: bool = False) -> list[Any]:
-    """The leaves of a transform's arguments with Tensors in place of raw arrays and, if asked, of numbers.
+    """Convert the raw arrays, and if asked the numbers, among the leaves of a transform's arguments to Tensors.
 
-    Each is lifted by itself, as `asarray` does it; only NumPy's arrays go where the first Tensor is, if that is on the host.
+    Each is converted on its own, as by `asarray`, except that NumPy arrays go to the device of the first Tensor if that is on the host.
 
     Parameters
     ----------
     name : str
     leaves : list
     among : iterable
-        Arguments among which a Tensor is looked for, if the leaves hold none.
+        Other arguments, searched for a Tensor if no leaf is one.
     numbers : bool
     """
     for x in leaves:
@@ -241,7 +241,7 @@ def lift_leaves(name: str, leaves: list[Any], among: Iterable[Any] = (), numbers
 
 
 def lift_like(name: str, x: Any, like: Any) -> Any:
-    """A raw array beside the Tensor `like` of whose shape it should be; a number as a 0-d Tensor of its dtype."""
+    """Convert a raw array that should have the shape of `like`; a number becomes a 0-d Tensor of its dtype and device."""
     if is_scalar(x):
         return operations.asarray(x, dtype=like.dtype, device=like.device)
     return lift(name, x, like)
@@ -251,17 +251,17 @@ def lift_like(name: str, x: Any, like: Any) -> Any:
 
 
 def kind_of(scalar: complex) -> str:
-    """The kind of dtypes that a Python number has by itself."""
+    """Return the kind of dtype that a Python number has on its own."""
     return _KINDS[type(scalar)]
 
 
 def strongest(operands: Sequence[Any], places: Iterable[int]) -> int:
-    """The place of the number, among some, to whose kind the others rise."""
+    """Return the index in `places` of the number with the strongest kind, to which the others are promoted."""
     return max(places, key=lambda i: _STRENGTH.index(type(operands[i])))
 
 
 def scaled(x: Any, other: Any, alpha: Any, name: str) -> Any:
-    """``other * alpha``, for the methods of `x` that take the factor `alpha`.
+    """Return ``other * alpha``, for the methods of `x` that take the factor `alpha`.
 
     Raises
     ------

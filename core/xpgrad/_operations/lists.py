@@ -1,4 +1,4 @@
-"""Operations on a list of Tensors (`concat`, `stack`): one node class for all such rows, interpreted."""
+"""Operations on a list of Tensors (`concat`, `stack`), whose rows share one node class that is not generated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xpgrad.backend import Backend
 
 
 class VarNode(ListNode):
-    """The node of an operation on a list of Tensors (`concat`, `stack`): one class for all such rows, interpreted."""
+    """The node of an operation on a list of Tensors (`concat`, `stack`); not generated."""
 
     __slots__ = ("row", "shapes", "statics")
 
@@ -48,14 +48,14 @@ def _var_class(backend: Any, title: str) -> type[VarNode]:
 
 
 def list_operation(row: Row, backend: Any, kernel: Any = None) -> Callable[..., Any]:
-    """The method of an operation on a list of Tensors; `kernel` computes it, by default the backend's."""
+    """Return the method for an operation on a list of Tensors; it calls `kernel`, by default the backend's."""
     kernel = getattr(backend.kernels, row.name) if kernel is None else kernel
     plain = type(backend).operand_shape is Backend.operand_shape
 
     def op(first: Any, xs: list[Any], *statics: Any) -> Any:
         cls = first.__class__
         for x in xs:
-            if x.__class__ is not cls:  # in a formula: an element of a batch beside what all elements share
+            if x.__class__ is not cls:  # happens in a formula, if only some Tensors are elements of a batch
                 xs = unify(row.name, xs)
                 return getattr(xs[0], row.method)(xs, *statics)
         r = kernel([x._array for x in xs], *statics)

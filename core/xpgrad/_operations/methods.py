@@ -1,6 +1,6 @@
-"""From a declared function to methods of a Tensor: set on `TensorBase`, as operations are, so that a declaration says all of it.
+"""Make methods of a Tensor from declared functions and set them on `TensorBase`, so that one declaration is enough.
 
-Type checkers read them in `_tensor/declared.pyi`, which ``python tests/project/test_api.py`` writes.
+Type checkers find them in `_tensor/declared.pyi`, which ``python tests/project/test_api.py`` writes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def add_operators(row: Row) -> None:
-    """Give Tensors the Python operators of a row: ``x OP y``, ``2 OP x`` and ``x OP= y``.
+    """Set a row's Python operators on `TensorBase`: ``x OP y``, ``2 OP x`` and ``x OP= y``.
 
-    A backend's class replaces the first two at their first use (`forward`).
+    At their first use a backend's class replaces the first two (see `forward`).
     """
     if row.operator is None or row.special_methods is None:
         return
@@ -37,15 +37,15 @@ def add_operators(row: Row) -> None:
 def add_methods(public: Callable[..., Any], names: str | tuple[str, ...], row: Row | None = None) -> None:
     """Make a public function a method of its first operand.
 
-    A function of axes takes PyTorch's `dim` and `keepdim` as well; any other function is the method itself.
+    The method of a function over axes also accepts PyTorch's `dim` and `keepdim`; otherwise the method is the function.
 
     Parameters
     ----------
     public : callable
     names : str or tuple of str
-        The names of the method.
+        The names of the methods.
     row : Row, optional
-        The function's row, if Tensors have the in-place methods, too: these names with an underscore behind them.
+        The function's row, if Tensors also have in-place methods: these names followed by an underscore.
     """
     for name in (names,) if isinstance(names, str) else names:
         METHODS[name] = public
@@ -76,7 +76,7 @@ def _updating(name: str) -> Callable[..., Any]:
 
 
 def axis_of(axis: Any, dim: Any) -> Any:
-    """The axis, by whichever of its names it was given."""
+    """Return whichever of `axis` and its other name `dim` was given."""
     if dim is not None:
         if axis is not None:
             msg = f"`axis` and `dim` are two names for one argument, but got axis={axis!r} and dim={dim!r}"
@@ -86,12 +86,12 @@ def axis_of(axis: Any, dim: Any) -> Any:
 
 
 def keepdims_of(keepdims: Any, keepdim: Any) -> Any:
-    """`keepdims`, by whichever of its names it was given; the function refuses what is no bool."""
+    """Return `keepdims` or its other name `keepdim`; the function itself checks the type."""
     return keepdims if keepdim is None else keepdim
 
 
 def _reducing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The method of a function over axes, with PyTorch's names of its arguments; any other function as it is."""
+    """Return the method of a function over axes, which accepts PyTorch's argument names; any other function is returned unchanged."""
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if "keepdims" not in known:

@@ -1,7 +1,7 @@
-"""Generated source: lines with their indentation, compiled so that a traceback can show them.
+"""Generated source: indented lines, compiled so that a traceback can show them.
 
-The names that the text uses for itself, local and global, start with an underscore: every other name in it is an operand, another argument
-of the operation, or what a formula reads. So an operation may name its arguments as it likes.
+Names that the text itself uses, local and global, start with an underscore. Every other name is an operand, another argument of the
+operation, or a value that a formula reads, so an operation may name its arguments freely.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ class Text:
         self.depth = 0
 
     def __call__(self, text: str) -> None:
-        """Add a line, or several: what they are indented beyond the first of them stays."""
+        """Add one or more lines, keeping their indentation relative to the first."""
         lines = text.strip("\n").rstrip().split("\n")
         margin = len(lines[0]) - len(lines[0].lstrip())
         self.lines += [("    " * self.depth + line[margin:]).rstrip() for line in lines]
 
     def block(self, head: str) -> Block:
-        """Add the head of a block, whose lines are added within ``with``."""
+        """Add the head of a block; lines added inside the returned context manager belong to the block."""
         self(head)
         return Block(self)
 
     @property
     def source(self) -> str:
-        """All lines, as Python reads them."""
+        """The source code."""
         return "\n".join(self.lines) + "\n"
 
     def compile(self, title: str, scope: dict[str, Any], declared: tuple[str, int] | None = None) -> dict[str, Any]:
-        """Execute the text in `scope`; linecache lets a traceback show its lines, and behind each the line that `declared` the rule."""
+        """Execute the text in `scope` and return it; tracebacks show each line followed by the line that `declared` the rule."""
         import linecache  # loads late: importing xpgrad generates nothing
 
         source, filename = self.source, f"<xpgrad {title}>"
@@ -46,7 +46,7 @@ class Text:
 
 
 class Block:
-    """The lines below one head."""
+    """Context manager that indents the lines below one head."""
 
     def __init__(self, text: Text) -> None:
         self.text = text
@@ -59,6 +59,6 @@ class Block:
 
 
 def tuple_of(expressions: Iterable[str]) -> str:
-    """The tuple of some expressions."""
+    """Return the source of a tuple of expressions."""
     inner = ", ".join(found := list(expressions))
     return f"({inner},)" if len(found) == 1 else f"({inner})"

@@ -1,6 +1,10 @@
-"""Operations that ask, before they compute, whether somebody has the result already, or wants to know how long it takes.
+"""Operations that ask the mode, before they compute, for an existing result or to be timed.
 
-The first is how a selective checkpoint avoids computing again, the second is the profiler.
+Selective checkpoints use the first to avoid recomputation, and the profiler uses the second.
+
+The generated text of an operation computes first and looks at the mode afterwards, once. While a row is watched, the backends' Tensor
+classes have a second implementation of it instead: the same text with another kernel, which asks the mode of its thread
+(`Mode.selecting`, `Mode.profiling`). Afterwards the first implementation is restored, so that unwatched programs pay nothing.
 
 The text of an operation computes at once and asks for modes afterwards, so that it need not look twice. While somebody watches a row, the
 backends' Tensor classes have a second implementation of it in place of the first: the same text around another kernel, which asks
@@ -16,19 +20,19 @@ from typing import Any, NamedTuple
 from xpgrad._modes import state
 from xpgrad._rows.row import Row
 
-#: The answer of a selection that has no result for a call.
+#: What a selection returns if it has no result for a call.
 ABSENT: Any = object()
 
 Methods = dict[str, Callable[..., Any]]
 
 
 class _Pair(NamedTuple):
-    """The two implementations of a row on a backend; the second is a list, empty until somebody watches."""
+    """The two implementations of a row on a backend; the list of the second is empty until the row is watched."""
 
     cls: Any
     plain: Methods
     watched: list[Methods]
-    make: Callable[[Any], Methods]  # of a kernel
+    make: Callable[[Any], Methods]  # takes a kernel
 
 
 _LOCK = threading.RLock()
@@ -37,9 +41,9 @@ _WATCHERS: dict[Row, int] = {}
 
 
 def install(row: Row, backend: Any, methods: Methods, make: Callable[[Any], Methods]) -> None:
-    """Put the implementation of a row on a backend's Tensor class: `methods`, or those of ``make(kernel)`` while the row is watched."""
+    """Set the implementation of a row on a backend's Tensor class: `methods`, or ``make(kernel)`` while the row is watched."""
     cls = backend.tensor_base
-    if cls.stage:  # what interprets others, batches and captures, ends in operations on those: they are watched
+    if cls.stage:  # batches and captures end in operations on the Tensors that they interpret, which are watched
         _put(cls, methods)
         return
     with _LOCK:
@@ -62,7 +66,7 @@ def _put(cls: Any, methods: Methods) -> None:
 
 
 def _asking(row: Row, backend: Any) -> Callable[..., Any]:
-    """The kernel that asks first."""
+    """Return a kernel that asks the mode before it computes."""
     compute: Any = getattr(backend.kernels, row.name, None)
     if row.operator and backend.operators and not row.statics:
         compute = row.operator.function
@@ -81,9 +85,9 @@ def _asking(row: Row, backend: Any) -> Callable[..., Any]:
 
 
 class Watching:
-    """Context: the operations of some rows ask the mode before they compute.
+    """Context manager in which the operations of some rows ask the mode before they compute.
 
-    It holds for all threads, whose modes have nothing to give; several may overlap.
+    It affects all threads, but the modes of other threads have no answer. Several may overlap.
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:

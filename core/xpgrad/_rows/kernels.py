@@ -1,8 +1,8 @@
-"""What kernels mean: how each reads its operands, whose memory its result lies in, what its dtype is, and what NumPy calls it.
+"""Facts about kernels: how the result depends on the operands, whose memory it is in, its dtype, and NumPy's name.
 
-Compilers, printers of programs and the propagation of sparsity ask `kernel_of` and nothing else. A row says these facts itself, with its
-declaration, and stands in the same table; the entries below are of kernels that are not rows: functions of the standard that rules call,
-and private ones (`xpgrad.backend` says what they compute). An unknown kernel is `OPAQUE`: whatever is done with it is right, and slow.
+Compilers, printers of programs and the propagation of sparsity use `kernel_of` only. A row declares these facts, and adds itself to the
+same table. The entries below are for kernels that are not rows: functions of the standard that rules call, and private ones
+(`xpgrad.backend` documents them). An unknown kernel is `OPAQUE`, which is always handled correctly, but slowly.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ DTYPES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """What is known of one kernel.
+    """The facts about one kernel.
 
     Attributes
     ----------
@@ -121,12 +121,12 @@ class Kernel:
 
     @property
     def blockwise(self) -> bool:
-        """Whether a program for NumPy can compute its result block by block, without what lies in other blocks."""
+        """Whether a program for NumPy can compute each block of its result from the same block of the operands."""
         return self.name == "to_dtype" or (self.kind == "elementwise" and (self.numpy is not None or self.helper))
 
     @property
     def accumulates(self) -> bool:
-        """Whether it is a reduction by one of NumPy's universal functions, which can go on from what it had."""
+        """Whether it is a reduction by a NumPy ufunc, which can continue from an earlier result."""
         return self.kind == "reduction" and self.numpy is not None and self.numpy.endswith(".reduce")
 
     @property
@@ -141,17 +141,17 @@ class Kernel:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the result, in a program, whose kernels change copies, lies in memory that nobody else knows."""
+        """Whether its result in a program, where kernels change copies, is in new memory."""
         return self.memory in ("new", "first", "scratch")
 
     @property
     def updates(self) -> bool:
-        """Whether the result is the first operand, changed."""
+        """Whether its result is the changed first operand."""
         return self.memory == "first"
 
     @property
     def writes(self) -> bool:
-        """Whether it may write to its first operand: whoever reads that again hands it a copy."""
+        """Whether it may write to its first operand, so that it must get a copy if the operand is read later."""
         return self.memory in ("first", "scratch")
 
 
@@ -162,12 +162,12 @@ OPAQUE = Kernel("")
 
 
 def kernel_of(name: str) -> Kernel:
-    """Return what is known of a kernel; `OPAQUE` if nothing is."""
+    """Return the facts about a kernel; `OPAQUE` if it is unknown."""
     return KERNELS.get(name, OPAQUE)
 
 
 def _kernels(kind: str, memory: str, dtype: str, *names: str, numpy: str | bool | None = None, **facts: Any) -> None:
-    """Enter kernels with the same facts; ``numpy=True`` says that NumPy's functions have the same names."""
+    """Add kernels with the same facts to the table; ``numpy=True`` means that NumPy's functions have the same names."""
     for name in names:
         KERNELS[name] = Kernel(name, kind, memory, dtype, name if numpy is True else numpy or None, **facts)
 

@@ -1,4 +1,4 @@
-"""Python's operators: each symbol with its special methods and its functions, so that nobody else lists them."""
+"""Python's operators: each symbol with its special methods and functions, in one table."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 
 class Operator(NamedTuple):
-    """One operator.
+    """One operator of Python.
 
     Attributes
     ----------
     symbol : str
     method, reflected : str, str or None
-        Its special methods, e.g. ``"__add__"`` and ``"__radd__"``.
+        The special methods, such as ``"__add__"`` and ``"__radd__"``.
     function : callable
-        What computes it.
+        The function that computes it.
     update : callable or None
-        What computes it in place, for those of arithmetic on floating numbers.
+        The function that computes it in place, for floating-point arithmetic.
     commutes : bool
     """
 
@@ -31,7 +31,7 @@ class Operator(NamedTuple):
 
     @property
     def in_place(self) -> str | None:
-        """Its special method for ``x OP= y``, e.g. ``"__iadd__"``; comparisons have none."""
+        """The special method for ``x OP= y``, such as ``"__iadd__"``; None for comparisons."""
         return f"__i{self.method[2:]}" if self.reflected is not None or self.symbol == "@" else None
 
 
@@ -70,7 +70,7 @@ UNARY: dict[str, Operator] = {
 
 
 def find_operator(symbol: str | None, operands: int) -> Operator | None:
-    """Return the operator of a symbol between so many operands; None if there is no symbol.
+    """Return the operator of a symbol with that number of operands; None if `symbol` is None.
 
     Raises
     ------

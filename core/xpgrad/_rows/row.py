@@ -1,8 +1,8 @@
-"""Rows: one declaration per operation, holding its kernel (forward) and its gradient formulas.
+"""Rows: one declaration per operation, with its kernel (forward) and its gradient formulas.
 
-A formula names what it reads and nothing else: ``g`` (the gradient of the output), the operands, ``out``, ``x_shape``, ``x_dtype``,
-static arguments, ``xp``. What a node saves, and which gradients are computed, follow from those names. On a plain backward ``xp`` is
-the backend's raw namespace, under ``create_graph`` it is xpgrad's own: a formula never learns which.
+The parameters of a formula name what it reads: ``g`` (the gradient of the output), the operands, ``out``, ``x_shape``, ``x_dtype``,
+static arguments and ``xp``. These names determine what a node saves and which gradients are computed. In a plain backward pass ``xp`` is
+the raw namespace of the backend, under ``create_graph`` that of xpgrad; a formula works with either.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xpgrad._rows.operators import Operator, find_operator
 
 Formula = Callable[..., Any] | str | None
 ROWS: dict[str, Row] = {}
-#: How rows may say that they act under `vmap` (see `Row`).
+#: The values of a row's `batch`, which says how it acts under `vmap` (see `Row`).
 BATCHES = (None, "stacked", "broadcast")
 
 
@@ -56,18 +56,18 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Kink:
-    """Where a function has no derivative, or several that compete; its formulas take one, and an audit reports it.
+    """The places where a function has no unique derivative; its formulas choose one, and an audit reports the place.
 
     Attributes
     ----------
     text : str
-        Where that is, in words: ``"at 0"``.
+        A description of the places, such as ``"at 0"``.
     where : callable
-        A function of NumPy arrays that returns True at these elements. It names what it reads: operands, static arguments, ``out``.
+        A function of NumPy arrays that returns True at such elements. Its parameters may be operands, static arguments and ``out``.
     at : tuple of float
-        Operands that lie there.
+        Operands at these places.
     tie : bool
-        Several values compete for the result, which is one of them.
+        Whether the result is one of several equal values that compete.
     """
 
     text: str
@@ -82,53 +82,53 @@ def zero_gradient(g: Any, xp: Any) -> Any:
 
 
 class Row:
-    """Everything that xpgrad knows about one operation.
+    """All facts about one operation.
 
     Parameters
     ----------
     name : str
-        Its name in both namespaces, and of its kernel.
+        Its name in both namespaces, which is also that of its kernel.
     tensors, statics : tuple of str
-        Its Tensor operands and, behind them, its other arguments.
+        Its Tensor operands, and the arguments that follow them.
     formulas : tuple
-        One per operand; None where the operation does not differentiate. One of operators only may be a string: it becomes part of the
-        generated text, which saves a call, and ``"g * x"`` or ``"g * (1.0 / x)"`` may overwrite a large
-        gradient that nobody else needs.
+        One per operand; None if the operation is not differentiable in it. A formula that consists of operators may be a string, which
+        becomes part of the generated text and saves a call; ``"g * x"`` and ``"g * (1.0 / x)"`` may overwrite a large gradient that
+        is not needed otherwise.
     kernel : callable or None
         ``kernel(xp, *operands, *statics)`` in Array API calls on raw arrays; None: the namespace's function of this name.
     elementwise : bool
-        Operands broadcast and promote, and Python scalars are operands too.
+        Whether operands broadcast and promote, and may be Python scalars.
     op : str or None
         The Python operator that computes it on raw arrays.
     owns_op : bool
-        The operator between Tensors is this operation.
+        Whether the operator on Tensors calls this operation.
     fresh : tuple of bool
-        Per formula: its result is memory that nobody else holds, so that the engine may add into it.
+        For each formula, whether its result is in new memory, so that the engine may add to it in place.
     conj : bool
-        The formulas are those of a holomorphic function, linear in g: for complex g the engine conjugates around them.
+        Whether the formulas are those of a holomorphic function, linear in g: the engine then conjugates a complex g and the results.
     outputs : int or None
-        None for one output; else that many, and ``g`` is a list with None where undefined.
+        The number of outputs, for which ``g`` is then a list with None for missing gradients; None for a single output.
     is_view : bool
-        The result shares its operand's memory on backends whose views alias.
+        Whether the result shares its operand's memory on backends whose views alias.
     varargs : bool
-        The single operand is a list of Tensors, and the single formula returns a list.
+        Whether the only operand is a list of Tensors, and the only formula returns a list.
     jvp : callable or None
-        The tangent of the output, for forward mode, where the formulas do not give it as directly (`_transforms.jvps`). It reads what
-        a formula may read, except ``g``, and for an operand ``x`` its tangent ``d_x``, None where there is none; None is no tangent.
+        Computes the tangent of the output in forward mode, if the formulas give it less directly (`_transforms.forward.jvps`). It may
+        read what a formula may read, except ``g``, and the tangent ``d_x`` of an operand ``x``, which may be None. It may return None.
     batch : {"stacked", "broadcast"} or None
-        How it acts under `vmap`. ``"stacked"``: arrays with more axes in front are a stack to it, and it acts on each; of the arguments,
-        ``axis`` and ``axes`` are shifted by the batch's axis, and ``shape`` gets its length. ``"broadcast"``: the axes in front of its
-        operands broadcast, too. None: as elementwise, by a rule of its own name, or else the kernel is composed of what it calls.
+        How it acts under `vmap`. ``"stacked"``: it treats arrays with additional first axes as a stack and acts on each; ``axis`` and
+        ``axes`` are shifted by the batch axis, and its length is added to ``shape``. ``"broadcast"``: the first axes of its operands
+        also broadcast. None: it is elementwise, has a batching rule of the same name, or its kernel is composed of other operations.
     composed : bool
-        No library has a kernel of its own: where a function of SciPy's is captured, it is what this one calls.
+        Whether no library has a kernel for it, so that a captured program contains the operations that it calls.
     domain : Domain or tuple of Domain
-        Where it is defined: for all operands, or for each. Only elementwise operations refuse what lies outside.
+        Where it is defined, for all operands or for each. Only elementwise operations raise an error outside of it.
     kink : Kink or None
-        Where it has no derivative, or several.
+        Where it has no unique derivative.
     public : tuple of str
         The public functions that it computes, if they have other names; the first one stands for the row.
     **facts
-        What is known of its kernel: the fields of `Kernel`. Elementwise operations return new memory in the dtype of their operands.
+        Facts about its kernel: fields of `Kernel`. Elementwise operations return new memory in the dtype of their operands by default.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Row:
     operator : Operator or None
         That of `op`.
     special_methods : (str, str or None) or None
-        The methods of a Tensor that it is by its operator: ``("__add__", "__radd__")`` or ``("__neg__", None)``.
+        The special methods of a Tensor for its operator: ``("__add__", "__radd__")`` or ``("__neg__", None)``.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class Row:
         self.origin = ""  # the file and line that declare it, for tracebacks
         self.declared: tuple[str, int] | None = None  # the same, with the whole path
         self.jvp_reads = () if jvp is None else parameters(jvp)
-        # Which operands meet in one dtype: those that differentiate, or all where none does.
+        # The operands that promote to one dtype: those with a formula, or all if none has one.
         places = tuple(i for i, f in enumerate(formulas) if f is not None) or tuple(range(len(formulas)))
         self.mixing = places if promotes else ()
         self._check_arguments()
@@ -204,16 +204,16 @@ class Row:
         ROWS[name] = self
 
     def titled(self, title: str) -> str:
-        """The name of a text generated from this row, as tracebacks show it: with the file and line of the rule."""
+        """Return the file name of a generated text, for tracebacks: `title` with the file and line of the rule."""
         return f"{title}, rule: {self.origin}" if self.origin else title
 
     def _readable(self) -> list[str]:
-        """The names that a formula can read: its own, the arguments, and what it is told of them."""
+        """Return the names that a formula can read: its own names, the arguments, and their shapes and dtypes."""
         told = (f"{name}_{quality}" for name in self.tensors for quality in ("shape", "dtype"))
         return ["g", "xp", "out", "out_shape", *self.tensors, *self.statics, *told]
 
     def _check_arguments(self) -> None:
-        """Refuse names that the generated text or a formula would take for something else (see `_operations.source`)."""
+        """Raise if an argument has a name with another meaning in the generated text or in formulas (`_operations.source`)."""
         readable = self._readable()
         for name in (*self.tensors, *self.statics):
             if readable.count(name) > 1:
@@ -228,7 +228,7 @@ class Row:
             raise ValueError(msg)
 
     def _check_reads(self) -> None:
-        """Refuse formulas, and a tangent, that read what they cannot."""
+        """Raise if a formula, or the jvp, reads an unknown name."""
         known = set(self._readable())
         for reads in (*self.reads, self.jvp_reads):
             unknown = set(reads) - known - ({f"d_{t}" for t in self.tensors} if reads is self.jvp_reads else set())
@@ -238,44 +238,44 @@ class Row:
 
     @property
     def method(self) -> str:
-        """The name of its specialised implementation on a backend's Tensor class."""
+        """The name of the implementation on a backend's Tensor class."""
         return f"_op_{self.name}"
 
     def saved(self, mask: str) -> list[str]:
-        """The names that a node of this pattern of operands keeps, in a fixed order (see `_operations.backward`)."""
+        """Return the names that a node saves for this pattern of operands, in a fixed order (see `_operations.backward`)."""
         wanted = {name for reads, m in zip(self.reads, mask) if m == "g" for name in reads} - {"g", "xp"}
         order = [*self.tensors, "out", *(f"{t}_{k}" for t in self.tensors for k in ("shape", "dtype")), "out_shape", *self.statics]
         return [name for name in order if name in wanted]
 
     def freeable(self, mask: str) -> list[str]:
-        """Those of the saved names that hold arrays: forgotten as the node finishes."""
+        """Return the saved names that hold arrays, which the node frees after its step."""
         kinds = dict(zip(self.tensors, mask))
         return [n for n in self.saved(mask) if n == "out" or kinds.get(n, "s") != "s"]
 
     @functools.cached_property
     def differentiable(self) -> bool:
-        """True if any formula exists."""
+        """Whether it has any formula."""
         return any(f is not None for f in self.formulas)
 
     @property
     def is_step(self) -> bool:
-        """Whether its derivative is zero wherever there is one, as that of `floor`."""
+        """Whether its derivative is zero wherever it exists, as for `floor`."""
         return self.differentiable and all(f is zero_gradient for f in self.formulas)
 
 
 def _compiled(text: str) -> Callable[..., Any]:
-    """The function of a formula that was given as text: its parameters are the names in it."""
+    """Return the function of a formula given as text; its parameters are the names in the text."""
     code = compile(text, "<formula>", "eval")
     return eval(f"lambda {', '.join(code.co_names)}: {text}")  # our own text, as dataclasses does
 
 
 def parameters(func: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a function's parameters. NB: `inspect` would cost as much to import as this whole package may."""
+    """Return the names of a function's parameters. NB: importing `inspect` would take as long as this package may."""
     return func.__code__.co_varnames[: func.__code__.co_argcount]
 
 
 def _of_real_numbers(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a composition so that it refuses complex operands, for which it would compute something else."""
+    """Wrap a composed kernel to refuse complex operands, for which it would be wrong."""
 
     def checked(xp: Any, *operands: Any) -> Any:
         backend = xp._backend

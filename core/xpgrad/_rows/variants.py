@@ -1,16 +1,16 @@
-"""Classes that an object changes to while something rare is true of it: the one place where `__class__` is swapped by a rule.
+"""Variants: classes to which an object changes while a rare condition holds, by assigning `__class__`.
 
 A few Tensors are inference tensors, or views whose memory was written to since their node was made; a few nodes have packed values, or are
-copies for a pass inside of a pass. If operations and the engine asked for that, every operation would pay for it. Instead the object
-gets another class, a *variant* of its own one, whose methods do what is special and then call those of the class; later it may get its own
-class back. So objects of which nothing rare is true pay nothing.
+copies for a nested pass. Testing for these conditions would slow down every operation. Instead the object gets another class, a *variant*
+of its class, whose methods handle the condition and then call those of the class. Later the object may get its class back. Objects for
+which no such condition holds pay nothing.
 
-* A variant is a subclass without slots, since Python swaps classes only between objects of one layout.
-* There is one variant per class, made when the first object needs it: a generated class knows its backend and its pattern of operands.
-* Operations tell by `x.__class__ is y.__class__` that operands fit. A variant does not fit its class, so that `coerce` is called, which
+* A variant is a subclass without slots, because Python can change the class only between classes of the same layout.
+* There is one variant per class, created when the first object needs it, because a generated class knows its backend and its pattern.
+* Operations test by `x.__class__ is y.__class__` whether operands match. A variant does not match its class, so `coerce` is called, which
   asks for a stand-in of the normal class (`_stand_in`).
 
-Where the variant is one fixed class, it stands beside the class: `_aliasing.cells.CopyCell`, `_tape.leaf.ShadowLeaf`.
+If the variant is a single fixed class, it is defined next to the class: `_aliasing.cells.CopyCell`, `_tape.leaf.ShadowLeaf`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from xpgrad._rows.row import ROWS, Row
 
 
 class Variants(dict[Any, Any]):
-    """The variants of one kind: a mapping from classes to their variants, which are made when they are first asked for.
+    """A mapping from classes to their variants of one kind, which are created on first access.
 
     Parameters
     ----------
     body : callable
-        ``body(cls)`` returns the attributes that the variant of `cls` has of its own.
+        ``body(cls)`` returns the attributes of the variant of `cls`.
     *bases : type
         Classes without slots whose attributes come before those of `cls`.
     """
@@ -45,7 +45,7 @@ _TENSOR_VARIANTS: list[TensorVariants] = []
 
 
 class TensorVariants(Variants):
-    """Variants of Tensor classes, which have an implementation of every operation.
+    """Variants of Tensor classes; each implements every operation.
 
     Parameters
     ----------
@@ -85,6 +85,6 @@ def method_names(row: Row) -> list[str]:
 
 
 def declare_in_variants(row: Row) -> None:
-    """Give the variants of Tensor classes an operation."""
+    """Implement a row in the variants of Tensor classes."""
     for variants in _TENSOR_VARIANTS:
         variants.declare(row)

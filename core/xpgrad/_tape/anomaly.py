@@ -1,6 +1,6 @@
-"""Anomaly detection: nodes remember the traceback of their forward call, and what a node computes is checked for nan.
+"""Anomaly detection: record the traceback of each forward call, and check for nan what the backward pass computes.
 
-The mode's state and the engine reach it through `Mode.anomaly`, so that nothing else pays for it.
+Other modules reach it through `Mode.anomaly`, so that passes without it pay nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _running: ContextVar[Any] = ContextVar("xpgrad_running_node", default=None)
 
 
 class Anomaly:
-    """The value of `Mode.anomaly` while detection is on."""
+    """The value of `Mode.anomaly` while anomaly detection is on."""
 
     __slots__ = ()
 
     def remember(self, node: Any) -> None:
-        """Store the stack of the forward call, innermost last, in the node's metadata (ANO-07)."""
+        """Record the stack of the forward call, innermost last, in the node's metadata (ANO-07)."""
         metadata = node.metadata
         if _TRACEBACK in metadata:
             return
@@ -36,12 +36,12 @@ class Anomaly:
             metadata[_PARENT] = _running.get()
 
     def watched(self, task: Any, node: Any, g: Any, check_nan: bool) -> list[Any]:
-        """Run a node's rule; if it fails or gives nan, warn with the traceback of the node's forward call.
+        """Run a node's formulas; if they fail or return nan, warn with the traceback of the node's forward call.
 
         Raises
         ------
         RuntimeError
-            For nan (ANO-01); else whatever the rule raises, of its own type (ANO-09).
+            For nan (ANO-01). An error that a formula raises keeps its type (ANO-09).
         """
         before = _running.get()
         try:
@@ -69,8 +69,8 @@ def _check_nan(node: Any, values: list[Any]) -> None:
 
 
 def _has_nan(v: Any, backend: Any) -> bool:
-    # NB: the backend is the node's, or the Tensor's: an array of a variant looks like one of its base. An element of a batch has a nan if
-    # any element of the batch has one.
+    # NB: the backend comes from the node or the Tensor, because an array does not tell a variant from its base. An element of a batch
+    # counts as nan if any element of the batch is nan.
     while isinstance(v, TensorBase) or isinstance(getattr(v, "value", None), TensorBase):
         if isinstance(v, TensorBase):
             backend, v = type(v._stand_in()).backend, v._array

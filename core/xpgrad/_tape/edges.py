@@ -1,4 +1,4 @@
-"""`GradientEdge`: one output of one node, as users name it."""
+"""`GradientEdge`: one output of one node, as a user refers to it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from xpgrad._tape.node import Node, slot_of
 
 
 class GradientEdge(NamedTuple):
-    """One output of one node: an alternative to a Tensor as a root or an input of a pass (EDG-01).
+    """One output of one node, used instead of a Tensor as a root or an input of a backward pass.
 
     Attributes
     ----------
     node : Node
     output_nr : int
     ownership_token : object
-        Keeps what `node` needs alive.
+        Keeps alive what `node` needs.
 
     Examples
     --------
@@ -38,18 +38,18 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """The edge that stands for `tensor` in the graph as it is now (EDG-01, EDG-08).
+    """Return the edge that stands for `tensor` in the current graph.
 
     Parameters
     ----------
     tensor : Tensor
-        One that requires grad: a leaf or a result.
+        A leaf or a result that requires grad.
 
     Returns
     -------
     GradientEdge
-        For `backward` and `grad`, as a root or as an input; it remains valid when the Tensor is gone, or was written
-        to.
+        Can be a root or an input of `backward` and `grad`. It stays valid after the Tensor is deleted or
+        overwritten.
 
     Raises
     ------
@@ -79,12 +79,12 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
 
 def output_edge(edge: GradientEdge) -> Any:
-    """The engine's node of a `GradientEdge`.
+    """Return the engine's node for a `GradientEdge`.
 
     Raises
     ------
     RuntimeError
-        If its first entry is not a node, or the node has no such output (EDG-10).
+        If the edge's first entry is not a node, or the node has no such output (EDG-10).
     """
     node = edge.node
     if not isinstance(node, Node):
@@ -97,7 +97,7 @@ def output_edge(edge: GradientEdge) -> Any:
 
 
 def node_of(item: Any) -> Any:
-    """The engine's node of a Tensor, None if it does not require grad, or of a `GradientEdge`."""
+    """Return the engine's node of a `GradientEdge` or a Tensor; None for a Tensor that does not require grad."""
     if isinstance(item, GradientEdge):
         return output_edge(item)
     node = item._node

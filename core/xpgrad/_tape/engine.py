@@ -1,7 +1,7 @@
 """The backward pass.
 
-The nodes below the roots are found and sorted by creation number, latest first, which is a topological order; each in turn takes the
-gradient from its buffer and adds its operands' gradients into theirs. Iterative throughout.
+The pass finds the nodes below the roots and sorts them by creation number, latest first, which is a topological order. Each node in turn
+takes the gradient from its buffer and adds its operands' gradients to theirs. Nothing here recurses over the graph.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from xpgrad._tape.task import CURRENT, Beyond, Pass, complex_seen
 from xpgrad.errors import CapabilityError
 
 _creation = attrgetter("seq")
-# The pass that uses the nodes' own fields, if any. One that finds another there, in another thread or above it on the same stack, works
-# on private copies of the nodes instead: nothing waits, so nothing can deadlock. NB: not a lock, because the interrupt that comes between
-# acquiring one and noting that it was acquired would leave it taken for ever.
+# The pass that uses the fields of the nodes themselves, if any. A pass that finds another one here, on another thread or above it on the
+# same stack, works on private copies of the nodes: no pass waits, so none can deadlock. NB: this is not a lock, because an interrupt
+# between acquiring a lock and noting that would leave it locked for ever.
 _OWN: dict[str, Pass] = {}
 _PASSES_PER_THREAD = 24
 
 
 def _after_fork() -> None:
-    """In a child process: the pass of a thread that the child does not have holds nothing."""
+    """In a child process, discard a pass owned by a thread that does not exist there."""
     if "pass" in _OWN and _OWN["pass"].thread != threading.get_ident():
         _OWN.clear()
 
@@ -42,12 +42,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
-    """Differentiate `roots`, seeded with `seeds` (raw arrays, or Tensors when recording).
+    """Differentiate `roots` with the cotangents `seeds` (raw arrays, or Tensors if `task.graph`).
 
     Returns
     -------
     list
-        The captured gradient of each target, in their order; None where no gradient arrived.
+        The captured gradient of each target, in order; None if no gradient arrived.
     """
     outer = CURRENT.get()
     if outer is not None:
@@ -58,7 +58,7 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
             found: list[Any] = on_fresh_stack(lambda: run_pass(task, roots, seeds), task.ambient)
             return found
     before = state.current()
-    # NB: an interrupt arrives after a call, never before one: each `finally` undoes one thing, first of all, whatever interrupts it.
+    # NB: an interrupt arrives after a call, never before it, so each `finally` begins with the one thing that it must undo.
     try:
         try:
             if before is None or before is state.NO_GRAD:
@@ -83,7 +83,7 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
 
 
 def _need_threads(roots: list[Any], depth: int) -> None:
-    """Refuse to go on in another thread where arrays do not outlive a change of threads."""
+    """Raise if a pass must continue on another thread but its arrays cannot be used there."""
     for root in roots:
         backend = backend_of(root)
         if not backend.capabilities.threads:
@@ -95,7 +95,7 @@ def _need_threads(roots: list[Any], depth: int) -> None:
 
 
 def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
-    """The whole pass: find the nodes, sort them, step through them."""
+    """Run the whole pass: find the nodes, sort them, step through them."""
     empty = object()  # marks the nodes of this pass until a gradient arrives
     order: list[Any] = []
     try:
@@ -126,27 +126,27 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
 
 
 def _find(roots: list[Any], empty: Any, order: list[Any]) -> None:
-    """Put the nodes below the roots into `order`, each once, marked with `empty`."""
+    """Append the nodes below the roots to `order`, each once, and mark them with `empty`."""
     found = order.append
     for root in roots:
         if root.buffer is not empty:
             root.buffer = empty
             found(root)
-    for node in order:  # it grows on the way
+    for node in order:  # the loop itself makes `order` grow
         node.reach(empty, found)
 
 
 def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
-    """Drop the nodes from which no target can be reached, and find out which of the special ones run."""
+    """Return the nodes from which a target can be reached, and record in `task.special` which targets and roots run."""
     targets = set(task.targets or ())
     ends = [node for node in order if node._is_end]
     if len(ends) == len(targets) and targets.issuperset(ends):
-        # All ends and nothing else: every node is needed, and no target's node is on the way to another.
+        # The targets are exactly the ends, so every node is needed and no target lies on the way to another.
         task.special = dict.fromkeys(ends, False) if task.capture else {}
         return order
     if task.alone and not targets.issuperset(ends):
         raise Beyond
-    # INP-06: `backward` runs a target's own node; for one of several outputs that is the node that owns them.
+    # INP-06: `backward` runs the node of a target; if that is one output of several, the node that owns them.
     needed: set[Any] = set() if task.capture else {node.owner for node in targets if node.is_slot}
     special: dict[Any, bool] = {}
     for node in reversed(order):
@@ -186,11 +186,11 @@ def _steps(task: Pass, order: Iterable[Any], empty: Any) -> None:
             node.undefined()
         else:
             _general(task, node, None if g is empty else g, empty)
-        g = None  # the gradient dies before the next one is made
+        g = None  # free this gradient before the next one is allocated
 
 
 def _steps_general(task: Pass, order: Iterable[Any], empty: Any, watched: bool) -> None:
-    """Run the nodes in order on Tensors, recording, or with every check of anomaly mode."""
+    """Run the nodes in order on Tensors, or with the checks of anomaly mode."""
     retain, special = task.retain, task.special
     for node in order:
         g = node.buffer
@@ -208,7 +208,7 @@ def _steps_general(task: Pass, order: Iterable[Any], empty: Any, watched: bool) 
 
 
 def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
-    """Run one node with everything that can happen at it; the next one finds the mode as it was, whatever a hook has entered."""
+    """Run one node with hooks, capture and checks, and restore the mode that a hook may have changed."""
     mode = state.current()
     try:
         _at_node(task, node, g, empty)
@@ -217,7 +217,7 @@ def _general(task: Pass, node: Any, g: Any, empty: Any) -> None:
 
 
 def _at_node(task: Pass, node: Any, g: Any, empty: Any) -> None:
-    """Hooks, capture, anomaly checks, recording, undefined gradients."""
+    """Run one node: its hooks, the capture of its gradient, anomaly checks and missing gradients included."""
     hooks = node.hooks
     target = task.special is not None and node in task.special
     runs = not target or task.special[node]  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""A call on a thread of its own, whose stack is empty, for what is nested too deeply for this one; the caller waits for it."""
+"""Run a call on a new thread, whose stack is empty, when this one's is nested too deeply; the caller waits for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xpgrad._tape.streams import on_streams
 
 
 def on_fresh_stack(function: Callable[[], Any], ambient: dict[Any, Any] | None) -> Any:
-    """Call `function` on another thread, in this one's context and with its streams, and return or raise what it does.
+    """Call `function` on a new thread, with this thread's context and streams, and return its result or raise its error.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ def on_fresh_stack(function: Callable[[], Any], ambient: dict[Any, Any] | None) 
         finally:
             finished.set()
 
-    # NB: not `join`, which takes a thread for ended when the waiting is interrupted (Python 3.11).
+    # NB: `join` would report an interrupted wait as the end of the thread (Python 3.11).
     try:
         threading.Thread(target=copy_context().run, args=(work,), name="xpgrad nested pass").start()
         finished.wait()
-    except BaseException:  # interrupted: what has begun is not left running behind the caller's back, and nothing begins later
+    except BaseException:  # interrupted: wait for work that has begun, and keep work that has not from beginning later
         abandoned.append(True)
         if begun:
             finished.wait()

@@ -1,6 +1,6 @@
-"""The pass of one node that knows its gradients, as a compiled loss does: they go to its leaves, and no engine is started.
+"""Fast path: a single node with precomputed gradients (a compiled loss) adds them to its leaves without running the engine.
 
-What could be noticed beside goes through the engine: hooks, modes, streams, other nodes, a leaf that is given twice.
+If hooks, modes, streams, other nodes or a repeated leaf are involved, the engine runs the pass instead.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from xpgrad._tape.task import CURRENT
 
 
 def hand_over(node: Any, g: Any, retain: bool) -> bool:
-    """Run the pass of one node that has its gradients at hand and nothing but leaves below it; return whether it is such a one.
+    """Add a node's precomputed gradients to its leaves and return True; return False if the engine has to run the pass.
 
-    It uses no field of a node, so that it meets no other pass, and calls nobody who would ask which pass runs.
+    It uses no field of a node, so that it cannot disturb another pass, and calls nothing that asks which pass is running.
     """
     if not node._is_finished or node.hooks is not None or state.current() is not None or CURRENT.get() is not None:
         return False

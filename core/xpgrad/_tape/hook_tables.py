@@ -1,4 +1,4 @@
-"""The places where hooks are kept: tables on a node, and the handles that remove them."""
+"""Tables of the hooks on a node, and the handles that remove them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class RemovableHandle:
-    """Removes a hook: by `remove()`, or on leaving a `with` block (HOK-06)."""
+    """A handle that removes a hook: by `remove()`, or on leaving a `with` block."""
 
     _count = 0
 
@@ -29,7 +29,10 @@ class RemovableHandle:
 
 
 class Hooks:
-    """The hooks of a node. ``tensor`` hooks see its output's gradient; ``retained`` is a non-leaf's `.grad`."""
+    """The hooks of a node.
+
+    ``tensor`` hooks get the gradient of its output; ``retained`` is the `.grad` of a non-leaf.
+    """
 
     __slots__ = ("multi", "post", "post_accumulate", "pre", "retain", "retained", "tensor")
 
@@ -38,24 +41,24 @@ class Hooks:
         self.pre: dict[int, Callable[[Any], Any]] = {}
         self.post: dict[int, Callable[[Any, Any], Any]] = {}
         self.post_accumulate: dict[int, Callable[[Any], Any]] = {}
-        self.multi: dict[int, Callable[[Any], Any]] = {}  # watchers of the gradient, after tensor hooks; cannot change it
+        self.multi: dict[int, Callable[[Any], Any]] = {}  # get the gradient after the tensor hooks; cannot change it
         self.retain: bool = False
         self.retained: Any = None
 
 
 def hooks_of(node: Any) -> Hooks:
-    """The hooks of a node, made now if it has none."""
+    """Return the hooks of a node; create the table if it has none."""
     node = node.original
     if node.hooks is None:
         node.hooks = Hooks()
         if node.is_slot:
-            hooks_of(node.owner)  # which, when it runs, calls the hooks of the outputs that no gradient has reached
+            hooks_of(node.owner)  # the owner calls the hooks of the outputs that no gradient has reached
     found: Hooks = node.hooks
     return found
 
 
 def add_hook(table: dict[int, Any], hook: Any, *more: dict[int, Any]) -> RemovableHandle:
-    """Put a callable into a table of hooks and return the handle that removes it.
+    """Add a callable to a table of hooks and return the handle that removes it.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Running hooks in the order of HOK-15: tensor hooks, `retain_grad`, pre-hooks, (the node), post-accumulate hooks, post-hooks.
+"""Run hooks in the order of HOK-15: tensor hooks, `retain_grad`, pre-hooks, (the node), post-accumulate hooks, post-hooks.
 
-The engine calls these for nodes that have hooks only; what a hook may return is checked here.
+The engine calls these functions only for nodes that have hooks. They also check what a hook returns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from xpgrad._tape.node import backend_of
 
 
 def _as_tensor(task: Any, node: Any, g: Any) -> Any:
-    """A raw gradient as the Tensor that hooks see; shares its memory."""
+    """Wrap a raw gradient as the Tensor that hooks get; it shares the memory."""
     if g is None or task.graph:
         return g
     return backend_of(node).wrap(g)
@@ -27,9 +27,9 @@ def _name(hook: Any) -> str:
 
 
 def checked_replacement(hook: Any, new: Any, old: Any) -> Any:
-    """A hook's replacement, refused if it is not a Tensor of the size and type of what it replaces (HOK-07).
+    """Return a hook's replacement; raise if it is not a Tensor of the shape and type of what it replaces (HOK-07).
 
-    In a pass over a batch it may be one that all elements share.
+    In a pass over a batch the replacement may be one that all elements share.
     """
     if not isinstance(new, TensorBase):
         msg = f"expected Variable, but hook returned '{type(new).__name__}'; a hook returns a Tensor or None"
@@ -48,7 +48,7 @@ def checked_replacement(hook: Any, new: Any, old: Any) -> Any:
 
 
 def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
-    """Run tensor hooks in order, then fill `.grad` for `retain_grad` (HOK-17), then call the watchers of multi-grad hooks."""
+    """Run tensor hooks in order, then fill `.grad` for `retain_grad` (HOK-17), then call multi-grad hooks."""
     hooks = node.hooks
     if not (hooks.tensor or hooks.retain or hooks.multi):
         return g
@@ -61,16 +61,16 @@ def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
             g = _as_raw(task, grad)
     if hooks.retain and grad is not None:
         old = hooks.retained
-        # ACC-13: a new object each time; ACC-26: without history unless it is being recorded.
+        # ACC-13: `.grad` is a new object each time; ACC-26: it has history only if the pass is recorded.
         hooks.retained = (grad.clone() if task.graph else grad.detach().clone()) if old is None else old + grad
     for watch in list(hooks.multi.values()):
         watch(grad)
-    node.owned = False  # whoever was called may keep it: nothing is added into it from here on
+    node.owned = False  # a hook may keep the gradient, so nothing may be added to it in place from here on
     return g
 
 
 def run_absent_hooks(task: Any, node: Any) -> None:
-    """Run the tensor hooks of those outputs of a node from which no gradient comes in this pass: they get None (HOK-27)."""
+    """Call the tensor hooks of a node's outputs that get no gradient in this pass with None (HOK-27)."""
     for reference in node.slots:
         slot = None if reference is None else reference()
         if slot is not None and slot.hooks is not None and slot.hooks.tensor and not task.will_run(slot):
@@ -84,7 +84,7 @@ def _nothing_to_replace(hook: Any) -> RuntimeError:
 
 
 def run_pre_hooks(task: Any, node: Any, g: Any) -> Any:
-    """Run node pre-hooks: each takes and may return a tuple with one gradient per output (HOK-18)."""
+    """Run a node's pre-hooks: each gets, and may return, a tuple with one gradient per output (HOK-18)."""
     several = node.slotted
     grads = tuple(_as_tensor(task, node, x) for x in (g or [None] * node.n_outputs)) if several else (_as_tensor(task, node, g),)
     for hook in list(node.hooks.pre.values()):
@@ -115,7 +115,7 @@ def _checked_tuple(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, .
 
 
 def run_post_hooks(task: Any, node: Any, values: list[Any], g: Any) -> list[Any]:
-    """Run a node's hooks after it ran: ``hook(grad_inputs, grad_outputs)``, one entry per operand and output (HOK-19)."""
+    """Run a node's post-hooks: ``hook(grad_inputs, grad_outputs)``, with one entry per operand and per output (HOK-19)."""
     operands = node.operands()
     places = [i for i, e in enumerate(operands) if e is not None]
     grads: list[Any] = [None] * len(operands)
@@ -132,7 +132,7 @@ def run_post_hooks(task: Any, node: Any, values: list[Any], g: Any) -> list[Any]
 
 
 def run_post_accumulate(node: Any) -> None:
-    """Run the hooks that follow the setting of `.grad`: they get the leaf, and must return None (HOK-21, HOK-23)."""
+    """Run the hooks that follow the accumulation into `.grad`: each gets the leaf and must return None (HOK-21, HOK-23)."""
     leaf = node.original.variable
     for hook in list(node.hooks.post_accumulate.values()):
         if hook(leaf) is not None:

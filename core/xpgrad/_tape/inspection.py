@@ -1,4 +1,4 @@
-"""Saved values as users see them: ``node._saved_self`` and ``node._raw_saved_self``."""
+"""Saved values for users: ``node._saved_self`` and ``node._raw_saved_self``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from xpgrad._tape.saved import check_saved, unpack, unpack_out, with_history
 
 
 def saved_value(node: Any, name: str) -> Any:
-    """The value that a node saved under a name, as users see it (``node._saved_self``; ACC-34): None for what it did not need.
+    """Return the value that a node saved under a name (``node._saved_self``; ACC-34); None if no gradient needs it.
 
     Raises
     ------
     RuntimeError
-        If it was freed (RET-10) or overwritten since (MUT-03).
+        If the value was freed (RET-10) or overwritten since (MUT-03).
     """
     row, mask = node.row, node.mask
     wanted = {n for reads, m in zip(row.reads, mask) if m == "g" for n in reads}
@@ -40,12 +40,12 @@ def saved_value(node: Any, name: str) -> Any:
         return getattr(node, f"c_{name}")
     found = unpack(node.backend, raw, getattr(node, f"e_{name}"))
     if not found.is_leaf:
-        alias_of(found).forbidden = "saved"  # a write that is recorded would rewrite the history of `found`, not that of what was saved
+        alias_of(found).forbidden = "saved"  # a recorded write would change the history of `found` only, not of the saved value
     return found
 
 
 def raw_saved(node: Any, name: str) -> Any:
-    """The object for a saved value that has not been read yet (``node._raw_saved_self``; SAV-12): one for each of several outputs."""
+    """Return the `SavedTensor` of a name (``node._raw_saved_self``; SAV-12); a tuple of them for several outputs."""
     if name == "out" and node.slotted:
         return tuple(SavedTensor(node, name, k) for k in range(node.n_outputs))
     return SavedTensor(node, name)
@@ -55,7 +55,7 @@ def raw_saved(node: Any, name: str) -> Any:
 
 
 def packed_value(node: Any, name: str) -> Any:
-    """The value saved under a name, unpacked: a new Tensor with the history of what was saved (SAV-04, SAV-15); None if not packed."""
+    """Unpack the value saved under a name: a new Tensor with the saved value's history (SAV-04, SAV-15); None if not packed."""
     backend, value = node.backend, getattr(node, name)
     if value.__class__ is tuple and any(v.__class__ is Packed for v in value):
         if any(v.__class__ is not Packed for v in value):
@@ -73,7 +73,7 @@ def packed_value(node: Any, name: str) -> Any:
 
 
 class SavedTensor:
-    """One saved value of a node, not read yet (``node._raw_saved_self``; SAV-12)."""
+    """A saved value of a node that has not been read yet (``node._raw_saved_self``; SAV-12)."""
 
     __slots__ = ("_k", "_name", "_node")
 
@@ -83,7 +83,7 @@ class SavedTensor:
         self._k = k
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any], /) -> None:
-        """Pack the value now, and unpack it whenever it is needed.
+        """Pack the value now, and unpack it each time it is needed.
 
         Raises
         ------

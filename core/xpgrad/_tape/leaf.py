@@ -1,4 +1,4 @@
-"""The node of a leaf: adds the pass's gradient to `.grad` by the layout rules (groups C and D)."""
+"""The node of a leaf: adds the gradient of a pass to `.grad` by the layout rules (groups C and D)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOCK = threading.RLock()
 
 
 def _after_fork() -> None:
-    """In a child process: a lock that nobody holds, since the thread that may hold the old one is not there to release it."""
+    """In a child process, replace the lock: the thread that may hold the old one does not exist there."""
     global _LOCK
     _LOCK = threading.RLock()
 
@@ -31,8 +31,8 @@ if hasattr(os, "register_at_fork"):
 class AccumulateGrad(Node):
     """The node of a leaf: adds what arrives to the leaf's `.grad` (ACC-32).
 
-    The leaf holds this node, and the node holds the leaf weakly, so that a leaf is reclaimed by reference counting. A leaf that is
-    gone while its graph lives is recreated around the same array when a hook asks for it.
+    The leaf refers to this node, and the node refers to the leaf weakly, so that reference counting reclaims a leaf. If a hook asks for a
+    leaf that was reclaimed while its graph is still alive, it is recreated around the same array.
     """
 
     __slots__ = ("_leaf", "array", "cls", "grad", "grad_dtype", "off", "private", "stream")
@@ -51,19 +51,19 @@ class AccumulateGrad(Node):
         self.grad: Any = None
         self.grad_dtype: Any = leaf.dtype
         self.off = False
-        self.private = False  # made by a transform, for its function alone
+        self.private = False  # created by a transform for the function that it calls
         cls = self.cls
-        # NB: streams are noted by the normal class, also for an inference tensor.
+        # NB: streams are recorded under the normal class, for an inference tensor as well.
         self.stream = (type(leaf._stand_in()), cls.backend.current_stream(cls.device)) if cls.backend.capabilities.streams else None
 
     @property
     def spent(self) -> bool:
-        """Return whether the leaf was a transform's own, and is gone: then nobody can ask for a derivative in it."""
+        """Whether the leaf belonged to a transform and is gone, so that nobody can ask for a derivative with respect to it."""
         return self.private and self._leaf() is None
 
     @property
     def variable(self) -> Any:
-        """The leaf."""
+        """The leaf; recreated if it was reclaimed."""
         leaf = self._leaf()
         if leaf is None:
             leaf = object.__new__(self.cls)
@@ -84,7 +84,7 @@ class AccumulateGrad(Node):
             self.check_place()
 
     def check_place(self) -> None:
-        """Refuse leaves that cannot receive: one that stopped requiring grad, and one that has become a result and so has no `.grad`."""
+        """Raise if the leaf has become a result of an operation and so has no `.grad`; a leaf that stopped requiring grad passes."""
         leaf = self._leaf()
         if leaf is not None and leaf._node is not None:
             msg = (
@@ -104,7 +104,7 @@ class AccumulateGrad(Node):
         self.array = array
 
     def shadow(self) -> Node:
-        # `.grad` must land on the real leaf: the copy stands for it.
+        # The copy accumulates into the `.grad` of the original leaf.
         copy = super().shadow()
         copy.__class__ = ShadowLeaf
         copy.seq = _INF
@@ -115,7 +115,7 @@ class AccumulateGrad(Node):
 
 
 class ShadowLeaf(AccumulateGrad):
-    """A leaf's node in a pass on shadows: what it accumulates lands on the leaf itself."""
+    """The node of a leaf in a pass on shadows; it accumulates into the original leaf."""
 
     __slots__ = ()
 
@@ -123,9 +123,9 @@ class ShadowLeaf(AccumulateGrad):
 
 
 def accumulate_raw(node: Any, g: Any, owned: bool | None = None) -> None:
-    """Add a raw gradient: in place into an existing `.grad`, else as a new one with the leaf's layout (LAY-01..05).
+    """Add a raw gradient to `.grad` in place, or set it in the leaf's layout if there was none (LAY-01..05).
 
-    Whether nobody else holds its memory, the node knows in a pass that uses its fields.
+    `owned` says whether nobody else refers to the memory of `g`; by default the node knows.
     """
     real = node.original
     backend = real.cls.backend
@@ -149,7 +149,7 @@ def accumulate_raw(node: Any, g: Any, owned: bool | None = None) -> None:
 
 
 def add_in_place(tensor: Any, g: Any) -> None:
-    """Add a raw array into a Tensor's memory; the object, its layout and its history stay, its version rises (ACC-20, ACC-21)."""
+    """Add a raw array into a Tensor's memory: the object, layout and history stay, the version rises (ACC-20, ACC-21)."""
     backend = tensor.backend
     array = backend.own(tensor)
     mode = state.current()
@@ -162,7 +162,7 @@ def add_in_place(tensor: Any, g: Any) -> None:
             tensor._array = array
             bump(tensor)
         except BaseException:
-            bump(tensor)  # interrupted: whoever saved the old values must not use the new ones for them
+            bump(tensor)  # after an interrupt some values may have changed: saved references to the old ones are invalid
             raise
     else:
         total = array + g if backend.raw_operators else backend.kernels.add(array, g)
@@ -172,9 +172,9 @@ def add_in_place(tensor: Any, g: Any) -> None:
 
 
 def accumulate_graph(node: Any, g: Any, create: bool = True) -> None:
-    """Add a gradient with history: the old object keeps its value, `.grad` becomes a new one (ACC-22, LAY-06).
+    """Add a gradient with history: `.grad` becomes a new object and the old one keeps its value (ACC-22, LAY-06).
 
-    Without ``create_graph`` the gradient is a Tensor for its tangents only: an existing `.grad` is added to in place (ACC-20).
+    Without ``create_graph`` the gradient is a Tensor only because it has tangents, and is added to an existing `.grad` in place (ACC-20).
     """
     real = node.original
     if real.grad_dtype is not None:

@@ -1,7 +1,7 @@
-"""The nodes of the recorded graph: what a result remembers about how it was computed.
+"""The nodes of the recorded graph: how each result was computed.
 
-Operations' own node classes are generated from their rows, a leaf's is in `leaf`; this module has their base, the hidden node of one output
-among several, and nodes with any number of edges.
+Node classes of operations are generated from their rows and that of a leaf is in `leaf`. This module has their base class, the hidden
+node of one output among several, and nodes with any number of edges.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from xpgrad._tape.hook_tables import Hooks, RemovableHandle, add_hook, hooks_of
 
 
 class Node:
-    """One recorded operation (PyTorch's `torch.autograd.graph.Node`; ACC-31..33).
+    """A recorded operation, as PyTorch's `torch.autograd.graph.Node`.
 
-    The engine's fields: ``seq`` is the creation number, ``buffer`` the gradient of the output during a pass (None outside),
-    ``owned`` whether this pass allocated that buffer, ``_alias`` where to see whether the output was overwritten, ``hooks``.
+    The engine's fields: ``seq`` is the creation number; ``buffer`` is the gradient of the output during a pass, None outside of one;
+    ``owned`` says whether this pass allocated that buffer; ``_alias`` is the cell or alias that shows whether the output was overwritten;
+    ``hooks``.
 
     Examples
     --------
@@ -47,24 +48,24 @@ class Node:
 
     title = "Node"
     n_outputs = 1
-    slotted = False  # whether its outputs have hidden nodes of their own
-    conjugates = False  # whether the engine conjugates around its formulas for a complex gradient
+    slotted = False  # whether each of its outputs has a hidden node
+    conjugates = False  # whether the engine conjugates a complex gradient before and after its formulas
     backend: Any = None
-    cls: Any = None  # the Tensor class of the output, where the node knows it
-    saves = False  # whether it keeps arrays
-    packs = False  # whether hooks were applied to some of them (see `packing`)
-    records = False  # whether `graph_grads` is all there is to do when recording
+    cls: Any = None  # the Tensor class of the output, if the node knows it
+    saves = False  # whether it saves arrays
+    packs = False  # whether hooks packed some of them (see `packing`)
+    records = False  # whether a recorded pass needs nothing but `graph_grads`
     is_shadow = False  # whether `real` is set
     is_slot = False  # whether it stands for one of several outputs
-    is_leaf = False  # whether it is a leaf's, which accumulates
-    _is_end = False  # whether a graph ends here: at a leaf, and where it was cut
-    _is_finished = False  # whether its gradients are known, up to a factor
+    is_leaf = False  # whether it is the node of a leaf, which accumulates
+    _is_end = False  # whether the graph ends here: at a leaf or a cut
+    _is_finished = False  # whether its gradients are precomputed, up to a factor
     stream: Any = None  # where its work is queued: (Tensor class, stream), on backends with streams
     runs_undefined = False  # whether it runs when no gradient arrived (custom Functions)
 
     @classmethod
     def made_now(cls) -> Self:
-        """A node of this class, as new as the latest write, with nothing in it yet."""
+        """Return an empty node of this class with a new creation number."""
         node = object.__new__(cls)
         node.seq = next_number()
         node.buffer = node.hooks = node._alias = None
@@ -73,13 +74,13 @@ class Node:
     # -- what PyTorch documents --------------------------------------------------------------------------------
 
     def name(self) -> str:
-        """The node's name, e.g. ``"MulBackward0"``.
+        """Return the node's name, such as ``"MulBackward0"``.
 
         Returns
         -------
         str
-            The function's name with `Backward` and a number; `AccumulateGrad` for a leaf; a custom operation's name
-            with `Backward`.
+            The function's name followed by `Backward` and a number; `AccumulateGrad` for a leaf; the name of a custom
+            operation followed by `Backward`.
 
         See Also
         --------
@@ -89,7 +90,7 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """A dict of the user's own, which lives as long as the node.
+        """Dict for the user's own data; lives as long as the node.
 
         Examples
         --------
@@ -108,7 +109,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """The node that made each Tensor operand, with its output number; ``(None, 0)`` for a constant.
+        """The node of each Tensor operand and its output number; ``(None, 0)`` for a constant.
 
         See Also
         --------
@@ -117,7 +118,7 @@ class Node:
         return tuple((None, 0) if e is None else (e.owner, e.output_nr) for e in self.operands())
 
     def register_hook(self, fn: Callable[[Any, Any], Any]) -> RemovableHandle:
-        """Call ``fn(grad_inputs, grad_outputs)`` after this node ran; a tuple that it returns replaces grad_inputs (HOK-19).
+        """Call ``fn(grad_inputs, grad_outputs)`` after this node has run; a returned tuple replaces grad_inputs.
 
         Parameters
         ----------
@@ -127,7 +128,7 @@ class Node:
         Returns
         -------
         RemovableHandle
-            Its `remove` takes the hook away.
+            Call its `remove` to remove the hook.
 
         Examples
         --------
@@ -142,7 +143,7 @@ class Node:
         return add_hook(hooks_of(self).post, fn)
 
     def register_prehook(self, fn: Callable[[Any], Any]) -> RemovableHandle:
-        """Call ``fn(grad_outputs)`` before this node runs; a tuple that it returns replaces grad_outputs (HOK-18).
+        """Call ``fn(grad_outputs)`` before this node runs; a returned tuple replaces grad_outputs.
 
         Parameters
         ----------
@@ -152,7 +153,7 @@ class Node:
         Returns
         -------
         RemovableHandle
-            Its `remove` takes the hook away.
+            Call its `remove` to remove the hook.
 
         Examples
         --------
@@ -176,12 +177,12 @@ class Node:
 
     @property
     def original(self) -> Node:
-        """The node that a shadow, or the node of an unpacked value, stands for; itself for any other."""
+        """The node that a shadow, or the node of an unpacked value, stands for; the node itself otherwise."""
         return self.real if self.is_shadow else self
 
     @property
     def owner(self) -> Node:
-        """The node that the user sees: itself, or the operation of which it is one output."""
+        """The node that users see: the operation that a hidden output node belongs to, or the node itself."""
         return self
 
     @property
@@ -189,58 +190,58 @@ class Node:
         return 0
 
     def operands(self) -> tuple[Node | None, ...]:
-        """One entry per Tensor operand: the edge to the node that made it, or None for a constant."""
+        """Return one entry per Tensor operand: the edge to its node, or None for a constant."""
         return ()
 
     def edges(self) -> tuple[Node, ...]:
-        """The edges along which gradients flow."""
+        """Return the edges along which gradients flow."""
         return tuple(e for e in self.operands() if e is not None)
 
     def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
-        """Mark the nodes below with the pass's marker, once each, and hand them to `push`."""
+        """Mark the nodes directly below with the pass's marker and give each newly marked one to `push`."""
         raise NotImplementedError
 
     def step(self, g: Any, empty: Any, retain: bool) -> None:
-        """Compute the gradients of the operands from the raw gradient `g` and add them into the edges' buffers."""
+        """Compute the gradients of the operands from the raw gradient `g` and add them to the edges' buffers."""
         raise NotImplementedError
 
     def grads(self, g: Any) -> list[Any]:
-        """The raw gradients of the edges, in their order; None where undefined or not needed."""
+        """Return the raw gradients of the edges, in order; None if undefined or not needed."""
         raise NotImplementedError
 
     def graph_grads(self, g: Any) -> list[Any]:
-        """Like `grads`, on Tensors and recorded."""
+        """Return the gradients of the edges as Tensors, with the formulas recorded; see `grads`."""
         raise NotImplementedError
 
     def release(self) -> None:
-        """Forget the saved values."""
+        """Free the saved values."""
 
     def released(self) -> bool:
-        """Return whether a saved value was forgotten."""
+        """Return whether the saved values were freed."""
         return False
 
     def held(self) -> list[Any]:
-        """The raw arrays that it keeps for its gradients."""
+        """Return the raw arrays that the node saved for its gradients."""
         return []
 
     def undefined(self) -> None:
-        """Called instead of `step` when no gradient arrived."""
+        """Do what is left to do for a node that no gradient reached; called instead of `step`."""
 
     def meta(self) -> tuple[Any, ...] | None:
-        """(shape, dtype, Tensor class) of the output, if it is known: a node learns it when the user first gets hold of it."""
+        """Return (shape, dtype, Tensor class) of the output; None until the user has obtained the node."""
         return getattr(self, "_meta", None)
 
     def array_replaced(self, array: Any) -> None:
-        """Called when a write gave the Tensor of this node another array."""
+        """Record the new array of the node's Tensor after a write has replaced it."""
 
     def hand_over_retained(self, new: Node) -> None:
-        """Let another node of the same Tensor fill its retained `.grad` from now on."""
+        """Transfer the retained `.grad` to `new`, another node of the same Tensor."""
         mine, theirs = hooks_of(self), hooks_of(new)
         theirs.retain, theirs.retained = True, mine.retained
         mine.retain, mine.retained = False, None
 
     def shadow(self) -> Node:
-        """A private copy for a pass that may not use this node's fields; its edges still lead to the originals."""
+        """Return a private copy for a pass that may not use this node's fields; its edges still lead to the originals."""
         copy: Node = object.__new__(type(self))
         for cls in type(self).__mro__[:-1]:
             for slot in cls.__dict__.get("__slots__", ()):
@@ -254,12 +255,12 @@ class Node:
         return copy
 
     def redirect(self, mapping: dict[Node, Node]) -> None:
-        """Replace the edges of a shadow by their images."""
+        """Replace the edges of a shadow by their copies in `mapping`."""
         raise NotImplementedError
 
 
 class SlotNode(Node):
-    """One output of an operation with several: collects that output's gradient and passes it on to the operation's node."""
+    """The hidden node of one output of several: collects its gradient and passes it to the operation's node."""
 
     __slots__ = ("_owner", "k")
 
@@ -304,9 +305,10 @@ class SlotNode(Node):
 
 
 class Unpacked(SlotNode):
-    """The node of a value that a hook has unpacked: hands its gradient on to the node of the value that was packed.
+    """The node of a value that an unpack hook returned: passes its gradient to the node of the packed value.
 
-    What a node saves is guarded by the version that its operand's node refers to, and this value has memory, and a version, of its own.
+    The unpacked value has memory and a version counter different from those of the packed value, and nodes check saved values by the
+    version counter of their operand's node.
     """
 
     __slots__ = ()
@@ -336,7 +338,7 @@ class Unpacked(SlotNode):
 
 
 class ListNode(Node):
-    """A node with any number of edges, in a tuple: `reach` and `step` are interpreted."""
+    """A node whose edges are a tuple of any length; its methods are not generated."""
 
     __slots__ = ("e", "stream")
 
@@ -365,7 +367,7 @@ class ListNode(Node):
 
 
 def slot_of(owner: Any, k: int) -> Any:
-    """The hidden node of the k-th output of `owner` (recreated if nothing holds it), or `owner` itself if it has one output."""
+    """Return the hidden node of the k-th output of `owner` (created if necessary), or `owner` if it has a single output."""
     if owner.n_outputs == 1 and not owner.slotted:
         return owner
     slots = owner.slots
@@ -376,7 +378,7 @@ def slot_of(owner: Any, k: int) -> Any:
 
 
 def new_slot(owner: Any, k: int) -> SlotNode:
-    """Make the hidden node of the k-th output; the owner holds it weakly, since it holds the owner."""
+    """Create the hidden node of the k-th output; the owner refers to it weakly, because it refers to the owner."""
     node: SlotNode = object.__new__(SlotNode)
     node.seq = owner.seq + 0.25
     node.buffer = node.hooks = node._alias = None
@@ -388,7 +390,7 @@ def new_slot(owner: Any, k: int) -> SlotNode:
 
 
 def walk(roots: list[Any]) -> Iterator[Any]:
-    """All engine nodes reachable from `roots`, each once, without recursion."""
+    """Yield every engine node reachable from `roots`, each once, without recursion."""
     seen = set(roots)
     stack = list(seen)
     while stack:
@@ -401,7 +403,7 @@ def walk(roots: list[Any]) -> Iterator[Any]:
 
 
 def freed(node: Node) -> RuntimeError:
-    """The error for a node whose saved values were forgotten (RET-01)."""
+    """Return the error for a node whose saved values were freed (RET-01)."""
     msg = (
         f"Trying to backward through the graph a second time: the values that {node.name()} saved have been freed. Pass "
         "`retain_graph=True` to the first `backward()` or `grad()` if you need to differentiate through this graph again"
@@ -410,7 +412,7 @@ def freed(node: Node) -> RuntimeError:
 
 
 def record_outputs(node: Any, outs: tuple[Any, ...]) -> None:
-    """Give each differentiable output of an operation with several its hidden node."""
+    """Give each differentiable output of an operation with several outputs its hidden node."""
     node.slots = [None] * len(outs)
     node.metas = [(o.shape, o.dtype, type(o)) for o in outs]
     for k, out in enumerate(outs):
@@ -419,19 +421,19 @@ def record_outputs(node: Any, outs: tuple[Any, ...]) -> None:
 
 
 def backend_of(node: Any) -> Any:
-    """The backend of a node's output."""
+    """Return the backend of a node's output."""
     owner = node.owner
     return owner.backend or owner.cls.backend
 
 
 def sum_for(e: Any, a: Any, b: Any) -> Any:
-    """The sum of two raw gradients of an edge, in new memory."""
+    """Return the sum of two raw gradients of an edge, in new memory."""
     backend = backend_of(e)
     return a + b if backend.raw_operators else backend.kernels.add(a, b)
 
 
 def add_into(e: Any, v: Any, empty: Any, owned: bool = False) -> None:
-    """Add a gradient into an edge's buffer, if the pass needs it; nobody else holds one that is `owned`."""
+    """Add a gradient to an edge's buffer if the pass needs it; `owned` says that nobody else refers to its memory."""
     b = e.buffer
     if b is None or v is None:
         return
@@ -447,7 +449,7 @@ def add_into(e: Any, v: Any, empty: Any, owned: bool = False) -> None:
 
 
 def add_into_general(e: Any, v: Any, empty: Any) -> None:
-    """`add_into` for raw gradients and Tensors alike; neither is added in place."""
+    """Add a raw gradient or a Tensor to an edge's buffer; never in place."""
     b = e.buffer
     if b is None or v is None:
         return

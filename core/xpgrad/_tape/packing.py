@@ -1,7 +1,7 @@
-"""Hooks on what is saved for the backward: what they are applied to, and the nodes that hold what they return (group K).
+"""Hooks on saved values, and the nodes whose values they packed (group K).
 
-A node keeps a `Packed` where the array was, and gets a class that unpacks into a private copy of the node for each use. Nodes of which
-nothing was packed are not affected.
+Such a node has a `Packed` in the place of the saved array, and a class that unpacks into a private copy of the node for each use. Nodes
+without packed values are not affected.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ new: Any = object.__new__
 
 
 class SavedHooks(NamedTuple):
-    """The pair of functions that pack and unpack what is saved."""
+    """A pair of functions that pack and unpack saved values."""
 
     pack: Callable[[Any], Any]
     unpack: Callable[[Any], Any]
 
     def packed(self, tensor: Any, *, output: bool = False) -> Packed:
-        """The packed form of a Tensor that is being saved: what the pack hook makes of it.
+        """Call the pack hook on a Tensor that is being saved and return what replaces it in the node.
 
         Parameters
         ----------
         tensor : Tensor
         output : bool
-            The node that saves it also made it: if the hook returns the Tensor itself, a detached one is kept in its place, because the
-            node would hold itself (SAV-16).
+            Whether the node that saves the Tensor also produced it. If the hook then returns the Tensor itself, a detached one is saved
+            instead, to avoid a reference cycle (SAV-16).
 
         Raises
         ------
         RuntimeError
-            If the hook writes to it (SAV-09).
+            If the hook writes to the Tensor (SAV-09).
         """
         if tensor._alias is not None:
             check_saveable(tensor)
@@ -65,7 +65,7 @@ class SavedHooks(NamedTuple):
         return Packed(tensor, payload.detach() if output and payload is tensor else payload, self.unpack)
 
     def keep(self, out: Any, row: Any, operands: tuple[Any, ...]) -> None:
-        """Pack what the node of a fresh result (a Tensor, or a tuple of them) saved (SAV-01)."""
+        """Pack what the node of a new result (a Tensor, or a tuple of them) saved (SAV-01)."""
         outs = out if out.__class__ is tuple else (out,)
         node = next((o._node.owner for o in outs if o._node is not None), None)
         if node is None or row.varargs:  # operations on a list save shapes only
@@ -82,12 +82,12 @@ class SavedHooks(NamedTuple):
 
 
 def checked_hooks(pack: Any, unpack: Any) -> SavedHooks:
-    """A pair of hooks that can be called.
+    """Return the pair of hooks.
 
     Raises
     ------
     TypeError
-        If one cannot.
+        If one of them cannot be called.
     """
     for name, hook in (("pack", pack), ("unpack", unpack)):
         if not callable(hook):
@@ -97,7 +97,7 @@ def checked_hooks(pack: Any, unpack: Any) -> SavedHooks:
 
 
 def active_hooks(hooks: SavedHooks) -> state.Mode | None:
-    """The mode in which `hooks` apply.
+    """Return the mode in which `hooks` apply.
 
     Raises
     ------
@@ -111,12 +111,12 @@ def active_hooks(hooks: SavedHooks) -> state.Mode | None:
 
 
 def disabled(message: str) -> AbstractContextManager[None]:
-    """A context in which hooks are refused with this message (SAV-13).
+    """Return a context manager in which setting hooks raises an error with this message (SAV-13).
 
     Raises
     ------
     RuntimeError
-        If hooks are active where it is made.
+        If hooks are active when this is called.
     """
     mode = state.current()
     if mode is not None and mode.packing is not None:
@@ -128,7 +128,7 @@ def disabled(message: str) -> AbstractContextManager[None]:
 
 
 class Packed:
-    """The replacement for a saved array in a node: what the pack hook returned, and the hook that turns it into a Tensor again.
+    """The replacement for a saved array in a node: the pack hook's result, and the hook that unpacks it.
 
     Attributes
     ----------
@@ -137,9 +137,9 @@ class Packed:
     cls : type
         The class of the Tensor that was packed.
     dtype, shape
-        Its own.
+        Those of the Tensor that was packed.
     tangents : tuple
-        Pairs of a forward-mode level (weak) and the tangent there; only for a constant: what has a history has them under its node.
+        Pairs of a forward-mode level (weakly referenced) and the tangent there. Only for a constant: other values have them by node.
     """
 
     __slots__ = ("cls", "dtype", "payload", "shape", "tangents", "unpack")
@@ -157,20 +157,20 @@ class Packed:
             self.tangents = tuple(pair for pair in found if pair[1] is not None)
 
     def tensor(self) -> Any:
-        """The Tensor that the unpack hook returns, on the device where it was.
+        """Call the unpack hook and return the Tensor, which must be on the device of the packed one.
 
         Raises
         ------
         TypeError
-            If it is not a Tensor (SAV-02).
+            If the hook does not return a Tensor (SAV-02).
         DeviceMismatchError
-            If it is on another device.
+            If the Tensor is on another device.
         """
         mode = state.current()
         try:
             found = self.unpack(self.payload)
         finally:
-            state.put(mode)  # a context that the hook entered ends with it
+            state.put(mode)  # leave any context that the hook entered
         if not isinstance(found, TensorBase):
             msg = (
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(found).__name__}; return a "
@@ -189,16 +189,16 @@ class Packed:
         return found
 
     def value(self) -> Any:
-        """The Tensor that the unpack hook returns, in the dtype that the gradient formulas rely on.
+        """Return the unpacked Tensor in the dtype that the gradient formulas rely on.
 
         Raises
         ------
         RuntimeError
-            If it has another shape, or a dtype of another kind.
+            If the Tensor has another shape, or a dtype of another kind.
         """
         found = self.tensor()
         backend, dtype = self.cls.backend, found.dtype
-        if found.shape != self.shape and all(isinstance(n, int) for n in self.shape):  # NB: lazy libraries do not know all lengths
+        if found.shape != self.shape and all(isinstance(n, int) for n in self.shape):  # NB: lazy libraries may not know a length
             msg = f"Output of saved tensor unpack_hook has shape {found.shape}, but what was saved has shape {self.shape}"
             raise RuntimeError(msg)
         if dtype is self.dtype:
@@ -212,11 +212,11 @@ class Packed:
         return backend.wrap(backend.kernels.cast(backend.own(found), backend.raw_dtype(self.dtype)))
 
     def array(self) -> Any:
-        """The raw array of `value`."""
+        """Return the raw array of `value`."""
         return self.cls.backend.own(self.value())
 
     def restored(self, value: Any, edge: Any) -> Any:
-        """A Tensor in the memory of an unpacked one with the history of what was packed or, for a constant, with its tangents (SAV-04)."""
+        """Return a Tensor in the memory of `value` with the packed value's history, or a constant's tangents (SAV-04)."""
         backend = self.cls.backend
         found = unpacked(backend, backend.own(value), value, edge)
         for reference, tangent in self.tangents:
@@ -232,7 +232,7 @@ class Packed:
 def _replace(node: Any, name: str, value: Any) -> None:
     setattr(node, name, value)
     if name != "out" and node.mask[node.row.tensors.index(name)] == "c":
-        setattr(node, f"c_{name}", None)  # the operand itself need not be kept
+        setattr(node, f"c_{name}", None)  # the packed value replaces the operand itself
 
 
 def _become_packing(node: Any) -> None:
@@ -241,13 +241,13 @@ def _become_packing(node: Any) -> None:
 
 
 class PackingNode(Node):
-    """The behaviour of a node of which something was packed: it works on a copy of itself, unpacked for the occasion (SAV-03)."""
+    """The behaviour of a node with packed saved values: each use works on an unpacked copy of the node (SAV-03)."""
 
     __slots__ = ()
 
     packs = True
-    copied: ClassVar[tuple[str, ...]]  # the slots
-    opened: ClassVar[Any]  # the class of the copy
+    copied: ClassVar[tuple[str, ...]]  # the slots to copy
+    opened: ClassVar[Any]  # the class of the unpacked copy
 
     def step(self, g: Any, empty: Any, retain: bool) -> None:
         _opened(self).step(g, empty, True)
@@ -263,7 +263,7 @@ class PackingNode(Node):
         return found
 
     def held(self) -> list[Any]:
-        """The raw arrays that are not packed."""
+        """Return the raw arrays that are not packed."""
         return [v for v in super().held() if v.__class__ is not Packed]
 
 
@@ -273,12 +273,12 @@ def _body(cls: Any) -> dict[str, Any]:
     return {"copied": slots, "opened": opened}
 
 
-#: The classes of nodes of which something was packed.
+#: For each node class, the subclass for nodes with packed saved values.
 _packing_classes = Variants(_body, PackingNode)
 
 
 def _opened(node: Any) -> Any:
-    """A private copy of a node that holds raw arrays, as far as the needed gradients read them."""
+    """Return a private copy of a node in which the values that the needed gradients read are unpacked."""
     row, mask = node.row, node.mask
     edges = [getattr(node, f"e_{t}") if m == "g" else None for t, m in zip(row.tensors, mask)]
     wanted = {n for reads, e in zip(row.reads, edges) if e is not None and e.buffer is not None for n in reads}
@@ -290,7 +290,7 @@ def _opened(node: Any) -> Any:
             continue
     copy.real = node.original
     copy.unpacked = []
-    copy.seq = math.inf  # the copy checks no versions: what is packed has none (SAV-10), and the rest is checked here
+    copy.seq = math.inf  # the copy checks no versions: packed values have none (SAV-10), and `_unpacked` checks the others
     for name in row.freeable(mask):
         if name in wanted:
             setattr(copy, name, _unpacked(node, copy, name))
@@ -298,7 +298,7 @@ def _opened(node: Any) -> Any:
 
 
 def _unpacked(node: Any, copy: Any, name: str) -> Any:
-    """The raw array, or arrays, of a saved value."""
+    """Return the raw array, or the tuple of them, of a saved value."""
     value = getattr(node, name)
     if value is None:
         raise freed(node)
@@ -316,7 +316,7 @@ def _unpacked(node: Any, copy: Any, name: str) -> Any:
 
 
 def _opened_value(copy: Any, packed: Packed) -> tuple[Any, Any]:
-    """The raw array of what a hook unpacks for this copy, and the Tensor, noted there for formulas on Tensors."""
+    """Unpack a value, record it in the copy for formulas on Tensors, and return its raw array and Tensor."""
     owner = packed.value()
     found = (owner.backend.own(owner), owner)
     copy.unpacked.append(found)

@@ -1,4 +1,4 @@
-"""`backward` and `grad`: every argument is checked here, before anything is touched; the pass itself is `engine`."""
+"""`backward` and `grad`: check every argument before anything changes, then run the pass in `engine`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def backward(
     tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:  # fmt: skip
-    """Differentiate `tensors` with respect to the leaves, adding to their `.grad` (`torch.autograd.backward`; groups A, C, E, G).
+    """Differentiate `tensors` with respect to the leaves, adding to their `.grad` (`torch.autograd.backward`).
 
     Parameters
     ----------
     tensors : Tensor, GradientEdge, or iterable of them
         The roots; their contributions are summed.
     grad_tensors : Tensor, None, or iterable of them
-        The vector of the vector-Jacobian product for each root, of its shape; None for roots with one real element.
+        The vector of the vector-Jacobian product for each root, of the root's shape; None for a root with one real element.
     retain_graph : bool, optional
         Keep the saved values for another pass. Default: `create_graph`.
     create_graph : bool
@@ -98,7 +98,7 @@ def grad(
     Parameters
     ----------
     batched : callable, optional
-        Takes over where the gradient outputs are batches: ``is_grads_batched``.
+        Computes the result if the gradient outputs are batches (``is_grads_batched``).
     """
     keys = list(inputs) if type(inputs) is dict else None
     wanted = input_list(inputs, "grad")
@@ -129,7 +129,7 @@ def grad(
     if auditing is None:
         found = run_pass(task, roots, seeds)
     else:
-        try:  # what runs in a pass that is not recorded leaves the graph as a whole
+        try:  # the audit sees an unrecorded pass as one call, not as operations
             state.put(state.replaced(auditing=None))
             found = run_pass(task, roots, seeds)
         finally:
@@ -145,14 +145,14 @@ def grad(
 
 
 def private_grad(output: Any, nodes: list[Any], gradient: Any, *, create: bool) -> list[Any]:
-    """The gradients that reach some nodes from one Tensor, whose graph was made for this, and ends at nodes that were made for it.
+    """Return the gradients of one Tensor at `nodes`, in a graph that was built for this call and ends at these nodes.
 
     Parameters
     ----------
     output, gradient : Tensor
-        Of one shape, dtype and device; nothing is checked.
+        Of the same shape, dtype and device; not checked.
     nodes : list of Node
-        Each once.
+        Without repetitions.
     create : bool
         ``create_graph``.
 
@@ -170,7 +170,7 @@ def private_grad(output: Any, nodes: list[Any], gradient: Any, *, create: bool) 
 
 
 def _in_batch(given: Any, more: Iterable[Any] = ()) -> bool:
-    """Return whether one of some Tensors is an element of a batch."""
+    """Return whether any of the given values is an element of a batch."""
     found = given if isinstance(given, (list, tuple)) else (given,)
     for x in (*found, *more):  # noqa: SIM110 (a generator takes several times as long)
         if isinstance(x, TensorBase) and x.depth:
@@ -179,7 +179,7 @@ def _in_batch(given: Any, more: Iterable[Any] = ()) -> bool:
 
 
 def unused(i: int) -> RuntimeError:
-    """The error that `grad` raises for an input that the outputs do not depend on."""
+    """Return the error that `grad` raises for an input that the outputs do not depend on."""
     return RuntimeError(
         f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the "
         "desired behavior, or materialize_grads=True for zeros"
@@ -187,7 +187,7 @@ def unused(i: int) -> RuntimeError:
 
 
 def _result(i: int, item: Any, g: Any, graph: bool, create: bool, allow_unused: bool, materialize: bool) -> Any:
-    """One entry of what `grad` returns."""
+    """Return one entry of the result of `grad`."""
     if g is not None:
         if graph:
             return g if create else _unrecorded(g)
@@ -205,7 +205,7 @@ def _result(i: int, item: Any, g: Any, graph: bool, create: bool, allow_unused: 
 
 
 def _class_of(item: Any) -> Any:
-    """The Tensor class of an input."""
+    """Return the Tensor class of an input."""
     if not isinstance(item, GradientEdge):
         return type(item._stand_in())
     node = item.node
@@ -213,7 +213,7 @@ def _class_of(item: Any) -> Any:
 
 
 def _unrecorded(g: Any) -> Any:
-    """A gradient without history, whose tangents remain."""
+    """Return a gradient without its history; its tangents stay."""
     if not g.requires_grad:
         return g
     with switches.no_grad():
@@ -235,8 +235,8 @@ def _flag(value: Any, what: str) -> bool:
 
 
 def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[list[Any], list[Any]]:
-    """The engine's nodes and seeds of the roots, all checked."""
-    if gradients is None and isinstance(tensors, TensorBase) and tensors._node is not None:  # what most programs ask
+    """Check the roots and their gradients, and return the engine's nodes and seeds."""
+    if gradients is None and isinstance(tensors, TensorBase) and tensors._node is not None:  # fast path for the commonest call
         return [tensors._node], [_seed(0, tensors, tensors._node, None, graph, create)]
     single = isinstance(tensors, (TensorBase, GradientEdge))
     if not single and not _is_iterable(tensors):
@@ -272,14 +272,14 @@ def _roots(tensors: Any, gradients: Any, graph: bool, create: bool) -> tuple[lis
 
 
 def _is_iterable(given: Any) -> bool:
-    """Return whether `given` counts as several Tensors: neither an array nor a string does."""
+    """Return whether `given` counts as several Tensors; an array or a string does not."""
     if given.__class__ is list or given.__class__ is tuple:
         return True
     return isinstance(given, Iterable) and not isinstance(given, (str, bytes)) and not is_raw_array(given)
 
 
 def _seed(i: int, root: Any, node: Any, g: Any, graph: bool, create: bool) -> Any:
-    """The checked gradient of one root: raw, or a Tensor when the pass runs on Tensors."""
+    """Return the checked gradient of one root: a raw array, or a Tensor if the pass runs on Tensors."""
     if isinstance(root, GradientEdge):
         meta = node.meta()
         if meta is None and g is None:
@@ -326,12 +326,12 @@ def _seed(i: int, root: Any, node: Any, g: Any, graph: bool, create: bool) -> An
 
 
 def input_list(inputs: Any, name: str) -> list[Any]:
-    """Inputs as a list of Tensors and edges.
+    """Return inputs as a list of Tensors and edges.
 
     Raises
     ------
     TypeError, RuntimeError
-        For other things.
+        For anything else.
     """
     if isinstance(inputs, (TensorBase, GradientEdge)):
         return [inputs]
@@ -353,7 +353,7 @@ def input_list(inputs: Any, name: str) -> list[Any]:
 
 
 def _backward_targets(inputs: Sequence[Any]) -> list[Any]:
-    """The nodes that `backward(inputs=...)` accumulates into; non-leaf Tensors retain their gradient from now on (INP-05)."""
+    """Return the nodes for `backward(inputs=...)`; make its non-leaf Tensors retain their gradient (INP-05)."""
     targets = []
     for item in inputs:
         node = node_of(item)
@@ -368,7 +368,7 @@ def _backward_targets(inputs: Sequence[Any]) -> list[Any]:
 
 
 def warn_create_graph() -> None:
-    """Give the warning of HOG-02, once per process."""
+    """Warn once per process that `create_graph=True` makes a reference cycle (HOG-02)."""
     global _warned
     if not _warned:
         _warned = True

@@ -1,6 +1,6 @@
-"""Saved values: checked for writes since, and turned into Tensors with their history.
+"""Saved values: check them for later writes, and turn them into Tensors with their history.
 
-The generated text of node classes calls these in the uncommon cases; the common ones are in that text itself.
+The generated text of node classes calls these functions in the uncommon cases and handles the common ones itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from xpgrad._tape.node import Node, Unpacked, slot_of
 
 
 def check_version(node: Node, what: str, alias: Any) -> None:
-    """Raise ERR_VERSION if the saved value `what` was overwritten after `node` saved it (MUT-03)."""
+    """Raise if the saved value `what` was overwritten after `node` saved it (MUT-03)."""
     cell = alias.cell
     if cell is None or cell.last_write <= node.seq:
         return
@@ -44,7 +44,7 @@ def check_version(node: Node, what: str, alias: Any) -> None:
 
 
 def unpack(backend: Any, raw: Any, edge: Any, node: Any = None) -> Any:
-    """The Tensor that a raw value, saved by `node`, belongs to, with its history."""
+    """Return the Tensor, with its history, of a raw value saved by `node`."""
     if edge.is_shadow:
         edge = edge.real
     if edge.is_leaf:
@@ -59,7 +59,7 @@ def unpack(backend: Any, raw: Any, edge: Any, node: Any = None) -> Any:
 
 
 def with_history(backend: Any, raw: Any, edge: Any) -> Any:
-    """A new Tensor around a raw array, with the history of the value that `edge` stands for."""
+    """Wrap a raw array as a new Tensor with the history of the value that `edge` stands for."""
     if edge.is_shadow:
         edge = edge.real
     tensor = backend.wrap(raw)
@@ -69,9 +69,9 @@ def with_history(backend: Any, raw: Any, edge: Any) -> Any:
 
 
 def unpacked(backend: Any, raw: Any, owner: Any, edge: Any) -> Any:
-    """A new Tensor in the memory of what an unpack hook returned, `owner`, with the history of what was packed (SAV-04).
+    """Return a Tensor in the memory of an unpack hook's result `owner`, with the packed value's history (SAV-04).
 
-    It shares the version counter of `owner`, not that of what was packed: a write counts where the memory is.
+    It shares the version counter of `owner`, not that of the packed value, because a write counts for the memory that it changes.
     """
     tensor = backend.wrap(raw)
     if owner.is_inference():
@@ -89,12 +89,12 @@ def unpacked(backend: Any, raw: Any, owner: Any, edge: Any) -> Any:
 
 
 def unpack_constant(backend: Any, raw: Any, tensor: Any) -> Any:
-    """The constant operand that was saved: the Tensor itself, unless it has been given another array since."""
+    """Return the saved constant operand: the Tensor itself, unless its array has been replaced since."""
     return tensor if tensor._array is raw else backend.wrap(raw)
 
 
 def unpack_out(backend: Any, node: Any, raw: Any) -> Any:
-    """The Tensor(s) of a saved output."""
+    """Return the Tensor, or the tuple of Tensors, of a saved output."""
     real = node.original
     if not real.slotted:
         return unpack(backend, raw, real, node)
@@ -103,7 +103,7 @@ def unpack_out(backend: Any, node: Any, raw: Any) -> Any:
 
 
 def check_saved(node: Any, name: str) -> None:
-    """Raise ERR_VERSION if a saved value was overwritten since (MUT-03)."""
+    """Raise if a saved value was overwritten since (MUT-03)."""
     kind = "out" if name == "out" else node.mask[node.row.tensors.index(name)]
     alias = node._alias if kind == "out" else getattr(node, f"e_{name}")._alias if kind == "g" else getattr(node, f"c_{name}")._alias
     if alias is not None:
@@ -111,13 +111,13 @@ def check_saved(node: Any, name: str) -> None:
 
 
 def check_kept(out: Any, operands: Iterable[Any]) -> None:
-    """Refuse a result whose node saved one of the operands that are inference tensors: their writes are not counted (INF-03).
+    """Raise if the node of a result saved an operand that is an inference tensor, whose writes are not counted (INF-03).
 
     Parameters
     ----------
     out : Tensor, tuple of Tensor, or NotImplemented
     operands : iterable
-        Tensors, stand-ins of inference tensors among them, and other things.
+        Tensors, including the stand-ins of inference tensors, and other values.
     """
     marked = [x for x in operands if isinstance(x, TensorBase) and x._node is not None and x._alias is not None]
     marked = [x for x in marked if x._alias.forbidden == "inference"]
@@ -131,7 +131,7 @@ def check_kept(out: Any, operands: Iterable[Any]) -> None:
 
 
 def check_saveable(tensor: Any) -> None:
-    """Refuse to save an inference tensor in a graph (INF-03)."""
+    """Raise if a Tensor that is about to be saved is an inference tensor (INF-03)."""
     if tensor._alias.forbidden == "inference":
         msg = (
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "

@@ -1,4 +1,4 @@
-"""A pass on private copies of the graph's nodes, for when another pass is using the nodes themselves."""
+"""A pass on private copies of the graph's nodes, used while another pass uses the nodes themselves."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ def _body(cls: Any) -> dict[str, Any]:
     return {name: check(name) for name in names} | {"release": release, "is_shadow": True}
 
 
-#: The classes of nodes that check, and free, the node that they copy.
+#: For each node class, the class of its copies, which check and free the original node.
 _shadow_classes = Variants(_body)

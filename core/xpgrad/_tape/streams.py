@@ -1,7 +1,7 @@
 """Passes over several streams: each node runs on the stream of its forward operation, and streams wait for one another (STR-01..08).
 
-The reader of a gradient waits for its producer, the first nodes wait for the stream that the caller is on, and that one waits for the
-leaves at the end. Nothing here runs where all work is on the caller's stream, or where there are no streams.
+A node waits for the streams that produced its gradient, the first nodes wait for the caller's stream, and the caller's stream waits for
+the leaves at the end. Nothing here runs if all work is on the caller's stream, or if the device has no streams.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xpgrad._modes.setting import Setting
 
 #: The Tensor classes of devices that have streams.
 CLASSES: list[Any] = []
-#: The Tensors that hooks on saved values gave back to the node that is running: they live until its stream has read them.
+#: The Tensors that hooks unpacked for the running node: they must live until its stream has read them.
 UNPACKED: ContextVar[list[Any] | None] = ContextVar("xpgrad_unpacked", default=None)
 
 
@@ -31,12 +31,12 @@ when_class_is_made(_note)
 
 
 def ambient_streams() -> dict[Any, Any]:
-    """The current stream of each device that has any, by its Tensor class."""
+    """Return the current stream of each device that has streams, by Tensor class."""
     return {cls: cls.backend.current_stream(cls.device) for cls in CLASSES}
 
 
 def on_streams(ambient: dict[Any, Any] | None) -> AbstractContextManager[Any]:
-    """A context in which these are the current streams: for a thread that continues the work of another."""
+    """Return a context manager that makes these the current streams, for a thread that continues another's work."""
     stack = ExitStack()
     for cls, stream in (ambient or {}).items():
         stack.enter_context(cls.backend.stream_guard(stream))
@@ -48,10 +48,11 @@ _overrides = False
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
-    """Choose whether to warn when a gradient is accumulated on another stream than the one that computed it (STR-07).
+    """Set whether to warn when a leaf accumulates a gradient that another stream computed.
 
-    A leaf accumulates on the stream on which it began to require grad. Where its gradients come from another, the two wait for one another
-    in each pass, and a captured graph draws in the leaf's stream. There is one warning per pass. For the whole process; off by default.
+    A leaf accumulates on the stream on which it began to require grad. If its gradients come from another stream, the two wait for each
+    other in each pass, and a captured graph includes the leaf's stream. The warning is given once per pass. The setting is global and off
+    by default.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
     Raises
     ------
     TypeError
-        For what is not a bool.
+        If `enabled` is not a bool.
 
     Examples
     --------
@@ -72,11 +73,11 @@ def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
-    """Choose whether nodes may leave their stream while a graph is captured, if that stream takes no part in it (STR-07).
+    """Set whether a node may leave its stream during a graph capture in which that stream takes no part.
 
-    With it, such a node runs on the capturing stream of the node that made its gradient. Without it (the default) it stays where
-    its forward ran: its stream joins the capture by waiting; where the library does not allow that, as CUDA of its default stream, a
-    RuntimeError says so. For the whole process.
+    If enabled, such a node runs on the capturing stream of the node that produced its gradient. Otherwise (the default) it stays on the
+    stream of its forward operation, which joins the capture by waiting; if the library does not allow that, as CUDA does not for its
+    default stream, a RuntimeError is raised. The setting is global.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
     Raises
     ------
     TypeError
-        For what is not a bool.
+        If `enabled` is not a bool.
 
     Examples
     --------
@@ -97,22 +98,22 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
 
 
 def several_streams(order: list[Any], ambient: dict[Any, Any]) -> bool:
-    """Return whether a node of a pass has to run on another stream than the caller's."""
+    """Return whether any node of a pass has to run on another stream than the caller's."""
     return any(node.stream is not None and node.stream[1] != ambient[node.stream[0]] for node in order)
 
 
 def steps_on_streams(task: Any, order: Iterable[Any], roots: list[Any], empty: Any, general: Callable[..., None]) -> None:
-    """Run the nodes in order, each on its own stream.
+    """Run the nodes in order, each on its stream.
 
     Parameters
     ----------
     task : Pass
-        Its `ambient` are the caller's streams.
+        Its `ambient` has the caller's streams.
     general : callable
         Runs one node: ``general(task, node, gradient, empty)``.
     """
     ambient = task.ambient
-    # By node: which streams must have reached which events before its gradient may be read.
+    # For each node: the streams, and the events on them, that must precede the reading of its gradient.
     pending: dict[Any, list[tuple[Any, Any]]] = {}
     for root in roots:
         if root.stream is not None:
@@ -127,7 +128,7 @@ def steps_on_streams(task: Any, order: Iterable[Any], roots: list[Any], empty: A
             g, node.buffer = node.buffer, None
             edges = node.edges()
             arrived = pending.pop(node, [])
-            if node.stream is None:  # on the host, which waits by itself
+            if node.stream is None:  # the host waits for each result anyway
                 general(task, node, None if g is empty else g, empty)
                 continue
             partial = [e for e in edges if e.buffer is not None and e.buffer is not empty]
@@ -140,7 +141,7 @@ def steps_on_streams(task: Any, order: Iterable[Any], roots: list[Any], empty: A
             else:
                 _wait(arrived, cls, stream)
             if any(other != (cls, stream) for other, _ in arrived):
-                node.owned = False  # another stream's memory: a leaf keeps a copy of its own
+                node.owned = False  # the memory belongs to another stream, so a leaf must copy it
             used = [g if g is not empty else None, *(e.buffer for e in partial), *([] if task.retain else node.held())]
             unpacked: list[Any] = []
             with backend.stream_guard(stream), _noted(unpacked):
@@ -186,12 +187,12 @@ def _warn_of(mismatched: list[tuple[Any, Any]]) -> None:
 
 
 def _stream_in_capture(node: Any, arrived: list[tuple[Any, Any]], ambient: Any) -> Any:
-    """The stream that a node runs on while a graph is captured, which has waited for what arrived.
+    """Return the stream on which a node runs during a graph capture, after it has waited for what arrived.
 
     Raises
     ------
     RuntimeError
-        If the node's own stream takes no part in the capture, and cannot.
+        If the node's stream takes no part in the capture and cannot join it.
     """
     cls, stream = node.stream
     with cls.backend.stream_guard(stream):
@@ -213,12 +214,12 @@ def _stream_in_capture(node: Any, arrived: list[tuple[Any, Any]], ambient: Any) 
 
 
 def _noted(unpacked: list[Any]) -> AbstractContextManager[None]:
-    """A context in which what hooks unpack is noted."""
+    """Return a context manager in which the Tensors that hooks unpack are appended to `unpacked`."""
     return Setting(UNPACKED, unpacked)
 
 
 def _wait(arrived: list[tuple[Any, Any]], cls: Any, stream: Any) -> None:
-    """Let a stream wait for the work queued on other streams."""
+    """Make a stream wait for the work queued on other streams."""
     for (other, from_stream), event in arrived:
         if other.backend is not cls.backend:
             other.backend.synchronize(other.device)
@@ -227,7 +228,7 @@ def _wait(arrived: list[tuple[Any, Any]], cls: Any, stream: Any) -> None:
 
 
 def _keep(backend: Any, x: Any, stream: Any) -> None:
-    """Keep the memory of a gradient, or of several, from being reused too early."""
+    """Keep the memory of one gradient, or a list of them, from being reused before `stream` has read it."""
     if x is None:
         return
     for item in x if isinstance(x, list) else [x]:

@@ -18,18 +18,18 @@ current_pass: Callable[[], Pass | None] = CURRENT.get
 
 
 def note_complex() -> None:
-    """Let passes look for complex gradients from now on; the engine conjugates around them."""
+    """Record that a complex Tensor exists: from now on passes look for complex gradients and conjugate them."""
     global _complex_seen
     _complex_seen = True
 
 
 def complex_seen() -> bool:
-    """Return whether there has been a complex Tensor."""
+    """Return whether a complex Tensor has ever been created."""
     return _complex_seen
 
 
 class Beyond(Exception):
-    """A pass that was to be alone found other leaves than its targets."""
+    """Raised by a pass with `alone` set if it finds leaves that are not targets."""
 
 
 class Pass:
@@ -40,23 +40,23 @@ class Pass:
     id : int
         Distinguishes passes (THR-08).
     graph : bool
-        Gradients are Tensors: for ``create_graph``, and where they have tangents.
+        Gradients are Tensors: for ``create_graph``, or because they have tangents.
     create : bool
-        ``create_graph``: they are recorded.
+        ``create_graph``: the formulas are recorded.
     retain : bool
-        Saved values are kept.
+        Saved values are not freed.
     targets : list or None
-        The nodes that gradients are wanted for; None: all leaves.
+        The nodes whose gradients are requested; None for all leaves.
     special : dict or None
-        Targets, and roots from which no target can be reached (their tensor hooks still fire), with whether their node runs.
+        Whether the node runs, for each target and each root from which no target can be reached (its tensor hooks still run).
     capture : bool
         ``grad()``: gradients are returned, not accumulated.
     alone : bool
-        The targets must be all leaves that the roots depend on: `Beyond` is raised, before anything runs, where there are others.
+        The targets must be all the leaves that the roots depend on; otherwise `Beyond` is raised before anything runs.
     private : bool
-        No other pass can meet the nodes that this one runs, except one that it is inside of: these were made for it.
+        The nodes were made for this pass, so that no other pass can use them, except one that this pass runs inside.
     profiling : Recording or None
-        What notes when its nodes run.
+        Records when each node runs.
     """
 
     __slots__ = ("alone", "ambient", "callbacks", "capture", "captured", "create", "depth", "graph", "id", "notes", "on_thread", "order",
@@ -74,7 +74,7 @@ class Pass:
         self.captured: dict[Any, Any] = {}
         self.callbacks: list[Callable[[], None]] = []
         self.order: list[Any] = []  # the nodes whose gradient this pass computes
-        self.notes: dict[Any, Any] = {}  # what multi-grad hooks remember during this pass
+        self.notes: dict[Any, Any] = {}  # the state of multi-grad hooks during this pass
         self.depth = 0  # the number of passes that this one runs inside
         self.on_thread = False
         self.profiling: Any = None

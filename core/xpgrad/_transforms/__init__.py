@@ -1,1 +1,1 @@
-"""Interpreters alongside the tape: batches and tangents."""
+"""Interpreters besides the tape: batches and tangents."""

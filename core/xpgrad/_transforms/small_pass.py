@@ -1,6 +1,6 @@
-"""A backward pass in small, beside the engine's: no hooks, and no field of a node is used, which another pass may be using.
+"""A minimal backward pass: no hooks, and no use of node fields that another pass may be using.
 
-Transforms say what runs at each node: formulas on batches of plain arrays, or on Tensors so that all of it is recorded.
+The caller provides the step at each node: formulas on batches of plain arrays, or recorded formulas on Tensors.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ _creation = attrgetter("seq")
 
 
 def nodes_between(roots: list[Any], targets: list[Any], *, start: float = 0, leaves: set[Any] | None = None) -> tuple[list[Any], set[Any]]:
-    """The nodes through which gradients flow from roots to targets.
+    """Return the nodes through which gradients flow from roots to targets.
 
     Parameters
     ----------
     roots, targets : list of Node
     start : float
-        A reading of the clock: nodes from before are not looked at.
+        A creation number; older nodes are ignored.
     leaves : set of Node, optional
-        Gets all leaves that the roots depend on.
+        Receives all leaves that the roots depend on.
 
     Returns
     -------
     order : list of Node
-        Those between, the latest first.
+        The nodes in between, latest first.
     needed : set of Node
-        They and the targets.
+        These nodes and the targets.
     """
     seen: set[Any] = set()
     stack = list(roots)
@@ -59,14 +59,14 @@ def nodes_between(roots: list[Any], targets: list[Any], *, start: float = 0, lea
 def run_pass(
     order: list[Any], roots: list[Any], seeds: list[Any], targets: list[Any], step: Callable[[Any, Any, Callable[[Any, Any], None]], None]
 ) -> list[Any]:
-    """The gradients that arrive at the targets, None where none does.
+    """Return the gradients that arrive at the targets; None for a target that none reaches.
 
     Parameters
     ----------
     order : list of Node
-        From `nodes_between`.
+        As `nodes_between` returns it.
     roots, seeds : list
-        Nodes, and the gradient that each starts with.
+        Nodes and their initial gradients.
     targets : list of Node
     step : callable
         ``step(node, g, add)`` calls ``add(edge, v)`` for each edge of a node along which a needed gradient `v` flows.

@@ -1,1 +1,1 @@
-"""Programs: what functions of Tensors do with arrays, captured once, made smaller by passes, and emitted as Python source."""
+"""Programs: the array operations of a function of Tensors, captured once, simplified by passes, and printed as Python source."""

@@ -1,7 +1,7 @@
-"""Programs as calls of the kernels of a backend: the same text runs on any library.
+"""Print a program as calls of a backend's kernels: the same text runs on any library.
 
-Functions of the standard stand there under their own names (``xp.sin(x)``), arithmetic as Python's operators, which take numbers on either
-side, and private kernels as `xpgrad.backend` describes them. Nothing is written to: kernels that change their first operand get a copy.
+Functions of the standard have their own names (``xp.sin(x)``), arithmetic uses Python's operators, which take numbers on either side, and
+private kernels are those of `xpgrad.backend`. Nothing is overwritten: kernels that change their first operand get a copy.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["array_api_function", "array_api_source"]
 
 
 def array_api_source(program: Program, name: str = "function", docstring: str = "", *, operators: bool = True) -> Source:
-    """The text of a program on any backend.
+    """Print a program for any backend.
 
     Parameters
     ----------
     program : Program
-        Without loops.
+        A program without loops.
     name, docstring : str
-        The function's.
+        The name and the docstring of the function.
     operators : bool
-        The library's arrays have Python's operators, as `Backend.operators` says.
+        Whether the arrays of the library have Python's operators (`Backend.operators`).
 
     Returns
     -------
@@ -40,17 +40,17 @@ def array_api_source(program: Program, name: str = "function", docstring: str = 
 
 
 def array_api_function(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
-    """A program as a function of any backend's raw arrays, run from its text in calls of the backend's kernels."""
+    """Compile a program into a function of raw arrays that calls the backend's kernels."""
     return built(array_api_source(program, operators=backend.operators), {"xp": backend.kernels}, backend.raw_dtype)
 
 
 def _is_always_new(facts: Kernel) -> bool:
-    """Return whether a result is in memory of its own in every library."""
+    """Return whether every library returns the result of a kernel in new memory."""
     return facts.operator is not None or (facts.ufunc is not None and not facts.may_return_operand) or facts.name == "reduce_sum"
 
 
 class _Writer:
-    """One text that is being written."""
+    """The writer of one text."""
 
     def __init__(self, program: Program, name: str, operators: bool) -> None:
         self.program, self.name, self.operators = program, name, operators
@@ -61,7 +61,7 @@ class _Writer:
         self.kernels: dict[str, None] = {}
 
     def source(self, docstring: str) -> Source:
-        """Write it all."""
+        """Print the whole program."""
         program, called, names = self.program, self.called, self.names
         for v in program.inputs:
             called[v] = names.new(v.name or "x")
@@ -70,7 +70,7 @@ class _Writer:
         for v, raw in program.constants.items():
             called[v] = names.new(v.name or "c")
             constants[called[v]] = raw
-        dead = self.dead()
+        dead = self.find_dead()
         free: list[str] = []
         lines = [f"def {self.name}({', '.join(parameters)}):"]
         if docstring:
@@ -101,8 +101,8 @@ class _Writer:
         text = "from math import inf, nan\n\n\n" + "\n".join(lines) + "\n"
         return Source(text, self.name, parameters, {**constants, **self.statics}, self.dtypes, list(self.kernels))
 
-    def dead(self) -> dict[int, list[Variable]]:
-        """The results that no operation after one reads."""
+    def find_dead(self) -> dict[int, list[Variable]]:
+        """Return, for each operation, the results that no later operation reads."""
         last: dict[Variable, int] = {}
         for k, operation in enumerate(self.program.operations):
             for v in (*operation.results, *operation.operands()):
@@ -115,7 +115,7 @@ class _Writer:
         return found
 
     def expression(self, operation: Operation) -> str:
-        """The right side of an operation's statement."""
+        """Print the right side of an operation's statement."""
         name = operation.name
         args = [self.text(x) for x in operation.args]
         facts = kernel_of(name)
@@ -129,11 +129,11 @@ class _Writer:
         return f"xp.{name}({', '.join(args)})"
 
     def text(self, x: Any) -> str:
-        """Any argument as text."""
+        """Print an argument."""
         return text_of(x, self.ref, "")
 
     def ref(self, x: Any) -> str:
-        """The name of a variable, of a dtype, or of an argument that has no text, which is handed over as it is."""
+        """Return the name of a variable, of a dtype, or of an argument that cannot be printed and is passed as a constant."""
         if x.__class__ is Variable:
             return self.called[x]
         if isinstance(x, DType):

@@ -1,11 +1,11 @@
-"""Fusion: operations on large arrays run in one loop over blocks that fit the cache, instead of each over the whole of memory.
+"""Fuse operations on large arrays into loops over blocks that fit the cache.
 
-A loop goes along the first axis, a few rows at a time. Elementwise operations and reductions over the other axes are local to a block; sums
-over the first axis are added up on the way, and known when the loop has ended. Operands that broadcast along the axis are the same for
-every block. Arrays with few, long rows are taken flat, if every operand has all elements.
+A loop runs along the first axis, a few rows at a time. Elementwise operations and reductions over other axes are local to a block. Sums
+over the first axis are accumulated, and known after the loop. Operands that broadcast along the first axis are the same for every block.
+Arrays with few, long rows are flattened, if all operands have the full shape.
 
-Operations need not follow each other to share a loop: what is ready and cannot be in one runs first; then a loop takes all that its own
-results make ready. So a forward and its backward are one loop wherever no total stands between them.
+Operations need not be adjacent to share a loop: operations that are ready and do not fit a loop run first; then a loop takes all operations
+that become ready by its own results. So forward and backward form one loop unless a total separates them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _LEAST = 1024
 
 
 class Loop(Operation):
-    """Operations that run block by block; as one operation, it reads what they read from outside, and returns what is read outside.
+    """Operations that run block by block, as one operation: its operands are read by them, and its results are used outside the loop.
 
     Attributes
     ----------
     body : list of Operation
     domain : ("rows", length) or ("flat", shape)
-        What is cut into blocks: the first axis, or the flattened arrays of one shape.
+        What is divided into blocks: the first axis, or flattened arrays of one shape.
     rows : int
-        How much of it is a block.
+        The number of rows, or of elements, in a block.
     """
 
     __slots__ = ("body", "domain", "rows")
@@ -50,29 +50,29 @@ class Loop(Operation):
 
     @property
     def length(self) -> int:
-        """How much there is to be cut."""
+        """The number of rows or elements to divide into blocks."""
         kind, extent = self.domain
         return extent if kind == "rows" else math.prod(extent)
 
     def is_cut(self, operation: Operation, v: Variable) -> bool:
-        """Return whether an operation of the body reads a block of `v`, not the whole."""
+        """Return whether an operation of the body reads a block of `v`, and not all of it."""
         return _is_cut(self.domain, operation, v)
 
     def is_total(self, operation: Operation) -> bool:
-        """Return whether its result is known only when the loop has ended."""
+        """Return whether the result of an operation is known only after the loop."""
         return _is_total(self.domain, operation)
 
 
 def fused(program: Program, block: int = 8192, threshold: int = 32768) -> Program:
-    """The same program with loops in it.
+    """Return a program with fused loops.
 
     Parameters
     ----------
     program : Program
     block : int
-        About how many elements a block has.
+        The approximate number of elements in a block.
     threshold : int
-        The least number of elements of an array that is worth a loop.
+        The smallest number of elements for which a loop pays off.
     """
     domains = _domains(program, block, threshold)
     if not domains:
@@ -85,7 +85,7 @@ def fused(program: Program, block: int = 8192, threshold: int = 32768) -> Progra
 
 
 def _domains(program: Program, block: int, threshold: int) -> dict[Operation, Domain]:
-    """The loop that each operation can be in; empty if there is nothing large."""
+    """Return the loop domain of each operation that can be in a loop; empty if no array is large."""
     found: dict[Operation, Domain] = {}
     large: set[Domain] = set()
     for operation in program.operations:
@@ -101,7 +101,7 @@ def _domains(program: Program, block: int, threshold: int) -> dict[Operation, Do
 
 
 def _extent(operation: Operation) -> tuple[int, ...] | None:
-    """The shape of what an operation goes through; None if it cannot go through it in blocks."""
+    """Return the shape over which an operation iterates; None if it cannot run in blocks."""
     name = operation.name
     if operation.several or operation.options:
         return None
@@ -162,8 +162,8 @@ def _is_cut(domain: Domain, operation: Operation, v: Variable) -> bool:
 # -- the order ----------------------------------------------------------------------------------------------------------
 
 
-def _fitting(body: list[Operation]) -> int:
-    """How many elements a block may have, so that all that is alive at once in a loop fits the cache; not too few to be worth a call."""
+def _block_size(body: list[Operation]) -> int:
+    """Return the number of elements in a block for which all live results of a loop fit the cache, with a lower bound."""
     last: dict[Variable, int] = {}
     for k, operation in enumerate(body):
         for v in (*operation.operands(), operation.out):
@@ -180,7 +180,7 @@ def _fitting(body: list[Operation]) -> int:
 
 
 class _Schedule:
-    """The order of a program's operations while it is made: what waits for what."""
+    """The scheduler that orders operations and forms loops; it tracks which operations wait for which results."""
 
     def __init__(self, program: Program, domains: dict[Operation, Domain], block: int, threshold: int) -> None:
         self.program, self.domains, self.block, self.threshold = program, domains, block, threshold
@@ -218,7 +218,7 @@ class _Schedule:
         heappush(self.candidates if self.all[k] in self.domains else self.plain, k)
 
     def released(self, v: Variable) -> list[int]:
-        """The operations that waited for `v` only."""
+        """Mark `v` as computed; return the operations that are ready now."""
         found = []
         for k in self.readers.get(v, ()):
             self.waits[k] -= 1
@@ -227,7 +227,7 @@ class _Schedule:
         return found
 
     def loop(self, domain: Domain) -> None:
-        """Take everything that can be in one loop now, and what its results make ready."""
+        """Form a loop of all ready operations of a domain, and of those that become ready by its results."""
         domains, every = self.domains, self.all
         queue = [k for k in self.candidates if domains[every[k]] == domain]
         self.candidates = [k for k in self.candidates if domains[every[k]] != domain]
@@ -270,7 +270,7 @@ class _Schedule:
                 self.ready(k)
 
     def without_early(self, group: list[int], domain: Domain) -> tuple[list[int], list[int]]:
-        """Put off what only a later loop reads, and what reads nothing that this one makes: it need not be kept in between."""
+        """Move operations to a later loop if they use nothing of this one and only that loop reads them, which saves memory."""
         every = self.all
         inside = set(group)
         made = {every[k].out for k in group}
@@ -292,11 +292,11 @@ class _Schedule:
         return [k for k in group if k in inside], back
 
     def made(self, body: list[Operation], domain: Domain) -> list[Operation]:
-        """A loop, and around it the small operations that have nothing to do with what is large in it."""
+        """Return a loop, with the small operations that it does not need before and after it."""
         before, after = [], []
         made = {o.out for o in body}
         outside: dict[Operation, None] = {}
-        for operation in body:  # small, and of nothing in the loop
+        for operation in body:  # small, and independent of the loop
             if math.prod(_extent(operation) or ()) < self.threshold and not any(v in made for v in operation.operands()):
                 before.append(operation)
                 made.discard(operation.out)
@@ -313,5 +313,5 @@ class _Schedule:
         kind, extent = domain
         length = extent if kind == "rows" else math.prod(extent)
         row = 1 if kind == "flat" else max(math.prod((_extent(o) or ())[1:]) for o in body)
-        rows = min(max(min(self.block, _fitting(body)) // row, 1), length)
+        rows = min(max(min(self.block, _block_size(body)) // row, 1), length)
         return [*before, Loop(body, domain, rows, results), *after[::-1]]

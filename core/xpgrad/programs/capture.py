@@ -1,8 +1,8 @@
-"""Capturing: a function is run once on symbols, whose kernels append to a program what they do.
+"""Capture a function: run it once on symbols, whose kernels append operations to a program.
 
-Capture is a backend, as `vmap` is one: Tensors of a class of its own hold symbols, and rules, the tape and the engine treat them as any
-others. A symbol also has the value of the first call, by which the backend below tells shapes and dtypes; no decision depends on it, and
-what would raises a `CaptureError`. What no argument of the function goes into is computed at once: a constant.
+Capture is a backend, as `vmap` is: a special class of Tensors holds symbols, and rules, the tape and the engine treat them like others. A
+symbol also has its value in the first call, from which the backend below derives shapes and dtypes. Nothing else may depend on the value:
+reading it raises a `CaptureError`. Results that do not depend on the function's arguments are computed immediately, and are constants.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["capture", "capture_class"]
 
 
 class CaptureBackend(Backend):
-    """The backend of symbols over the arrays of one class of Tensors: its capabilities, without what depends on values and memory."""
+    """The backend of symbols for one class of Tensors; it lacks the capabilities that depend on values and memory."""
 
     inner: Any
     below: Any
@@ -130,9 +130,9 @@ class CaptureBackend(Backend):
 
     def kernel(self, name: str) -> Any:
         facts = kernel_of(name)
-        if facts.kind == "copy":  # in a program, where nothing is written to, that is the same
+        if facts.kind == "copy":  # a program overwrites nothing, so a copy is not needed
             return lambda x, *args, **options: x
-        if name == "surely_nonzero":  # which would look
+        if name == "surely_nonzero":  # it would read values
             return lambda x: False
         if name in DTYPES:
             return DTYPES[name]
@@ -162,7 +162,7 @@ class CaptureBackend(Backend):
         return self.raw(self.inner.scalar(value, dtype)._array)
 
     def _static(self, function: Any) -> Any:
-        """A function of dtypes and shapes: nothing to record."""
+        """Wrap a function of dtypes and shapes, which is not recorded."""
 
         def known(*args: Any, **options: Any) -> Any:
             out = function(*[self._value(a) for a in args], **options)
@@ -174,7 +174,7 @@ class CaptureBackend(Backend):
         return known
 
     def _value(self, x: Any) -> Any:
-        """An argument as the backend below takes it."""
+        """Convert an argument for the backend below."""
         cls = x.__class__
         if cls is self.raw:
             return x.value
@@ -185,7 +185,7 @@ class CaptureBackend(Backend):
         return x
 
     def _recorder(self, x: Any) -> Any:
-        """The recorder of the first symbol in an argument that is not a constant."""
+        """Return the recorder of the first symbol in an argument that is not a constant; None without one."""
         cls = x.__class__
         if cls is self.raw:
             return x.recorder
@@ -197,7 +197,7 @@ class CaptureBackend(Backend):
         return None
 
     def _recorded(self, recorder: Recorder, x: Any) -> Any:
-        """An argument as an operation of the program holds it."""
+        """Convert an argument for an operation of the program: symbols become variables."""
         cls = x.__class__
         if cls is self.raw:
             return recorder.variable(x)
@@ -208,7 +208,7 @@ class CaptureBackend(Backend):
         return x
 
     def primitive(self, name: str, function: Any) -> Any:
-        """A kernel of the backend below, on symbols: it runs, and is recorded."""
+        """Wrap a kernel of the backend below for symbols: it runs on their values, and is recorded."""
         raw, below = self.raw, self.below
         facts = kernel_of(name)
         writes, picks, grows, by_value = facts.writes, facts.keyed, facts.grows, facts.by_value
@@ -270,7 +270,7 @@ class CaptureBackend(Backend):
         return kernel
 
     def _filled(self, recorder: Recorder, name: str, out: Any, value: Any) -> Any:
-        """An array of one value, which is made of nothing else than its shape and dtype."""
+        """Record the creation of an array with one value from its shape and dtype."""
         below = self.below
         variable = Variable(tuple(out.shape), below.dtype_of(out.dtype))
         options = {"dtype": variable.dtype, **below.creation_options(self.device)}
@@ -279,7 +279,7 @@ class CaptureBackend(Backend):
         return self.raw(out, variable, recorder)
 
     def _constant(self, out: Any) -> Any:
-        """A result in which no argument of the function has a part."""
+        """Wrap a result that does not depend on the function's arguments as a constant symbol."""
         if isinstance(out, (tuple, list)):
             items = [self.raw(o) for o in out]
             return type(out)(*items) if hasattr(out, "_fields") else out.__class__(items)  # pyright: ignore[reportArgumentType]
@@ -299,7 +299,7 @@ class _Extension:
 
 
 def _parts(args: tuple[Any, ...]) -> list[Any]:
-    """The arguments of a kernel, and the parts of a key among them."""
+    """Return the arguments of a kernel, with the parts of keys in place of the keys."""
     return [part for a in args for part in (a if isinstance(a, tuple) else (a,))]
 
 
@@ -308,7 +308,7 @@ def _is_mask(part: Any, raw: Any) -> bool:
 
 
 def _length(n: Any, name: str) -> int:
-    """A length of an axis, which must be known."""
+    """Return the length of an axis as an int; raise if it is unknown."""
     try:
         return int(n.__index__())
     except (AttributeError, TypeError):
@@ -316,18 +316,18 @@ def _length(n: Any, name: str) -> int:
 
 
 class CapturedTensor(Tensor):
-    """A Tensor inside of a function that is being captured."""
+    """A Tensor inside a function that is being captured."""
 
     __slots__ = ()
 
     @property
     def array(self) -> Any:
-        """Refused, for want of values."""
+        """Raise a `CaptureError`: there are no values."""
         raise missing(RuntimeError)(str(refusal("`.array` was read", "stay with Tensors, or read it outside")))
 
     @classmethod
     def taking(cls, recorder: Recorder) -> Taking:
-        """The part of a mode that makes constants into Tensors of this class."""
+        """Return the mode observer that turns constants into Tensors of this class."""
         return Taking(cls, recorder)
 
     @classmethod
@@ -358,7 +358,7 @@ _classes: dict[Any, Any] = {}
 
 
 def capture_class(inner: Any) -> Any:
-    """The class of captured Tensors over those of the class `inner`."""
+    """Return the class of captured Tensors over the class `inner`."""
     found = _classes.get(inner)
     if found is None:
         backend = CaptureBackend(inner)
@@ -371,16 +371,16 @@ def capture_class(inner: Any) -> Any:
 
 
 class Taking:
-    """The part of a mode that turns constants, as a function makes them while it is captured, into captured Tensors, which it may write to.
+    """A mode observer that turns constants made during a capture into captured Tensors, which the function may overwrite.
 
     Attributes
     ----------
     cls : type
         The class of captured Tensors.
     recorder : Recorder
-        Of the capture that goes on.
+        The recorder of the running capture.
     detaching : bool
-        Tensors from outside that require grad are constants; without it they are refused, since their gradient would be lost.
+        Treat Tensors from outside that require grad as constants. If False they are refused, since their gradient would be lost.
     """
 
     cls: Any
@@ -391,14 +391,14 @@ class Taking:
         self.cls, self.recorder, self.detaching = cls, recorder, detaching
 
     def take(self, x: Any) -> None:
-        """Turn a fresh Tensor of the class below into a captured one."""
+        """Turn a new Tensor of the class below into a captured one."""
         if type(x) is self.cls.inner and x._alias is None and x._node is None:
             x._array = self.cls.backend.raw(x._array)
             x.__class__ = self.cls
 
 
 def current_recorder() -> Any:
-    """The recorder of the capture that goes on in this thread; None where there is none."""
+    """Return the recorder of the capture that is running in this thread; None outside a capture."""
     mode = state.current()
     return None if mode is None or mode.capturing is None else mode.capturing.recorder
 
@@ -415,13 +415,13 @@ def capture(cls: Any, function: Callable[..., Any], arrays: Sequence[Any], names
     arrays : sequence of array
         Raw arrays of the backend below.
     names : sequence of (str or None)
-        What the user calls them, as far as they have names.
+        The names of the arrays in the user's function; None if unknown.
 
     Returns
     -------
     program : Program
     template : nested tuples of int or None
-        Where the results are among the outputs of the program.
+        The positions of the results among the outputs of the program.
     recorder : Recorder
     """
     backend = cls.backend

@@ -1,4 +1,4 @@
-"""A captured program as a function of raw arrays: what `Backend.compile` is where a library has no compiler."""
+"""Run a captured program as a function of raw arrays, for libraries without a compiler."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["Captured"]
 
 
 class Captured:
-    """A function of raw arrays that runs a captured program, whose text is made when it is first called.
+    """A function of raw arrays that runs a captured program, which is compiled at the first call.
 
     Parameters
     ----------
     below : Backend
         The backend of the raw arrays.
     capture : callable
-        ``capture(*raws)`` captures the program as it is for these arrays, and hands it over with `take`. It is called if there is none.
+        ``capture(*raws)`` captures the program for arrays like these, and passes it to `take`. It is called if there is no program yet.
     names : list of (str or None)
-        What the user calls the arrays.
+        The names of the arrays in the user's function.
     threads : int or None
-        How many run the program.
+        The number of threads that run the program.
 
     Attributes
     ----------
     template : nested tuples of int or None
-        Where the results are among the program's outputs.
+        The positions of the results among the program's outputs.
     """
 
     capture: Callable[..., None]
@@ -57,18 +57,18 @@ class Captured:
         return self.arranged(run(*raws))
 
     def take(self, program: Program, template: Any) -> None:
-        """Take a program as it was captured."""
+        """Set the captured program."""
         self.captured, self.template, self._program, self.run = program, template, None, None
         self.arranged = eval(f"lambda o: {arrangement(template)}")  # our own text: a tuple's structure
 
     def is_like(self, other: Program) -> bool:
-        """Return whether another program has the captured operations, constants and results, those of the backward pass aside."""
+        """Return whether another program has the same operations, constants and results, apart from the backward pass."""
         assert self.captured is not None
         return same_programs(self.captured, other, lambda a, b: same_values(self.below, a, b))
 
     @property
     def program(self) -> Program:
-        """The program, simplified; it must have been captured."""
+        """The simplified program. It must have been captured."""
         program = self._program
         if program is None:
             assert self.captured is not None

@@ -34,7 +34,7 @@ _MANY = 8  # programs of one function, after which a warning says what varies
 
 
 class _Compiled:
-    """A function for arguments of one structure, shapes and dtypes, of which some require grad; compiled when first called."""
+    """A function for arguments with one structure, one set of shapes and dtypes, and fixed `requires_grad`; compiled at its first call."""
 
     def __init__(self, function: Any, key: Any, options: Any) -> None:
         self.function, self.key, self.options = function, key, options
@@ -73,11 +73,11 @@ class _Compiled:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a Tensor from outside has been written to since the function was captured."""
+        """Return whether a Tensor from outside was written to since the capture."""
         return any(x._version != version for x, version in self.watched)
 
     def _capture(self, *raws: Any) -> None:
-        """Capture value and gradients in one run of the function: both are of the same constants, random numbers among them."""
+        """Capture value and gradients in one run of the function, so that both use the same constants and random numbers."""
         inputs: list[Any] = []
 
         def run(recorder: Any, *symbols: Any) -> Any:
@@ -97,17 +97,17 @@ class _Compiled:
             self.forward.captured = self.forward.program
 
     def _explain_failure(self, *raws: Any) -> None:
-        """Raise what kept the backward from being captured."""
+        """Raise the error that prevented the capture of the backward pass."""
         assert self.failure is not None
         raise self.failure.with_traceback(None)
 
     def check_unchanged(self, raws: list[Any]) -> None:
-        """Check that the function, run once more, would compute what was captured; gradients with a graph come from running it.
+        """Check that running the function again would compute what was captured, as gradients with a graph require.
 
         Raises
         ------
         CaptureError
-            If it has drawn random numbers, or what it closes over has changed.
+            The function draws random numbers, or a value from outside has changed.
         """
         if self.inside is self.cls:
             return
@@ -122,7 +122,7 @@ class _Compiled:
             raise CaptureError(msg)
 
     def _call(self, recorder: Any, *raws: Any) -> tuple[list[Any], list[Any]]:
-        """Run the function on Tensors around raw arrays that are traced, or symbols; returns these Tensors and the results."""
+        """Run the function on Tensors of traced arrays or symbols; return these Tensors and the results."""
         leaves = []
         for raw, need in zip(raws, self.needs):
             self.cls.backend.note_device(raw, self.cls.device)
@@ -169,7 +169,7 @@ class _Compiled:
         before = state.current()
         try:
             state.put(self._mode(self.recording, recorder))
-            with at_levels(()):  # a batch of gradients around a pass, which captures the backward, is none of the function's
+            with at_levels(()):  # the capture of a backward pass may run inside a batch of gradients, which does not concern the function
                 yield
         finally:
             state.put(before)
@@ -183,7 +183,7 @@ class _Compiled:
         """Return a result, which may be a constant from outside, as a Tensor of the class that the function computes with."""
         if self.inside is self.cls or type(out) is self.inside:
             return out
-        current = out._stand_in()  # a view, whose base was written after it was made, is brought up to date
+        current = out._stand_in()  # renews a view whose base was written
         if type(current) is self.inside:
             return current
         if type(current) is not self.cls:
@@ -198,14 +198,14 @@ class _Compiled:
         return self._forward(None, *raws)
 
     def _traced_backward(self, *arrays: Any) -> tuple[Any, ...]:
-        """The gradients, given the raw arguments followed by one raw gradient for each result that requires grad."""
+        """Compute the gradients from the raw arguments, followed by one raw cotangent per result that requires grad."""
         count = len(self.needs)
         leaves, outs = self._call(None, *arrays[:count])
         seeds = [_around(self.inside, raw) for raw in arrays[count:]]
         return self._gradients(None, [o for o in outs if o.requires_grad], seeds, leaves)
 
     def _forward(self, recorder: Any, *raws: Any) -> tuple[Any, ...]:
-        """The results and, of one real number, the gradients; in a capture also those of other results, for the backward."""
+        """Compute the results and, for a single real number, its gradients; a capture also records the gradients of other results."""
         leaves, outs = self._call(recorder, *raws)
         self.build = builder(self.out_template)
         self.scalar = len(outs) == 1 and self.requires[0] and outs[0].shape == () and not outs[0].dtype.is_complex
@@ -220,7 +220,7 @@ class _Compiled:
         return (arrays, gradients) if recorder is None else (arrays, gradients, None)
 
     def _later(self, recorder: Any, leaves: list[Any], outs: list[Any]) -> tuple[Any, ...] | None:
-        """The gradients, as symbols, given one for each result that requires grad; None if they cannot be captured, or need not be."""
+        """Return the gradients as symbols, from cotangents that become inputs; None if they cannot or need not be captured."""
         wanted = [o for o in outs if o.requires_grad]
         if not wanted:
             return None
@@ -253,7 +253,7 @@ class _Compiled:
 
 
 def _around(cls: Any, raw: Any) -> Any:
-    """A Tensor without history."""
+    """Wrap a raw array as a Tensor without history."""
     out = object.__new__(cls)
     out._array = raw
     out._node = out._alias = None
@@ -261,7 +261,7 @@ def _around(cls: Any, raw: Any) -> Any:
 
 
 class _Options:
-    """The options of one `compile`, and the names of the function's parameters.
+    """The options of a call of `compile`, and the parameter names of the function.
 
     Attributes
     ----------
@@ -275,13 +275,13 @@ class _Options:
         self.fallback, self.threads = fallback, threads
         try:
             parameters = list(inspect.signature(function).parameters.values())
-        except (TypeError, ValueError):  # a callable that does not tell
+        except (TypeError, ValueError):  # a callable without a signature
             parameters = []
         self.parameters = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
         self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
 
     def names(self, template: Any, count: int) -> list[str | None]:
-        """The names of the Tensors among the arguments: the parameter's, with what leads from there to the Tensor."""
+        """Return a name for each Tensor argument: its parameter's name, with the path to the Tensor inside the argument."""
         found: list[str | None] = []
         if template is None:
             return [self._parameter(i) for i in range(count)]
@@ -305,37 +305,37 @@ def compile_function(function: None = None, *, fallback: bool = ..., threads: in
 @overload
 def compile_function(function: F, *, fallback: bool = ..., threads: int | None = ...) -> F: ...
 def compile_function(function: Any = None, *, fallback: bool = False, threads: int | None = None) -> Any:
-    """Compile a function of Tensors, forward and backward (the counterpart of `torch.compile` and `jax.jit`).
+    """Compile a function of Tensors and its gradients, as `torch.compile` and `jax.jit` do.
 
-    JAX and CuPy compile it themselves; everywhere else the function is run once on symbols, and what it does, with its gradients, becomes
-    a straight program of the library's calls, on NumPy as source that one can read.
+    JAX and CuPy compile the function themselves. For other libraries it is run once on symbols, and its operations and gradients become a
+    program of the library's calls; for NumPy, readable source code.
 
     Parameters
     ----------
     function : callable
-        It takes and returns Tensors, and tuples, lists and dicts of them. Raw arrays among its arguments become Tensors, as constants.
-        Other arguments must be hashable, and it is compiled again for each of their values, and for each combination of shapes and
-        dtypes. It must not depend on values, write to its arguments, call `backward()` on what depends on them, or use Tensors that
-        require grad and are not arguments. Tensors and arrays that are not arguments are constants, as they are at the first call;
-        that includes whether they require grad, and random numbers that the function draws.
+        It takes and returns Tensors, and tuples, lists and dicts of them. Raw arrays among its arguments become constant Tensors. Other
+        arguments must be hashable; the function is compiled again for each of their values, and for each combination of shapes and
+        dtypes. It must not depend on values, write to its arguments, call `backward()` on results that depend on them, or use Tensors
+        that require grad and are not arguments. Other Tensors and arrays from outside, and random numbers that the function draws, are
+        constants with their values at the first call.
     fallback : bool
-        A function that depends on values runs as it is, and a warning says so once.
+        If True, a function that depends on values runs uncompiled, with one warning.
     threads : int, optional
-        On NumPy: the number of threads that share the blocks of large arrays, and products of large matrices that do not need each other.
-        By default one. NumPy's BLAS has threads of its own: give it one (``OMP_NUM_THREADS=1``).
+        For NumPy, the number of threads that share the blocks of large arrays and independent products of large matrices. Default: 1.
+        NumPy's BLAS has its own threads: set ``OMP_NUM_THREADS=1``.
 
     Returns
     -------
     callable
-        The same function, whose call is one node of the tape. ``compiled.source(*args)`` is the text that runs for such arguments, and
-        ``compiled.program(*args)`` what it was made from, where the library has no compiler of its own. Without a function, a decorator.
+        A function whose call is one node of the tape; without `function`, a decorator. For libraries without a compiler,
+        ``compiled.source(*args)`` returns the source that runs for such arguments, and ``compiled.program(*args)`` the program.
 
     Raises
     ------
     CaptureError
-        When it is called and depends on values.
+        When called: the function depends on values.
     TypeError, RuntimeError
-        When it is called with, or does, what is excluded above.
+        When called: an argument is not allowed, or the function does something that is excluded above.
 
     Examples
     --------
@@ -469,7 +469,7 @@ def _title(function: Any) -> str:
 
 
 def _varying(title: str, keys: list[Any]) -> str:
-    """The warning for a function that was compiled many times: which arguments vary."""
+    """Return the warning for a function that was compiled many times, which names the arguments that vary."""
     varying = []
     shapes = [key[4] for key in keys]
     if len({len(s) for s in shapes}) == 1:
@@ -492,7 +492,7 @@ def _renewed(title: str) -> str:
 
 
 def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, flat: Any, mode: Any) -> Any:
-    """The results of a call, with one node below them where one requires grad."""
+    """Build the results of a call, attached to one node if a result requires grad."""
     cls = program.cls
     node = new_node(program, cls, arrays, gradients, flat) if True in program.requires else None
     if program.out_template is None:

@@ -1,4 +1,4 @@
-"""The node of a call of a compiled function: its gradients, as they were computed with the value, or by the compiled backward."""
+"""The graph node of a compiled call: its gradients were computed with the value, or come from the compiled backward."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class CompiledNode(ListNode):
     arrays : list or None
         The raw arguments.
     gradients : tuple or None
-        For a function that returns one real number: its gradients.
+        The gradients of a function that returns one real number.
     sources : list
-        The origin of each argument: an edge, or the Tensor itself if it is a constant.
+        For each argument its edge, or the Tensor itself if it is a constant.
     """
 
     __slots__ = ("arrays", "cls", "gradients", "metas", "n_outputs", "packs", "program", "slots", "slotted", "sources")
@@ -48,13 +48,13 @@ class CompiledNode(ListNode):
         return self.gradients is not None and not self.packs
 
     def _kept(self) -> Any:
-        """What is kept of the arguments; raises if it was freed."""
+        """Return the saved arguments; raise if they were freed."""
         if self.arrays is None:
             raise freed(self)
         return self.arrays
 
     def _arguments(self) -> list[Any]:
-        """The raw arguments, unpacked where hooks packed them, otherwise checked."""
+        """Return the raw arguments: unpacked by hooks, or checked for overwriting."""
         found = []
         for k, (array, source) in enumerate(zip(self._kept(), self.sources)):
             if self.packs:
@@ -65,7 +65,7 @@ class CompiledNode(ListNode):
         return found
 
     def pack(self, hooks: Any, tensors: list[Any]) -> None:
-        """Give the arguments and the gradients to hooks, and keep what they return in their place."""
+        """Pass the arguments and the gradients to pack hooks, and save what they return instead."""
         self.packs: bool = True
         backend = self.cls.backend
         self.arrays = [hooks.packed(t) for t in tensors]
@@ -74,7 +74,7 @@ class CompiledNode(ListNode):
             self.gradients = tuple(None if v is None else hooks.packed(backend.wrap(v)) for v in self.gradients)
 
     def _seeds(self, g: Any, zeros: Callable[[Any], Any]) -> list[Any]:
-        """One gradient for each result that requires grad."""
+        """Return one cotangent per result that requires grad, with zeros for missing ones."""
         given = g if self.slotted else [g]
         given = [None] * self.n_outputs if given is None else given
         return [zeros(m) if v is None else v for v, m, r in zip(given, self.metas, self.program.requires) if r]
@@ -84,7 +84,7 @@ class CompiledNode(ListNode):
             add_into(e, v, empty, True)
 
     def finished(self, g: Any, retain: bool) -> list[Any]:
-        """The gradients of the edges, in memory that nobody else holds; what was saved is freed."""
+        """Return the gradients of the edges in memory that nothing else uses, and free saved values unless `retain`."""
         found = self._new(g, retain)
         if not retain:
             self.release()
@@ -94,7 +94,7 @@ class CompiledNode(ListNode):
         return self._new(g, True)
 
     def _new(self, g: Any, retain: bool) -> list[Any]:
-        """The gradients in memory that nobody else holds: what the node keeps for the next pass, or hooks keep, is copied."""
+        """Return the gradients in memory that nothing else uses; those saved for another pass or by hooks are copied."""
         backend = self.cls.backend
         if self.gradients is None:
             seeds = self._seeds(g, lambda m: backend.kernels.zeros(m[0], dtype=backend.raw_dtype(m[1])))
@@ -107,7 +107,7 @@ class CompiledNode(ListNode):
         return list(kept)
 
     def graph_grads(self, g: Any) -> list[Any]:
-        """Run the function again, uncompiled and recorded, so that the gradients can be differentiated."""
+        """Run the original function with recording, so that the gradients can be differentiated."""
         program, backend = self.program, self.cls.backend
         outs: list[Any] = []
         seeds = self._seeds(g, lambda m: zeros(m[0], dtype=m[1], device=self.cls.device))
@@ -142,7 +142,7 @@ class CompiledNode(ListNode):
 
 
 def new_node(program: Any, cls: Any, arrays: list[Any], gradients: Any, flat: list[Any]) -> Any:
-    """The node of one call, with raw arguments, the gradients that came with the value, and the Tensors that were given."""
+    """Make the node of one call from its raw arguments, the gradients computed with the value, and the Tensor arguments."""
     node: Any = CompiledNode.made_now()
     edges = [t._node for t in flat] if program.recording else [None] * len(flat)
     node.e = tuple([e for e in edges if e is not None])

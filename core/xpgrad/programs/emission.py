@@ -1,4 +1,4 @@
-"""From a program to a function: what backends call, and plugins may."""
+"""Turn programs into NumPy functions; the interface for backends and plugins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def numpy_source(program: Program, name: str = "function", threads: int | None = None) -> Source:
-    """The text of a program in NumPy, with loops over blocks of large arrays; several threads may share blocks and products of matrices."""
+    """Print a program as NumPy source, with loops over blocks of large arrays; threads may share blocks and matrix products."""
     program = fused(program)
     if threads is not None and threads > 1:
         program = side_by_side(program, threads)
@@ -26,5 +26,5 @@ def numpy_source(program: Program, name: str = "function", threads: int | None =
 
 
 def numpy_function(program: Program, backend: Any, threads: int | None = None) -> Callable[..., tuple[Any, ...]]:
-    """A program as a function of NumPy's arrays, run from its text in NumPy's calls."""
+    """Compile a program into a function of NumPy arrays."""
     return built(numpy_source(program, threads=threads), {"xp": backend.kernels}, backend.raw_dtype)

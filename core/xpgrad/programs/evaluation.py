@@ -1,4 +1,4 @@
-"""Programs as they stand, one kernel after the other, on raw arrays: what constants are folded with, and texts compared with."""
+"""Interpret programs on raw arrays, one kernel at a time: to fold constants, and to check printed text."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["evaluated", "evaluator", "kernel_called"]
 
 
 def kernel_called(backend: Backend, name: str) -> Any:
-    """Return the function that an operation calls: the backend's kernel, but Python's operator for a power.
+    """Return the function that an operation calls: the backend's kernel, or Python's operator for powers.
 
-    NumPy's operator computes some powers otherwise than its function, e.g. ``x ** 0.5`` as a square root, and so do uncompiled calls.
+    NumPy's operator computes some powers differently from its function, e.g. ``x ** 0.5`` as a square root, and uncompiled calls use it.
     """
     if name == "pow" and backend.operators:
         return operator.pow
@@ -26,7 +26,7 @@ def kernel_called(backend: Backend, name: str) -> Any:
 
 
 def evaluator(backend: Backend) -> Any:
-    """``evaluate(operation, values)`` for `simplified`: runs one operation with the backend's kernels; operands are in `values`."""
+    """Return ``evaluate(operation, values)`` for `simplified`, which runs one operation on operands from `values`."""
     kernels = backend.kernels
 
     def raw(x: Any, values: dict[Variable, Any]) -> Any:
@@ -47,7 +47,7 @@ def evaluator(backend: Backend) -> Any:
 
 
 def evaluated(program: Program, backend: Backend, inputs: list[Any]) -> list[Any]:
-    """The outputs of a program for raw inputs, which are not written to."""
+    """Compute the outputs of a program for raw inputs, which are not overwritten."""
     evaluate = evaluator(backend)
     values = {**program.constants, **dict(zip(program.inputs, inputs))}
     for operation in program.operations:

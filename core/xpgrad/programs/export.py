@@ -1,4 +1,4 @@
-"""`xpgrad.export`: a function and its gradients as a module that needs NumPy only."""
+"""`xpgrad.export`: write a function and its gradients as a module that needs only NumPy."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ def export(
     Parameters
     ----------
     function : callable
-        As `compile` takes it. If it returns one real number, the module's function returns it and the gradients.
+        A function as for `compile`. If it returns one real number, the exported function returns it and the gradients.
     *args, **kwargs
-        Arguments of the shapes and dtypes that the module is for: Tensors on NumPy, or NumPy's arrays. Gradients are those of the Tensors
-        that require grad, or, if there are none, of all that are floating or complex. Of their values, the module's self-test keeps the
-        ranges; those of other arguments are part of what it computes.
+        Example arguments, which set shapes and dtypes: Tensors on NumPy, or NumPy arrays. Gradients are computed for the Tensors that
+        require grad or, if there are none, for all floating-point and complex ones. The self-test of the module draws arguments in the
+        ranges of the examples. Other arguments are constants of the module.
     path : str, path or None
-        Where it is written; None only returns the text.
+        The file to write; None only returns the text.
     command : str
-        How it is made again, for the module's first lines; by default this call.
+        The command that makes the module, for its first lines. Default: this call.
 
     Returns
     -------
     str
-        The text. ``python gradients.py`` compares the gradients with central differences.
+        The source of the module. ``python gradients.py`` compares the gradients with central differences.
 
     Raises
     ------
     CaptureError
-        If the function depends on values.
+        The function depends on values.
     TypeError
-        If none of the arguments is an array.
+        No argument is an array.
     ValueError
-        If it uses large arrays that are not arguments, functions that have no text in NumPy, or another library's arrays.
+        The function uses large arrays that are not arguments, functions without a NumPy form, or arrays of another library.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The module that `export` writes: a function's text, what it is for, its constants, and a test of its gradients."""
+"""Print the module that `export` writes: a function, its documentation, its constants, and a test of its gradients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SMALL = 64  # elements of a constant that a text can hold
 
 
 def exported(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], command: str, file: str | None) -> str:
-    """The text of the module for a function and arguments, as `export` takes them; `file` is the name that it is to have."""
+    """Return the source of the module for a function and its arguments; `file` is the module's file name."""
     flat: list[Any] = []
     template = described((args, kwargs), flat, arrays=True)
     if not flat:
@@ -49,7 +49,7 @@ def exported(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
 
 def _leaves(flat: list[Any]) -> list[Any]:
-    """Tensors and arrays with some that require grad among them: if none does, all that can."""
+    """Return the arguments; if none requires grad, all differentiable ones do."""
     if any(isinstance(x, Tensor) and x.requires_grad for x in flat):
         return flat
     tensors = [x if isinstance(x, Tensor) else asarray(x) for x in flat]
@@ -57,7 +57,7 @@ def _leaves(flat: list[Any]) -> list[Any]:
 
 
 def _with_results(made: Any, names: list[str], title: str) -> tuple[Program, list[tuple[str, int | None]]]:
-    """The program with a gradient for every argument that has one; names of the results, each with the place of its argument."""
+    """Return the program with a gradient per differentiable argument, and the names of its results with their arguments' positions."""
     program: Program = made.forward.program
     values, gradients = made.forward.template
     operations, outputs = list(program.operations), [program.outputs[i] for i in values]
@@ -85,7 +85,7 @@ def _summary(title: str, scalar: bool) -> str:
 
 
 def _origin(function: Any, title: str) -> str:
-    """Where a function comes from."""
+    """Describe the origin of a function."""
     function = inspect.unwrap(function)
     code = getattr(function, "__code__", None)
     module = getattr(function, "__module__", None)
@@ -96,7 +96,7 @@ def _origin(function: Any, title: str) -> str:
 
 
 def _call(title: str, names: list[str], file: str | None) -> str:
-    """The call that made a module."""
+    """Return the call of `export` that makes a module."""
     where = "" if file is None else f", path={file!r}"
     return f"xpgrad.export({title}, {', '.join(names)}{where})"
 
@@ -105,12 +105,12 @@ def module_text(
     source: Source, program: Program, title: str, origin: str, names: list[str], results: list[tuple[str, int | None]], flat: list[Any],
     made: Any, command: str,
 ) -> str:  # fmt: skip
-    """The module around a function's text: what it is for, its constants, its test.
+    """Print the module around a function's source: docstring, constants and test.
 
     Raises
     ------
     ValueError
-        If it needs more than NumPy, or holds too much.
+        The function needs more than NumPy, or its constants are too large.
     """
     if source.kernels:
         msg = (
@@ -150,7 +150,7 @@ def _docstring(
 
 
 def _statics(template: Any) -> list[str]:
-    """The arguments that are not arrays, by keyword where they were given so."""
+    """Print the arguments that are not arrays, as in the call."""
     if template is None:
         return []
     _, args, kwargs = template
@@ -163,7 +163,7 @@ def _kind(v: Variable) -> str:
 
 
 def _constant(name: str, raw: Any) -> str:
-    """A constant as a literal, or as the call that makes one like it."""
+    """Print a constant as a literal, or as a call that makes an equal array."""
     dtype = "bool_" if raw.dtype.name == "bool" else raw.dtype.name
     if raw.size > _SMALL:
         first = raw.flat[0]
@@ -187,7 +187,7 @@ def _constant(name: str, raw: Any) -> str:
 
 
 def _example(program: Program, flat: list[Any]) -> str:
-    """A function that draws arguments in the ranges of those that were given."""
+    """Print a function that draws arguments in the ranges of the examples."""
     doc = '    """Arguments in the ranges of those that this module was made with."""'
     lines = ["def _example(seed):", doc, "    rng = np.random.default_rng(seed)"]
     draws = [_draw(v, raw) for v, raw in zip(program.inputs, flat)]
@@ -212,7 +212,7 @@ def _draw(v: Variable, raw: Any) -> str:
 
 def _uniform(raw: Any, shape: str) -> str:
     low, high = float(raw.min()), float(raw.max())
-    if low == high:  # nothing is known of its range
+    if low == high:  # the example has no range
         high = low + 0.1
     if not (abs(low) < 1e300 and abs(high) < 1e300):  # also nan
         low, high = 0.1, 1.0
@@ -224,7 +224,7 @@ def _numpy_name(dtype: DType) -> str:
 
 
 def _check(source: Source, names: list[str], places: list[int]) -> str:
-    """The module's test."""
+    """Print the test of the module."""
     own = Names(*source.parameters, source.name)
     check = own.new("check")
     if not places:

@@ -1,4 +1,4 @@
-"""Functions in plain NumPy that an emitted text brings with it, for what takes NumPy more than a line."""
+"""Helper functions in plain NumPy, which printed source includes for operations that take more than one line."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ _NEEDS = {"_scatter_add": ("_scatter_into",), "_share": ("_keep",)}
 
 
 def needed(used: set[str], threads: int = 1) -> str:
-    """The text of the helpers in use, with those that they use."""
+    """Return the source of the used helpers, and of those that they call."""
     parallel = [text.format(threads=threads) for name, text in IN_THREADS.items() if name in used]
     every = used | {other for name in used for other in _NEEDS.get(name, ())}
     texts = [*parallel, *(text for name, text in HELPERS.items() if name in every)]

@@ -1,4 +1,4 @@
-"""Parts of texts: numbers, shapes, keys, operators, casts."""
+"""Print numbers, shapes, keys, operators and casts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["augmented_text", "cast_text", "key_text", "number_text", "operator_t
 
 
 def number_text(x: complex, module: str = "np.") -> str:
-    """A Python number, of which every bit is kept; a module has ``inf`` and ``nan``, for which Python has no literals."""
+    """Print a Python number exactly; ``inf`` and ``nan``, which have no literals, are taken from `module`."""
     if isinstance(x, float) and not math.isfinite(x):
         return f"{module}nan" if x != x else f"{module}inf" if x > 0 else f"-{module}inf"
     if isinstance(x, complex):
@@ -23,7 +23,7 @@ def number_text(x: complex, module: str = "np.") -> str:
 
 
 def text_of(x: Any, name: Callable[[Any], str], module: str = "np.") -> str:
-    """Nested tuples and lists of variables, numbers and slices; `name` says what variables, and everything unknown, are called."""
+    """Print nested tuples and lists of variables, numbers and slices; `name` names variables and all other objects."""
     if x.__class__ is Variable:
         return name(x)
     if x is None or x is Ellipsis or isinstance(x, (str, bool, int)):
@@ -41,7 +41,7 @@ def text_of(x: Any, name: Callable[[Any], str], module: str = "np.") -> str:
 
 
 def operator_text(name: str, args: list[str]) -> str:
-    """A kernel as Python's operator between operands that are texts."""
+    """Print a kernel as Python's operator between printed operands."""
     operator = kernel_of(name).operator
     assert operator is not None
     symbol = operator.symbol
@@ -61,13 +61,13 @@ def augmented_text(operator: Operator | None, target: str, args: list[str]) -> s
 
 
 def cast_text(text: str, x: Variable, out: Variable, dtype: str) -> str:
-    """An array in another dtype, for NumPy: of complex numbers the real part, but for bools whether they are not 0."""
+    """Print a cast for NumPy: complex numbers become their real part, or for bools whether they are nonzero."""
     real = ".real" if x.dtype.is_complex and not out.dtype.is_complex and out.dtype.name != "bool" else ""
     return f"{text}{real}.astype({dtype})"
 
 
 def key_text(key: Any, shape: tuple[int, ...], name: Callable[[Any], str]) -> str:
-    """The text between the brackets of ``x[...]``; bounds of slices that are the ends of their axis are left out."""
+    """Print the key of ``x[...]``, without slice bounds that are the ends of their axis."""
     parts = key if key.__class__ is tuple else (key,)
     if not parts:
         return "()"

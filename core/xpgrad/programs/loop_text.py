@@ -1,4 +1,4 @@
-"""A loop over blocks as text: a few small arrays, used again and again, instead of one large array for each result."""
+"""Print a loop over blocks, which reuses a few small arrays instead of one large array per result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write_loop(writer: _Writer, loop: Loop) -> None:
 
 
 class _LoopText:
-    """One loop that is being written. Registers are the small arrays; each holds one result at a time."""
+    """The writer of one loop. Registers are small arrays, each of which holds one result at a time."""
 
     def __init__(self, writer: _Writer, loop: Loop) -> None:
         self.writer, self.loop = writer, loop
@@ -98,7 +98,7 @@ class _LoopText:
                 put(f"    {name} += totals[{i}]")
 
     def body(self) -> tuple[list[str], list[Variable]]:
-        """The statements for one block, and the variables from outside that are cut."""
+        """Return the statements for one block, and the outside variables of which the loop reads blocks."""
         loop, writer = self.loop, self.writer
         last: dict[Variable, int] = {}
         for k, operation in enumerate(loop.body):
@@ -126,7 +126,7 @@ class _LoopText:
         return lines, list(cut)
 
     def statement(self, operation: Operation, k: int, last: dict[Variable, int]) -> str:
-        """The statement of one operation; it frees the registers that it is the last to read."""
+        """Return the statement of one operation, and free the registers that it reads for the last time."""
         loop, name, out = self.loop, operation.name, operation.out
         if loop.is_total(operation):
             text = f"{self.writer.called[out]} += {self.reduction(operation)}"
@@ -161,7 +161,7 @@ class _LoopText:
         return augmented_text(facts.operator, target, args) or f"np.{facts.ufunc}({', '.join(args)}, out={target})"
 
     def expression(self, operation: Operation, args: list[str]) -> str:
-        """The right side of a statement that makes a new small array."""
+        """Return the right side of a statement that makes a new small array."""
         name, out = operation.name, operation.out
         if name == "gather":
             return f"{args[0]}.take({args[1].strip('(),')}, axis=0)"
@@ -195,7 +195,7 @@ class _LoopText:
         return self.writer.ref(v)
 
     def register(self, operation: Operation) -> str:
-        """A small array for a result: a free one, or one more."""
+        """Return a register for a result: a free or a new one."""
         out = operation.out
         key = (() if self.flat else out.shape[1:], out.dtype)
         free = self.free.setdefault(key, [])
@@ -211,7 +211,7 @@ class _LoopText:
         return name
 
     def release(self, operation: Operation, k: int, last: dict[Variable, int]) -> None:
-        """Free the registers of what is read for the last time."""
+        """Free the registers of variables that are read for the last time."""
         for v in dict.fromkeys(operation.operands()):
             name = self.register_of.get(v)
             if name is not None and last[v] == k:

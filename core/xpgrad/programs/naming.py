@@ -1,4 +1,4 @@
-"""Names for a text: each at most once, as the user has it where he has one."""
+"""Choose unique names for a text, which follow the user's names where possible."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _TAKEN = frozenset((*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "np", 
 
 
 class Names:
-    """The names that a text has given out.
+    """The names in use in a text.
 
     Parameters
     ----------
     *taken : str
-        Names that stand for something else in the text.
+        Names that are used for something else.
     """
 
     __slots__ = ("_used",)
@@ -26,7 +26,7 @@ class Names:
         self._used: dict[str, int] = dict.fromkeys((*_TAKEN, *taken), 1)
 
     def new(self, base: str) -> str:
-        """`base`, or what is nearest to it: ``h``, then ``h_2``."""
+        """Return an unused name: `base`, or `base` with a number (``h``, then ``h_2``)."""
         used = self._used
         if base not in used:
             if base.isidentifier():
@@ -44,11 +44,11 @@ class Names:
                 return name
 
     def taken(self, name: str) -> bool:
-        """Return whether a name stands for something."""
+        """Return whether a name is in use."""
         return name in self._used
 
     def numbered(self, prefix: str) -> str:
-        """``t1``, then ``t2``."""
+        """Return an unused numbered name: ``t1``, then ``t2``."""
         used = self._used
         count = used.get(f"#{prefix}", 0)
         while True:

@@ -1,4 +1,4 @@
-"""Programs as a function in plain NumPy, as one would write it by hand: operators, `out=` into dead arrays, the user's names and lines.
+"""Print a program as a function in plain NumPy, as if written by hand: operators, `out=` into dead arrays, the user's names and lines.
 
 The text says ``np.`` and runs on NumPy alone. What it computes is what the kernels of NumPy's backend compute, to the dtype and the last
 bit: each of them is an expression here, or one of the helper functions that the text brings with it. Kernels that are not known are called
@@ -38,26 +38,26 @@ _STATEMENTS = frozenset(("index_basic_transpose", "loop"))  # more than an expre
 def numpy_source(
     program: Program, name: str = "function", plan: Callable[[Program], Reuse] = reuse, docstring: str = "", threads: int = 1
 ) -> Source:
-    """The text of a program in NumPy.
+    """Print a program as NumPy source.
 
     Parameters
     ----------
     program : Program
     name : str
-        What the function is to be called.
+        The name of the function.
     plan : callable
-        Decides whose memory each result takes.
+        Decides which results reuse memory.
     docstring : str
-        The function's.
+        The docstring of the function.
     threads : int
-        How many run the blocks of a loop, and products that stand side by side.
+        The number of threads for blocks of a loop and independent products.
     """
     program = with_numbers(program)
     return Writer(program, name, plan(program), threads).source(docstring)
 
 
 class Writer:
-    """One text that is being written."""
+    """The writer of one text."""
 
     program: Program
     name: str
@@ -82,7 +82,7 @@ class Writer:
     # -- the function ------------------------------------------------------------------------------------------
 
     def source(self, docstring: str) -> Source:
-        """Write it all."""
+        """Print the whole program."""
         program = self.program
         for v in program.inputs:
             self.called[v] = self.names.new(v.name or "x")
@@ -129,9 +129,9 @@ class Writer:
         return Source(text.replace("\n\n    \n", "\n\n"), self.name, parameters, constants, self.dtypes, list(self.kernels))
 
     def bind(self) -> str:
-        """Give NumPy's functions names of their own where a long program has small arrays; returns the lines that do so.
+        """Return lines that bind NumPy's functions to local names, for long programs on small arrays.
 
-        There the looking up of ``np.cos`` is a twentieth of the time of the call.
+        There, looking up ``np.cos`` takes a twentieth of the time of the call.
         """
         operations = self.program.operations
         if len(operations) < _LONG or any(v.size > _SMALL for operation in operations for v in operation.results):
@@ -152,7 +152,7 @@ class Writer:
         return "".join(f"\n{line}" for line in lines)
 
     def names_of(self, v: Variable) -> set[str]:
-        """All names that stand for the memory of a variable."""
+        """Return all names of the memory of a variable."""
         found = set()
         while True:
             if self.holder.get(self.called[v]) is v:
@@ -166,9 +166,9 @@ class Writer:
         self.lines.append(self.indent + line if line else "")
 
     def find_inlined(self) -> None:
-        """Find the results that are written where they are read: by one operation only, and without a name of the user's.
+        """Find results to print inside the expression that reads them: those with a single reader and without a user's name.
 
-        Views always; other results if nothing happens in between, and nobody takes their memory.
+        Views always qualify; other results only if no statement comes in between, and no result reuses their memory.
         """
         operations, into = self.program.operations, self.plan.into
         count: dict[Variable, int] = dict.fromkeys(self.program.outputs, 2)
@@ -193,9 +193,9 @@ class Writer:
             following = operation
 
     def name_results(self) -> None:
-        """Names of all results: the user's, else that of the memory that they take, or that is later called something.
+        """Name all results: the user's name, else the name of the memory that they reuse or that gets a name later.
 
-        The others share a few: a name that is bound again frees the memory of what it stood for.
+        The other results share a few names: binding a name again frees the memory of its former value.
         """
         operations, into, called, names = self.program.operations, self.plan.into, self.called, self.names
         heir = {v: operation.out for operation, v in into.items()}
@@ -246,7 +246,7 @@ class Writer:
                 free[called[v][0]].append(called[v])
 
     def ref(self, x: Any) -> str:
-        """How the text names a variable."""
+        """Return the name of a variable in the text."""
         if x.__class__ is Variable:
             if x in self.inlined:
                 return self.inlined[x]
@@ -257,11 +257,11 @@ class Writer:
         raise TypeError(msg)
 
     def alone(self, x: Any) -> str:
-        """Any argument as text where nothing stands beside it."""
+        """Print an argument that stands alone, without parentheses."""
         return self.bare[x] if x.__class__ is Variable and x in self.bare else text_of(x, self.ref)
 
     def text(self, x: Any) -> str:
-        """Any argument as text."""
+        """Print an argument, with parentheses if they are needed."""
         return text_of(x, self.ref)
 
     # -- operations --------------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ class Writer:
             self.put(f"{self.called[out]} = {self.expression(operation)}")
 
     def write_into(self, operation: Operation, taken: Variable | None) -> None:
-        """A change of a buffer: in place, or in a copy where somebody still reads it."""
+        """Print a write into a buffer: in place, or into a copy if the old values are still read."""
         buffer, other, key = operation.args
         if operation.name == "written":
             key, other = other, key
@@ -318,7 +318,7 @@ class Writer:
             self.put(f"{target}[{key_text(key, buffer.shape, self.ref)}] {sign} {text}")
 
     def expression(self, operation: Operation) -> str:
-        """The right side of an operation's statement."""
+        """Print the right side of an operation's statement."""
         name = operation.name
         found = _WRITERS.get(name)
         if found is not None:
@@ -340,14 +340,14 @@ class Writer:
         return self.call(f"xp.{name}", operation, self.kernel_argument)
 
     def call(self, function: str, operation: Operation, ref: Callable[[Any], str] | None = None) -> str:
-        """A call with the operation's own arguments; which device, NumPy does not ask."""
+        """Print a call with the operation's arguments, without a device."""
         ref = ref or self.ref
         args = [text_of(x, ref) for x in operation.args]
         args += [f"{k}={text_of(x, ref)}" for k, x in operation.options.items() if k != "device"]
         return f"{function}({', '.join(args)})"
 
     def kernel_argument(self, x: Any) -> str:
-        """A dtype that goes to a kernel is the library's own object."""
+        """Print an argument of a kernel; a dtype is the library's object."""
         if isinstance(x, DType):
             name = f"dtype_{x.name}"
             self.dtypes[name] = x
@@ -355,12 +355,12 @@ class Writer:
         return self.ref(x)
 
     def helper(self, name: str, *args: Any) -> str:
-        """A call of a helper function."""
+        """Print a call of a helper function, and include the helper."""
         self.helpers.add(name)
         return f"{name}({', '.join([self.alone(x) for x in args])})"
 
     def dtype(self, dtype: DType) -> str:
-        """`dtype` as the last argument of a function that makes an array."""
+        """Print `dtype` as the last argument of a function that makes an array."""
         return "" if dtype.name == "float64" else f", {self.ref(dtype)}"
 
 

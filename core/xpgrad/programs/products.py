@@ -17,7 +17,7 @@ _AHEAD = 64  # operations that are looked at for one more
 
 
 class Products(Operation):
-    """Independent products; as one operation, it reads what they read, and returns what they return.
+    """Independent matrix products as one operation, with all their operands and results.
 
     Attributes
     ----------
@@ -36,15 +36,15 @@ class Products(Operation):
 
 
 def side_by_side(program: Program, threads: int, least: int = _LEAST) -> Program:
-    """The same program with products of matrices in groups.
+    """Return a program in which independent products of large matrices are grouped.
 
     Parameters
     ----------
     program : Program
     threads : int
-        How many a group has at most.
+        The largest number of products in a group.
     least : int
-        Multiplications from which on a product is worth a thread.
+        The smallest number of multiplications for which a thread pays off.
     """
     every = program.operations
     order: list[Operation] = []
@@ -52,7 +52,7 @@ def side_by_side(program: Program, threads: int, least: int = _LEAST) -> Program
     for k, operation in enumerate(every):
         if k in taken:
             continue
-        group = [k, *_beside(every, k, taken, threads, least)] if _is_large(operation, least) else [k]
+        group = [k, *_find_independent(every, k, taken, threads, least)] if _is_large(operation, least) else [k]
         if len(group) == 1:
             order.append(operation)
             continue
@@ -69,8 +69,8 @@ def _is_large(operation: Operation, least: int) -> bool:
     return math.prod(operation.out.shape) * operation.args[0].shape[-1] >= least
 
 
-def _beside(every: list[Operation], k: int, taken: set[int], threads: int, least: int) -> list[int]:
-    """The products after the `k`-th operation that need neither it nor each other."""
+def _find_independent(every: list[Operation], k: int, taken: set[int], threads: int, least: int) -> list[int]:
+    """Return the positions of products after the `k`-th operation that depend neither on it nor on each other."""
     found: list[int] = []
     dependent: set[Variable] = {every[k].out}
     for j in range(k + 1, min(k + _AHEAD, len(every))):
@@ -88,7 +88,7 @@ def _beside(every: list[Operation], k: int, taken: set[int], threads: int, least
 
 
 def _needed(every: list[Operation], group: list[int], taken: set[int]) -> list[int]:
-    """The operations between the products of a group that one of them reads, in order."""
+    """Return the positions of operations between the products of a group on which one of them depends, in order."""
     wanted = {v for j in group for v in every[j].operands()}
     found = []
     for j in range(group[-1] - 1, group[0], -1):

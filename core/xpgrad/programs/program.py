@@ -23,7 +23,7 @@ class Variable:
     shape : tuple of int
     dtype : DType
     name : str or None
-        What the user calls it: a parameter's name, or that of the variable that it was assigned to.
+        The user's name: that of a parameter, or of the variable to which the result was assigned.
     """
 
     __slots__ = ("dtype", "name", "shape")
@@ -53,18 +53,19 @@ class Operation:
     Parameters
     ----------
     name : str
-        The kernel's: a row's, a function's of the standard (``"linalg.inv"`` in an extension), or a private one (see `xpgrad.backend`).
+        The kernel: the name of a row, of a function of the standard (``"linalg.inv"`` in an extension), or of a private kernel of
+        `xpgrad.backend`.
     args : tuple
         Variables and static values, as the kernel takes them by position; tuples and lists of them (`concat`, keys). A dtype is a `DType`.
     options : dict
-        What it takes by keyword.
+        Keyword arguments.
     results : tuple of Variable
     several : bool
-        The kernel returns a tuple or a list, even of one.
+        Whether the kernel returns a tuple or a list, even with one item.
     line : tuple of (str, int, str) or None
-        The user's line that asked for it: file, number, function.
+        The user's line that caused it: file, number, function.
     backward : bool
-        It belongs to a backward pass.
+        Whether it belongs to a backward pass.
     """
 
     __slots__ = ("_reads", "args", "backward", "line", "name", "options", "results", "several")
@@ -92,11 +93,11 @@ class Operation:
 
     @property
     def facts(self) -> Kernel:
-        """What is known of its kernel."""
+        """The facts of its kernel."""
         return kernel_of(self.name)
 
     def operands(self) -> tuple[Variable, ...]:
-        """The variables that it reads, in order; one that is read twice comes twice."""
+        """Return the variables that it reads, in order and with repetitions."""
         reads = self._reads
         if reads is None:  # NB: every pass asks
             found: list[Variable] = []
@@ -109,7 +110,7 @@ class Operation:
         return reads
 
     def replaced(self, **changes: Any) -> Operation:
-        """The same operation with some fields changed."""
+        """Return a copy with some fields changed."""
         fields = {name: getattr(self, name) for name in Operation.__slots__[1:]} | changes
         return Operation(**fields)
 
@@ -121,16 +122,16 @@ class Program:
     ----------
     inputs : list of Variable
     constants : dict
-        Raw arrays by variable: what the function closed over.
+        The raw arrays that the function uses and are not arguments, by variable.
     operations : list of Operation
-        Each after those whose results it reads. They have no effects: a result is a value, which nothing overwrites. Whether a result may
-        share the memory of an operand is among its `facts`.
+        In an order in which each reads only earlier results. They have no side effects: nothing overwrites a result. Its `facts` say
+        whether a result may share the memory of an operand.
     outputs : list of Variable
-        Inputs, constants and results, each as often as it is returned.
+        Inputs, constants and results, in the order in which they are returned.
 
     Notes
     -----
-    ``print(program)`` shows it, one operation a line.
+    ``print(program)`` shows one operation per line.
     """
 
     __slots__ = ("constants", "inputs", "operations", "outputs")
@@ -168,7 +169,7 @@ _PLAIN = frozenset((bool, int, float, complex, str, slice, DType))
 
 
 def same_programs(one: Program, other: Program, same_arrays: Callable[[Any, Any], bool]) -> bool:
-    """Return whether two programs have the same operations, constants and outputs; those of the backward pass are not compared."""
+    """Return whether two programs have the same operations, constants and outputs, apart from the backward pass."""
     pairs = dict(zip(one.inputs, other.inputs))
 
     def same(x: Any, y: Any) -> bool:
@@ -199,7 +200,7 @@ def same_programs(one: Program, other: Program, same_arrays: Callable[[Any, Any]
 
 
 def variables_in(x: Any) -> Iterator[Variable]:
-    """The variables in nested tuples, lists, dicts and slices, in order."""
+    """Yield the variables in nested tuples, lists, dicts and slices, in order."""
     if x.__class__ is Variable:
         yield x
     elif x.__class__ in (tuple, list):
@@ -208,7 +209,7 @@ def variables_in(x: Any) -> Iterator[Variable]:
 
 
 def substituted(x: Any, replace: Callable[[Variable], Any]) -> Any:
-    """Nested tuples and lists with each variable replaced by what `replace` says."""
+    """Replace each variable in nested tuples and lists by ``replace(variable)``."""
     if x.__class__ is Variable:
         return replace(x)
     if x.__class__ is tuple or x.__class__ is list:
@@ -221,7 +222,7 @@ def _kind(v: Variable) -> str:
 
 
 def _names(program: Program) -> dict[Variable, str]:
-    """A name for each variable: its own where it has one that is free."""
+    """Return a unique name for each variable, its own name if possible."""
     names: dict[Variable, str] = {}
     used: dict[str, int] = {}
 

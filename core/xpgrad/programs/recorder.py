@@ -1,4 +1,4 @@
-"""The recorder of one capture: it turns calls of kernels into operations of a program, with the user's lines and names."""
+"""Record a capture: turn calls of kernels into operations of a program, with the user's lines and names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Place = tuple[CodeType, int, int]  # code, offset of the call, line
 
 
 def _place(depth: int) -> Place | None:
-    """Where the user's code is, seen from the caller's caller; None where there is none."""
+    """Return the user's line that is running, above `depth` frames; None if there is none."""
     frame: Any = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
@@ -39,7 +39,7 @@ def _place(depth: int) -> Place | None:
 
 
 def user_line() -> str:
-    """The user's line that is running, for messages: " (file.py, line 3, in f)"; empty where there is none."""
+    """Format the user's line that is running for messages, as " (file.py, line 3, in f)"; empty if there is none."""
     place = _place(2)
     if place is None:
         return ""
@@ -49,7 +49,7 @@ def user_line() -> str:
 
 @functools.lru_cache(maxsize=256)
 def _assigned(code: CodeType) -> dict[int, str]:
-    """The names of the variables that results of calls are assigned to, by the place of the call in the code."""
+    """Return the names of the variables to which results of calls are assigned, by the position of the call in the code."""
     names: dict[int, str] = {}
     before = -1
     for instruction in dis.get_instructions(code):
@@ -63,19 +63,19 @@ def _assigned(code: CodeType) -> dict[int, str]:
 
 
 class Recorder:
-    """The record of one capture.
+    """The recorder of one capture.
 
     Parameters
     ----------
     table : Backend
-        The backend whose arrays are behind the symbols.
+        The backend of the values of the symbols.
 
     Attributes
     ----------
     backward : bool
-        What is recorded now belongs to the backward pass.
+        Whether operations that are recorded now belong to the backward pass.
     closed : bool
-        The capture is over: its symbols mean nothing any more.
+        Whether the capture is over, so that its symbols are invalid.
     """
 
     def __init__(self, table: Any) -> None:
@@ -91,12 +91,12 @@ class Recorder:
         self._lines: tuple[dict[Variable, Any], dict[Variable, Any]] = ({}, {})  # of results of the forward, and of the backward
 
     def variable(self, symbol: Any) -> Variable:
-        """The variable of a symbol in this program.
+        """Return the variable of a symbol in this program.
 
         Raises
         ------
         CaptureError
-            If it belongs to another capture, which it has left.
+            The symbol belongs to another capture.
         """
         if symbol.recorder is self:
             found: Variable = symbol.variable
@@ -117,11 +117,11 @@ class Recorder:
         return constant
 
     def _is_unchanged(self, constant: Variable, value: Any) -> bool:
-        """Return whether an array still has the values that were copied from it."""
+        """Return whether an array still has the values of the copy in the program."""
         return not self.table.capabilities.mutable or same_values(self.table, self.constants[constant], value)
 
     def add_input(self, shape: tuple[int, ...], dtype: Any, name: str | None) -> Variable:
-        """A new input of the program."""
+        """Add an input to the program."""
         v = Variable(shape, dtype, name)
         self.inputs.append(v)
         return v
@@ -146,13 +146,13 @@ class Recorder:
         self.operations.append(operation)
 
     def _line_of(self, operation: Operation) -> tuple[str, int, str] | None:
-        """The forward's line that an operation of the backward pass belongs to: that of a value which it saved, or of the gradient."""
+        """Return the line of the forward operation to which a backward operation belongs, from the values that it reads."""
         operands = list(operation.operands())
         lines = (known.get(v) for known in self._lines for v in operands)
         return next((line for line in lines if line is not None), None)
 
     def program(self, inputs: list[Variable], outputs: list[Variable]) -> Program:
-        """Return the program so far, as one of these inputs."""
+        """Return the recorded program with these inputs and outputs."""
         for k, (operation, place) in enumerate(zip(self.operations, self._places)):
             if place is None or (k + 1 < len(self._places) and self._places[k + 1] == place):
                 continue  # the last operation of a call makes what is assigned
@@ -162,12 +162,12 @@ class Recorder:
 
 
 def same_values(table: Any, one: Any, other: Any) -> bool:
-    """Return whether two raw arrays of a backend have the same shape, dtype and elements; nan differs from itself."""
+    """Return whether two raw arrays have the same shape, dtype and elements; NaN differs from itself."""
     if tuple(one.shape) != tuple(other.shape) or one.dtype != other.dtype:
         return False
     return bool(table.kernels.all(table.kernels.equal(one, other)))
 
 
 def refusal(what: str, instead: str) -> CaptureError:
-    """The error for what depends on values: the user's line, and what to write instead."""
+    """Return the error for a dependence on values, with the user's line and what to write instead."""
     return CaptureError(f"{what} inside of a compiled function{user_line()}: its values are not known when it is compiled; {instead}")

@@ -1,4 +1,4 @@
-"""Errors that several parts of compiling raise."""
+"""Errors that several modules of `programs` raise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["elsewhere", "from_outside"]
 
 
 def elsewhere(x: Any, device: Any) -> CaptureError:
-    """The error for a Tensor that a compiled function uses on another device than that of its arguments."""
+    """Return the error for a Tensor from outside that is on another device than the arguments of a compiled function."""
     return CaptureError(
         f"a compiled function, whose arguments are on {device}, uses a Tensor on {x.device} (shape {tuple(x.shape)}): it is captured for "
         f"one device. Move the Tensor outside, with `x.to_device({str(device)!r})`, pass it as an argument, or compile with `fallback=True`"
@@ -18,7 +18,7 @@ def elsewhere(x: Any, device: Any) -> CaptureError:
 
 
 def from_outside(x: Any) -> RuntimeError:
-    """The error for a Tensor with history that a compiled function uses, and that is not one of its arguments."""
+    """Return the error for a Tensor with history that a compiled function uses without getting it as an argument."""
     return RuntimeError(
         "a compiled function uses a Tensor that requires grad and is not one of its arguments: its gradient would be lost. "
         f"Pass it as an argument (its shape is {tuple(x.shape)})"

@@ -21,16 +21,16 @@ _LARGE = 1 << 17  # bytes: less than this is freed and allocated again for next 
 
 @dataclass
 class Reuse:
-    """The findings of `reuse`.
+    """The memory plan that `reuse` returns.
 
     Attributes
     ----------
     into : dict
-        The variable whose memory an operation's result takes.
+        For an operation, the variable whose memory its result reuses.
     dropped : dict
-        Large variables, and views of them, that nobody needs after an operation, and whose memory nobody takes.
+        For an operation, large variables (and views of them) that are dead after it and whose memory is not reused.
     copied : list of bool
-        For each output, whether it is read-only, or shares memory with an input, a constant or another output.
+        For each output, whether it must be copied: it is read-only, or shares memory with an input, a constant or another output.
     """
 
     into: dict[Operation, Variable] = field(default_factory=dict)
@@ -39,13 +39,13 @@ class Reuse:
 
 
 def reuse(program: Program, large: int = _LARGE) -> Reuse:
-    """Find out whose memory each result may take.
+    """Decide which memory each result may reuse.
 
     Parameters
     ----------
     program : Program
     large : int
-        Bytes from which on an array's memory is kept for later results, or given back early.
+        The size in bytes above which memory is kept for later results, or freed early.
     """
     roots, owned, read_only = _memory(program)
     last: dict[Variable, float] = {}
@@ -105,13 +105,13 @@ def reuse(program: Program, large: int = _LARGE) -> Reuse:
 def has_out(operation: Operation) -> bool:
     """Return whether NumPy's function for an operation computes the same bits with `out=`.
 
-    Python's operator computes some powers otherwise than `numpy.power`, e.g. ``x ** 0.5`` as a square root.
+    Python's operator computes some powers differently from `numpy.power`, e.g. ``x ** 0.5`` as a square root.
     """
     return operation.facts.takes_out and (operation.name != "pow" or all(x.__class__ is Variable for x in operation.args))
 
 
 def _memory(program: Program) -> tuple[dict[Variable, tuple[Variable, ...]], set[Variable], set[Variable]]:
-    """The variables whose memory each variable may lie in; those that own theirs; those that are read-only."""
+    """Return the variables in whose memory each variable may lie, those that own their memory, and those that are read-only."""
     roots: dict[Variable, tuple[Variable, ...]] = {v: (v,) for v in (*program.inputs, *program.constants)}
     owned: set[Variable] = set()
     read_only: set[Variable] = set()

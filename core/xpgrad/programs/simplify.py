@@ -31,15 +31,15 @@ _FILLED = {"zeros": 0, "ones": 1}
 
 
 def simplified(program: Program, evaluate: Evaluate | None = None, limit: int = _LIMIT) -> Program:
-    """The same program with less to compute.
+    """Return an equivalent program with fewer and simpler operations.
 
     Parameters
     ----------
     program : Program
     evaluate : callable or None
-        ``evaluate(operation, values)`` runs an operation on raw arrays; without it no constants are folded.
+        ``evaluate(operation, values)`` runs an operation on raw arrays. If None, constants are not folded.
     limit : int
-        The largest number of elements of a result that is computed in advance.
+        The largest number of elements of a result to compute in advance.
     """
     walk = _Walk(program, evaluate, limit)
     for operation in program.operations:
@@ -50,7 +50,7 @@ def simplified(program: Program, evaluate: Evaluate | None = None, limit: int = 
 
 
 def without_dead_code(program: Program) -> Program:
-    """The same program without operations and constants that no output depends on."""
+    """Return a program without the operations and constants on which no output depends."""
     needed = set(program.outputs)
     kept: list[Operation] = []
     for operation in reversed(program.operations):
@@ -62,7 +62,7 @@ def without_dead_code(program: Program) -> Program:
 
 
 def with_numbers(program: Program) -> Program:
-    """The same program for a library all of whose elementwise functions take Python numbers, as operators do everywhere."""
+    """Return a program with 0-d constants replaced by Python numbers, for libraries whose elementwise functions accept these."""
     constants = program.constants
     if all(v.shape for v in constants):
         return program
@@ -71,7 +71,7 @@ def with_numbers(program: Program) -> Program:
 
 
 def _with_number(operation: Operation, constants: dict[Variable, Any]) -> Operation:
-    """A constant without axes as a Python number, where this, which is weak, gives the same dtype."""
+    """Replace a 0-d constant by a Python number, if the result keeps its dtype."""
     args = operation.args
     first = 1 if operation.name == "where" else 0
     if len(args) != first + 2:
@@ -88,7 +88,7 @@ def _with_number(operation: Operation, constants: dict[Variable, Any]) -> Operat
 
 
 class _Walk:
-    """The program that grows; what is known of its variables."""
+    """Builds the simplified program, and records facts about its variables."""
 
     def __init__(self, program: Program, evaluate: Evaluate | None, limit: int) -> None:
         self.evaluate, self.limit = evaluate, limit
@@ -101,7 +101,7 @@ class _Walk:
         self.seen: dict[Any, tuple[Variable, ...]] = {}
 
     def take(self, operation: Operation) -> None:
-        """Add an operation of the old program."""
+        """Simplify and add an operation of the old program."""
         same = self.same
         if same:
             for v in operation.operands():
@@ -118,7 +118,7 @@ class _Walk:
                     new.name = old.name
 
     def add(self, operation: Operation) -> tuple[Variable, ...]:
-        """The variables that hold the results of an operation of the new program, which is added if it has to be."""
+        """Add an operation to the new program unless an equal one exists; return the variables of its results."""
         name = operation.name
         if not operation.several:
             facts = kernel_of(name)
@@ -147,19 +147,19 @@ class _Walk:
         return operation.results
 
     def call(self, like: Operation, name: str, args: tuple[Any, ...], shape: tuple[int, ...], dtype: DType) -> Variable:
-        """The result of another operation, of the line of `like`."""
+        """Add another operation with the line of `like`, and return its result."""
         out = Variable(shape, dtype)
         return self.add(Operation(name, args, {}, (out,), line=like.line, backward=like.backward))[0]
 
     def instead(self, operation: Operation, name: str, *args: Any) -> Variable:
-        """The result of another operation in place of one."""
+        """Add an operation that replaces another one, and return its result."""
         out = operation.out
         return self.add(Operation(name, args, {}, (out,), line=operation.line, backward=operation.backward))[0]
 
     # -- constants ---------------------------------------------------------------------------------------------
 
     def folded(self, operation: Operation) -> bool:
-        """Compute an operation on constants now; False if it is not one, or too large."""
+        """Compute an operation on constants now; return False if an operand is not constant, or the result is too large."""
         constants, facts = self.constants, operation.facts
         if self.evaluate is None or operation.name == "empty" or not (facts.is_fresh or facts.is_view):
             return False
@@ -194,7 +194,7 @@ class _Walk:
 
 
 def _key(x: Any) -> Any:
-    """A key that tells arguments apart: 1, 1.0 and True are different, and so are 0.0 and -0.0."""
+    """Return a key under which different arguments differ, including 1, 1.0 and True, and 0.0 and -0.0."""
     if x.__class__ is Variable or x is None or x.__class__ is str:
         return x
     if x.__class__ is tuple or x.__class__ is list:
@@ -212,7 +212,7 @@ def _key(x: Any) -> Any:
 
 
 def _same(walk: _Walk, operation: Operation, x: Any) -> Variable | None:
-    """`x` as the result, if it has its shape and dtype."""
+    """Return `x` if it has the shape and dtype of the operation's result, else None."""
     out = operation.out
     if x.__class__ is not Variable or x.dtype is not out.dtype:
         return None
@@ -377,7 +377,7 @@ def _sum_to(walk: _Walk, operation: Operation) -> Variable | None:
 
 
 def _sum(walk: _Walk, operation: Operation) -> Variable | None:
-    """The sum of an expansion is a product."""
+    """Replace the sum of an expanded array by a product."""
     x, axes, keepdims = operation.args
     out = operation.out
     if not _wide(x.dtype) or x.dtype.is_complex or not x.size:  # a complex inf times a number has a nan in it
@@ -406,7 +406,7 @@ def _sum(walk: _Walk, operation: Operation) -> Variable | None:
 
 
 def _wide(dtype: DType) -> bool:
-    """Floating or complex, and not of 16 bits, whose sums are added up in another precision."""
+    """Return whether a dtype is floating-point or complex with more than 16 bits; sums of 16-bit numbers use another precision."""
     return dtype.differentiable and dtype.itemsize >= 4
 
 
@@ -420,10 +420,10 @@ def _mean(walk: _Walk, operation: Operation) -> Variable | None:
 
 
 def _inner(walk: _Walk, operation: Operation, x: Any, name: str) -> tuple[Any, ...] | None:
-    """Return the arguments of the operation of that name that made `x`, for a rule that makes one operation of two.
+    """Return the arguments of the operation `name` that made `x`, for rules that merge two operations.
 
-    None if `x` or its first operand has another dtype than the result: there the first operation is other arithmetic, e.g. modulo 256.
-    None for complex numbers, too: libraries differ in what they make of the signs of their zeros, and of infinite parts.
+    It returns None if `x` or its first operand has another dtype than the result, since arithmetic differs then, e.g. modulo 256; and None
+    for complex numbers, since libraries differ in the signs of zeros and in infinite parts.
     """
     made = walk.made.get(x) if x.__class__ is Variable else None
     if made is None or made.name != name or made.args[0].__class__ is not Variable:

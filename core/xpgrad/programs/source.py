@@ -1,4 +1,4 @@
-"""The text of a program and what it needs to run; from it, a function whose tracebacks show that text."""
+"""A printed program with what it needs to run, and its compilation into a function whose tracebacks show the text."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Source:
     Attributes
     ----------
     text : str
-        A module: imports, helper functions, and the function. It takes the inputs by position and returns a tuple of the outputs. No
-        input is written to; what it returns is new memory, of which no part is that of an input, a constant or another output.
+        A module with imports, helper functions, and the function, which takes the inputs by position and returns a tuple of the outputs.
+        It does not overwrite inputs, and the outputs share no memory with inputs, constants or each other.
     name : str
-        The function's.
+        The name of the function.
     parameters : list of str
     constants : dict
         Raw arrays by the names that the text reads them from.
     dtypes : dict
-        Dtypes that the text names, in the library's own form, for kernels: `DType` by name.
+        The `DType` of each name that stands for a library's dtype object in the text.
     kernels : list of str
-        Functions that the text calls in the table of kernels ``xp``; where there are none it needs no backend.
+        The kernels that the text calls in ``xp``. Without any, it needs no backend.
     """
 
     text: str
@@ -46,15 +46,15 @@ class Source:
 
 
 def built(source: Source, names: Mapping[str, Any] | None = None, raw_dtype: Callable[[DType], Any] | None = None) -> Callable[..., Any]:
-    """The function of a text, which tracebacks show.
+    """Compile a text into its function.
 
     Parameters
     ----------
     source : Source
     names : mapping or None
-        What else the text refers to: ``xp``, a backend's table of kernels, where `source.kernels` has any.
+        Further names in the text: ``xp``, the backend's table of kernels, if `source.kernels` is not empty.
     raw_dtype : callable or None
-        The library's object for a dtype, where `source.dtypes` has any.
+        Returns the library's object for a dtype, if `source.dtypes` is not empty.
     """
     space: dict[str, Any] = {"__name__": "<xpgrad>", **source.constants}
     space.update({} if names is None else names)
@@ -70,7 +70,7 @@ def built(source: Source, names: Mapping[str, Any] | None = None, raw_dtype: Cal
 
 
 def comment(line: tuple[str, int, str]) -> str:
-    """A user's line as a comment: where it is, and its text where it can be read."""
+    """Print a user's line as a comment: its location, and its text if that can be read."""
     file, number, function = line
     text = linecache.getline(file, number).strip()
     text = text if len(text) <= _LONG else f"{text[:_LONG]} ..."

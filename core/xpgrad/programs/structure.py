@@ -1,4 +1,4 @@
-"""The structure of a compiled function's arguments and results, hashable: nested tuples, lists, dicts and dataclasses around Tensors."""
+"""Describe the structure of a compiled function's arguments and results: nested tuples, lists, dicts and dataclasses of Tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["arguments", "arrangement", "builder", "described", "named", "rebuilt
 
 
 def described(x: Any, flat: list[Any], *, arrays: bool = False) -> Any:
-    """The structure of nested containers, hashable; the Tensors in it, and if asked raw arrays, are appended to `flat`."""
+    """Return a hashable description of nested containers, and append their Tensors (and raw arrays if `arrays`) to `flat`."""
     if isinstance(x, Tensor) or (arrays and is_constant(x)):
         flat.append(x)
         return None
@@ -47,7 +47,7 @@ def described(x: Any, flat: list[Any], *, arrays: bool = False) -> Any:
 
 
 def _by_fields(x: Any, names: tuple[str, ...], flat: list[Any], arrays: bool) -> tuple[Any, Exception | None]:
-    """The structure of a dataclass, and the error for a field that has none: which counts only where there is a Tensor in another."""
+    """Describe a dataclass; also return the error for an invalid field, which counts only if another field has a Tensor."""
     error: Exception | None = None
     present = tuple(name for name in names if hasattr(x, name))
     parts = []
@@ -60,7 +60,7 @@ def _by_fields(x: Any, names: tuple[str, ...], flat: list[Any], arrays: bool) ->
 
 
 def arguments(template: Any, tensors: list[Any]) -> Any:
-    """Positional and keyword arguments; without a template the Tensors are the positional ones."""
+    """Return positional and keyword arguments with `tensors` in them; without a template the Tensors are the positional ones."""
     return (tensors, {}) if template is None else rebuilt(template, iter(tensors))
 
 
@@ -79,7 +79,7 @@ def rebuilt(template: Any, flat: Iterator[Any]) -> Any:
 
 
 def builder(template: Any) -> Callable[[list[Any]], Any]:
-    """The function that puts Tensors into a structure, for one that is built often."""
+    """Return a function that puts Tensors into a structure, for repeated use."""
     places = itertools.count()
     text = _nested(template, places)
     if text is None:
@@ -89,7 +89,7 @@ def builder(template: Any) -> Callable[[list[Any]], Any]:
 
 
 def _nested(template: Any, places: Iterator[int]) -> str | None:
-    """The text of tuples and lists of Tensors; None for any other structure."""
+    """Return source that builds tuples and lists of Tensors; None for other structures."""
     if template is None:
         return f"tensors[{next(places)}]"
     if template[0] is not tuple and template[0] is not list:
@@ -102,7 +102,7 @@ def _nested(template: Any, places: Iterator[int]) -> str | None:
 
 
 def named(name: str | None, template: Any, found: list[str | None]) -> None:
-    """The names of the Tensors in one argument, by its structure."""
+    """Append a name for each Tensor in an argument, derived from the path to it."""
     if template is None:
         found.append(name if name is None or name.isidentifier() else None)
     elif template[0] is dict or (template[0] != "static" and field_names(template[0]) is not None):
@@ -115,7 +115,7 @@ def named(name: str | None, template: Any, found: list[str | None]) -> None:
 
 
 def arrangement(template: Any) -> str:
-    """The text that puts the outputs ``o`` of a program where a function returned them."""
+    """Return source that arranges the outputs ``o`` of a program as the function returned them."""
     if template is None:
         return "None"
     if template.__class__ is tuple:

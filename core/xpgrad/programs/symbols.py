@@ -1,4 +1,4 @@
-"""The raw array of a capture: a value that is known while capturing, at which nobody looks, and the variable that it is in the program."""
+"""Raw arrays of a capture: a variable of the program, with a value that only gives shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Symbol:
     Attributes
     ----------
     value : array
-        A raw array of the backend below: what this one was in the first call. It tells shapes and dtypes; no decision rests on it.
+        The raw array of the backend below in the first call. It gives shapes and dtypes; nothing depends on its elements.
     variable : Variable or None
         None for a constant.
     recorder : Recorder or None
-        Whose program the variable is in; None for a constant.
+        The recorder of the program that has the variable; None for a constant.
     shape : tuple of int
     """
 

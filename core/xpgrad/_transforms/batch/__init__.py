@@ -1,1 +1,1 @@
-"""`vmap` and batched gradients: a backend whose arrays are Tensors with one more axis."""
+"""`vmap` and batched gradients: a backend whose arrays are Tensors with an additional first axis."""

@@ -1,4 +1,4 @@
-"""The raw array of a batch backend: a Tensor with the batch in front, or one value that all elements share."""
+"""The raw array of a batch backend: a Tensor with the batch as its first axis, or a value that all elements share."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ new: Any = object.__new__
 
 
 class Batched:
-    """A raw array of a batch backend: a Tensor with the batch as its first axis, or without it where all elements share one value.
+    """A raw array of a batch backend: a Tensor with the batch as its first axis, or without it if all elements share one value.
 
     Attributes
     ----------
     value : Tensor
     level : BatchLevel or None
-        Whose axis is in front of the value; None: it has none.
+        The level whose axis is the first of `value`; None if there is no such axis.
     shape : tuple of int
-        Of one element.
+        The shape of one element.
     home : int
-        Where the axis was before it came to the front, for the `vmap` of custom Functions.
+        The position of the batch axis before it became the first, for the `vmap` of custom Functions.
     """
 
     __slots__ = ("home", "level", "shape", "value")
@@ -32,7 +32,7 @@ class Batched:
     shape: tuple[int, ...]
     home: int
 
-    #: The rules of the backend (see `rulebook`), which make the operators, too.
+    #: The rules of the backend (see `rulebook`), which also implement the operators.
     rules: ClassVar[Any]
     __array_ufunc__: ClassVar[None] = None
 
@@ -57,7 +57,7 @@ class Batched:
 
 
 def escaped() -> RuntimeError:
-    """The error for Tensors of two batches that met: one must have left its own."""
+    """Return the error for Tensors of two batches that met, because one of them left its call of `vmap`."""
     return RuntimeError(
         "Tensors of two different calls of `vmap` were combined: one of them left its call, e.g. through a global variable or a list. "
         "Return it from the function instead"
@@ -65,7 +65,7 @@ def escaped() -> RuntimeError:
 
 
 def no_rule(name: str) -> CapabilityError:
-    """The error for a function that cannot be applied to a batch."""
+    """Return the error for a function that cannot be applied to a batch."""
     return CapabilityError(f"`{name}` cannot be vectorised by `vmap`: the shape of its result depends on values; call it outside")
 
 

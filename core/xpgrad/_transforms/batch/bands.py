@@ -1,4 +1,4 @@
-"""Bands: the rows of an identity stay a vector in place of a matrix while nothing mixes them (see `PlainBatch`)."""
+"""Bands: the rows of an identity matrix stay a vector until an operation mixes them (see `PlainBatch`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xpgrad._transforms.batch.rules import indexing, linear_algebra, manipulatio
 
 
 def _scaled(book: PlainRulebook, name: str) -> Callable[[Any, Any], Any]:
-    """The rule of a product or quotient: of a band and what all elements share, which has its shape or is a scalar, it is a band."""
+    """Return the rule of a product or quotient, which keeps a band if the other operand is shared and has its shape or is a scalar."""
     function, raw = book.operation(ROWS[name]), book.raw
     whole = pairwise(book, function)
 
@@ -113,7 +113,7 @@ def matmul_nd(book: PlainRulebook, x1: Any, x2: Any) -> Any:
 
 
 def _one_slice(key: Any, shape: Any) -> Any:
-    """A key that is one slice without steps, within the axis and not empty; else None."""
+    """Return the slice if a key is a single non-empty slice without a step, with its bounds resolved; else None."""
     part: Any = key[0] if isinstance(key, tuple) and len(key) == 1 else key
     if part.__class__ is not slice or part.step not in (None, 1):
         return None

@@ -1,8 +1,8 @@
-"""Batched Tensors: what stands for one element of a batch inside `vmap`, and how it is made and taken apart.
+"""Batched Tensors: each represents one element of a batch inside `vmap`; how they are created and taken apart.
 
-A batched Tensor is a Tensor of a class of its own, whose backend's arrays are `Tensors` of the class below with one more axis in front.
-Its operations are that backend's kernels, its `Rulebook`: operations on the Tensors below. So there is one tape, that of the Tensors at
-the bottom, and forward mode, hooks and modes see ordinary operations.
+A batched Tensor has its own class, whose backend's arrays are Tensors of the class below with an additional first axis. The kernels of
+that backend are its `Rulebook`: operations on the Tensors below. So there is a single tape, that of the Tensors at the bottom, and
+forward mode, hooks and modes see ordinary operations.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from xpgrad.rules.transfer import to_device
 
 
 class BatchBackend(Backend):
-    """The backend of batched Tensors over one class of Tensors: its capabilities, without what depends on single values."""
+    """The backend of batched Tensors over one class of Tensors: its capabilities, except those that depend on single values."""
 
     operators = False
-    checks_indices = True  # what is below does
-    weak_scalars = True  # they are given to operations of Tensors, which know what they mean
+    checks_indices = True  # the operations on the Tensors below check them
+    weak_scalars = True  # scalars are passed to operations on Tensors, which promote them
     rulebook: ClassVar[Any] = Rulebook
     array: ClassVar[Any] = Batched
 
@@ -56,7 +56,7 @@ class BatchBackend(Backend):
 
     @property
     def raw_operators(self) -> bool:
-        return True  # those of `Batched` call the rules
+        return True  # the operators of `Batched` call the rules
 
     def kernel(self, name: str) -> Any:
         return self.rules.find(name)
@@ -107,7 +107,7 @@ class BatchBackend(Backend):
         return x.dtype.is_complex
 
     def is_traced(self, x: Any) -> bool:
-        return True  # nothing may depend on the value
+        return True  # a result must not depend on the value of one element
 
     def wrap(self, raw: Any) -> Any:
         return self.cls._wrap(raw)
@@ -118,13 +118,13 @@ def _refuse(what: str, instead: str) -> RuntimeError:
 
 
 class BatchedTensor(Tensor):
-    """One element of a batch. What is asked of its history is asked of the Tensor that holds the whole batch."""
+    """One element of a batch. Properties about its history are those of the Tensor that holds the batch."""
 
     __slots__ = ()
 
     @property
     def array(self) -> Any:
-        """Refused: there is no raw array of one element."""
+        """Raise an error: one element has no raw array."""
         raise missing(RuntimeError)(str(_refuse("reading `.array`", "stay with Tensors, or take the array outside")))
 
     @property
@@ -134,22 +134,23 @@ class BatchedTensor(Tensor):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        """Whether gradients flow to the batch."""
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Refused, as in PyTorch: use `xpgrad.func.grad`, or set it outside."""
+        """Raise an error, as in PyTorch: use `xpgrad.func.grad`, or set it outside."""
         raise _refuse(
             "calling `requires_grad_()`", "use `xpgrad.func.grad`, `vjp`, `jacrev`, `jacfwd` or `hessian`, or set `requires_grad` outside"
         )
 
     @property
     def is_leaf(self) -> bool:
-        """As the batch."""
+        """Whether the Tensor that holds the batch is a leaf."""
         return self._array.value.is_leaf
 
     @property
     def grad_fn(self) -> Any:
-        """As the batch."""
+        """The node of the Tensor that holds the batch."""
         return self._array.value.grad_fn
 
     @property
@@ -166,16 +167,16 @@ class BatchedTensor(Tensor):
         raise _refuse("deleting `.grad`", "there is none")
 
     def retain_grad(self) -> None:
-        """Refused."""
+        """Raise an error: an element of a batch cannot retain its gradient."""
         raise _refuse("calling `retain_grad()`", "use `xpgrad.func.grad`, or return the Tensor and retain its gradient outside")
 
     def backward(self, *args: Any, **kwargs: Any) -> None:
-        """Refused: leaves would get the sum over the batch, which is not what one element means."""
+        """Raise an error: leaves would get the sum over the batch instead of the gradient of one element."""
         msg = "backward() called inside a functorch transform (`xpgrad.func.vmap`)"
         raise _refuse(msg, "use `xpgrad.func.grad`, or return the Tensor and call `backward()` outside")
 
     def register_hook(self, hook: Any) -> Any:
-        """Call `hook` with the gradient of one element, inside the batch; what it returns replaces it."""
+        """Call `hook` with the gradient of one element, inside the batch; its result replaces the gradient."""
         raw = self._array
         if not callable(hook) or raw.level is None:
             return raw.value.register_hook(hook)
@@ -188,21 +189,21 @@ class BatchedTensor(Tensor):
         return raw.value.register_hook(batched)
 
     def detach(self) -> Tensor:
-        """Without history."""
+        """Return the element without its history."""
         return self._wrap(type(self._array)(self._array.value.detach(), self._array.level))
 
     @property
     def data(self) -> Tensor:
-        """Without history."""
+        """The element without its history."""
         return self.detach()
 
     def detach_(self) -> Tensor:
-        """Cut off the history of this Tensor."""
+        """Detach this Tensor from its history, in place."""
         self._array = type(self._array)(self._array.value.detach(), self._array.level)
         return self
 
     def is_inference(self) -> bool:
-        """As the batch."""
+        """Return whether the Tensor that holds the batch is an inference tensor."""
         return self._array.value.is_inference()
 
     def _become_inference(self) -> None:
@@ -212,7 +213,7 @@ class BatchedTensor(Tensor):
         return self
 
     def _moved_to(self, device: Device) -> Tensor:
-        """On another device: what `to_device` does with an element of a batch."""
+        """Return the element on another device; used by `to_device`."""
         moved = to_device(self._array.value, device)
         cls = batch_class(type(moved))
         return cls.backend.wrap(cls.backend.raw(moved, self._array.level))
@@ -230,7 +231,7 @@ _classes: dict[Any, Any] = {}
 
 
 def batch_class(inner: Any) -> Any:
-    """The class of batched Tensors over Tensors of the class `inner`."""
+    """Return the class of batched Tensors over Tensors of the class `inner`."""
     found = _classes.get(inner)
     if found is None:
         backend = BatchBackend(inner)
@@ -243,7 +244,7 @@ def batch_class(inner: Any) -> Any:
 
 
 def class_of_depth(cls: Any, depth: int) -> Any:
-    """The class of Tensors on the same device, `depth` levels of batches above an ordinary one."""
+    """Return the class of Tensors on the same device that is `depth` batches above an ordinary one."""
     while cls.depth > depth:
         cls = cls.inner
     while cls.depth < depth:
@@ -252,7 +253,7 @@ def class_of_depth(cls: Any, depth: int) -> Any:
 
 
 def lift(x: Any, cls: Any) -> Any:
-    """`x` as a Tensor of a class above its own: the same value for all elements."""
+    """Convert `x` to a Tensor of a class above its own; it has the same value for all elements."""
     if x.stage == cls.stage:
         return x
     return enter(x._stand_in(), None, cls) if issubclass(cls, BatchedTensor) else cls.lift(x)
@@ -264,7 +265,7 @@ def enter(x: Any, level: BatchLevel | None, cls: Any) -> Any:
 
 
 def leave(x: Any, level: BatchLevel, cls: Any) -> Any:
-    """All elements of a result, stacked along a new first axis: what `enter` undoes."""
+    """Stack all elements of a result along a new first axis, undoing `enter`."""
     x = lift(x, cls)
     raw = x._array
     if raw.level is level:
@@ -276,12 +277,12 @@ def leave(x: Any, level: BatchLevel, cls: Any) -> Any:
 
 
 def take_out(x: Any, level: BatchLevel | None, cls: Any) -> Any:
-    """`leave` for a batch that others may lie inside of: its axis comes in front of what is an element of these.
+    """Apply `leave` to a batch inside which there may be others: its axis becomes the first of the elements of these.
 
     Raises
     ------
     LookupError
-        If `level` is None, which says that all elements share `x`, and they do not.
+        If `level` is None, which means that all elements share `x`, but they do not.
     """
     if x.depth <= cls.depth:
         if level is not None:
@@ -306,6 +307,6 @@ def put_in(x: Any, level: BatchLevel | None, cls: Any) -> Any:
 
 
 def raise_to_common(tensors: list[Any]) -> list[Any]:
-    """Tensors of different stages on one device, all of the class of the highest."""
+    """Convert Tensors of different stages on one device to the class with the highest stage."""
     highest = max(tensors, key=lambda t: t.stage)
     return [lift(t, type(highest._stand_in())) for t in tensors]

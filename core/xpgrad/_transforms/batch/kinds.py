@@ -1,4 +1,4 @@
-"""The general rules, which a row tells: elementwise operations, and those that act on stacks as on single arrays (`Row.batch`)."""
+"""The general rules, derived from rows: for elementwise operations, and for those that treat a stack like a single array (`Row.batch`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def elementwise(book: Rulebook, function: Any) -> Any:
-    """The rule of an operation whose operands broadcast, and may be Python scalars."""
+    """Return the rule of an operation whose operands broadcast and may be Python scalars."""
     raw_class = book.raw
 
     def rule(*operands: Any) -> Any:
@@ -37,7 +37,10 @@ def elementwise(book: Rulebook, function: Any) -> Any:
 
 
 def pairwise(book: Rulebook, function: Any) -> Any:
-    """As `elementwise`, quicker for two operands whose elements have equally many axes, or of which one is a scalar."""
+    """Return the rule of an elementwise operation with two operands.
+
+    It is faster than `elementwise` if their elements have the same number of axes, or if one operand is a scalar.
+    """
     raw_class, general = book.raw, elementwise(book, function)
 
     def rule(x: Any, y: Any) -> Any:
@@ -54,10 +57,10 @@ def pairwise(book: Rulebook, function: Any) -> Any:
 
 
 def stacked(book: Rulebook, row: Any) -> Any:
-    """The rule of an operation to which the batch's axis in front is one more of a stack.
+    """Return the rule of an operation that treats the first axis of a batch as one more axis of a stack.
 
-    Its name says what a static argument is: ``axis`` and ``axes`` (None: all) count the axes of an element, or of ``shape`` if there is
-    one, which is the shape of an element.
+    The name of a static argument tells its meaning: ``axis`` and ``axes`` (None for all) count the axes of an element, or of ``shape``,
+    which is the shape of an element, if there is such an argument.
     """
     function = getattr(book.xp, row.name)
     count, broadcasts = len(row.tensors), row.batch == "broadcast"
@@ -104,7 +107,7 @@ def stacked(book: Rulebook, row: Any) -> Any:
 
 
 def _behind(axes: Any, rank: int) -> Any:
-    """Axes of arrays with `rank` axes as those of a stack of them: what counts from the end stays as it is."""
+    """Shift axes of arrays with `rank` axes by the batch axis; axes counted from the end stay unchanged."""
     if axes is None:
         return tuple(range(1, rank + 1))
     if isinstance(axes, int):

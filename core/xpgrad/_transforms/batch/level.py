@@ -33,12 +33,12 @@ _LEVELS: ContextVar[tuple[BatchLevel, ...]] = ContextVar("xpgrad_batch_levels", 
 
 
 def active_levels() -> tuple[BatchLevel, ...]:
-    """The calls of `vmap` that are running in this context, the outermost first."""
+    """Return the running calls of `vmap` in this context, outermost first."""
     return _LEVELS.get()
 
 
 def run_within(level: BatchLevel, function: Callable[[], Any]) -> Any:
-    """Call `function` with a level as the innermost one; afterwards the level is dead."""
+    """Call `function` with `level` as the innermost level and return its result; the level is dead afterwards."""
     before = _LEVELS.get()
     try:
         _LEVELS.set((*before, level))
@@ -49,5 +49,5 @@ def run_within(level: BatchLevel, function: Callable[[], Any]) -> Any:
 
 
 def at_levels(levels: tuple[BatchLevel, ...]) -> AbstractContextManager[None]:
-    """A context in which these levels are active, and no others: for what goes on where it was begun."""
+    """Return a context manager in which exactly these levels are active, to continue work that began in them."""
     return Setting(_LEVELS, levels)

@@ -1,7 +1,7 @@
-"""Backward passes and batches: many gradients in one pass (`is_grads_batched`), and those that `func.grad` asks for inside of `vmap`.
+"""Batches of gradients in one backward pass (`is_grads_batched`), and `func.grad` inside `vmap`.
 
-Seeds that are elements of a batch make the pass run on Tensors, where each formula acts on the whole batch. Outputs and inputs that are
-elements of a batch are differentiated as what they are elements of: elements do not depend on each other.
+If the seeds are elements of a batch, the pass runs on Tensors and each formula acts on the whole batch. If outputs and inputs are
+elements of a batch, the batch itself is differentiated, because elements do not depend on each other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xpgrad.rules.manipulation import moveaxis
 
 
 def _depth_of(*items: Any) -> int:
-    """Return the largest depth of `vmap` among some Tensors and edges, which count as 0."""
+    """Return the largest `vmap` depth among `items`; edges count as 0."""
     deepest = 0
     for x in items:
         if isinstance(x, Tensor) and x.depth > deepest:
@@ -30,7 +30,7 @@ def _depth_of(*items: Any) -> int:
 
 
 def gradients(outputs: list[Any], inputs: list[Any], seeds: list[Any], **options: Any) -> list[Any]:
-    """As `autograd.grad`, also for outputs and inputs that are elements of a batch."""
+    """Return gradients as `autograd.grad` does, also for outputs and inputs that are elements of a batch."""
     if depth := _depth_of(*outputs, *inputs):
         return _grads_of_elements(outputs, inputs, seeds, depth, options)
     batched = options.pop("is_grads_batched", False)
@@ -38,12 +38,12 @@ def gradients(outputs: list[Any], inputs: list[Any], seeds: list[Any], **options
 
 
 def batched_pass(outputs: list[Any], inputs: list[Any], seeds: list[Any], size: int, options: dict[str, Any]) -> list[Any]:
-    """One gradient of `outputs` per element of the seeds along their first axis, stacked.
+    """Return the gradients of `outputs` for each element of the seeds along their first axis, stacked.
 
     Parameters
     ----------
     outputs, inputs : list of Tensor or GradientEdge
-        No elements of a batch.
+        None of them an element of a batch.
     seeds : list of Tensor
         Of shape ``(size, *output.shape)``.
     size : int
@@ -77,7 +77,7 @@ def batched_pass(outputs: list[Any], inputs: list[Any], seeds: list[Any], size: 
 def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], depth: int, options: dict[str, Any]) -> list[Any]:
     """Return the gradients of outputs with respect to inputs; those at `depth` are elements of one batch."""
     level = cls = None
-    raws: list[Any] = []  # of those at `depth`; None for the others
+    raws: list[Any] = []  # the raw arrays of the Tensors at `depth`; None for the others
     for x in (*outs, *inputs):
         raw: Any = x._array if isinstance(x, Tensor) and x.depth == depth else None
         raws.append(raw)
@@ -107,7 +107,7 @@ def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], dep
                 g = moveaxis(g, 0, 1)
         below_outs.append(out if raw is None else raw.value)
         below_seeds.append(g)
-    # The inputs are `fresh`: elements of the batch of their own, so that nothing is summed over the batch.
+    # The inputs are elements of the same batch, so no gradient is summed over the batch.
     input_raws = raws[len(outs) :]
     targets = [x if raw is None else raw.value for x, raw in zip(inputs, input_raws)]
     results: list[Any] = []
@@ -120,7 +120,7 @@ def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], dep
 
 
 def batched_grads(outputs: Any, inputs: Any, grad_outputs: Any, retain: bool, create: bool, allow_unused: bool, materialize: bool) -> Any:
-    """The stacked gradients for each element along axis 0 of the gradient outputs (BAT-01).
+    """Return the stacked gradients for each element along axis 0 of the gradient outputs (BAT-01).
 
     Returns
     -------
@@ -131,7 +131,7 @@ def batched_grads(outputs: Any, inputs: Any, grad_outputs: Any, retain: bool, cr
     Raises
     ------
     RuntimeError, ValueError, IndexError, TypeError
-        For gradient outputs that do not fit (BAT-02..04), and as `xpgrad.autograd.grad`.
+        If the gradient outputs do not match (BAT-02..04), and as in `xpgrad.autograd.grad`.
     """
     outs = _listed(outputs)
     seeds = _listed(grad_outputs)
@@ -159,7 +159,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def _batch_size(outs: list[Any], seeds: list[Any]) -> int:
-    """The common length of axis 0, all else checked."""
+    """Check the batches of gradients and return the length of axis 0, which they share."""
     sizes = []
     for i, (out, seed) in enumerate(zip(outs, seeds)):
         if seed is None:
@@ -192,7 +192,7 @@ def _batch_size(outs: list[Any], seeds: list[Any]) -> int:
 
 
 def _zeros(item: Any, count: int, create: bool) -> Any:
-    """The zeros that stand for an unused input's gradients."""
+    """Return the zeros that replace an unused input's gradients."""
     if isinstance(item, GradientEdge):
         msg = "materialize_grads cannot be used when the given input is a GradientEdge; give the Tensor instead"
         raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)

@@ -1,4 +1,4 @@
-"""Batches that plain arrays hold, for backward passes of which nothing is recorded: the array, and what its rules stand on."""
+"""Batches of plain arrays, for backward passes that are not recorded, and the rules for them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 from xpgrad._transforms.batch.array import Batched
 from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.batch.rulebook import RULES, Rulebook, Table
-from xpgrad.rules import matrices as _matrices  # noqa: F401 (declares what bands become matrices by)
+from xpgrad.rules import matrices as _matrices  # noqa: F401 (declares the kernels that turn bands into matrices)
 
 new: Any = object.__new__
 
 
 class PlainBatch(Batched):
-    """A plain array with the batch in front, or without (level None).
+    """A plain array with the batch as its first axis, or without it (level None).
 
-    The rows of an identity matrix, and what follows from them elementwise, are kept as a band: element ``j`` of one axis is
-    ``band[j]`` in row ``j + offset`` of the batch and 0 in all others. It becomes a whole matrix when that is needed.
+    The rows of an identity matrix, and elementwise results of them, are stored as a band: element ``j`` of one axis is ``band[j]`` in row
+    ``j + offset`` of the batch and 0 in all other rows. The band becomes a whole matrix when one is needed.
     """
 
     __slots__ = ("_value", "band", "offset")
@@ -34,7 +34,7 @@ class PlainBatch(Batched):
 
     @classmethod
     def banded(cls, band: Any, offset: int, level: BatchLevel, shape: tuple[int, ...]) -> Any:
-        """A band, whose elements have that shape: ``(n,)`` with any number of axes of length 1 behind."""
+        """Return a band whose elements have `shape`: ``(n,)`` followed by any number of axes of length 1."""
         self = new(cls)
         self._value, self.level, self.band, self.offset, self.shape = None, level, band, offset, shape
         return self
@@ -52,21 +52,22 @@ class PlainBatch(Batched):
 
     @value.setter
     def value(self, value: Any) -> None:
+        """The whole array."""
         self._value = value
 
     @property
     def dtype(self) -> Any:
-        """The library's data type."""
+        """The data type of the library."""
         return (self._value if self.band is None else self.band).dtype
 
 
-#: The rules that are others where a plain array holds the batch.
+#: The rules that differ if a plain array holds the batch.
 PLAIN = Table()
 on_plain, made_on_plain = PLAIN.rule, PLAIN.made
 
 
 class PlainRulebook(Rulebook):
-    """The same rules where a batch is held by a plain array."""
+    """The rules for batches that are plain arrays."""
 
     tables: ClassVar[tuple[Table, ...]] = (PLAIN, RULES)
 

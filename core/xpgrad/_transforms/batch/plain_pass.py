@@ -1,7 +1,7 @@
-"""Many gradients in one backward pass of which nothing is recorded: the formulas run on plain arrays with the batch in front.
+"""Batches of gradients in one backward pass that is not recorded: the formulas run on plain arrays with the batch as first axis.
 
-The same rules as for Tensors, a fraction of the cost. Where a pass needs more than formulas - hooks, custom Functions,
-tangents, anomaly checks - it runs on Tensors instead.
+The rules are those for Tensors, at a fraction of the cost. A pass that needs more than formulas (hooks, custom Functions, tangents,
+anomaly checks) runs on Tensors instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from xpgrad.rules.creation import zeros
 
 
 class PlainBackend(BatchBackend):
-    """The kernels of plain arrays with a batch in front, for one ordinary class of Tensors."""
+    """The kernels for plain arrays with the batch as first axis, for one ordinary Tensor class."""
 
     rulebook = PlainRulebook
     array = PlainBatch
@@ -49,14 +49,14 @@ _backends: dict[Any, PlainBackend] = {}
 
 
 def plain_jacobian(output: Any, inputs: list[Any], *, alone: bool) -> list[Any] | None:
-    """The Jacobians of an output with one axis with respect to inputs, or None if that takes more than formulas.
+    """Return the Jacobians of an output with one axis, or None if they need more than formulas.
 
     Parameters
     ----------
     output : Tensor
     inputs : list of Tensor
     alone : bool
-        None also if the output depends on anything that requires grad beside the inputs: then the Jacobian is to have a history.
+        Also return None if the output depends on another leaf that requires grad, because the Jacobian then needs a history.
     """
     own = {x._node for x in inputs}
     if alone and any(node is None or not node.is_leaf for node in own):
@@ -70,7 +70,7 @@ def plain_jacobian(output: Any, inputs: list[Any], *, alone: bool) -> list[Any] 
 def plain_gradients(
     outputs: list[Any], inputs: list[Any], seeds: list[Any] | None, level: BatchLevel, retain: bool, only: set[Any] | None = None
 ) -> list[Any] | None:
-    """The gradients of `outputs` for each element of a batch of seeds, or None if that takes more than formulas.
+    """Return the gradients of `outputs` for each element of a batch of seeds, or None if they need more than formulas.
 
     Parameters
     ----------
@@ -79,14 +79,14 @@ def plain_gradients(
         Of shape ``(level.size, *output.shape)`` and the outputs' dtypes; None for the rows of the identity, for one output with one axis.
     level : BatchLevel
     retain : bool
-        Saved values are kept.
+        Whether to keep the saved values.
     only : set, optional
-        The leaves' nodes that the outputs may depend on; None: any.
+        The nodes of the leaves on which the outputs may depend; None for any.
 
     Returns
     -------
     list of Tensor or None
-        One per input, of shape ``(level.size, *input.shape)``; None where no gradient arrives.
+        One per input, of shape ``(level.size, *input.shape)``; None if no gradient arrives.
     """
     mode = state.current()
     if mode is not None and (mode.anomaly or mode.packing is not None or mode.levels or mode.inference):
@@ -98,7 +98,7 @@ def plain_gradients(
     for output, node, seed in zip(outputs, roots, seeds or ()):
         meta = node.meta() if isinstance(output, GradientEdge) else (output.shape, output.dtype)
         if meta is None or meta[0] != seed.shape[1:] or meta[1] is not seed.dtype:
-            return None  # checked, or cast, on the general way
+            return None  # the general path checks and casts the seed
     leaves: set[Any] = set()
     order, needed = nodes_between(roots, targets, leaves=leaves)
     if only is not None and not leaves <= only:
@@ -123,7 +123,7 @@ def plain_gradients(
 
 
 def _is_formula(node: Any) -> bool:
-    """Return whether a node's gradient is that of its row, or is handed on from its operation's node."""
+    """Return whether a node computes its gradients by its row's formulas, or passes on those of its owner."""
     if node.__class__ in _plans or node.__class__ is SlotNode:
         return True
     return bool(node.records and not node.packs and (hasattr(node, "mask") or isinstance(node, VarNode)))
@@ -174,8 +174,8 @@ def _run(
 
 
 _NAMESPACE = object()
-#: For each class of nodes and each operand that requires grad: the name of its edge, the formula, what the formula reads (None for the
-#: gradient; else a name, its kind and where its alias is), and the name of the shape that a broadcast is undone to.
+#: For each node class and each operand that requires grad: the name of its edge; the formula; what the formula reads (None for the
+#: gradient, else the name, whether it is an array, and the attribute with its alias); and the attribute with the shape before broadcasting.
 _plans: dict[type, list[tuple[str, Any, tuple[Any, ...], str | None]]] = {}
 
 
@@ -203,7 +203,7 @@ def _plan(node: Any) -> list[tuple[str, Any, tuple[Any, ...], str | None]]:
 
 
 def _saved(node: Any, read: tuple[str, bool, str | None], raw: Any) -> Any:
-    """A saved value as a formula reads it: checked, and an array as one that all elements share."""
+    """Return a saved value as a formula reads it: checked, and wrapped as shared by all elements if it is an array."""
     name, is_array, holder = read
     value = getattr(node, name)
     if not is_array:
@@ -217,7 +217,7 @@ def _saved(node: Any, read: tuple[str, bool, str | None], raw: Any) -> Any:
 
 
 def _list_vjp(node: Any, g: Any, xp: Any, needed: set[Any], add: Any) -> None:
-    """The gradients of an operation on a list."""
+    """Add the gradients of an operation on a list of Tensors."""
     row = node.row
     known = dict(zip(row.statics, node.statics)) | {"g": g, "xp": xp, f"{row.tensors[0]}_shape": node.shapes}
     for e, v in zip(node.e, row.formulas[0](*(known[n] for n in row.reads[0]))):

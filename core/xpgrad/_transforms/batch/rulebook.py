@@ -1,7 +1,7 @@
-"""The rules of one batch backend, by name, and what they are written with.
+"""The rules of one batch backend, by name, and the functions to write them with.
 
-A rule takes and returns the backend's raw arrays (`Batched`): it shifts axes behind the batch's and calls the same operation on what
-they hold.
+A rule takes and returns the backend's raw arrays (`Batched`). It shifts axes by the batch axis and calls the same operation on the values
+that they hold.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from xpgrad._transforms.batch.kinds import elementwise, pairwise, stacked
 
 
 class Table(dict[str, Callable[[Any], Any]]):
-    """Rules by name: what makes each for one backend, given its rulebook."""
+    """Rules by name: functions that make a rule for one backend, given its rulebook."""
 
     def rule(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Register the rule of its name, ``rule(book, *args)``."""
+        """Register ``rule(book, *args)`` under its name."""
         self[rule.__name__] = functools.partial(MethodType, rule)
         return rule
 
     def made(self, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Register what makes the rule of its name, ``make(book)``."""
+        """Register ``make(book)``, which returns the rule of its name."""
         self[make.__name__] = make
         return make
 
 
-#: The rules that no row tells.
+#: The rules that do not follow from a row.
 RULES = Table()
 batched, made = RULES.rule, RULES.made
 
 
 def stacks(*names: str) -> None:
-    """Register functions of the standard to which the batch's axis in front is one more of a stack."""
+    """Register functions of the standard that treat the batch axis as one more axis of a stack."""
 
     def maker(name: str) -> Callable[[Any], Any]:
         def make(book: Rulebook) -> Any:
@@ -50,7 +50,7 @@ def stacks(*names: str) -> None:
 
 
 def along_axis(*names: str, default: int | None = None) -> None:
-    """Register functions of the standard with a keyword `axis`; the default of `axis` is theirs."""
+    """Register functions of the standard with a keyword `axis`, whose default is `default`."""
 
     def maker(name: str) -> Callable[[Any], Any]:
         def make(book: Rulebook) -> Any:
@@ -79,17 +79,17 @@ def refused(*names: str) -> None:
 
 
 class Rulebook:
-    """The rules of one batch backend, where a batch is held by a Tensor.
+    """The rules of one batch backend whose batches are held by Tensors.
 
     Attributes
     ----------
     backend : Backend
     kernels : Kernels
-        Its own: the rules by name, for rules that are written in others.
+        The backend's kernels, which are the rules by name, for rules that call others.
     raw : type
-        The class of its raw arrays; the backend sets it.
+        The class of the backend's raw arrays; set by the backend.
     xp : namespace
-        The operations on what a batch is held by.
+        The operations on the values that hold a batch.
     """
 
     tables: ClassVar[tuple[Table, ...]] = (RULES,)
@@ -101,7 +101,7 @@ class Rulebook:
         self.kernels = backend.kernels
 
     def find(self, name: str) -> Any:
-        """The rule of that name, or None if the kernel is to be composed of others."""
+        """Return the rule of that name, or None if the kernel is composed of others."""
         for table in self.tables:
             make = table.get(name)
             if make is not None:
@@ -113,36 +113,36 @@ class Rulebook:
             return (pairwise if len(row.tensors) == 2 else elementwise)(self, self.operation(row))
         return None if row.batch is None else stacked(self, row)
 
-    # -- what a batch is held by: here Tensors ------------------------------------------------------------------------------
+    # -- how a batch is held: here by Tensors -----------------------------------------------------------------------------------
 
     def shape(self, value: Any) -> Any:
-        """The shape of what is held."""
+        """Return the shape of a held value."""
         return value._array.shape
 
     def static(self, value: Any) -> Any:
-        """The held value as a raw array, which is what a static argument is."""
+        """Return a held value as a raw array, as static arguments are."""
         return value._array
 
     def held(self, array: Any) -> Any:
-        """The holder of a raw array."""
+        """Wrap a raw array as a Tensor of the class below."""
         return self.backend.inner.backend.wrap(array)
 
     def scalar(self, value: Any, like: Any) -> Any:
-        """A Python scalar in the dtype of `like`, for all elements."""
+        """Return a Python scalar in the dtype of `like`, shared by all elements."""
         return self.raw(self.backend.inner.scalar(value, like.dtype), None)
 
     def count_up(self, size: int, like: Any) -> Any:
-        """``0 .. size - 1`` in the dtype of `like`, as a batch would be held."""
+        """Return ``0 .. size - 1`` in the dtype of `like`, as a value that a batch can hold."""
         return self.xp.arange(size, dtype=like.dtype, device=like.device)
 
     def operation(self, row: Any) -> Any:
-        """The operation of a row, as an operator where there is one."""
+        """Return the operation of a row, as an operator if it has one."""
         return row.operator.function if row.operator is not None else getattr(self.xp, row.name)
 
-    # -- what rules are written with -----------------------------------------------------------------------------------------
+    # -- for writing rules ---------------------------------------------------------------------------------------------------
 
     def level(self, *arrays: Any) -> Any:
-        """The one level that batched arrays among these belong to, or None."""
+        """Return the level of the batched arrays among these, or None if there are none."""
         level = None
         for a in arrays:
             if a.__class__ is self.raw and a.level is not None:
@@ -153,7 +153,7 @@ class Rulebook:
         return level
 
     def padded(self, x: Any, rank: int) -> Any:
-        """The value of `x` with axes of length 1 so that its elements have `rank` axes: they broadcast from the right."""
+        """Return the value of `x` with axes of length 1, so that its elements have `rank` axes and broadcast from the right."""
         value, missing = x.value, rank - len(x.shape)
         if x.level is None or missing <= 0:
             return value
@@ -161,13 +161,13 @@ class Rulebook:
         return self.xp.reshape_to(value, (shape[0], *(1,) * missing, *shape[1:]))
 
     def full(self, x: Any, level: Any) -> Any:
-        """The value of `x` with the axis of the batch, whether it had one or not."""
+        """Return the value of `x` with the batch axis, broadcast if it had none."""
         if x.level is not None:
             return x.value
         return self.xp.broadcast_view(x.value, (level.size, *x.shape))
 
     def axes(self, x: Any, axes: Any) -> Any:
-        """Axes of an element as those of the batch."""
+        """Convert axes of an element to axes of the batch."""
         if x.level is None:
             return axes
         n = len(x.shape)
@@ -176,17 +176,17 @@ class Rulebook:
         return axes % n + 1 if isinstance(axes, int) else tuple(a % n + 1 for a in axes)
 
     def bare(self, x: Any) -> Any:
-        """A static that is the same for all elements, as a raw array of the class below."""
+        """Return a static argument that all elements share as a raw array of the class below."""
         return self.static(x.value) if x.__class__ is self.raw else x
 
     def own(self, x: Any) -> Any:
-        """A raw array of a static as one of this backend's."""
+        """Convert a raw array in a static argument to one of this backend."""
         if x.__class__ is self.raw or isinstance(x, (int, float, complex, slice)) or x is None or x is Ellipsis:
             return x
         return self.raw(self.held(x), None)
 
     def wrapped(self, out: Any, level: Any) -> Any:
-        """One result, or several, as raw arrays of this backend."""
+        """Return one result, or a tuple of them, as raw arrays of this backend."""
         if out.__class__ is tuple or isinstance(out, tuple):
             return tuple(self.raw(o, level) for o in out)
         return self.raw(out, level)

@@ -1,1 +1,1 @@
-"""Forward mode: tangents, carried along operation by operation."""
+"""Forward mode: tangents, computed together with the values, operation by operation."""

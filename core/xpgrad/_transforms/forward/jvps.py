@@ -1,6 +1,6 @@
-"""How a tangent passes an operation: read off the reverse formulas of its row, or by the row's own `jvp`.
+"""The jvp of an operation: from the reverse formulas of its row, or from the row's `jvp`.
 
-All of it runs on Tensors, at the levels outside of the one whose tangents are computed, so that tangents have tangents and a history.
+Everything runs on Tensors, at the levels outside the one whose tangents are computed, so that tangents have tangents and a history.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from xpgrad.rules.creation import zeros_like
 
 
 def of_dtype(t: Any, like: Any) -> Any:
-    """A tangent, or None, in the dtype of another Tensor."""
+    """Cast a tangent to the dtype of another Tensor; None stays None."""
     return t if t is None or t._array.dtype is like._array.dtype or t.dtype is like.dtype else PRIMITIVES["cast"](t, like.dtype)
 
 
 @functools.cache
 def _manner(row: Row) -> str:
-    """How tangents pass the operation of a row."""
+    """Return how the tangents of a row's operation are computed."""
     if row.jvp is not None:
         return "given"
     if row.elementwise:
@@ -40,11 +40,11 @@ def _manner(row: Row) -> str:
 
 
 def jvp_of(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Sequence[Any]:
-    """The tangents of an operation's outputs.
+    """Return the tangents of an operation's outputs.
 
-    Elementwise: a formula is linear in ``g`` and diagonal, so it is the jvp too. A row whose formulas read no operand is linear: the
-    operation itself, applied to the tangents; one whose formulas read the other operands only is linear in each operand. Everything else:
-    the transpose of the vjp, which is a linear map of ``g`` like any other.
+    An elementwise formula is linear in ``g`` and diagonal, so it is also the jvp. A row whose formulas read no operand is linear: the
+    operation itself is applied to the tangents. If each formula reads all other operands and nothing else, the operation is linear in
+    each operand. In all other cases the vjp, which is linear in ``g``, is transposed.
     """
     manner = _manner(row)
     if manner == "transposed":
@@ -71,24 +71,24 @@ def _flows(row: Row, i: int) -> bool:
 
 
 def as_tuple(found: Any) -> tuple[Any, ...]:
-    """One value, or several, as a tuple."""
+    """Return a tuple unchanged and any other value as a tuple of one."""
     return found if found.__class__ is tuple else (found,)
 
 
 def _apply(row: Row, operands: list[Any], statics: tuple[Any, ...]) -> Any:
     if row.varargs and any(x.__class__ is not operands[0].__class__ for x in operands):
-        operands = raise_to_common(operands)  # some tangents are elements of a batch, the zeros for others are not
+        operands = raise_to_common(operands)  # some tangents may be elements of a batch while the zeros for others are not
     op = getattr(operands[0], row.method)
     return op(operands, *statics) if row.varargs else op(*operands[1:], *statics)
 
 
 def zeros_for(x: Any) -> Any:
-    """Zeros of the shape, dtype and device of `x`."""
+    """Return zeros of the shape, dtype and device of `x`."""
     return zeros_like(x)
 
 
 def _read(name: str, row: Row, operands: Sequence[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
-    """The value that a formula finds under a name, on Tensors."""
+    """Return the value of a name that a formula reads, as Tensors."""
     if name == "xp":
         return operations
     if name in row.statics:
@@ -132,10 +132,13 @@ def _elementwise(row: Row, operands: Sequence[Any], tangents: list[Any], statics
 
 
 def _transposed(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Sequence[Any]:
-    """The transpose of the vjp: differentiate it by a dummy gradient. Exact, as it is linear, also over the reals only (complex)."""
+    """Transpose the vjp by differentiating it with respect to a dummy gradient.
+
+    This is exact because the vjp is linear, if only over the reals for complex operands.
+    """
     start = next_number()
     places = [k for k, o in enumerate(outs) if o.dtype.differentiable and k not in row.nondiff]
-    # NB: recorded also under `no_grad`; and the user's hooks on saved Tensors have nothing to do with what is saved here.
+    # NB: this is recorded even under `no_grad`, and without the user's hooks on saved Tensors, because the graph is internal.
     before = state.current()
     try:
         state.put(state.replaced(recording=True, packing=None, anomaly=None))
@@ -160,9 +163,9 @@ def _transposed(row: Row, operands: Sequence[Any], tangents: list[Any], statics:
 
 
 def _pull(roots: list[Any], seeds: list[Any], targets: list[Any], start: int) -> list[Any]:
-    """The gradients of `roots` by `targets`, leaves made after the clock's reading `start`, through what was made since only.
+    """Return the gradients of `roots` with respect to `targets`, leaves that are newer than the creation number `start`.
 
-    None of the fields of nodes from before, which a pass may be using, are touched.
+    Only nodes newer than `start` are used, because another pass may be using the fields of older ones.
     """
     wanted = [t._node for t in targets]
     order, needed = nodes_between([r._node for r in roots if r._node is not None], wanted, start=start)
@@ -175,7 +178,7 @@ def _pull(roots: list[Any], seeds: list[Any], targets: list[Any], start: int) ->
 
     mark = object()
     for node in needed:
-        node.buffer = mark  # `graph_grads` computes what leads to marked nodes
+        node.buffer = mark  # `graph_grads` computes gradients for marked nodes only
     try:
         return run_pass(order, [node for node, _ in started], [seed for _, seed in started], wanted, step)
     finally:

@@ -1,8 +1,8 @@
-"""Forward mode: tangents, carried along with the values operation by operation (group M).
+"""Forward mode: tangents, computed together with the values, operation by operation (group M).
 
-A `Level` is one forward differentiation: it knows the tangents of Tensors. While levels are active, each operation's result gets its
-tangent at every level, from the outermost to the innermost, by Tensor operations at the levels outside it only: so levels nest, and
-closures never confuse their perturbations. The tangent of an operation's result follows from the row's reverse formulas; see `jvps`.
+A `Level` is one forward differentiation: it stores the tangents of Tensors. While levels are active, the result of each operation gets
+its tangent at every level, from the outermost to the innermost, by Tensor operations at the levels outside it only. So levels nest, and
+perturbations of different levels are never confused. The tangent of a result follows from the row's reverse formulas; see `jvps`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from xpgrad._transforms.forward.jvps import as_tuple, jvp_of, of_dtype, zeros_fo
 class Level:
     """The tangents of one forward differentiation.
 
-    A Tensor with a node has its tangent under that node, so that a saved value that a backward pass unpacks (another Tensor object) has
-    it too; others, and duals, under themselves. A view of a Tensor with a tangent has the same view of that tangent, found on
-    request: so writes through views and bases agree (FWD-12). All references are weak, and by id since `==` on Tensors is elementwise.
+    A Tensor with a node has its tangent stored under that node, so that another Tensor object that a backward pass unpacks from a saved
+    value has it as well. Other Tensors, and duals, have it under themselves. A view of a Tensor with a tangent has the same view of that
+    tangent, derived on request, so that writes through views and bases agree (FWD-12). All references are weak, and keyed by id because
+    `==` on Tensors is elementwise.
 
     Attributes
     ----------
     outer : tuple of Level
-        The levels outside it, at which its tangents may have tangents themselves.
+        The levels outside this one, at which its tangents may have tangents.
     user : bool
-        It belongs to `autograd.forward_ad`, which allows one at a time.
+        Whether it belongs to `autograd.forward_ad`, which allows one at a time.
     records : bool
-        Its tangents have a history even where the mode records none: forward mode ignores `no_grad`, and `linearize` transposes it.
+        Whether its tangents have a history even if the mode does not record: forward mode ignores `no_grad`, and `linearize` transposes.
     """
 
     __slots__ = ("__weakref__", "_nodes", "_tensors", "outer", "records", "user")
@@ -48,7 +49,7 @@ class Level:
 
     @property
     def active(self) -> bool:
-        """Return whether anything has a tangent."""
+        """Whether any Tensor has a tangent."""
         return bool(self._nodes or self._tensors)
 
     def close(self) -> None:
@@ -59,14 +60,14 @@ class Level:
     # -- what transforms ask ---------------------------------------------------------------------------------------
 
     def dual(self, x: Any, tangent: Any) -> Any:
-        """A new Tensor for `x`, of its memory and history, with a tangent; it keeps its tangents of outer levels.
+        """Return a Tensor with the memory and history of `x` and a tangent; it keeps its tangents of outer levels.
 
         Raises
         ------
         ValueError
-            For a dtype that has no derivative (FWD-03).
+            If a dtype is not differentiable (FWD-03).
         RuntimeError
-            If the shapes differ (FWD-04), or the devices.
+            If the shapes (FWD-04) or the devices differ.
         """
         for name, t in (("primal", x), ("tangent", tangent)):
             if not t.dtype.differentiable:
@@ -87,7 +88,7 @@ class Level:
         return out
 
     def _dual_of_elements(self, x: Any, tangent: Any) -> Any:
-        """`dual` inside `vmap`: applied to the Tensors that hold the batch, on which the operations run."""
+        """Apply `dual` inside `vmap`, to the Tensors that hold the batch."""
         both = raise_to_common([x, tangent])
         cls = type(both[0])
         levels = [t._array.level for t in both]
@@ -97,7 +98,7 @@ class Level:
         return enter(self.dual(*(leave(t, level, cls) for t in both)), level, cls)
 
     def tangent(self, x: Any) -> Any:
-        """The tangent of a Tensor, or None."""
+        """Return the tangent of a Tensor, or None."""
         if not self.active:
             return None
         if x.depth:
@@ -107,7 +108,7 @@ class Level:
             return self.find(x)
 
     def primal(self, x: Any) -> Any:
-        """A new Tensor for `x`, of its memory and history, without a tangent at this level."""
+        """Return a Tensor with the memory and history of `x`, without a tangent at this level."""
         if x.depth:
             return x.backend.wrap(x.backend.raw(self.primal(x._array.value), x._array.level))
         out = PRIMITIVES["alias"](x._stand_in())
@@ -117,7 +118,7 @@ class Level:
     # -- the tables (called where the levels outside of this one are active) ------------------------------------------
 
     def find(self, x: Any) -> Any:
-        """The tangent of `x`; a view's is derived from that of its base."""
+        """Return the tangent of `x`, or None; a view's is derived from that of its base."""
         steps = []
         while True:
             known, found = self._stored(x)
@@ -131,7 +132,7 @@ class Level:
         for view in reversed(steps):
             row = view._alias.row
             if row is not None:
-                constant = view._alias.forbidden == "no_grad" and not self.records  # in PyTorch it is from the start
+                constant = view._alias.forbidden == "no_grad" and not self.records  # as in PyTorch, a constant from the start
                 with switches.no_grad() if constant else nullcontext():
                     found = getattr(found, row.method)(*view._alias.args)
             mode = state.current()
@@ -142,7 +143,7 @@ class Level:
     def _stored(self, x: Any) -> tuple[bool, Any]:
         """Return whether this very Tensor has an entry, and its tangent."""
         entry = self._tensors.get(_key(x))
-        node = None if x.fresh is not None else x._node  # a stale view has no node for its present value yet
+        node = None if x.fresh is not None else x._node  # a stale view does not have the node of its present value yet
         if entry is not None and entry[0]() is not None:
             if node is not None and entry[1] is not None and (id(node.owner), node.output_nr) not in self._nodes:
                 self._put_node(node, entry[1])
@@ -156,7 +157,7 @@ class Level:
         return False, None
 
     def note(self, x: Any, tangent: Any) -> None:
-        """Remember the tangent of an operation's result."""
+        """Store the tangent of an operation's result."""
         node = None if x.fresh is not None else x._node
         if node is None or _key(x) in self._tensors:
             self.hold(x, tangent)
@@ -164,11 +165,11 @@ class Level:
             self._put_node(node, tangent)
 
     def hold(self, x: Any, tangent: Any) -> None:
-        """Remember a tangent, or None, as this Tensor's own, even if it is a view."""
+        """Store a tangent, or None, for this very Tensor, even if it is a view."""
         if x.depth:
             _, tangent = raise_to_common([x, tangent])
             cls, level = type(x), tangent._array.level
-            if x._array.level is None and level is not None:  # one value for all elements, but not one tangent
+            if x._array.level is None and level is not None:  # the elements share the value, but not the tangent
                 x._array = cls.backend.raw(leave(x, level, cls), level)
             level = x._array.level
             self.hold(x._array.value, tangent._array.value if level is None else leave(tangent, level, cls))
@@ -184,14 +185,14 @@ class Level:
         table[key] = (weakref.ref(owner, lambda _: table.pop(key, None)), tangent)
 
     def forget(self, x: Any) -> None:
-        """Drop what is remembered about a Tensor that no longer has a node."""
+        """Drop the stored tangents of a Tensor that no longer has a node."""
         self._tensors.pop(_key(x), None)
         node = getattr(x, "_dead_node", None)
         if node is not None:
             self._nodes.pop((id(node), 0), None)
 
     def holder(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
-        """The Tensor whose tangent holds that of `x`, and the chain of views that leads from there to `x`."""
+        """Return the Tensor whose tangent contains that of `x`, and the chain of views that leads from it to `x`."""
         chain = []
         while x._alias is not None and x._alias.parent is not None and _key(x) not in self._tensors:
             if x._alias.row is not None:
@@ -201,13 +202,13 @@ class Level:
 
 
 def _key(x: Any) -> int:
-    """The key that identifies a Tensor: for a view its alias, which its stand-in shares (`_aliasing.stale`)."""
+    """Return the key of a Tensor: its id, or for a view that of its alias, which its stand-in shares (`_aliasing.stale`)."""
     alias = x._alias
     return id(x) if alias is None or alias.parent is None else id(alias)
 
 
 def _steps(x: Any) -> Any:
-    """The strides along axes on which they matter; None where there are none."""
+    """Return the strides along axes longer than 1; None if the backend has no strides."""
     strides = x.backend.strides(x._array)
     return None if strides is None else [s for s, n in zip(strides, x.shape) if n > 1]
 
@@ -220,18 +221,18 @@ def _size_mismatch(x: Any, tangent: Any) -> str:
 
 
 def _at(levels: tuple[Level, ...], records: bool = False) -> Setting[Any]:
-    """A context in which only these levels are active; with `records`, operations are recorded in any case.
+    """Return a context manager in which only these levels are active; with `records`, operations are always recorded.
 
-    A selective checkpoint is not asked about operations on tangents: which there are depends on what is looked at.
+    A selective checkpoint is not asked about operations on tangents, because their number depends on the active levels.
     """
     changes = {"recording": True} if records else {}
     return Setting(state.VARIABLE, state.replaced(levels=levels, selecting=None, **changes))
 
 
 class new_level:  # noqa: N801 (a context)
-    """Context: a level inside those that are active; its tangents are gone when it is left.
+    """Context manager: a level inside those that are active; its tangents are dropped on exit.
 
-    Inside it operations run as outside inference mode, which would stop it; an `inference_mode` within does stop it.
+    Operations inside run as if outside inference mode, which would stop the level; an `inference_mode` entered inside does stop it.
     """
 
     def __init__(self, records: bool = False) -> None:
@@ -252,7 +253,7 @@ class new_level:  # noqa: N801 (a context)
 
 
 def _placed(level: Level, x: Any, tangent: Any) -> tuple[Any, Any]:
-    """The holder of the tangent of `x`, and what it holds when the tangent of `x` is `tangent`."""
+    """Return the Tensor that holds the tangent of `x`, and its new tangent when that of `x` is `tangent`."""
     holder, chain = level.holder(x)
     if holder is x:
         return x, tangent
@@ -265,7 +266,7 @@ def _settle_output(
     level: Level, k: int, out: Any, result: Any, t: Any, args: tuple[Any, ...], given: list[Any], dirty: tuple[Any, ...],
     nondiff: tuple[Any, ...],
 ) -> None:  # fmt: skip
-    """Check and remember the tangent that a `jvp` returned for one output."""
+    """Check and store the tangent that a `jvp` returned for one output."""
     if t is None:
         return
     if not isinstance(t, Tensor):
@@ -307,36 +308,36 @@ def _views(x: Any, y: Any) -> bool:
 
 
 class Levels(tuple[Level, ...]):
-    """The levels that are active, the outermost first: `Mode.levels`, through which the layers below reach forward mode."""
+    """The active levels, outermost first: `Mode.levels`, through which lower layers call forward mode."""
 
     __slots__ = ()
 
     def outside(self, i: int) -> Levels:
-        """The levels outside the i-th."""
+        """Return the levels outside the i-th."""
         return Levels(self[:i])
 
     @property
     def running(self) -> bool:
-        """Return whether tangents are carried along in this context: inference mode stops them."""
+        """Whether operations compute tangents in this context; inference mode stops them."""
         mode = state.current()
         return mode is not None and not mode.inference and bool(mode.levels)
 
     # -- operations --------------------------------------------------------------------------------------------------
 
     def carry(self, mode: Any, out: Any, row: Row, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
-        """Give the result of an operation its tangents; see `Mode.finish_operation`."""
+        """Set the tangents of an operation's result; see `Mode.finish_operation`."""
         outs = out if out.__class__ is tuple else (out,)
-        if not row.differentiable or outs[0].depth:  # elements of a batch have the tangents of the Tensors that hold it
+        if not row.differentiable or outs[0].depth:  # the Tensor that holds the batch carries the tangents of its elements
             return
         if row.is_view and out._node is None and out._alias is not None and out._alias.parent is not None:
-            return  # found on request
+            return  # the tangent of a view is derived on request
         flat = operands[0] if row.varargs else operands
         for i, level in enumerate(self):
             if not level.active:
                 continue
             primals = flat
             if level.records and not mode.recording:
-                with _at(self.outside(i)):  # views without a history: what is not recorded is a constant for the tangent, too
+                with _at(self.outside(i)):  # views without a history: unrecorded operands are constants for the tangent as well
                     primals = tuple(x[...] if isinstance(x, Tensor) and x.requires_grad else x for x in flat)
             before = state.current()
             try:
@@ -351,19 +352,19 @@ class Levels(tuple[Level, ...]):
                     continue
                 for o, t in zip(outs, jvp_of(row, primals, tangents, statics, outs)):
                     if t is not None and o.dtype.differentiable:
-                        # PyTorch gives a fresh tangent too: the user may write to the one given to `make_dual`.
+                        # As in PyTorch the tangent is a copy, because the user may write to the one given to `make_dual`.
                         level.note(o, t.clone() if id(t) in known and not row.is_view else of_dtype(t, o))
             finally:
                 state.put(before)
 
     def _around(self, mode: Any, i: int) -> Any:
-        """The mode in which the tangents at the i-th level are computed: `_at` of the levels outside of it, made once for each mode."""
+        """Return the mode for computing tangents at the i-th level (`_at` of the levels outside), cached in `mode`."""
         if i not in mode.outside:
             mode.outside[i] = _at(self.outside(i), self[i].records).value
         return mode.outside[i]
 
     def carry_over(self, x: Any, out: Any, function: Any) -> None:
-        """Give `out`, which is ``function(x)`` for a linear function that has no row, its tangents."""
+        """Set the tangents of `out`, which is ``function(x)`` for a linear function without a row."""
         if not self.running:
             return
         for i, level in enumerate(self):
@@ -376,14 +377,14 @@ class Levels(tuple[Level, ...]):
     # -- writes --------------------------------------------------------------------------------------------------------
 
     def tangents_of(self, *tensors: Any) -> bool:
-        """Return whether one of these (Tensors, and other things) has a tangent at an active level."""
+        """Return whether any of the Tensors among the arguments has a tangent at an active level."""
         if not self.running:
             return False
         found = [x for x in tensors if isinstance(x, Tensor) and not x.depth]
         return any(level.tangent(x) is not None for level in self for x in found)
 
     def overwritten(self, x: Any, out: Any) -> list[Any]:
-        """The new tangents of the memory of `x`, which is about to be overwritten with the values of `out`; for `settle` afterwards."""
+        """Return the new tangents of the memory of `x`, which the values of `out` are about to overwrite; pass them to `settle`."""
         pending: list[Any] = []
         if not self.running:
             return pending
@@ -399,7 +400,7 @@ class Levels(tuple[Level, ...]):
 
     @staticmethod
     def settle(pending: list[Any]) -> None:
-        """Move the tangents along, after the write."""
+        """Store the pending tangents after a write."""
         for level, holder, tangent in pending:
             level.note(holder, tangent)
 
@@ -411,7 +412,7 @@ class Levels(tuple[Level, ...]):
     # -- custom Functions ----------------------------------------------------------------------------------------------
 
     def function_tangents(self, args: tuple[Any, ...]) -> list[Any]:
-        """The tangents of a Function's arguments at each level, taken before its forward may overwrite them."""
+        """Return the tangents of a Function's arguments at each level, before its forward can overwrite them."""
         found = []
         for i, level in enumerate(self):
             with _at(self.outside(i), level.records):
@@ -427,11 +428,11 @@ class Levels(tuple[Level, ...]):
         Parameters
         ----------
         dirty, nondiff : tuple of Tensor
-            What `forward` declared.
+            As declared by `forward`.
         results, outs : tuple
-            What it returned, and what `apply` returns.
+            The values that `forward` returned and those that `apply` returns.
         before : list
-            What `function_tangents` found before the forward.
+            The result of `function_tangents` before the forward.
         """
         for i, (level, tangents) in enumerate(before):
             if all(t is None for t in tangents):

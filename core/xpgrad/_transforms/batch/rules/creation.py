@@ -11,7 +11,7 @@ from xpgrad._transforms.batch.rulebook import Rulebook, batched
 @batched
 def to_dtype(book: Rulebook, x: Any, dtype: Any) -> Any:
     value = x.value
-    if not isinstance(dtype, DType):  # the cast of a Tensor that all elements share, whose tangent or gradient they do not
+    if not isinstance(dtype, DType):  # happens for a shared Tensor whose tangent or gradient is batched
         dtype = book.backend.inner.backend.dtype_of(dtype)
     if x.dtype.is_complex and not dtype.is_complex and dtype.name != "bool":
         value = book.xp.real(value)

@@ -1,4 +1,4 @@
-"""The functions of the standard that no elementwise row declares, as kernels call them: parts of complex numbers."""
+"""Functions of the standard without an elementwise row, which kernels call: parts of complex numbers."""
 
 from xpgrad._transforms.batch.rulebook import stacks
 

@@ -1,4 +1,4 @@
-"""Reading by keys and by indices along an axis, which may differ from element to element, and the transposes of that."""
+"""Reads by keys and by indices along an axis, which may differ between elements, and their transposes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def plain_part(part: Any) -> bool:
 
 
 def key_below(book: Rulebook, key: Any) -> Any:
-    """A key that is the same for all elements, as one of the class below."""
+    """Convert a key that all elements share to one of the class below."""
     parts = key if isinstance(key, tuple) else (key,)
     return tuple(p if plain_part(p) else book.bare(p) for p in parts)
 
@@ -37,7 +37,7 @@ def index_basic_transpose(book: Rulebook, x: Any, key: Any, shape: Any) -> Any:
 
 
 def flat_positions(book: Rulebook, key: Any, shape: Any) -> Any:
-    """The positions that an advanced key picks of an array of `shape`, as a `Batched`: with a level if the key has one."""
+    """Return the flat positions that an advanced key selects in an array of `shape`; batched if the key is."""
     parts = key if isinstance(key, tuple) else (key,)
     if book.level(*parts) is None:
         below = book.backend.inner.backend
@@ -54,7 +54,7 @@ def flat_positions(book: Rulebook, key: Any, shape: Any) -> Any:
 
 @batched
 def from_front(book: Rulebook, indices: Any, n: int, axis: int, like: Any) -> Any:
-    # What lies outside of an element would be inside of the batch: it is looked at below, where that is possible.
+    # An index out of the bounds of an element may be in those of the batch, so the kernel below checks it if it can.
     places = book.bare(indices)
     found = book.backend.inner.backend.kernels.from_front(places, n, axis, places)
     return book.raw(book.held(found), indices.level if indices.__class__ is book.raw else None)
@@ -108,7 +108,7 @@ def scatter_add(book: Rulebook, x: Any, key: Any, shape: Any) -> Any:
 
 
 def places_in_batch(book: Rulebook, flat: Any, count: int) -> Any:
-    """Batched positions as positions in the flattened batch: a raw array below with one axis."""
+    """Convert batched positions to positions in the flattened batch: a raw array below with one axis."""
     size = flat.level.size
     starts = book.count_up(size, flat.value) * count
     total = book.xp.reshape_to(flat.value, (size, math.prod(flat.shape))) + book.xp.reshape_to(starts, (size, 1))
@@ -116,7 +116,7 @@ def places_in_batch(book: Rulebook, flat: Any, count: int) -> Any:
 
 
 def _indices(book: Rulebook, x: Any, indices: Any) -> tuple[Any, Any, Any]:
-    """An array and the indices along its axes, both with the axis of the batch; the level, or None without one."""
+    """Return an array and the indices along its axes, both with the batch axis, and the level; without a batch, None as the level."""
     own = book.own(indices)
     level = book.level(x, own)
     if level is None:

@@ -1,4 +1,4 @@
-"""Products of matrices, each as one product for the whole batch where that is possible, and the extension `linalg`."""
+"""Matrix products, computed as a single product for the whole batch if possible, and the extension `linalg`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes and orders of axes."""
+"""Shapes and axis orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order and search; what has a shape that depends on values is refused."""
+"""Sorting and searching; functions whose result has a value-dependent shape raise an error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def searchsorted(book: Rulebook, x1: Any, x2: Any, *, side: str = "left", sorter
         return book.raw(book.xp.reshape(book.xp.searchsorted(x1.value, flat, side=side, sorter=order), x2.value.shape), x2.level)
     if sorter is not None:
         x1 = book.kernels.gather_along(x1, sorter, 0)
-    # By counting: how many elements of each sorted row are smaller (or equal).
+    # Count the elements of each sorted row that are smaller (or equal).
     level = book.level(x1, x2)
     row = book.xp.reshape_to(book.full(x1, level), (level.size, *(1,) * len(x2.shape), x1.shape[0]))
     values = book.xp.expand_dims(book.padded(x2, len(x2.shape)), axis=-1)
@@ -50,7 +50,7 @@ def searchsorted(book: Rulebook, x1: Any, x2: Any, *, side: str = "left", sorter
 
 @batched
 def nonzero(book: Rulebook, x: Any) -> tuple[Any, ...]:
-    """Of an array that all elements share only: the key of a read in a `vmap` inside of this one, for example."""
+    """Accept only an array that all elements share, such as the key of a read in an inner `vmap`."""
     if x.level is not None:
         raise no_rule("nonzero")
     below = book.backend.inner.backend

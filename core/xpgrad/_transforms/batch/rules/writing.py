@@ -1,4 +1,4 @@
-"""Writing as an operation without side effects, and how its gradients split."""
+"""Writes as operations without side effects, and the operations in their gradients."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def put(book: Rulebook, x: Any, value: Any, key: Any) -> Any:
 
 
 def _fitted(book: Rulebook, value: Any, rank: int) -> Any:
-    """The written value with as many axes as the place has: as in NumPy, further axes of length 1 are dropped."""
+    """Return the written value with as many axes as the place; as in NumPy, further axes of length 1 are dropped."""
     extra = len(value.shape) - rank
     if extra > 0 and all(n == 1 for n in value.shape[:extra]):
         value = book.kernels.reshape_to(value, value.shape[extra:])
@@ -57,7 +57,7 @@ def _spread(book: Rulebook, value: Any, shape: Any) -> Any:
 
 
 def _rows(book: Rulebook, name: str, x: Any, key: Any, shape: Any) -> tuple[Any, Any, Any]:
-    """A function of written places on the rows of a batch; batched keys only as positions in the flattened batch."""
+    """Apply a function of written places to the rows of a batch; batched keys become positions in the flattened batch."""
     level = book.level(x, *(key if isinstance(key, tuple) else (key,)))
     flat = flat_positions(book, key, shape)
     count, picked = math.prod(shape), math.prod(flat.shape)
