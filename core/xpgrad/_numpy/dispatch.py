@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._numpy import chapters as chapters
-from xpgrad._numpy.table import FUNCTIONS, LIKE, no_rule
+from xpgrad._numpy.table import FUNCTIONS, LIKE, no_rule_error
 from xpgrad._numpy.ufuncs import _FOUND, apply, find
 from xpgrad._tensor.tensor import Tensor
 
@@ -54,7 +54,7 @@ def _look_up(x: Any, func: Any) -> Any:
         return None
     found = FUNCTIONS.get(inner + name)
     if found is None:
-        raise no_rule(inner + name)
+        raise no_rule_error(inner + name)
     _KNOWN[func] = found.call
     return found.call
 

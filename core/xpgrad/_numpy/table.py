@@ -60,7 +60,7 @@ def nearest(name: str) -> str:
     return found[0] if found else ""
 
 
-def no_rule(name: str) -> TypeError:
+def no_rule_error(name: str) -> TypeError:
     """The error for a function that is not in the table."""
     reason = ABSENT.get(name)
     close = "" if reason else nearest(name)

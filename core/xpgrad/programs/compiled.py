@@ -17,7 +17,7 @@ from xpgrad._basics.arguments import as_flag, check_callable
 from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import lift_all
-from xpgrad._tape.node import new_slot, walk
+from xpgrad._tape.node import make_slot, walk
 from xpgrad._tape.requests import grad
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.level import at_levels
@@ -498,13 +498,13 @@ def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, fl
     if program.out_template is None:
         out = object.__new__(cls)
         out._array, out._alias = raws[0], None
-        out._node = node if program.scalar or node is None else new_slot(node, 0)
+        out._node = node if program.scalar or node is None else make_slot(node, 0)
         outs = [out]
     else:
         outs = [cls._wrap(raw) for raw in raws]
         for k, requires in enumerate(program.requires):
             if requires:
-                outs[k]._node = node if program.scalar else new_slot(node, k)
+                outs[k]._node = node if program.scalar else make_slot(node, k)
     if node is not None and mode is not None and mode.packing is not None:
         node.pack(mode.packing, flat)
     if node is not None and mode is not None:

@@ -16,7 +16,7 @@ from xpgrad._operations.lift import new_tensor
 from xpgrad._tape.engine import run_pass
 from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import walk
-from xpgrad._tape.task import Beyond, Pass
+from xpgrad._tape.task import OtherLeaves, Pass
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.level import active_levels
 from xpgrad._transforms.batch.passes import gradients
@@ -340,7 +340,7 @@ class Record:
         task.alone = self.recorded
         try:
             found = run_pass(task, roots, raw)
-        except Beyond:
+        except OtherLeaves:
             return None
         self._keep = False
         return found if len(found) == 1 else [task.captured.get(node) for node in targets]
