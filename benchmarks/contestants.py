@@ -75,7 +75,7 @@ class Plain(Contestant):
     """The derivative by hand as it is written at first: an array for each operation, where `Hand` writes over what is dead."""
 
     key = "plain"
-    title = "by hand, plainly"
+    title = "simple version by hand"
     distribution = "numpy"
 
     def step(self, workload: Workload, leaves: tuple[Any, ...], constants: tuple[Any, ...]) -> Step:

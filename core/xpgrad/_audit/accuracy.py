@@ -11,10 +11,10 @@ from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._audit.findings import Finding
-from xpgrad._audit.paths import along, directions
-from xpgrad._audit.running import Outcome, Problem, host_of, shifted, weighted_grads
+from xpgrad._audit.paths import directional_derivative, directions
+from xpgrad._audit.running import Outcome, Problem, host_of, shift, weighted_grads
 from xpgrad._audit.tracing import Event
-from xpgrad._basics.differences import Slope, dot, settled
+from xpgrad._basics.differences import Slope, best_slope, dot
 from xpgrad._basics.dtypes import DTYPES
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad.errors import XpgradError
@@ -28,7 +28,7 @@ ROUGHLY = 1e-3
 
 
 def epsilon(x: Any) -> float:
-    """The distance from 1 to the next number of a Tensor's dtype."""
+    """Return the machine epsilon of a Tensor's dtype."""
     return 2.0 ** (-52 if x.dtype.itemsize >= (16 if x.dtype.is_complex else 8) else -23 if x.dtype.itemsize >= 4 else -10)
 
 
@@ -48,18 +48,18 @@ def _call(event: Event, operands: list[Any]) -> Any:
 
 
 def _copied(operands: Sequence[Any]) -> list[Any]:
-    """Return the operands, Tensors as constant copies."""
+    """Return the operands, with Tensors replaced by constant copies."""
     return [x.detach().clone() if isinstance(x, TensorBase) else x for x in operands]
 
 
 def _results(event: Event, operands: list[Any]) -> list[Any]:
-    """Run an operation again; return its floating and complex results."""
+    """Run an operation again; return its floating-point and complex results."""
     found = _call(event, operands)
     return [o for o in (found if isinstance(found, tuple) else (found,)) if isinstance(o, TensorBase) and o.dtype.differentiable]
 
 
 def _disagreement(event: Event, seed: int) -> tuple[float, float] | None:
-    """The derivative of one operation along a direction: what its rule gives and what differences give, if they differ."""
+    """Compare the derivative of an operation along a direction by its rule and by differences; return both if they differ."""
     places = [i for i, x in enumerate(event.operands) if isinstance(x, TensorBase) and x._node is not None and x.dtype.differentiable]
     if not places:
         return None
@@ -78,23 +78,23 @@ def _disagreement(event: Event, seed: int) -> tuple[float, float] | None:
         host = host_of(x)
         size = max(float(abs(host).max()) if host.size else 0.0, 1e-3)
         steps.append(xp.asarray(drawn.uniform(0.5, 1.5, host.shape)) * drawn.choice([-1.0, 1.0], host.shape) * size)
-    wanted = sum(along(g, d) for g, d in zip(gs, steps))
+    wanted = sum(directional_derivative(g, d) for g, d in zip(gs, steps))
     eps = max(epsilon(x) for x in leaves)
 
     def value(h: float) -> float:
         given = _copied(event.operands)
         for i, d in zip(places, steps):
-            given[i] = shifted(given[i], h * d)
+            given[i] = shift(given[i], h * d)
         return sum(dot(w, host_of(o)) for w, o in zip(weights, _results(event, given)))
 
-    best = settled(value, math.nan, eps)
+    best = best_slope(value, math.nan, eps)
     if math.isinf(best.error) or not math.isfinite(wanted) or best.agrees(wanted, eps):
         return None
     return wanted, best.value
 
 
 def _suspects(base: Outcome) -> list[Event]:
-    """The operations to try: custom Functions first, of the others one of each kind and shape."""
+    """Return the operations to check: custom Functions first, then one operation of each kind and shape."""
     seen: set[Any] = set()
     custom, others = [], []
     for i, event in enumerate(base.trace.events):
@@ -114,7 +114,7 @@ def _suspects(base: Outcome) -> list[Event]:
 
 
 def wrong_gradient(problem: Problem, base: Outcome, doubtful: list[int], slopes: dict[int, Slope], gradients: list[Any]) -> list[Finding]:
-    """Name the operations whose rule is wrong; or say which inputs' gradients are, and along which direction."""
+    """Report the operations with wrong rules; if there are none, the inputs with wrong gradients and the direction."""
     found: list[Finding] = []
     seen: set[Any] = set()
     labels = tuple(problem.labels[k] for k in doubtful)
@@ -144,7 +144,7 @@ def wrong_gradient(problem: Problem, base: Outcome, doubtful: list[int], slopes:
             )
             found.append(Finding("not-compared", "note", message, None, (), (label,), {}))
             continue
-        ours = along(gradients[k], directions(problem, k))
+        ours = directional_derivative(gradients[k], directions(problem, k))
         message = (
             f"the gradient of `{label}` gives {ours:.6g} along a direction, where central differences give {s.value:.6g} (give or take "
             f"{s.error:.1g}); each operation agrees by itself"
@@ -168,7 +168,7 @@ def wrong_gradient(problem: Problem, base: Outcome, doubtful: list[int], slopes:
 
 
 def directions_disagree(problem: Problem, base: Outcome, eps: float) -> list[Finding]:
-    """Compare the two formulas of each custom Function that ran: its `vjp` beside its `jvp`."""
+    """Compare the `vjp` with the `jvp` of each custom Function that ran."""
     found: list[Finding] = []
     seen: set[Any] = set()
     for event in base.trace.events:
@@ -216,14 +216,14 @@ def _two_ways(event: Event, seed: int) -> tuple[float, float] | None:
     if not any(o.requires_grad for o in again):
         return None
     gs = weighted_grads(again, weights, leaves)
-    return sum(along(g, t) for g, t in zip(gs, tangents)), forward
+    return sum(directional_derivative(g, t) for g, t in zip(gs, tangents)), forward
 
 
 # -- precision ---------------------------------------------------------------------------------------------------------
 
 
 def digits_lost(problem: Problem, base: Outcome, gradients: list[Any]) -> list[Finding]:
-    """Compare a gradient in single precision with the same in double precision, and name the operation that lost the digits."""
+    """Compare gradients in single and double precision, and report the operation that lost digits."""
     if not all(str(p.dtype) == "float32" for p in problem.points):
         return []
     wide = object.__new__(Problem)
@@ -272,7 +272,7 @@ def _shown(x: Any) -> str:
 
 
 def _where_lost(base: Outcome, other: Outcome) -> Event | None:
-    """The operation whose relative error is the largest multiple of its operands'."""
+    """Return the operation that increases the relative error of its operands most."""
     if len(base.trace.events) != len(other.trace.events):
         return None
     errors: dict[int, float] = {}
@@ -294,12 +294,12 @@ def _where_lost(base: Outcome, other: Outcome) -> Event | None:
 
 
 def behind_the_back(base: Outcome) -> list[Finding]:
-    """Values that nodes keep, and that were overwritten where autograd does not see it: by `.data`, `.array` or NumPy."""
+    """Report saved values that were overwritten without autograd's knowledge: through `.data`, `.array` or NumPy."""
     for (i, j), (raw, before, version) in base.trace.copies.items():
         event = base.trace.events[i]
         x = event.tensors[j]
         unseen = version == (0 if x._alias is None else x._version)
-        if unseen and any(h is raw for h in event.node.held()) and not _same(x.backend.to_host(raw), before):
+        if unseen and any(h is raw for h in event.node.saved_arrays()) and not _same(x.backend.to_host(raw), before):
             message = (
                 f"an operand of `{event.name}` was overwritten after it was used, where autograd cannot see it (by `.data`, `.array` or "
                 "shared memory): the gradient is computed from the new values"

@@ -1,4 +1,4 @@
-"""`xpgrad.audit`: the function itself, which runs the checks one after the other and gathers what they find."""
+"""`xpgrad.audit`: run the checks one after the other, and collect their findings."""
 
 from __future__ import annotations
 
@@ -28,44 +28,45 @@ def audit(
     f: Callable[..., Any], /, *args: Any, argnums: int | tuple[int, ...] | None = None, kwargs: Mapping[str, Any] | None = None,
     checks: Iterable[str] = CHECKS, seed: int = 0,
 ) -> Audit:  # fmt: skip
-    """Run a function forward and backward, watched, and report where its gradients are lost, wrong, not a number, or expensive.
+    """Audit a function: run it forward and backward, and report where gradients are lost, wrong, NaN, or expensive.
 
-    What is lost is found by experiment: the function is run again near its arguments, with the values that left the graph held where they
-    were, and without. It runs some ten times for each audited input, so give small arguments of the real kind.
+    Lost gradients are found by experiment: the function is run again at nearby arguments, with and without freezing the values that left
+    the graph. It runs about ten times per audited input, so pass small but realistic arguments.
 
     Parameters
     ----------
     f : callable
-        Returns a floating or complex Tensor of any shape, or a tree of them. Where there is more than one number, the gradient is that of
-        a sum with random weights.
+        A function that returns a floating-point or complex Tensor of any shape, or a tree of them. For several numbers, the gradient is
+        that of a sum with random weights.
     *args : object
-        What it is called with: Tensors, arrays (which become Tensors), trees of these, anything else. They are left as they are.
+        Its arguments: Tensors, arrays (which become Tensors), trees of these, or other objects. They are not changed.
     argnums : int or tuple of int, optional
-        The arguments that are differentiated. Default: all floating and complex Tensors and arrays; the floats if there are none.
+        The arguments with respect to which to differentiate. Default: all with floating-point or complex Tensors or arrays; all floats if
+        there are none.
     kwargs : mapping, optional
-        Keyword arguments of `f`; nothing of them is audited.
+        Keyword arguments of `f`, which are not audited.
     checks : iterable of str
-        Any of ``"paths"`` (values that leave the graph), ``"kinks"`` (points without a derivative), ``"nonfinite"``, ``"accuracy"`` (the
-        gradient beside differences, reverse beside forward, single beside double precision), ``"ranges"`` (vanishing and exploding
-        gradients), ``"cost"`` (memory). Default: all.
+        Any of ``"paths"`` (values that leave the graph), ``"kinks"`` (points without a derivative), ``"nonfinite"``, ``"accuracy"``
+        (gradients against differences, reverse against forward mode, single against double precision), ``"ranges"`` (vanishing and
+        exploding gradients), ``"cost"`` (memory). Default: all.
     seed : int
-        Of the directions and weights.
+        The seed of random directions and weights.
 
     Returns
     -------
     Audit
-        Prints as a report; ``audit.findings`` are the parts, ``audit.save("report.html")`` writes a page.
+        It prints as a report. ``audit.findings`` has the findings, ``audit.save("report.html")`` writes a page.
 
     Raises
     ------
     TypeError
-        If `f` cannot be called, or nothing among the arguments can be differentiated.
+        `f` is not callable, or no argument is differentiable.
     ValueError
-        For a check that there is not, or an argument that there is not.
+        A check or an argument does not exist.
 
     Notes
     -----
-    What `f` itself does wrong, raising included, is a finding. An audit holds in its own context, as a mode does.
+    Errors of `f`, including exceptions, are findings. An audit is part of the context, like a mode.
 
     Examples
     --------
@@ -119,7 +120,7 @@ def _seed(seed: Any) -> int:
 
 
 class _Run:
-    """One audit, from the first run to the report."""
+    """One audit, from the first run of the function to the report."""
 
     def __init__(self, problem: Problem, checks: frozenset[str]) -> None:
         self.problem, self.checks = problem, checks
@@ -144,7 +145,7 @@ class _Run:
         )
 
     def _entries(self, base: Outcome) -> list[int]:
-        """The operations that take a constant that depends on an input, where a path was found broken."""
+        """Return the numbers of operations with a constant operand that depends on an input, for inputs with a broken path."""
         broken = [f for f in self.findings if f.group == "paths" and f.severity == "error" and f.inputs]
         found: set[int] = set()
         for k in {self.problem.labels.index(i) for f in broken for i in f.inputs}:
@@ -154,7 +155,7 @@ class _Run:
     # -- what the function returns ---------------------------------------------------------------------------------
 
     def _usable(self, base: Outcome) -> bool:
-        """Report a function that raises, or returns nothing with a derivative."""
+        """Report a function that raises, or returns nothing differentiable; return whether the audit can go on."""
         if base.error is not None:
             ran = len(base.trace.events)
             message = f"after {ran} operation{'s' if ran != 1 else ''}, it raised {type(base.error).__name__}: {base.error}"
@@ -179,14 +180,14 @@ class _Run:
         return base.trace.breaks[-1].place if base.trace.breaks else None
 
     def _arguments(self, base: Outcome) -> None:
-        """Report what was written into the inputs: a leaf's values are not what they were."""
+        """Report inputs whose values the function has changed."""
         for label, x, before in zip(self.problem.labels, base.inputs, self.problem.points):
             a, b = host_of(x), host_of(before)
             if a.shape != b.shape or not bool(((a == b) | ((a != a) & (b != b))).all()):
                 self._add("changed-argument", "warning", f"the values of `{label}` are others after the call", None, (label,))
 
     def _repeatable(self, base: Outcome) -> bool:
-        """Run it again, compare, and report the first difference; without a repeatable function, differences say nothing."""
+        """Run the function again, and report the first difference: finite differences need a repeatable function."""
         again = self.problem.run(keep=True)
         same = again.error is None and self.problem.value(again.outputs) == self.value
         if same or (math.isnan(self.value) and again.error is None):
@@ -255,7 +256,7 @@ class _Run:
         self.findings += notes
 
     def _backward(self, base: Outcome, nodes: list[Any]) -> bool:
-        """Differentiate, watched; report what it raises."""
+        """Run the backward pass and observe it; report its error if it raises."""
         watch = Watch(nodes)
         try:
             self.gradients = self.problem.gradients(base)
@@ -275,7 +276,7 @@ def _finite(g: Any) -> bool:
 
 
 def _named_node(base: Outcome, text: str) -> Any:
-    """The place of the operation whose node an error names."""
+    """Return the place of the operation whose node is named in an error."""
     for event in reversed(base.trace.events):
         if event.node is not None and f"saved by {event.node.name().partition('Backward')[0]}," in text:
             return event.place
@@ -283,7 +284,7 @@ def _named_node(base: Outcome, text: str) -> Any:
 
 
 def _differ(mine: Any, other: Any) -> bool:
-    """Return whether an operation has other constants among its operands in a second run."""
+    """Return whether an operation has different constant operands in two runs."""
     for a, b in zip(mine.operands, other.operands):
         if isinstance(a, TensorBase) and isinstance(b, TensorBase):
             if a._node is None:

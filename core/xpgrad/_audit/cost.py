@@ -1,4 +1,4 @@
-"""Adds up what the graph keeps for the backward, by operation and line; finds values that are kept twice and operations that ran twice."""
+"""Sum the memory that the graph saves for backward by operation and line; find values saved twice and operations run twice."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from xpgrad.autograd._drawing import array_size, bytes_text
 
 
 class Kept(NamedTuple):
-    """The sum of what one line's operations of one name keep.
+    """The memory that the operations with one name on one line save.
 
     Attributes
     ----------
     operation : str
     place : Place or None
     bytes : int
-        Memory that several nodes keep counts at the first.
+        Memory that several nodes save counts for the first one.
     nodes : int
     """
 
@@ -30,18 +30,19 @@ class Kept(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """All that the graph keeps.
+    """The memory that the graph saves.
 
     Attributes
     ----------
     total : int
         Bytes.
     inputs : int
-        Bytes of these that the inputs have anyway.
+        The part of `total` that belongs to the inputs.
     lines : tuple of Kept
         The largest first.
     functions : tuple of (str, int, int)
-        Of the user's functions inside of the audited one: name, bytes that a checkpoint around it frees, operations that it computes again.
+        For each function of the user that the audited one calls: its name, the bytes that a checkpoint would save, and the operations
+        that it would recompute.
     """
 
     total: int
@@ -51,7 +52,7 @@ class Cost(NamedTuple):
 
 
 def costs(base: Outcome, nodes: list[Any]) -> tuple[Cost, list[Finding]]:
-    """Add up what the nodes keep, before the backward frees it, and what is found of it."""
+    """Sum the memory that nodes save, before the backward pass frees it; return it with the findings."""
     by_node = {e.node: e for e in base.trace.events if e.node is not None}
     given = {id(x._array) for x in base.inputs}
     seen: dict[int, Any] = {}
@@ -62,7 +63,7 @@ def costs(base: Outcome, nodes: list[Any]) -> tuple[Cost, list[Finding]]:
     for node in reversed(nodes):
         event = by_node.get(node)
         size = 0
-        for raw in node.held():
+        for raw in node.saved_arrays():
             if id(raw) in seen:
                 continue
             seen[id(raw)] = raw
@@ -96,7 +97,7 @@ def costs(base: Outcome, nodes: list[Any]) -> tuple[Cost, list[Finding]]:
 
 
 def _twice(copies: dict[Any, list[tuple[Any, Any, int]]]) -> list[Finding]:
-    """Equal values in different memory."""
+    """Report equal values that are saved in different memory."""
     found = []
     for group in copies.values():
         for i, (raw, event, n) in enumerate(group[:20]):
@@ -112,7 +113,7 @@ def _twice(copies: dict[Any, list[tuple[Any, Any, int]]]) -> list[Finding]:
 
 
 def _again(base: Outcome) -> list[Finding]:
-    """Operations that ran on the same operands."""
+    """Report operations that ran twice on the same operands."""
     found: list[Finding] = []
     seen: dict[Any, Any] = {}
     for event in base.trace.events:

@@ -1,4 +1,4 @@
-"""The findings of an audit, with a name, a severity, the user's line and the cure, and the table of all their names."""
+"""Findings of an audit, and the table of their kinds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Kind(NamedTuple):
-    """The meaning of a finding's name.
+    """A kind of finding: its group, its title and the advice to give.
 
     Attributes
     ----------
@@ -32,25 +32,25 @@ class Kind(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One thing that an audit found.
+    """A finding of an audit.
 
     Attributes
     ----------
     kind : str
         A name of `KINDS`.
     severity : {"note", "warning", "error"}
-        An error: a gradient is missing, wrong or not a number. A warning: it is doubtful, or nothing depends on an input. A note is no
-        reproach.
+        "error": a gradient is missing, wrong or NaN. "warning": a gradient is doubtful, or nothing depends on an input. "note": for
+        information.
     message : str
-        What happened, with the values at fault.
+        What happened, with the values concerned.
     place : Place or None
         The user's line.
     places : tuple of Place
-        The lines that led there, the innermost first.
+        The stack of the user's code, the innermost line first.
     inputs : tuple of str
-        The inputs whose gradient is concerned.
+        The inputs whose gradients are concerned.
     details : dict
-        Numbers and texts, ready for JSON.
+        Numbers and texts for JSON.
     """
 
     kind: str
@@ -63,12 +63,12 @@ class Finding(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The meaning of the name."""
+        """The title of its kind."""
         return KINDS[self.kind].title
 
     @property
     def cure(self) -> str:
-        """Advice: what to do."""
+        """Advice on what to do."""
         return KINDS[self.kind].cure
 
     @property

@@ -1,4 +1,4 @@
-"""Finds arguments that lie exactly where an operation has no derivative, or several values that compete for one, and says what was used.
+"""Find operands at a kink or a tie of an operation, and report the derivative that was used.
 
 A kink counts where a gradient arrives at it. Whether it matters is measured: the one-sided derivatives of the whole function differ, or
 not."""
@@ -26,7 +26,7 @@ def _equal(event: Event) -> Any:
 
 
 def _at(event: Event) -> Any:
-    """Where the operands of an event lie at its row's kink."""
+    """Return a mask of the elements at which the operands lie at the row's kink."""
     row: Any = event.row
     values = dict(zip((*row.tensors, *row.statics), (*event.operands, *event.statics)))
     values["out"] = event.outs[0]
@@ -39,13 +39,13 @@ _ORDERS = ("<", "<=", ">", ">=")
 
 
 def at_kinks(base: Outcome, pulled: list[Pulled], slopes: dict[int, Slope], eps: float) -> list[Finding]:
-    """The findings, one for each line.
+    """Return the findings, one per line.
 
     Parameters
     ----------
     pulled : list of Pulled
     slopes : dict
-        The derivative of the whole function along a direction of all inputs (number -1), with its one-sided quotients.
+        Key -1: the derivative of the whole function along a direction of all inputs, with its one-sided quotients.
     """
     arrived = {p.node: p for p in pulled}
     whole = slopes.get(-1)
@@ -74,7 +74,7 @@ def at_kinks(base: Outcome, pulled: list[Pulled], slopes: dict[int, Slope], eps:
 
 
 def _edges(base: Outcome) -> dict[int, tuple[Event, Any]]:
-    """The comparisons by order of something with history, some of whose operands are equal: by the result's id."""
+    """Return the order comparisons with recorded operands, some elements of which are equal, by the id of the result."""
     found = {}
     for event in base.trace.events:
         if event.row is not None and event.row.op in _ORDERS and any(x._node is not None for x in event.tensors):
@@ -85,7 +85,7 @@ def _edges(base: Outcome) -> dict[int, tuple[Event, Any]]:
 
 
 def _selected(event: Event, edge: tuple[Event, Any]) -> Any:
-    """Where a `where` selects at the edge of its comparison, in the shape of its result."""
+    """Return a mask of the elements at which a `where` depends on a comparison of equal values."""
     at = edge[1]
     shape = event.outs[0].shape
     return at if at.shape == shape else at.__array_namespace__().broadcast_to(at, shape)
@@ -117,7 +117,7 @@ def _finding(event: Event, p: Pulled, kind: str, words: str, where: Any, matters
 
 
 def _used(p: Pulled, g: Any, where: Any, index: tuple[int, ...]) -> str:
-    """The factors by which the gradient was multiplied there."""
+    """Format the factors by which the gradient was multiplied at an element."""
     parts = []
     for left in p.left:
         if left is None:

@@ -1,4 +1,4 @@
-"""Finds the first operation, forward and backward, that makes a nan or an infinity; and the `where` that hides one forward only."""
+"""Find the first operation, forward and backward, that makes a NaN or an infinity, and a `where` that hides one forward."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xpgrad._audit.tracing import Event
 
 
 class Pulled(NamedTuple):
-    """The gradients that went through a node backward.
+    """The gradients that passed through a node in the backward pass.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Pulled(NamedTuple):
 
 
 class Watch:
-    """Hooks on the nodes of a graph, which note what goes through them backward, in the order in which they run."""
+    """Hooks on the nodes of a graph that record the gradients of each node, in the order of the backward pass."""
 
     def __init__(self, nodes: list[Any]) -> None:
         self.pulled: list[Pulled] = []
@@ -48,7 +48,7 @@ class Watch:
 
 
 def bad(host: Any) -> Any:
-    """Where a host array is nan or infinite."""
+    """Return a mask of the elements of a host array that are NaN or infinite."""
     return ~(abs(host) < math.inf)
 
 
@@ -57,7 +57,7 @@ def _floating(x: Any) -> bool:
 
 
 def not_finite(problem: Problem, base: Outcome, pulled: list[Pulled], gradients: list[Any]) -> list[Finding]:
-    """The findings.
+    """Return the findings about nonfinite values.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def not_finite(problem: Problem, base: Outcome, pulled: list[Pulled], gradients:
 
 
 def _made_forward(event: Event) -> Any:
-    """Where an operation made something that is not finite of operands that are; None if it did not."""
+    """Return a mask of nonfinite results from finite operands; None if there are none."""
     outs = [o for o in event.outs if _floating(o)]
     if not outs or any(bool(bad(host_of(x)).any()) for x in event.tensors if _floating(x)):
         return None
@@ -109,7 +109,7 @@ def _forward(event: Event, made: Any, severity: str, spoiled: bool) -> Finding:
 
 
 def _operands(event: Event, shape: Any, index: tuple[int, ...]) -> str:
-    """The operands of an elementwise operation at an index, as text."""
+    """Format the operands of an elementwise operation at an index."""
     texts = []
     for x in event.operands:
         if not _floating(x):
@@ -123,7 +123,7 @@ def _operands(event: Event, shape: Any, index: tuple[int, ...]) -> str:
 
 
 def first_index(where: Any) -> tuple[int, ...]:
-    """The index of the first True."""
+    """Return the index of the first True element."""
     flat, index = int(where.reshape(-1).argmax()), []
     for n in reversed(where.shape):
         index.append(flat % n)
@@ -132,7 +132,7 @@ def first_index(where: Any) -> tuple[int, ...]:
 
 
 def _backward(base: Outcome, pulled: list[Pulled], harmed: tuple[str, ...], spoiled: bool, gradients: list[Any]) -> list[Finding]:
-    """The node that first made something that is not finite of gradients that are."""
+    """Report the first node that made nonfinite gradients from finite ones."""
     by_node = {e.node: e for e in base.trace.events if e.node is not None}
     for p in pulled:
         if any(g is not None and bool(bad(g).any()) for g in p.arrived):
@@ -173,7 +173,7 @@ def _backward(base: Outcome, pulled: list[Pulled], harmed: tuple[str, ...], spoi
 
 
 def _hidden_by(base: Outcome, event: Event, index: tuple[int, ...]) -> Event | None:
-    """The `where` that does not select what an operation made, if there is one downstream."""
+    """Return a later `where` that does not select the nonfinite result of an operation; None if there is none."""
     events = base.trace.events
     made = {id(o) for o in event.outs}
     position = next(i for i, e in enumerate(events) if e is event)  # NB: equality would compare Tensors

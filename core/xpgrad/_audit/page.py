@@ -45,7 +45,7 @@ _MARKS = {"error": "✗", "warning": "!", "note": "·"}
 
 
 def page(audit: Any, base: Outcome, curve: list[tuple[int, float]]) -> str:
-    """The whole page.
+    """Return the whole page.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def page(audit: Any, base: Outcome, curve: list[tuple[int, float]]) -> str:
     base : Outcome
         The first run.
     curve : list of (int, float)
-        See `ranges.dependence`.
+        The result of `ranges.dependence`.
     """
     parts = [_head(audit), _inputs(audit), _findings(audit), _sources(audit, base), _graph(audit, base), _ranges(base, curve), _cost(audit)]
     return pages.page(f"Audit of {audit.name}", "<main>", *parts, "</main>", style=_STYLE)
@@ -106,7 +106,7 @@ def _where(p: Place) -> str:
 
 
 def _excerpt(place: Place, marks: dict[int, str], around: int, last: int | None = None) -> str:
-    """Lines of a file, with marks in the margin."""
+    """Return lines of a file as HTML, with marks in the margin."""
     lines = linecache.getlines(place.file)
     if not lines:
         return ""
@@ -122,7 +122,7 @@ def _excerpt(place: Place, marks: dict[int, str], around: int, last: int | None 
 
 
 def _sources(audit: Any, base: Outcome) -> str:
-    """The functions of the user's that ran, each from its first to its last line that did something, marked."""
+    """Return the source of the user's functions that ran, with marks at the lines of findings."""
     spans: dict[tuple[str, str], list[int]] = {}
     marks: dict[str, dict[int, str]] = {}
     for event in base.trace.events:

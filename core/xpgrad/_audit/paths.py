@@ -12,16 +12,16 @@ from typing import Any
 
 from xpgrad._audit.findings import Finding
 from xpgrad._audit.places import Place
-from xpgrad._audit.running import Outcome, Problem, host_of, shifted
+from xpgrad._audit.running import Outcome, Problem, host_of, shift
 from xpgrad._audit.tracing import Break, Trace
-from xpgrad._basics.differences import Slope, dot, settled
+from xpgrad._basics.differences import Slope, best_slope, dot
 
 #: How far an input is moved to see whether anything depends on it, as a part of its size.
 FINITE = (0.05, -0.05, 0.7, -0.7, 3.0, -3.0)
 
 
 def directions(problem: Problem, k: int) -> Any:
-    """A direction in which an input is moved: of its shape, as large as it is."""
+    """Return a random direction with the shape and size of an input."""
     host = host_of(problem.points[k])
     xp = host.__array_namespace__()
     drawn = xp.random.default_rng(problem.seed + 1 + k)
@@ -33,10 +33,10 @@ def directions(problem: Problem, k: int) -> Any:
     return xp.asarray(v * (size if size > 0 else 1.0))
 
 
-def moved(problem: Problem, k: int, step: Any) -> list[Any]:
-    """The points, one of them moved by a host array."""
+def shift_input(problem: Problem, k: int, step: Any) -> list[Any]:
+    """Return the points, with the k-th one shifted by a host array."""
     points = list(problem.points)
-    points[k] = shifted(points[k], step)
+    points[k] = shift(points[k], step)
     return points
 
 
@@ -48,41 +48,41 @@ def _at(problem: Problem, points: list[Any], base: Trace | None, frozen: Any) ->
 
 
 def slope(problem: Problem, direction: dict[int, Any], middle: float, eps: float, base: Trace | None = None, frozen: Any = ()) -> Slope:
-    """Differentiate by central differences, at steps that shrink until their quotients agree.
+    """Differentiate by central differences, with decreasing steps until the quotients agree.
 
     Parameters
     ----------
     direction : dict
-        Of an input's number: a host array.
+        Host arrays by input number.
     middle : float
         The value at the point itself.
     eps : float
-        Of the precision in which the function computes.
+        The machine epsilon of the function's precision.
     """
 
     def at(h: float) -> float:
         points = list(problem.points)
         for k, v in direction.items():
-            points[k] = shifted(points[k], h * v)
+            points[k] = shift(points[k], h * v)
         return _at(problem, points, base, frozen)
 
-    return settled(at, middle, eps)
+    return best_slope(at, middle, eps)
 
 
-def along(gradient: Any, direction: Any) -> float:
-    """The derivative that a gradient gives along a direction."""
+def directional_derivative(gradient: Any, direction: Any) -> float:
+    """Return the derivative along a direction from a gradient."""
     if gradient is None:
         return 0.0
     return dot(host_of(gradient), direction)
 
 
 def broken_paths(problem: Problem, base: Outcome, gradients: list[Any], middle: float, eps: float) -> tuple[list[Finding], list[int]]:
-    """Find what is lost on paths outside of the graph.
+    """Find derivatives that are lost on paths outside the graph.
 
     Returns
     -------
     tuple
-        The findings, and the inputs whose gradient agrees with differences neither as it is nor with all that leaves held.
+        The findings, and the inputs whose gradient does not agree with differences, whether values that left the graph are frozen or not.
     """
     found: list[Finding] = []
     doubtful: list[int] = []
@@ -91,7 +91,7 @@ def broken_paths(problem: Problem, base: Outcome, gradients: list[Any], middle: 
         v = directions(problem, k)
         if not v.size or not math.isfinite(middle):
             continue
-        wanted = along(gradients[k], v)
+        wanted = directional_derivative(gradients[k], v)
         free = slope(problem, {k: v}, middle, eps)
         silent = gradients[k] is None or not bool((abs(host_of(gradients[k])) > 0).any())
         if math.isinf(free.error):
@@ -114,7 +114,7 @@ def broken_paths(problem: Problem, base: Outcome, gradients: list[Any], middle: 
 
 
 def _groups(base: Outcome) -> list[list[Break]]:
-    """The values that left the graph, by line, in the order in which the lines were met."""
+    """Group the values that left the graph by line, in order of occurrence."""
     groups: dict[Any, list[Break]] = {}
     for b in base.trace.breaks:
         groups.setdefault(b.group, []).append(b)
@@ -122,7 +122,7 @@ def _groups(base: Outcome) -> list[list[Break]]:
 
 
 def _lost(problem: Problem, base: Outcome, k: int, v: Any, middle: float, eps: float, free: Slope, held: Slope) -> list[Finding]:
-    """The lines where a derivative is lost: the share of each is what holding it, too, takes away."""
+    """Report the lines at which a derivative is lost; the share of a line is the change when its values are frozen as well."""
     found, frozen, before = [], set(), free
     for group in _groups(base):
         frozen |= {b.number for b in group}
@@ -148,12 +148,12 @@ def _broken(b: Break, severity: str, message: str, label: str, details: dict[str
 
 
 def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middle: float, eps: float) -> list[Finding]:
-    """Move an input without a derivative by finite steps, and say what that does."""
+    """Shift an input without a derivative by finite steps, and report the effect."""
     label = problem.labels[k]
     found_at = None
     tolerance = math.sqrt(eps) * abs(middle) * 1e-3 + 1e-300
     for step in FINITE:
-        value = _at(problem, moved(problem, k, step * v), None, ())
+        value = _at(problem, shift_input(problem, k, step * v), None, ())
         if math.isfinite(value) and abs(value - middle) > tolerance:
             found_at = step, value
             break
@@ -167,7 +167,7 @@ def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middl
                         None, (), (label,), {})]  # fmt: skip
     step, value = found_at
     frozen: set[int] = set()
-    points = moved(problem, k, step * v)
+    points = shift_input(problem, k, step * v)
     for group in _groups(base):
         frozen |= {b.number for b in group}
         now = _at(problem, points, base.trace, frozen)
@@ -196,7 +196,7 @@ def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middl
 
 
 def _constants(outcome: Outcome) -> dict[tuple[int, int], Any]:
-    """The operands that no operation made and that are no inputs, by operation and place."""
+    """Return the operands that are neither results nor inputs, by operation and position."""
     trace = outcome.trace
     inputs = {id(x) for x in outcome.inputs}
     found = {}
@@ -212,8 +212,8 @@ def _constants(outcome: Outcome) -> dict[tuple[int, int], Any]:
 
 
 def entries(problem: Problem, base: Outcome, k: int, v: Any) -> list[tuple[int, int]]:
-    """The constants that are others when an input is moved: by operation and operand."""
-    other = problem.run(moved(problem, k, 0.01 * v), keep=True)
+    """Return the constants that change when an input is shifted, as pairs of operation and operand numbers."""
+    other = problem.run(shift_input(problem, k, 0.01 * v), keep=True)
     if other.error is not None or len(other.trace.events) != len(base.trace.events):
         return []
     before, after = _constants(base), _constants(other)
@@ -221,7 +221,7 @@ def entries(problem: Problem, base: Outcome, k: int, v: Any) -> list[tuple[int, 
 
 
 def _reentry(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | None, tuple[Place, ...], str] | None:
-    """Where a constant enters that is another one when an input is moved."""
+    """Find the place at which a constant that depends on an input enters the graph."""
     for at in entries(problem, base, k, v):
         event = base.trace.events[at[0]]
         return event.place, event.places, event.name
@@ -229,7 +229,7 @@ def _reentry(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | N
 
 
 def _same_values(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | None, tuple[Place, ...], str] | None:
-    """Where a constant is used that has the very values of an input that is not."""
+    """Find the place of a constant that equals an input which receives no gradient."""
     wanted = host_of(problem.points[k])
     if wanted.size < 2:
         return None
@@ -255,7 +255,7 @@ def _captured(label: str, entry: tuple[Place | None, tuple[Place, ...], str], ra
 
 
 def _merged(found: list[Finding]) -> list[Finding]:
-    """One finding for several inputs that leave at one line."""
+    """Merge findings that differ only in the input."""
     out: dict[Any, Finding] = {}
     for f in found:
         key = (f.kind, f.place, f.details.get("call")) if f.place is not None else (f.kind, f.inputs)

@@ -1,4 +1,4 @@
-"""Draws what an audit saw: the operations with the values that left the graph in red, and how far the gradient reaches back."""
+"""Draw the operations of an audit, with values that left the graph in red, and the strength of gradients."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ DRAWN = 150
 
 
 def graph_svg(base: Outcome, labels: list[str], findings: tuple[Finding, ...], entries: list[int]) -> str:
-    """The operations as an SVG element, inputs at the top.
+    """Draw the operations as an SVG element, with inputs at the top.
 
     Parameters
     ----------
     base : Outcome
-        Whose operations were kept.
+        A run with its operations.
     labels : list of str
-        The inputs' names.
+        The names of the inputs.
     findings : tuple of Finding
     entries : list of int
-        The operations that take a constant that depends on an input.
+        The numbers of operations with a constant operand that depends on an input.
     """
     trace = base.trace
     lost = {(f.kind, f.place) for f in findings if f.group == "paths" and f.severity == "error"}
@@ -82,7 +82,7 @@ def _is_tensor(trace: Any, number: int) -> bool:
 
 
 def curve_svg(base: Outcome, curve: list[tuple[int, float]]) -> str:
-    """How strongly the result depends on the value of each operation, on a logarithmic scale, in the order of the backward."""
+    """Draw how strongly the result depends on each operation's value, on a logarithmic scale, in the order of the backward pass."""
     points = [(k, math.log10(s), base.trace.events[i]) for k, (i, s) in enumerate(curve) if s > 0 and math.isfinite(s)]
     if len(points) < 3:
         return ""

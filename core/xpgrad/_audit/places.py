@@ -1,4 +1,4 @@
-"""Places in the user's code: which of his lines led to an operation, and how that line reads."""
+"""Places in the user's code: the lines that led to an operation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Place(NamedTuple):
     line : int
         From 1.
     function : str
-        The name of the function that the line is in.
+        The name of the function that contains the line.
     """
 
     file: str
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The line itself, without its indentation; empty where there is no source."""
+        """The source of the line without indentation; empty if it is not available."""
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
@@ -39,21 +39,21 @@ class Place(NamedTuple):
 
 
 class Stop:
-    """The frame at which the user's code begins: what calls the function that is watched."""
+    """The frame at which the user's code begins: the caller of the audited function."""
 
     def __init__(self) -> None:
         self.frame: FrameType | None = None
 
 
 def user_places(stop: Stop, depth: int = 12) -> tuple[tuple[Place, ...], str]:
-    """The user's lines that lead here, the innermost first, and the public function of xpgrad that the innermost one called.
+    """Return the stack of the user's code, the innermost line first, and the public function of xpgrad that this line called.
 
     Parameters
     ----------
     stop : Stop
-        Lines from this frame outwards are not the function's.
+        The frame at which to stop.
     depth : int
-        The number of lines that are looked for.
+        The largest number of lines.
     """
     frame: FrameType | None = sys._getframe(1)
     places: list[Place] = []
@@ -69,7 +69,7 @@ def user_places(stop: Stop, depth: int = 12) -> tuple[tuple[Place, ...], str]:
 
 
 def short(file: str) -> str:
-    """A file's path as it is shortest: below the working directory without it."""
+    """Return a path relative to the working directory if it is below that."""
     try:
         return os.path.relpath(file) if not os.path.relpath(file).startswith("..") else file
     except ValueError:

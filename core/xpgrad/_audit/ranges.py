@@ -23,7 +23,7 @@ def _norm(x: Any) -> float:
 
 
 def dependence(base: Outcome, pulled: list[Pulled]) -> list[tuple[int, float]]:
-    """Of each operation, in the order of the backward: its number, and how strongly the result depends on its output."""
+    """Return for each operation, in the order of the backward pass, its number and the strength of the result's dependence on it."""
     numbers = {e.node: i for i, e in enumerate(base.trace.events) if e.node is not None}
     out = []
     for p in pulled:
@@ -37,7 +37,7 @@ def dependence(base: Outcome, pulled: list[Pulled]) -> list[tuple[int, float]]:
 
 
 def far_ranges(base: Outcome, pulled: list[Pulled]) -> list[Finding]:
-    """The findings."""
+    """Report vanishing and exploding gradients."""
     curve = [(i, s) for i, s in dependence(base, pulled) if s > 0 and math.isfinite(s)]
     if len(curve) < DEPTH:
         return []
@@ -57,7 +57,7 @@ def far_ranges(base: Outcome, pulled: list[Pulled]) -> list[Finding]:
 
 
 def _steady(curve: list[tuple[int, float]], ratio: float) -> bool:
-    """Return whether no single quarter of the way makes most of the change: else it is one operation, not a chain."""
+    """Return whether the change is spread over the operations: no quarter of them makes most of it."""
     logs = [math.log10(s) for _, s in curve]
     n = len(logs)
     whole = math.log10(ratio)

@@ -1,4 +1,4 @@
-"""`Audit`: what an audit found, as text for the terminal, as JSON, and as a page."""
+"""`Audit`: the result of an audit, as text, JSON and an HTML page."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _SIGNS = {"error": "✗", "warning": "!", "note": "·"}
 
 
 class Audit:
-    """The findings of `audit`; prints as a report.
+    """The result of `audit`, which prints as a report.
 
     Attributes
     ----------
     findings : tuple of Finding
-        The worst first; each has ``kind``, ``severity``, ``message``, ``place``, ``inputs``, ``cure``.
+        The findings, the worst first; each has ``kind``, ``severity``, ``message``, ``place``, ``inputs``, ``cure``.
     gradients : dict
-        The gradient of each input that was audited, by its name; None where the graph does not lead to it.
+        The gradient of each audited input by name; None if the graph does not lead to the input.
     value : float
         The result, or the weighted sum of the results.
     cost : Cost or None
-        What the graph keeps for the backward.
+        The memory that the graph saves for backward.
     name : str
-        Of the function.
+        The name of the function.
     operations, runs : int
-        How many operations one run is, and how often the function ran.
+        The number of operations in a run, and the number of runs.
     """
 
     findings: tuple[Finding, ...]
@@ -66,16 +66,16 @@ class Audit:
 
     @property
     def severity(self) -> str:
-        """The worst of the findings' severities: ``"error"``, ``"warning"``, ``"note"``; ``"ok"`` without findings."""
+        """The worst severity of the findings: ``"error"``, ``"warning"`` or ``"note"``; ``"ok"`` without findings."""
         return self.findings[0].severity if self.findings else "ok"
 
     @property
     def ok(self) -> bool:
-        """Tell whether there is nothing worse than a note."""
+        """True if no finding is worse than a note."""
         return self.severity in ("ok", "note")
 
     def kinds(self, at_least: str = "note") -> tuple[str, ...]:
-        """The names of the findings of a severity or a worse one, each once."""
+        """Return the distinct kinds of findings with at least a severity."""
         level = SEVERITIES.index(at_least)
         return tuple(dict.fromkeys(f.kind for f in self.findings if SEVERITIES.index(f.severity) >= level))
 
@@ -120,7 +120,7 @@ class Audit:
     # -- as data ---------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain dicts, lists, numbers and strings."""
+        """Return the report as plain dicts, lists, numbers and strings."""
         return {
             "function": self.name, "severity": self.severity, "value": _number(self.value), "operations": self.operations,
             "runs": self.runs,
@@ -145,28 +145,28 @@ class Audit:
         }  # fmt: skip
 
     def to_json(self) -> str:
-        """The same as JSON."""
+        """Return the report as JSON."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
     def to_html(self) -> str:
-        """A page that needs nothing else."""
+        """Return the report as a self-contained HTML page."""
         return page(self, self._base, self._curve)
 
     def _repr_html_(self) -> str:
         return self.to_html()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the report to a file, wholly or not at all.
+        """Write the report to a file; an error leaves no partial file.
 
         Parameters
         ----------
         path : path
-            Its suffix says what is written: ``.html``, ``.json``, ``.txt`` or ``.md`` (the text).
+            Its suffix chooses the format: ``.html``, ``.json``, or ``.txt`` and ``.md`` for text.
 
         Raises
         ------
         ValueError
-            For another suffix.
+            The suffix is unknown.
         """
         suffix = Path(path).suffix.lower()
         writers = {".html": self.to_html, ".json": self.to_json, ".txt": self.__str__, ".md": self.__str__}
@@ -192,7 +192,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _callers(f: Finding) -> list[Place]:
-    """The lines of other files that led there, and the outermost one."""
+    """Return the callers of a finding's line in other files, and the outermost caller."""
     others = [p for p in f.places[1:] if f.place is not None and p.file != f.place.file]
     return others[-1:]
 

@@ -25,7 +25,7 @@ from xpgrad.rules.conversion import asarray
 
 
 def host_of(x: Any) -> Any:
-    """The values of a Tensor as a host array that nobody else has."""
+    """Copy a Tensor into a host array."""
     array = x.backend.to_host(x.backend.own(x))
     return array.copy()
 
@@ -37,15 +37,15 @@ class Outcome:
     ----------
     trace : Trace
     inputs : list of Tensor
-        The leaves that were differentiated with respect to.
+        The leaves that are differentiated.
     outputs : list of Tensor
-        The floating and complex Tensors among the results.
+        The floating-point and complex Tensors among the results.
     result : object
-        What the function returned.
+        The result of the function.
     error : Exception or None
-        What it raised.
+        The error of the function.
     where : Place or None
-        The user's line that raised.
+        The user's line that raised it.
     """
 
     def __init__(self, trace: Trace, inputs: list[Any], result: Any, error: Exception | None) -> None:
@@ -57,7 +57,7 @@ class Outcome:
 
 
 class Problem:
-    """The function, its arguments, and which of them are audited.
+    """The audited function with its arguments, and the choice of audited inputs.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ class Problem:
     args : tuple
     kwargs : mapping
     argnums : tuple of int or None
-        The arguments that are differentiated; None: all that hold floating or complex Tensors or arrays, else all that are floats.
+        The arguments with respect to which to differentiate. None: all with floating-point or complex Tensors or arrays; all floats if
+        there are none.
     seed : int
     """
 
@@ -108,9 +109,9 @@ class Problem:
         Parameters
         ----------
         points : list of Tensor, optional
-            Where: the audited inputs. Default: where the caller has them.
+            The audited inputs. Default: the given arguments.
         base, frozen, keep
-            See `Trace`.
+            As for `Trace`.
         recording : bool
             Record the operations.
         """
@@ -143,7 +144,7 @@ class Problem:
     # -- the scalar whose gradient is audited ----------------------------------------------------------------------
 
     def weigh(self, outputs: list[Any]) -> None:
-        """Choose the numbers by which the results are multiplied before they are summed: 1 for a scalar, else random ones."""
+        """Choose the weights of the results: 1 for a scalar, else random numbers."""
         self.weights = []
         for out in outputs:
             host = host_of(out)
@@ -159,7 +160,7 @@ class Problem:
             self.weights.append(weight)
 
     def value(self, outputs: list[Any]) -> float:
-        """The weighted sum of the results; nan where they have other shapes than in the first run."""
+        """Return the weighted sum of the results; NaN if their shapes differ from those of the first run."""
         if len(outputs) != len(self.weights):
             return math.nan
         total = 0.0
@@ -173,17 +174,17 @@ class Problem:
         return total
 
     def gradients(self, outcome: Outcome) -> list[Any]:
-        """The gradients of the weighted sum; None where the graph does not lead to an input. The graph is freed."""
+        """Return the gradients of the weighted sum, None for an input that the graph does not reach; the graph is freed."""
         return weighted_grads(outcome.outputs, self.weights, outcome.inputs)
 
     def nodes(self, outcome: Outcome) -> list[Any]:
-        """The nodes between the results and the inputs, as their owners."""
+        """Return the nodes between the results and the inputs."""
         roots = [o._node for o in outcome.outputs if o._node is not None]
         return list(dict.fromkeys(n.owner for n in walk(roots)))
 
 
 def weighted_grads(outputs: Sequence[Any], weights: list[Any], inputs: Sequence[Any]) -> list[Any]:
-    """Return the gradients of a weighted sum of outputs; the weights are host arrays. None where the graph does not lead to an input."""
+    """Return the gradients of a sum of outputs with host arrays as weights; None for an input that the graph does not reach."""
     kept = [(o, w) for o, w in zip(outputs, weights) if o.requires_grad]
     if not kept:
         return [None] * len(inputs)
@@ -191,14 +192,14 @@ def weighted_grads(outputs: Sequence[Any], weights: list[Any], inputs: Sequence[
     return list(grad([o for o, _ in kept], list(inputs), seeds, allow_unused=True))
 
 
-def shifted(x: Any, step: Any) -> Any:
-    """Return a constant Tensor like `x`, moved by a host array."""
+def shift(x: Any, step: Any) -> Any:
+    """Return a constant Tensor: `x` plus a host array."""
     host = host_of(x)
     return asarray((host + step).astype(host.dtype), device=x.device, dtype=x.dtype)
 
 
 def _fresh(x: Any) -> Any:
-    """A copy of an argument, where it is something that a function could write to."""
+    """Copy an argument if a function could write to it."""
     if isinstance(x, TensorBase):
         return x.detach().clone().requires_grad_(x.requires_grad)
     return x.copy() if is_constant(x) and hasattr(x, "copy") else x
@@ -209,7 +210,7 @@ def _is_number(x: Any) -> bool:
 
 
 def _names(function: Any, args: tuple[Any, ...], numbers: list[int]) -> list[str]:
-    """The names of the leaves: by their parameter, with a number where one holds several."""
+    """Return the names of the leaves: their parameter's name, with a path if an argument has several."""
     try:
         bound = inspect.signature(function).bind(*args).arguments
         titles: list[str] = []
@@ -236,7 +237,7 @@ def _paths(tree: Any, title: str) -> list[str]:
 
 
 def _raised_at(error: BaseException) -> Place | None:
-    """The innermost of the user's lines in a traceback."""
+    """Return the innermost line of the user's code in a traceback; None if there is none."""
     found, tb = None, error.__traceback__
     while tb is not None:
         code = tb.tb_frame.f_code

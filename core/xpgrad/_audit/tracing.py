@@ -25,12 +25,12 @@ _CALLS = {
 
 
 class Event(NamedTuple):
-    """One operation that ran.
+    """An operation that ran.
 
     Attributes
     ----------
     name : str
-        Its public name, or that of a custom Function.
+        The public name, or that of a custom Function.
     row : Row or None
     function : type or None
         A custom Function.
@@ -40,9 +40,9 @@ class Event(NamedTuple):
     outs : tuple
         Tensors.
     places : tuple of Place
-        The user's lines, the innermost first.
+        The stack of the user's code, the innermost line first.
     node : Node or None
-        What recorded it.
+        The node that recorded it.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Event(NamedTuple):
 
     @property
     def place(self) -> Place | None:
-        """The innermost of the user's lines."""
+        """The innermost line of the user's code."""
         return self.places[0] if self.places else None
 
     @property
@@ -75,12 +75,12 @@ class Break(NamedTuple):
         ``"detached"``, ``"no-grad"``, ``"left-as-number"``, ``"left-as-array"``, ``"inner-gradient"``, ``"branch"``, ``"compared"``,
         ``"rounded"``, ``"index"``, ``"cast"``, ``"written"``, ``"printed"``.
     call : str
-        What was called.
+        The call by which it left.
     places : tuple of Place
     value : object
-        A copy of what left: a number, a host array, a raw array.
+        A copy of the value: a number, a host array or a raw array.
     before : int
-        How many operations had run.
+        The number of operations that had run.
     """
 
     number: int
@@ -96,7 +96,7 @@ class Break(NamedTuple):
 
     @property
     def group(self) -> tuple[str, str, Place | None]:
-        """The key of one finding, however often it is met."""
+        """The key under which repeated breaks are one finding."""
         return self.kind, self.call, self.place
 
 
@@ -106,11 +106,11 @@ class Trace:
     Parameters
     ----------
     base : Trace, optional
-        The first run, whose values are held.
+        The first run, from which frozen values are taken.
     frozen : container of int
-        The numbers of the breaks whose values are held.
+        The numbers of the breaks whose values are frozen.
     keep : bool
-        Keep the operations; a run of which only the outcome counts does not.
+        Whether to store the operations; False if only the outcome is needed.
     """
 
     def __init__(self, base: Trace | None = None, frozen: Container[int] = (), keep: bool = True) -> None:
@@ -132,7 +132,7 @@ class Trace:
     # -- what `Mode` and the operations call -----------------------------------------------------------------------
 
     def ran(self, row: Row, operands: tuple[Any, ...], statics: tuple[Any, ...], out: Any) -> None:
-        """Note an operation that is a row."""
+        """Record an operation that is a row."""
         operands = tuple(operands[0]) if row.varargs else operands
         outs = out if out.__class__ is tuple else (out,)
         if any(o.stage for o in outs):
@@ -140,16 +140,16 @@ class Trace:
         self._note(_name(row), row, None, operands, statics, outs)
 
     def computed(self, name: str, operands: tuple[Any, ...], out: Any) -> None:
-        """Note an operation that is no row."""
+        """Record an operation that is not a row."""
         if not out.stage:
             self._note(name, None, None, operands, (), (out,))
 
     def called(self, function: Any, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
-        """Note a call of a custom Function."""
+        """Record a call of a custom Function."""
         self._note(function.__name__, None, function, args, (), tuple(o for o in outs if isinstance(o, TensorBase)))
 
     def wrote(self, x: Any, value: Any) -> None:
-        """Note that a Tensor was written to."""
+        """Record a write to a Tensor."""
         if x.stage:
             return
         source = self.producers.get(id(value))
@@ -161,7 +161,7 @@ class Trace:
                 x._array = kept
 
     def left(self, call: str, x: Any, value: Any) -> Any:
-        """Note a value that leaves by a call; returns it, or the one that is held in its place."""
+        """Record a value that leaves the graph through a call, and return it, or its frozen value."""
         if call == "bool(x)" and id(x) in self.cuts:
             self.branches.add(self.cuts[id(x)])
         if x.stage or x._node is None or value is None:
@@ -178,7 +178,7 @@ class Trace:
             (kept,) = self._broken(kind, call, [value], places)
             return value if kept is None else value._wrap(kept)
         number = len(self.breaks)
-        held = self._held(number, kind, places)
+        held = self._frozen_value(number, kind, places)
         if held is not None:
             return _copied(x, held)
         if self.keep:
@@ -210,7 +210,7 @@ class Trace:
         self.count += 1
 
     def _copy(self, operands: Any) -> None:
-        """Keep the values that operands have now."""
+        """Store copies of the current values of operands."""
         for j, x in enumerate(x for x in operands if isinstance(x, TensorBase)):
             if x.dtype.differentiable and x.nbytes <= COPIED:
                 t: Any = x
@@ -218,9 +218,9 @@ class Trace:
                 self.copies[self.count, j] = x._array, x.backend.to_host(x._array).copy(), version
 
     def _broken(self, kind: str, call: str, tensors: list[Any], places: tuple[Place, ...]) -> list[Any]:
-        """Number a break; the raw arrays that take the Tensors' places, or None where they stay as they are."""
+        """Record a break of Tensors; return for each the raw array of its frozen value, or None if it is not frozen."""
         number = len(self.breaks)
-        held = self._held(number, kind, places)
+        held = self._frozen_value(number, kind, places)
         copies = [t.backend.kernels.copy(t._array) for t in tensors] if held is None else held
         if held is None:
             self.breaks.append(Break(number, kind, call, places, copies, self.count))
@@ -231,8 +231,8 @@ class Trace:
             return [None] * len(tensors)
         return [t.backend.kernels.copy(h) for h, t in zip(held, tensors)]
 
-    def _held(self, number: int, kind: str, places: tuple[Place, ...]) -> Any:
-        """The value that a break had in the first run, if it is to be held."""
+    def _frozen_value(self, number: int, kind: str, places: tuple[Place, ...]) -> Any:
+        """Return the value of a break in the first run, if it is frozen."""
         if self.base is None:
             return None
         if number >= len(self.base.breaks):
@@ -249,7 +249,7 @@ class Trace:
 
 
 def _kind(name: str, row: Row | None, statics: Any, recording: bool) -> str:
-    """The kind of break that an operation is which loses the history of its operands; empty where it is none."""
+    """Return the kind of break of an operation that loses the history of its operands; empty if it is none."""
     if not recording:
         return "no-grad"
     if kernel_of(name).kind == "search":
@@ -270,7 +270,7 @@ def _name(row: Row) -> str:
 
 
 def _copied(x: Any, value: Any) -> Any:
-    """A copy of what left, so that what is done to it is not seen here."""
+    """Copy a value that left the graph, so that later writes do not change the record."""
     if isinstance(value, list):
         return [_copied(x, v) for v in value]
     if not hasattr(value, "shape"):

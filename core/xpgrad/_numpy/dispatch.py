@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._numpy import chapters as chapters
-from xpgrad._numpy.table import FUNCTIONS, LIKE, missing_rule_error
+from xpgrad._numpy.table import FUNCTIONS, LIKE, no_rule_error
 from xpgrad._numpy.ufuncs import _FOUND_UFUNCS, apply_method, find_ufunc
 from xpgrad._tensor.tensor import Tensor
 
@@ -54,7 +54,7 @@ def _look_up(x: Any, func: Any) -> Any:
         return None
     found = FUNCTIONS.get(inner + name)
     if found is None:
-        raise missing_rule_error(inner + name)
+        raise no_rule_error(inner + name)
     _CALLS[func] = found.call
     return found.call
 

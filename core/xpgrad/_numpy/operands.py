@@ -12,7 +12,7 @@ from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._operations.coerce import unify
-from xpgrad._operations.lift import as_it_is, lift as lift_beside, moves
+from xpgrad._operations.lift import is_movable, lift as lift_beside, lift_matching
 from xpgrad._tensor.tensor import Tensor
 
 # -- constants ---------------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def _reference_tensor(name: str, tensors: list[Any]) -> Any:
     if not tensors:
         msg = f"np.{name}: none of the arrays is a Tensor, only `out` or an option; wrap one with `xpgrad.asarray(x)`"
         raise TypeError(msg)
-    return next((t for t in tensors if not moves(t)), tensors[0])
+    return next((t for t in tensors if not is_movable(t)), tensors[0])
 
 
 def lift(name: str, *args: Any) -> Any:
@@ -117,10 +117,10 @@ def lift(name: str, *args: Any) -> Any:
 def _lift_pair(a: Any, b: Any) -> Any:
     """A Tensor and an array that stands beside it as it is, in their order; else None."""
     if isinstance(a, Tensor):
-        b = as_it_is(b, a)
+        b = lift_matching(b, a)
         return None if b is None else (a, b)
     if isinstance(b, Tensor):
-        a = as_it_is(a, b)
+        a = lift_matching(a, b)
         return None if a is None else (a, b)
     return None
 

@@ -60,7 +60,7 @@ def find_nearest(name: str) -> str:
     return found[0] if found else ""
 
 
-def missing_rule_error(name: str) -> TypeError:
+def no_rule_error(name: str) -> TypeError:
     """The error for a function that is not in the table."""
     reason = ABSENT.get(name)
     close = "" if reason else find_nearest(name)

@@ -16,7 +16,7 @@ from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.keys import basic_key
 from xpgrad._numpy.operands import as_constant, as_floating, as_ints, lift, lift_weak, refuse, write_out
-from xpgrad._numpy.table import ABSENT, UFUNCS, F, declare_absent, missing_rule_error
+from xpgrad._numpy.table import ABSENT, UFUNCS, F, declare_absent, no_rule_error
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import ROWS, Row
 from xpgrad._tensor.tensor import Tensor
@@ -84,7 +84,7 @@ def find_ufunc(ufunc: Any) -> Ufunc:
             raise TypeError(msg)
         row = next((row for other, row in _iterate_rows() if other is ufunc), None)  # one that was declared after this module was loaded
         if row is None and name not in UFUNCS:
-            raise missing_rule_error(name)
+            raise no_rule_error(name)
         found = _FOUND_UFUNCS[ufunc] = UFUNCS[name] if row is None else _build_from_row(name, row)
     return found
 
