@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from xpgrad._array.guards import guarded
+from xpgrad._array.guards import guard_kernel
 from xpgrad._array.kernels import DefaultKernels as DefaultKernels
 from xpgrad._basics.device import Device as Device
 from xpgrad._basics.dtypes import DTYPES as DTYPES, DType as DType
@@ -362,7 +362,7 @@ class Kernels:
             raise CapabilityError(msg)
         found = backend.wrap_kernel(name, found)
         if not backend.checks_indices:
-            found = guarded(self, name, found, own)
+            found = guard_kernel(self, name, found, own)
         setattr(self, name, found)
         return found
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from xpgrad._basics.arguments import as_flag, as_int, check_choice
 from xpgrad._basics.faces import public_names
-from xpgrad._basics.shapes import common_shape, normalize_axis, reduced_axes
+from xpgrad._basics.shapes import common_shape, normalize_axis, normalize_reduction_axes
 from xpgrad._modes import state
 from xpgrad._operations.declare import composite, front, nondifferentiable
 from xpgrad._operations.lift import as_tensors
@@ -853,7 +853,7 @@ def vector_norm(
     x = need_floating("vector_norm", x)
     order = check_order("vector_norm", ord, None, "a number, inf and -inf included")
     keepdims = as_flag(keepdims, "vector_norm", "keepdims")
-    axes = reduced_axes(axis, x.ndim, "vector_norm")
+    axes = normalize_reduction_axes(axis, x.ndim, "vector_norm")
     if math.isinf(order) and 0 in (x.shape if axes is None else [x.shape[a] for a in axes]):
         msg = f"vector_norm: order {order} is not defined for an empty reduction (shape {x.shape}, axis {axis!r})"
         raise ValueError(msg)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xpgrad._numpy import dispatch
-from xpgrad._numpy.missing import ASIDE
+from xpgrad._numpy.missing import NOT_DISPATCHED
 from xpgrad._numpy.table import ABSENT, FUNCTIONS, UFUNCS
 
 assert dispatch  # which loads the tables
@@ -145,7 +145,7 @@ def names() -> Iterator[tuple[str, str]]:
 def row(name: str, key: str) -> str:
     """Return the table row of a name."""
     same = "" if name == key else f"as `{key}`"
-    reason = ABSENT.get(key) or next((why for why, group in ASIDE.items() if key in group), "")
+    reason = ABSENT.get(key) or next((why for why, group in NOT_DISPATCHED.items() if key in group), "")
     entry = UFUNCS.get(key) or FUNCTIONS.get(key)
     if entry is not None:
         mark, note = ("✓" if entry.differentiable else "constant"), entry.note

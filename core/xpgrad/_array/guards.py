@@ -11,20 +11,20 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._array.kernels import DefaultKernels, checked_key
+from xpgrad._array.kernels import DefaultKernels, check_key
 from xpgrad._basics.keys import full_key
 
 
 def _read(xp: Any, kernel: Any, x: Any, key: Any) -> Any:
-    return kernel(x, checked_key(xp, key, tuple(x.shape), x))
+    return kernel(x, check_key(xp, key, tuple(x.shape), x))
 
 
 def _write(xp: Any, kernel: Any, buffer: Any, key: Any, value: Any) -> Any:
-    return kernel(buffer, checked_key(xp, key, tuple(buffer.shape), buffer), value)
+    return kernel(buffer, check_key(xp, key, tuple(buffer.shape), buffer), value)
 
 
 def _put(xp: Any, kernel: Any, x: Any, value: Any, key: Any) -> Any:
-    return kernel(x, value, checked_key(xp, key, tuple(x.shape), x))
+    return kernel(x, value, check_key(xp, key, tuple(x.shape), x))
 
 
 def _add(xp: Any, kernel: Any, buffer: Any, g: Any, key: Any) -> Any:
@@ -36,7 +36,7 @@ def _transpose(xp: Any, kernel: Any, g: Any, key: Any, shape: tuple[int, ...]) -
 
 
 def _flat_index(xp: Any, kernel: Any, key: Any, shape: tuple[int, ...], like: Any) -> Any:
-    return kernel(checked_key(xp, key, tuple(shape), like), shape, like)
+    return kernel(check_key(xp, key, tuple(shape), like), shape, like)
 
 
 def _from_front(xp: Any, kernel: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
@@ -56,7 +56,7 @@ _OWN: dict[str, Callable[..., Any]] = {
 _ALWAYS: dict[str, Callable[..., Any]] = {"gather_along": _gather_along}
 
 
-def guarded(xp: Any, name: str, kernel: Any, own: bool) -> Any:
+def guard_kernel(xp: Any, name: str, kernel: Any, own: bool) -> Any:
     """Wrap a kernel with index checks; return it unchanged if it needs none.
 
     Parameters

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from xpgrad._basics.dtypes import complex_of, float32
-from xpgrad._basics.keys import check_ellipsis, full_key, is_basic, out_of_range, too_many, zero_step
+from xpgrad._basics.keys import check_ellipsis, full_key, is_basic, out_of_range, too_many_indices_error, zero_step_error
 from xpgrad._basics.shapes import common_shape, row_major_strides
 from xpgrad.errors import CapabilityError
 
@@ -390,7 +390,7 @@ class DefaultKernels:
         parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
         used = sum(_axes_of(xp, p) for p in parts)
         if used > len(shape):
-            raise too_many(shape, used)
+            raise too_many_indices_error(shape, used)
         check_ellipsis(parts)
         if not any(p is Ellipsis for p in parts):
             parts = (*parts, Ellipsis)
@@ -836,7 +836,7 @@ class DefaultKernels:
 # -- what a backend's own kernels may rely on --------------------------------------------------------------------------------
 
 
-def checked_key(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> tuple[Any, ...]:
+def check_key(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> tuple[Any, ...]:
     """Return a key of any kind as a tuple after every check; a basic key is normalised as by `full_key`.
 
     Raises
@@ -852,7 +852,7 @@ def checked_key(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> tuple[A
     parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
     used = sum(_axes_of(xp, p) for p in parts)
     if used > len(shape):
-        raise too_many(shape, used)
+        raise too_many_indices_error(shape, used)
     check_ellipsis(parts)
     axis, arrays = 0, []
     for part in parts:
@@ -911,7 +911,7 @@ def _bounds(part: slice, n: int) -> tuple[int, int, int]:
     try:
         return part.indices(n)
     except ValueError as exc:
-        raise zero_step(part) or exc from exc
+        raise zero_step_error(part) or exc from exc
 
 
 def _check_integer(part: int, n: int, axis: int) -> None:

@@ -14,7 +14,7 @@ from xpgrad._audit.findings import Finding
 from xpgrad._audit.paths import directional_derivative, directions
 from xpgrad._audit.running import Outcome, Problem, host_of, shift, weighted_grads
 from xpgrad._audit.tracing import Event
-from xpgrad._basics.differences import Slope, dot, settled
+from xpgrad._basics.differences import Slope, best_slope, dot
 from xpgrad._basics.dtypes import DTYPES
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad.errors import XpgradError
@@ -87,7 +87,7 @@ def _disagreement(event: Event, seed: int) -> tuple[float, float] | None:
             given[i] = shift(given[i], h * d)
         return sum(dot(w, host_of(o)) for w, o in zip(weights, _results(event, given)))
 
-    best = settled(value, math.nan, eps)
+    best = best_slope(value, math.nan, eps)
     if math.isinf(best.error) or not math.isfinite(wanted) or best.agrees(wanted, eps):
         return None
     return wanted, best.value
@@ -299,7 +299,7 @@ def behind_the_back(base: Outcome) -> list[Finding]:
         event = base.trace.events[i]
         x = event.tensors[j]
         unseen = version == (0 if x._alias is None else x._version)
-        if unseen and any(h is raw for h in event.node.held()) and not _same(x.backend.to_host(raw), before):
+        if unseen and any(h is raw for h in event.node.saved_arrays()) and not _same(x.backend.to_host(raw), before):
             message = (
                 f"an operand of `{event.name}` was overwritten after it was used, where autograd cannot see it (by `.data`, `.array` or "
                 "shared memory): the gradient is computed from the new values"

@@ -14,7 +14,7 @@ from xpgrad._audit.findings import Finding
 from xpgrad._audit.places import Place
 from xpgrad._audit.running import Outcome, Problem, host_of, shift
 from xpgrad._audit.tracing import Break, Trace
-from xpgrad._basics.differences import Slope, dot, settled
+from xpgrad._basics.differences import Slope, best_slope, dot
 
 #: How far an input is moved to see whether anything depends on it, as a part of its size.
 FINITE = (0.05, -0.05, 0.7, -0.7, 3.0, -3.0)
@@ -66,7 +66,7 @@ def slope(problem: Problem, direction: dict[int, Any], middle: float, eps: float
             points[k] = shift(points[k], h * v)
         return _at(problem, points, base, frozen)
 
-    return settled(at, middle, eps)
+    return best_slope(at, middle, eps)
 
 
 def directional_derivative(gradient: Any, direction: Any) -> float:

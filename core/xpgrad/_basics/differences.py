@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
-def central(at: Callable[[float], Any], step: float) -> Any:
+def central_difference(at: Callable[[float], Any], step: float) -> Any:
     """Return the central difference of `at`, whose values are numbers, arrays, Tensors, or nested lists of them."""
     return _quotient(at(step), at(-step), 2 * step)
 
@@ -31,7 +31,7 @@ class Slope(NamedTuple):
         return abs(other - self.value) <= 6 * self.error + math.sqrt(eps) * 30 * (abs(other) + abs(self.value)) + 1e-300
 
 
-def settled(at: Callable[[float], float], middle: float, eps: float) -> Slope:
+def best_slope(at: Callable[[float], float], middle: float, eps: float) -> Slope:
     """Return the central difference for the step whose result differs least from those of the neighbouring steps.
 
     `middle` is the value at the point (nan if unknown), `eps` the spacing of the precision in which the values are computed.

@@ -45,7 +45,7 @@ def out_of_range(index: int, n: int, axis: int) -> IndexError:
     return IndexError(f"index {index} is out of range for axis {axis} of length {n}: {what}")
 
 
-def too_many(shape: tuple[int, ...], used: int) -> IndexError:
+def too_many_indices_error(shape: tuple[int, ...], used: int) -> IndexError:
     """Return the error for a key that indexes more axes than the array has."""
     return IndexError(f"too many indices: the array has shape {tuple(shape)}, but {used} of its axes are indexed")
 
@@ -57,7 +57,7 @@ def check_ellipsis(parts: tuple[Any, ...]) -> None:
         raise IndexError(msg)
 
 
-def zero_step(key: Any) -> ValueError | None:
+def zero_step_error(key: Any) -> ValueError | None:
     """Return the error for a key that contains a slice with a step of 0; None if there is no such slice."""
     for part in key if isinstance(key, tuple) else (key,):
         if not isinstance(part, slice):
@@ -84,7 +84,7 @@ def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     parts = key if isinstance(key, tuple) else (key,)
     rest = len(shape) - sum(p is not None and p is not Ellipsis for p in parts)
     if rest < 0:
-        raise too_many(shape, len(shape) - rest)
+        raise too_many_indices_error(shape, len(shape) - rest)
     check_ellipsis(parts)
     out: list[Any] = []
     axis = 0
@@ -102,7 +102,7 @@ def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
             try:
                 start, stop, step = part.indices(n)
             except ValueError as exc:
-                raise zero_step(part) or exc from exc
+                raise zero_step_error(part) or exc from exc
             empty = not range(start, stop, step)
             part = slice(0, 0) if empty else slice(start, None if stop < 0 else stop, step)
         elif part < -n or part >= n:  # NB: False if the length is unknown (nan)
@@ -112,7 +112,7 @@ def full_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def backwards(key: Any) -> bool:
+def has_negative_step(key: Any) -> bool:
     """Return whether a basic key has a slice with a negative step."""
     if key.__class__ is int:
         return False

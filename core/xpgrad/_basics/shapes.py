@@ -169,7 +169,7 @@ def normalize_axes(axis: Any, ndim: int, name: str, what: str = "axis") -> tuple
     return axes
 
 
-def reduced_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...] | None:
+def normalize_reduction_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...] | None:
     """Return the axes of a reduction; as in NumPy and PyTorch, axis 0 or -1 of a 0-d array means its only element."""
     if axis.__class__ is int and -ndim <= axis < ndim:
         return (axis % ndim,)
@@ -179,8 +179,8 @@ def reduced_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...] | None:
     return None
 
 
-def reduced_axis(axis: Any, ndim: int, name: str) -> int | None:
-    """Return the axis of a function such as `argmax`, or None for all; a 0-d array is treated as in `reduced_axes`."""
+def normalize_reduction_axis(axis: Any, ndim: int, name: str) -> int | None:
+    """Return the axis of a function such as `argmax`, or None for all; a 0-d array is treated as in `normalize_reduction_axes`."""
     if ndim or axis is None:
         return None if axis is None else normalize_axis(axis, ndim, name)
     if isinstance(axis, (tuple, list)):

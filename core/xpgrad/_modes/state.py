@@ -69,7 +69,7 @@ class Mode:
         if self.inference:
             out._become_inference()
         elif self.anomaly is not None and out._node is not None:
-            self.anomaly.remember(out._node.owner)
+            self.anomaly.record_traceback(out._node.owner)
 
     def finish_operation(self, out: Any, row: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
         """Apply this mode to the new result of an operation.
@@ -99,7 +99,7 @@ class Mode:
         if self.auditing is not None:
             self.auditing.ran(row, operands, statics, out)
         if self.levels and not self.inference:
-            self.levels.carry(self, out, row, operands, statics)
+            self.levels.set_tangents(self, out, row, operands, statics)
 
     # -- what observers are told besides -------------------------------------------------------------------------------
 

@@ -87,10 +87,10 @@ In a pattern ``g`` is an operand that requires grad, ``c`` a constant Tensor and
         def release(_self):
             _self.x2 = _self.c_x2 = None
 
-        def held(_self):
+        def saved_arrays(_self):
             return [_self.x2]
 
-        def released(_self):
+        def is_released(_self):
             return _self.x2 is None
 """
 
@@ -104,7 +104,7 @@ from typing import Any
 from xpgrad._operations.source import Text, tuple_of
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import Row
-from xpgrad._tape.node import Node, add_into, freed
+from xpgrad._tape.node import Node, add_into, freed_error
 from xpgrad._tape.saved import check_version, unpack, unpack_constant, unpack_out
 
 _LARGE = 1 << 15  # number of elements below which an allocation costs next to nothing
@@ -119,7 +119,7 @@ def node_class(backend: Any, row: Row, mask: str, broadcast: bool) -> type[Node]
     key = (row.name, mask, broadcast)
     found: type[Node] | None = backend.node_classes.get(key)
     if found is None:
-        found = backend.node_classes[key] = _compiled(_Pattern(backend, row, mask, broadcast))
+        found = backend.node_classes[key] = _compile_class(_Pattern(backend, row, mask, broadcast))
     return found
 
 
@@ -128,7 +128,7 @@ def node_text(backend: Any, row: Row, mask: str, broadcast: bool) -> Text:
     return _text(_Pattern(backend, row, mask, broadcast))
 
 
-def check_kept_names(row: Row) -> None:
+def check_saved_names(row: Row) -> None:
     """Raise if the formulas of a row read a name that is also an attribute of nodes, so that it could not be saved."""
     attributes = _ATTRIBUTES.union(f"{prefix}_{name}" for prefix in "ebc" for name in row.tensors)
     taken = attributes.intersection(row.saved("g" * len(row.tensors)))
@@ -171,7 +171,7 @@ def _text(p: _Pattern) -> Text:
     t = Text()
     with t.block("class NodeClass(Node):"):
         t(f"__slots__ = {tuple(_slots(p))!r}")
-        for write in (_reach, _step, _grads, _graph_grads, _operands, _edges, _redirect, _release, _held, _released):
+        for write in (_reach, _step, _grads, _graph_grads, _operands, _edges, _redirect, _release, _saved_arrays, _is_released):
             t("")
             write(t, p)
     return t
@@ -391,24 +391,24 @@ def _forget(t: Text, p: _Pattern) -> None:
     t(" = ".join(f"_self.{name}" for name in [*p.arrays, *(f"c_{name}" for name in p.constants)]) + " = None")
 
 
-def _held(t: Text, p: _Pattern) -> None:
-    with t.block("def held(_self):"):
+def _saved_arrays(t: Text, p: _Pattern) -> None:
+    with t.block("def saved_arrays(_self):"):
         t(f"return [{', '.join('*(_self.out or ())' if n == 'out' and p.slotted else f'_self.{n}' for n in p.arrays)}]")
 
 
-def _released(t: Text, p: _Pattern) -> None:
-    with t.block("def released(_self):"):
+def _is_released(t: Text, p: _Pattern) -> None:
+    with t.block("def is_released(_self):"):
         t(f"return _self.{p.arrays[0]} is None" if p.arrays else "return False")
 
 
 # -- from the text to the class ----------------------------------------------------------------------------------------
 
 
-def _compiled(p: _Pattern) -> type[Node]:
+def _compile_class(p: _Pattern) -> type[Node]:
     """Compile the text of a node class and set the attributes that the engine and users read."""
     row, backend = p.row, p.backend
     title = f"{row.node} {p.mask}{'b' if p.broadcast else ''} {backend.table_name}"
-    cls: Any = _text(p).compile(row.titled(title), _scope(p), row.declared)["NodeClass"]
+    cls: Any = _text(p).compile(row.traceback_title(title), _scope(p), row.declared)["NodeClass"]
     cls.__name__ = cls.__qualname__ = cls.title = row.node
     cls.__module__ = "xpgrad.autograd.graph"
     cls.row, cls.mask, cls.n_outputs, cls.slotted = row, p.mask, row.outputs or 1, p.slotted
@@ -422,7 +422,7 @@ def _scope(p: _Pattern) -> dict[str, Any]:
     kernels = p.backend.kernels
     scope = {
         "Node": Node, "_backend": p.backend, "_kernels": kernels, "_operations": operations,
-        "_freed": freed, "_check_version": check_version,
+        "_freed": freed_error, "_check_version": check_version,
         "_unpack": unpack, "_unpack_out": unpack_out, "_unpack_constant": unpack_constant,
         "_add_into": add_into, "_sum_to": kernels.sum_to, "_is_complex": p.backend.is_complex, "_scale": kernels.scale, "_prod": math.prod,
         **{f"_formula{i}": formula for i, formula in enumerate(p.row.formulas)},

@@ -14,10 +14,10 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.dtypes import bool_, iinfo, promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._basics.shapes import common_shape
-from xpgrad._operations.lift import as_it_is, kind_of, lift_all, moves, strongest
+from xpgrad._operations.lift import find_strongest, is_movable, kind_of, lift_all, lift_matching
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import Row
-from xpgrad._tape.saved import check_kept
+from xpgrad._tape.saved import check_saved_operands
 from xpgrad.errors import DeviceMismatchError
 
 _SEQUENCES = (list, tuple, str)
@@ -43,7 +43,7 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
     tensors = [t._stand_in() for t in tensors]
     if any(t.stage for t in tensors):
         tensors = _on_one_stage(tensors)
-    anchors = [t for t in tensors if not moves(t)] or tensors[:1]
+    anchors = [t for t in tensors if not is_movable(t)] or tensors[:1]
     target = type(anchors[0])
     for t in anchors:
         if type(t) is not target:
@@ -52,13 +52,13 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
                 f"of them, e.g. with `x.to_device({str(anchors[0].device)!r})`. Only 0-d Tensors of a host device mix with others"
             )
             raise DeviceMismatchError(msg)
-    return [t if type(t) is target else _moved(t, anchors, target) for t in tensors]
+    return [t if type(t) is target else _move(t, anchors, target) for t in tensors]
 
 
-def _moved(t: Any, anchors: list[Any], target: Any) -> Any:
+def _move(t: Any, anchors: list[Any], target: Any) -> Any:
     """Move a 0-d Tensor on a host device to the device of the others, in the dtype that a Python scalar of its kind would get."""
     dtype, sample = t.dtype, _SAMPLES[t.dtype.kind]
-    weak = not moves(anchors[0]) or target.backend.find_dtype(dtype.name) is None
+    weak = not is_movable(anchors[0]) or target.backend.find_dtype(dtype.name) is None
     if weak and not isinstance(sample, bool):
         try:
             dtype = promote_scalar(functools.reduce(promote, _numbers(anchors)), sample, target.default_dtype)
@@ -77,9 +77,9 @@ def _numbers(tensors: list[Any]) -> list[Any]:
 def _on_one_stage(tensors: list[Any]) -> list[Any]:
     """Convert Tensors, some of which are elements of a batch or captured, to the class with the highest stage."""
     # 0-d Tensors on a host device move first, because a batch has the device of the Tensor that holds it.
-    anchors = [t for t in tensors if t.stage and not moves(t)]
+    anchors = [t for t in tensors if t.stage and not is_movable(t)]
     if anchors:
-        tensors = [_moved(t, anchors, type(anchors[0])) if not t.stage and moves(t) else t for t in tensors]
+        tensors = [_move(t, anchors, type(anchors[0])) if not t.stage and is_movable(t) else t for t in tensors]
     return type(max(tensors, key=lambda t: t.stage)).align(tensors)
 
 
@@ -97,7 +97,7 @@ def coerce(row: Any, *args: Any) -> Any:
     """
     if len(args) == 2 == len(row.tensors):
         a, b = args
-        constant = as_it_is(b, a) if isinstance(a, TensorBase) else as_it_is(a, b) if isinstance(b, TensorBase) else None
+        constant = lift_matching(b, a) if isinstance(a, TensorBase) else lift_matching(a, b) if isinstance(b, TensorBase) else None
         if constant is not None:
             a, b = (a, constant) if isinstance(a, TensorBase) else (constant, b)
             return getattr(a, row.method)(b)
@@ -119,13 +119,13 @@ def coerce(row: Any, *args: Any) -> Any:
         operands = lift_all(row.name, operands)
     places = [i for i, x in enumerate(operands) if isinstance(x, TensorBase)]
     if not places:  # only numbers: the one of the strongest kind becomes a Tensor
-        places = [strongest(operands, row.mixing or range(count))]
+        places = [find_strongest(operands, row.mixing or range(count))]
         operands[places[0]] = operations.asarray(args[places[0]])
     for i, x in zip(places, unify(row.name, [operands[i] for i in places])):
         operands[i] = x
     cls = type(operands[places[0]])
     if row.mixing and not any(i in places for i in row.mixing):  # `where` with a Tensor condition and two numbers
-        i = strongest(operands, row.mixing)
+        i = find_strongest(operands, row.mixing)
         operands[i] = cls.scalar(operands[i], _own_dtype(operands[i], cls))
         places = sorted((*places, i))
     mixing = [i for i in row.mixing if i in places]
@@ -151,7 +151,7 @@ def coerce(row: Any, *args: Any) -> Any:
                 operands[i] = cls.scalar(x, bool_ if isinstance(x, bool) and i not in row.mixing else dtype)
     # All operands now have one class and dtype, so the operation runs and does not call this function again.
     out = getattr(operands[0], row.method)(*operands[1:], *statics)
-    check_kept(out, operands)
+    check_saved_operands(out, operands)
     return out
 
 

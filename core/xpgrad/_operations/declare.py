@@ -111,7 +111,7 @@ def front(func: F, /) -> F: ...
 def front(*, method: Names) -> Callable[[F], F]: ...
 def front(func: Any = None, /, *, method: Names = ()) -> Any:
     """Register a public function that normalises its arguments and calls primitives that have rules; `method` is as in `elementwise`."""
-    return _registered(RULES, func, method)
+    return _register(RULES, func, method)
 
 
 @overload
@@ -120,10 +120,10 @@ def composite(func: F, /) -> F: ...
 def composite(*, method: Names) -> Callable[[F], F]: ...
 def composite(func: Any = None, /, *, method: Names = ()) -> Any:
     """Register a public function written with other public functions, which give its gradient; `method` is as in `elementwise`."""
-    return _registered(COMPOSITE, func, method)
+    return _register(COMPOSITE, func, method)
 
 
-def _registered(table: dict[str, Callable[..., Any]], func: Any, method: Names) -> Any:
+def _register(table: dict[str, Callable[..., Any]], func: Any, method: Names) -> Any:
     def register(func: F) -> F:
         table[_public_name(func)] = func
         add_methods(func, method)

@@ -9,7 +9,7 @@ from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
-from xpgrad._operations.backward import check_kept_names
+from xpgrad._operations.backward import check_saved_names
 from xpgrad._operations.coerce import coerce
 from xpgrad._operations.forward import trampoline
 from xpgrad._operations.methods import add_operators
@@ -58,7 +58,7 @@ def _first_call(*args: Any) -> Any:
 
 
 def _compile_in_place(row: Row, public: Any, scope: dict[str, Any]) -> Any:
-    made = dispatcher_text(row).compile(row.titled(f"{row.name}()"), dict(scope), row.declared)
+    made = dispatcher_text(row).compile(row.traceback_title(f"{row.name}()"), dict(scope), row.declared)
     public.__code__ = made["public"].__code__
     return public
 
@@ -66,7 +66,7 @@ def _compile_in_place(row: Row, public: Any, scope: dict[str, Any]) -> Any:
 def dispatcher(row: Row, func: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function on Tensors that calls a row's implementation, with the signature and docstring of `func`."""
     if not row.varargs:
-        check_kept_names(row)
+        check_saved_names(row)
     code = func.__code__
     row.declared = (code.co_filename, code.co_firstlineno)
     row.origin = f"{'/'.join(code.co_filename.replace(os.sep, '/').split('/')[-2:])}:{code.co_firstlineno}"

@@ -107,7 +107,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._aliasing.cells import View, alias_of, next_number, note_copy
-from xpgrad._basics.keys import backwards
+from xpgrad._basics.keys import has_negative_step
 from xpgrad._modes import state
 from xpgrad._operations import watching
 from xpgrad._operations.backward import node_class
@@ -415,7 +415,7 @@ def implementation(row: Row, backend: Any, kernel: Any = None) -> dict[str, Call
     """
     if row.varargs:
         return {row.method: list_operation(row, backend, kernel)}
-    made = _compiled(row, backend, kernel)
+    made = _compile_forms(row, backend, kernel)
     op = made["_op"]
     op.__qualname__ = op.__name__ = row.name
     methods = {row.method: op}
@@ -426,11 +426,11 @@ def implementation(row: Row, backend: Any, kernel: Any = None) -> dict[str, Call
         method, reflected = row.special_methods
         methods[method] = op
         if reflected is not None and backend.weak_scalars:
-            methods[reflected] = _reflected(row, made["_srop"])
+            methods[reflected] = _make_reflected(row, made["_srop"])
     return methods
 
 
-def _compiled(row: Row, backend: Any, kernel: Any) -> dict[str, Any]:
+def _compile_forms(row: Row, backend: Any, kernel: Any) -> dict[str, Any]:
     """Compile all forms of a row in one text, because one calls another, and return the functions by name."""
     text = Text()
     scope = _scope(row, backend)
@@ -441,7 +441,7 @@ def _compiled(row: Row, backend: Any, kernel: Any) -> dict[str, Any]:
         for mask, broadcast in form.patterns:
             scope[_class_name(mask, broadcast)] = node_class(backend, row, mask, broadcast)
     watched = "" if kernel is None else " (watched)"
-    return text.compile(row.titled(f"{row.name} {backend.table_name}{watched}"), scope, row.declared)
+    return text.compile(row.traceback_title(f"{row.name} {backend.table_name}{watched}"), scope, row.declared)
 
 
 def _scope(row: Row, backend: Any) -> dict[str, Any]:
@@ -453,12 +453,12 @@ def _scope(row: Row, backend: Any) -> dict[str, Any]:
         "_next_number": next_number, "_record_outputs": record_outputs, "_check_saveable": check_saveable,
         "_current_stream": backend.current_stream, "_operand_shape": backend.operand_shape,
         "_ARRAY": backend.array_type, "_own": backend.own, "_may_alias": backend.may_alias,
-        "_alias_of": alias_of, "_View": View, "_ref": weakref.ref, "_backwards": backwards, "_note_copy": note_copy,
+        "_alias_of": alias_of, "_View": View, "_ref": weakref.ref, "_backwards": has_negative_step, "_note_copy": note_copy,
         "is_complex": backend.is_complex,  # for a row's guard, which is text that the row provides
     }  # fmt: skip
 
 
-def _reflected(row: Row, srop: Callable[..., Any]) -> Callable[..., Any]:
+def _make_reflected(row: Row, srop: Callable[..., Any]) -> Callable[..., Any]:
     """Return the method for ``other OP x``, called when `other` could not compute it; `other` is mostly a Python scalar."""
 
     def op(self: Any, other: Any) -> Any:

@@ -30,7 +30,7 @@ def is_constant(x: Any) -> bool:
     return not isinstance(x, TensorBase) and is_raw_array(x) and not is_scalar(x)
 
 
-def moves(x: Any) -> bool:
+def is_movable(x: Any) -> bool:
     """Return whether a Tensor moves to the device of the Tensors that it meets: a 0-d Tensor on a host device does."""
     return x.ndim == 0 and bool(type(x).backend.is_host)
 
@@ -69,7 +69,7 @@ def raw_dtype_of(x: Any) -> tuple[Any, DType]:
     """
     cls = class_for_array(x)
     if cls is None:
-        raise _unknown("result_type", x)
+        raise _unknown_library_error("result_type", x)
     return cls, cls.backend.dtype_of(x.dtype)
 
 
@@ -84,20 +84,20 @@ def as_tensor(name: str, x: Any) -> Any:
     TypeError
         For anything else, such as numbers and lists.
     """
-    return x if isinstance(x, TensorBase) else _alone(name, x)
+    return x if isinstance(x, TensorBase) else _lift_alone(name, x)
 
 
 def as_operand(name: str, x: Any) -> Any:
     """Return an operand as a Tensor, as `as_tensor` does, but also accept numbers (for elementwise functions)."""
-    return x if isinstance(x, TensorBase) else operations.asarray(x) if is_scalar(x) else _alone(name, x)
+    return x if isinstance(x, TensorBase) else operations.asarray(x) if is_scalar(x) else _lift_alone(name, x)
 
 
-def _alone(name: str, x: Any) -> Any:
+def _lift_alone(name: str, x: Any) -> Any:
     """Convert a raw array to a Tensor on its device, or on the default one for a NumPy array."""
     if not is_constant(x):
         raise not_a_tensor(name, x)
     if class_for_array(x) is None:
-        raise _unknown(name, x)
+        raise _unknown_library_error(name, x)
     return operations.asarray(x)
 
 
@@ -119,10 +119,10 @@ def lift(name: str, x: Any, beside: Any) -> Any:
     TypeError
         For an array of a library other than NumPy and that of `beside`, or a NumPy array of objects, of strings or with a mask.
     """
-    return _beside(name, x, beside) if is_constant(x) else x
+    return _lift_beside(name, x, beside) if is_constant(x) else x
 
 
-def as_it_is(x: Any, beside: Any) -> Any:
+def lift_matching(x: Any, beside: Any) -> Any:
     """Fast path of `lift` for an array of the host library that has the dtype of `beside`; None otherwise."""
     cls = beside.__class__
     backend = cls.backend
@@ -137,23 +137,23 @@ def as_it_is(x: Any, beside: Any) -> Any:
     return out
 
 
-def _beside(name: str, x: Any, beside: Any) -> Any:
+def _lift_beside(name: str, x: Any, beside: Any) -> Any:
     cls = tensor_class(beside.device)  # the ordinary class, not that of a batch or of inference tensors
     backend = cls.backend
     if isinstance(x, backend.array_types()):
         there = backend.device_of(x)
         if there != cls.device:
-            raise _elsewhere(name, x, there, beside)
+            raise _other_device_error(name, x, there, beside)
         return wrap_own(cls, x)
     host = host_backend()
     if not isinstance(x, host.array_types()):
-        raise _foreign(name, x, beside)
+        raise _other_library_error(name, x, beside)
     array: Any = host.share(x)  # refuses masks
     host.dtype_of(array.dtype)
     if array.ndim == 0:
         return wrap_own(tensor_class(host.devices()[0]), array)  # `unify` moves it, as it moves 0-d Tensors
     if not backend.on_host(cls.device):
-        raise _elsewhere(name, x, host.devices()[0], beside)
+        raise _other_device_error(name, x, host.devices()[0], beside)
     return new_tensor(cls, backend.borrow(array, cls.device))
 
 
@@ -176,17 +176,17 @@ def lift_all(name: str, operands: Sequence[Any]) -> list[Any]:
     if not places:
         return out
     tensors = [x for x in out if isinstance(x, TensorBase)]
-    beside = next((t for t in tensors if not moves(t)), None)
+    beside = next((t for t in tensors if not is_movable(t)), None)
     if beside is None:
         numpy = host_backend().array_types()
         first = next((i for i in places if not isinstance(out[i], numpy)), None)
         if first is not None:
-            beside = out[first] = _alone(name, out[first])
+            beside = out[first] = _lift_alone(name, out[first])
         elif tensors:
             beside = tensors[0]
     for i in places:
         if is_constant(out[i]):
-            out[i] = _alone(name, out[i]) if beside is None else _beside(name, out[i], beside)
+            out[i] = _lift_alone(name, out[i]) if beside is None else _lift_beside(name, out[i], beside)
     return out
 
 
@@ -233,7 +233,7 @@ def lift_leaves(name: str, leaves: list[Any], among: Iterable[Any] = (), numbers
         if is_constant(x):
             numpy = isinstance(x, host_backend().array_types())
             goes = numpy and x.ndim and beside is not None and beside.backend.on_host(beside.device)
-            x = _beside(name, x, beside) if goes else _alone(name, x)
+            x = _lift_beside(name, x, beside) if goes else _lift_alone(name, x)
         elif numbers and is_scalar(x):
             x = operations.asarray(x)
         out.append(x)
@@ -255,7 +255,7 @@ def kind_of(scalar: complex) -> str:
     return _KINDS[type(scalar)]
 
 
-def strongest(operands: Sequence[Any], places: Iterable[int]) -> int:
+def find_strongest(operands: Sequence[Any], places: Iterable[int]) -> int:
     """Return the index in `places` of the number with the strongest kind, to which the others are promoted."""
     return max(places, key=lambda i: _STRENGTH.index(type(operands[i])))
 
@@ -285,23 +285,23 @@ def _text(x: Any) -> str:
     return f"an array of type {type(x).__module__}.{type(x).__qualname__}"
 
 
-def _unknown(name: str, x: Any) -> TypeError:
+def _unknown_library_error(name: str, x: Any) -> TypeError:
     return TypeError(
         f"`{name}` got {_text(x)}, which is of no library that xpgrad has a backend for; convert it to a NumPy array, or make a Tensor "
         "with `xpgrad.asarray(x)`"
     )
 
 
-def _elsewhere(name: str, x: Any, there: Any, beside: Any) -> DeviceMismatchError:
+def _other_device_error(name: str, x: Any, there: Any, beside: Any) -> DeviceMismatchError:
     return DeviceMismatchError(
         f"`{name}` got a Tensor on {beside.device} (shape {beside.shape}) and {_text(x)} on {there} (shape {tuple(x.shape)}); move it, "
         f"e.g. with `xpgrad.asarray(x, device={str(beside.device)!r})`"
     )
 
 
-def _foreign(name: str, x: Any, beside: Any) -> TypeError:
+def _other_library_error(name: str, x: Any, beside: Any) -> TypeError:
     if class_for_array(x) is None:
-        return _unknown(name, x)
+        return _unknown_library_error(name, x)
     return TypeError(
         f"`{name}` got a Tensor on {beside.device} and {_text(x)}, of another library: a constant is an array of the Tensor's own library, "
         f"or NumPy's; convert it with `xpgrad.asarray(x, device={str(beside.device)!r})`"

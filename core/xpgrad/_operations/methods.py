@@ -31,7 +31,7 @@ def add_operators(row: Row) -> None:
     if reflected is not None:
         setattr(TensorBase, reflected, lambda self, other, /: coerce(row, other, self))
     if row.operator.in_place is not None:
-        setattr(TensorBase, row.operator.in_place, _updating(row.name))
+        setattr(TensorBase, row.operator.in_place, _make_update_method(row.name))
 
 
 def add_methods(public: Callable[..., Any], names: str | tuple[str, ...], row: Row | None = None) -> None:
@@ -49,26 +49,26 @@ def add_methods(public: Callable[..., Any], names: str | tuple[str, ...], row: R
     """
     for name in (names,) if isinstance(names, str) else names:
         METHODS[name] = public
-        setattr(TensorBase, name, _reducing(public, name))
+        setattr(TensorBase, name, _make_method(public, name))
         if row is not None:
             IN_PLACE[f"{name}_"] = public
-            method = _updating(row.name) if len(row.tensors) == 2 else _rewriting(public)
-            setattr(TensorBase, f"{name}_", _named(method, f"{name}_", document_in_place(name, row)))
+            method = _make_update_method(row.name) if len(row.tensors) == 2 else _make_rewrite_method(public)
+            setattr(TensorBase, f"{name}_", _set_name(method, f"{name}_", document_in_place(name, row)))
 
 
-def _named(method: Any, name: str, doc: str) -> Any:
+def _set_name(method: Any, name: str, doc: str) -> Any:
     method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", doc
     return method
 
 
-def _rewriting(function: Callable[..., Any]) -> Callable[..., Any]:
+def _make_rewrite_method(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any) -> Tensor:
         return self._rewrite(function)
 
     return method
 
 
-def _updating(name: str) -> Callable[..., Any]:
+def _make_update_method(name: str) -> Callable[..., Any]:
     def method(self: Any, other: Any, /) -> Tensor:
         return self._update(name, other)
 
@@ -90,7 +90,7 @@ def keepdims_of(keepdims: Any, keepdim: Any) -> Any:
     return keepdims if keepdim is None else keepdim
 
 
-def _reducing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _make_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return the method of a function over axes, which accepts PyTorch's argument names; any other function is returned unchanged."""
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -105,4 +105,4 @@ def _reducing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     ) -> Tensor:  # fmt: skip
         return function(self, axis=axis_of(axis, dim), dtype=dtype, keepdims=keepdims_of(keepdims, keepdim))
 
-    return _named(with_dtype if "dtype" in known else method, name, document_reduction(function.__doc__))
+    return _set_name(with_dtype if "dtype" in known else method, name, document_reduction(function.__doc__))

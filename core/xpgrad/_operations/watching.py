@@ -56,7 +56,7 @@ def _choose(row: Row, pair: _Pair) -> None:
         _put(pair.cls, pair.plain)
         return
     if not pair.watched:
-        pair.watched.append(pair.make(_asking(row, pair.cls.backend)))
+        pair.watched.append(pair.make(_make_asking_kernel(row, pair.cls.backend)))
     _put(pair.cls, pair.watched[0])
 
 
@@ -65,7 +65,7 @@ def _put(cls: Any, methods: Methods) -> None:
         setattr(cls, name, method)
 
 
-def _asking(row: Row, backend: Any) -> Callable[..., Any]:
+def _make_asking_kernel(row: Row, backend: Any) -> Callable[..., Any]:
     """Return a kernel that asks the mode before it computes."""
     compute: Any = getattr(backend.kernels, row.name, None)
     if row.operator and backend.operators and not row.statics:

@@ -157,7 +157,7 @@ class Row:
         self.tensors = tensors
         self.statics = statics
         self.texts = tuple(f if isinstance(f, str) else None for f in formulas)
-        self.formulas: tuple[Any, ...] = tuple(_compiled(f) if isinstance(f, str) else f for f in formulas)
+        self.formulas: tuple[Any, ...] = tuple(_compile_formula(f) if isinstance(f, str) else f for f in formulas)
         self.reads = tuple(() if f is None else parameters(f) for f in self.formulas)
         self.domains = domain if isinstance(domain, tuple) else (domain,) * len(tensors)
         self.kink = kink
@@ -203,7 +203,7 @@ class Row:
         KERNELS[name] = self.facts
         ROWS[name] = self
 
-    def titled(self, title: str) -> str:
+    def traceback_title(self, title: str) -> str:
         """Return the file name of a generated text, for tracebacks: `title` with the file and line of the rule."""
         return f"{title}, rule: {self.origin}" if self.origin else title
 
@@ -263,7 +263,7 @@ class Row:
         return self.differentiable and all(f is zero_gradient for f in self.formulas)
 
 
-def _compiled(text: str) -> Callable[..., Any]:
+def _compile_formula(text: str) -> Callable[..., Any]:
     """Return the function of a formula given as text; its parameters are the names in the text."""
     code = compile(text, "<formula>", "eval")
     return eval(f"lambda {', '.join(code.co_names)}: {text}")  # our own text, as dataclasses does

@@ -23,7 +23,7 @@ class Anomaly:
 
     __slots__ = ()
 
-    def remember(self, node: Any) -> None:
+    def record_traceback(self, node: Any) -> None:
         """Record the stack of the forward call, innermost last, in the node's metadata (ANO-07)."""
         metadata = node.metadata
         if _TRACEBACK in metadata:
@@ -35,7 +35,7 @@ class Anomaly:
         if _running.get() is not None:
             metadata[_PARENT] = _running.get()
 
-    def watched(self, task: Any, node: Any, g: Any, check_nan: bool) -> list[Any]:
+    def run_checked(self, task: Any, node: Any, g: Any, check_nan: bool) -> list[Any]:
         """Run a node's formulas; if they fail or return nan, warn with the traceback of the node's forward call.
 
         Raises

@@ -19,8 +19,8 @@ from xpgrad._tape.hooks import run_absent_hooks, run_post_accumulate, run_post_h
 from xpgrad._tape.leaf import accumulate_graph
 from xpgrad._tape.node import SlotNode, add_into, add_into_general, backend_of
 from xpgrad._tape.shadows import run_on_shadows
-from xpgrad._tape.streams import several_streams, steps_on_streams
-from xpgrad._tape.task import CURRENT, Beyond, Pass, complex_seen
+from xpgrad._tape.streams import needs_streams, run_on_streams
+from xpgrad._tape.task import CURRENT, OtherLeaves, Pass, has_seen_complex
 from xpgrad.errors import CapabilityError
 
 _creation = attrgetter("seq")
@@ -109,8 +109,8 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
         for root, seed in zip(roots, seeds):
             add_into(root, seed, empty)
         steps = order if task.profiling is None else task.profiling.steps(task, order, empty)
-        if task.ambient is not None and several_streams(order, task.ambient):
-            steps_on_streams(task, steps, roots, empty, _general)
+        if task.ambient is not None and needs_streams(order, task.ambient):
+            run_on_streams(task, steps, roots, empty, _general)
         else:
             mode = state.current()
             watched = mode is not None and mode.anomaly is not None
@@ -121,7 +121,7 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
     except BaseException:
         for node in order:
             node.buffer = None
-            node.undefined()
+            node.skip()
         raise
 
 
@@ -145,7 +145,7 @@ def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
         task.special = dict.fromkeys(ends, False) if task.capture else {}
         return order
     if task.alone and not targets.issuperset(ends):
-        raise Beyond
+        raise OtherLeaves
     # INP-06: `backward` runs the node of a target; if that is one output of several, the node that owns them.
     needed: set[Any] = set() if task.capture else {node.owner for node in targets if node.is_slot}
     special: dict[Any, bool] = {}
@@ -160,14 +160,14 @@ def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
             special[node] = False
         else:
             node.buffer = None
-            node.undefined()
+            node.skip()
     task.special = special
     return [node for node in order if node in needed or node in special]
 
 
 def _steps(task: Pass, order: Iterable[Any], empty: Any) -> None:
     """Run the nodes in order on raw arrays."""
-    retain, special, watch = task.retain, task.special, complex_seen()
+    retain, special, watch = task.retain, task.special, has_seen_complex()
     for node in order:
         g = node.buffer
         node.buffer = None
@@ -180,10 +180,10 @@ def _steps(task: Pass, order: Iterable[Any], empty: Any) -> None:
             elif node.runs_undefined:
                 _general(task, node, None, empty)
             else:
-                node.undefined()
+                node.skip()
         elif node.hooks is None and not (node.is_shadow or special[node]):  # type: ignore[index]
             task.captured[node] = None if g is empty else g  # a target whose node does not run
-            node.undefined()
+            node.skip()
         else:
             _general(task, node, None if g is empty else g, empty)
         g = None  # free this gradient before the next one is allocated
@@ -231,14 +231,14 @@ def _at_node(task: Pass, node: Any, g: Any, empty: Any) -> None:
             g = run_tensor_hooks(task, node, g)
     if target and not runs:
         task.captured[key] = g
-        node.undefined()
+        node.skip()
         return
     if hooks is not None and hooks.pre:
         g = run_pre_hooks(task, node, g)
     if node.is_leaf:
-        node.undefined()
+        node.skip()
         if node.off:
-            node.check_place()
+            node.check_accumulates()
         elif not (task.capture and target):
             if g is not None:
                 if task.graph:
@@ -258,7 +258,7 @@ def _at_node(task: Pass, node: Any, g: Any, empty: Any) -> None:
         return
     mode = state.current()
     if mode is not None and mode.anomaly is not None:
-        values = mode.anomaly.watched(task, node, g, mode.check_nan)
+        values = mode.anomaly.run_checked(task, node, g, mode.check_nan)
     else:
         values = node.graph_grads(g) if task.graph else node.grads(g)
     if hooks is not None and hooks.post:

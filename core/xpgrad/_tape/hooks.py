@@ -26,7 +26,7 @@ def _name(hook: Any) -> str:
     return getattr(hook, "__name__", None) or type(hook).__name__
 
 
-def checked_replacement(hook: Any, new: Any, old: Any) -> Any:
+def check_replacement(hook: Any, new: Any, old: Any) -> Any:
     """Return a hook's replacement; raise if it is not a Tensor of the shape and type of what it replaces (HOK-07).
 
     In a pass over a batch the replacement may be one that all elements share.
@@ -56,7 +56,7 @@ def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
     for hook in list(hooks.tensor.values()):
         result = hook(grad)
         if result is not None:
-            result = checked_replacement(hook, result, grad)
+            result = check_replacement(hook, result, grad)
             grad = result
             g = _as_raw(task, grad)
     if hooks.retain and grad is not None:
@@ -91,13 +91,13 @@ def run_pre_hooks(task: Any, node: Any, g: Any) -> Any:
         result = hook(grads)
         if result is None:
             continue
-        grads = _checked_tuple(hook, result, grads)
+        grads = _check_tuple(hook, result, grads)
     raw = [_as_raw(task, x) for x in grads]
     node.owned = False
     return raw if several else raw[0]
 
 
-def _checked_tuple(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
+def _check_tuple(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
     if not isinstance(result, tuple):
         msg = f"expected tuple, but hook returned '{type(result).__name__}'"
         raise TypeError(msg)
@@ -110,7 +110,7 @@ def _checked_tuple(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, .
             continue
         if before is None:
             raise _nothing_to_replace(hook)
-        taken[i] = checked_replacement(hook, new, before)
+        taken[i] = check_replacement(hook, new, before)
     return tuple(taken)
 
 
@@ -127,7 +127,7 @@ def run_post_hooks(task: Any, node: Any, values: list[Any], g: Any) -> list[Any]
     for hook in list(node.hooks.post.values()):
         result = hook(inputs, outputs)
         if result is not None:
-            inputs = _checked_tuple(hook, result, inputs)
+            inputs = _check_tuple(hook, result, inputs)
     return [_as_raw(task, inputs[i]) for i in places]
 
 

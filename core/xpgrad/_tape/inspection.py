@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._aliasing.cells import alias_of
-from xpgrad._tape.node import freed, slot_of
-from xpgrad._tape.packing import Packed, _become_packing, _replace, checked_hooks
+from xpgrad._tape.node import freed_error, slot_of
+from xpgrad._tape.packing import Packed, _become_packing, _replace, check_hooks
 from xpgrad._tape.saved import check_saved, unpack, unpack_out, with_history
 
 
@@ -28,7 +28,7 @@ def saved_value(node: Any, name: str) -> Any:
     if kind == "s":
         return raw
     if raw is None:
-        raise freed(node)
+        raise freed_error(node)
     if node.packs:
         found = packed_value(node, name)
         if found is not None:
@@ -63,13 +63,13 @@ def packed_value(node: Any, name: str) -> Any:
         nondiff = node.row.nondiff
         edges = [None if k in nondiff else slot_of(node, k) for k in range(len(value))]
         return tuple(
-            v.restored(v.value(), e) if v.__class__ is Packed else backend.wrap(v) if e is None else with_history(backend, v, e)
+            v.restore(v.value(), e) if v.__class__ is Packed else backend.wrap(v) if e is None else with_history(backend, v, e)
             for v, e in zip(value, edges)
         )
     if value.__class__ is not Packed:
         return None
     constant = name != "out" and node.mask[node.row.tensors.index(name)] == "c"
-    return value.restored(value.value(), node if name == "out" else None if constant else getattr(node, f"e_{name}"))
+    return value.restore(value.value(), node if name == "out" else None if constant else getattr(node, f"e_{name}"))
 
 
 class SavedTensor:
@@ -90,7 +90,7 @@ class SavedTensor:
         RuntimeError
             If hooks are set already, if the value was freed, or if nothing was saved under this name.
         """
-        hooks, node, name, k = checked_hooks(pack_hook, unpack_hook), self._node, self._name, self._k
+        hooks, node, name, k = check_hooks(pack_hook, unpack_hook), self._node, self._name, self._k
         if name not in node.row.freeable(node.mask):
             raise RuntimeError(NOTHING_SAVED)
         value = getattr(node, name)
@@ -99,7 +99,7 @@ class SavedTensor:
         if (value if k is None else value[k]).__class__ is Packed:
             raise RuntimeError(ALREADY_SET)
         tensor = saved_value(node, name) if k is None else _one_output(node, k)
-        entry = hooks.packed(tensor.detach())
+        entry = hooks.pack_tensor(tensor.detach())
         _replace(node, name, entry if k is None else (*value[:k], entry, *value[k + 1 :]))
         _become_packing(node)
 

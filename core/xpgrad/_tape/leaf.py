@@ -57,7 +57,7 @@ class AccumulateGrad(Node):
         self.stream = (type(leaf._stand_in()), cls.backend.current_stream(cls.device)) if cls.backend.capabilities.streams else None
 
     @property
-    def spent(self) -> bool:
+    def is_spent(self) -> bool:
         """Whether the leaf belonged to a transform and is gone, so that nobody can ask for a derivative with respect to it."""
         return self.private and self._leaf() is None
 
@@ -81,9 +81,9 @@ class AccumulateGrad(Node):
         if not self.off:
             accumulate_raw(self, g)
         else:
-            self.check_place()
+            self.check_accumulates()
 
-    def check_place(self) -> None:
+    def check_accumulates(self) -> None:
         """Raise if the leaf has become a result of an operation and so has no `.grad`; a leaf that stopped requiring grad passes."""
         leaf = self._leaf()
         if leaf is not None and leaf._node is not None:
@@ -93,14 +93,14 @@ class AccumulateGrad(Node):
             )
             raise RuntimeError(msg)
 
-    def undefined(self) -> None:
+    def skip(self) -> None:
         self.seq = _INF
 
     def meta(self) -> tuple[Any, ...] | None:
         leaf = self.variable
         return (leaf.shape, leaf.dtype, self.cls)
 
-    def array_replaced(self, array: Any) -> None:
+    def replace_array(self, array: Any) -> None:
         self.array = array
 
     def shadow(self) -> Node:

@@ -64,7 +64,7 @@ class Node:
     runs_undefined = False  # whether it runs when no gradient arrived (custom Functions)
 
     @classmethod
-    def made_now(cls) -> Self:
+    def create(cls) -> Self:
         """Return an empty node of this class with a new creation number."""
         node = object.__new__(cls)
         node.seq = next_number()
@@ -216,25 +216,25 @@ class Node:
     def release(self) -> None:
         """Free the saved values."""
 
-    def released(self) -> bool:
+    def is_released(self) -> bool:
         """Return whether the saved values were freed."""
         return False
 
-    def held(self) -> list[Any]:
+    def saved_arrays(self) -> list[Any]:
         """Return the raw arrays that the node saved for its gradients."""
         return []
 
-    def undefined(self) -> None:
+    def skip(self) -> None:
         """Do what is left to do for a node that no gradient reached; called instead of `step`."""
 
     def meta(self) -> tuple[Any, ...] | None:
         """Return (shape, dtype, Tensor class) of the output; None until the user has obtained the node."""
         return getattr(self, "_meta", None)
 
-    def array_replaced(self, array: Any) -> None:
+    def replace_array(self, array: Any) -> None:
         """Record the new array of the node's Tensor after a write has replaced it."""
 
-    def hand_over_retained(self, new: Node) -> None:
+    def transfer_retained_grad(self, new: Node) -> None:
         """Transfer the retained `.grad` to `new`, another node of the same Tensor."""
         mine, theirs = hooks_of(self), hooks_of(new)
         theirs.retain, theirs.retained = True, mine.retained
@@ -373,11 +373,11 @@ def slot_of(owner: Any, k: int) -> Any:
     slots = owner.slots
     node = slots[k]()
     if node is None:
-        node = new_slot(owner, k)
+        node = make_slot(owner, k)
     return node
 
 
-def new_slot(owner: Any, k: int) -> SlotNode:
+def make_slot(owner: Any, k: int) -> SlotNode:
     """Create the hidden node of the k-th output; the owner refers to it weakly, because it refers to the owner."""
     node: SlotNode = object.__new__(SlotNode)
     node.seq = owner.seq + 0.25
@@ -402,7 +402,7 @@ def walk(roots: list[Any]) -> Iterator[Any]:
                 stack.append(e)
 
 
-def freed(node: Node) -> RuntimeError:
+def freed_error(node: Node) -> RuntimeError:
     """Return the error for a node whose saved values were freed (RET-01)."""
     msg = (
         f"Trying to backward through the graph a second time: the values that {node.name()} saved have been freed. Pass "
@@ -417,7 +417,7 @@ def record_outputs(node: Any, outs: tuple[Any, ...]) -> None:
     node.metas = [(o.shape, o.dtype, type(o)) for o in outs]
     for k, out in enumerate(outs):
         if k not in node.row.nondiff and out.dtype.differentiable:
-            out._node = new_slot(node, k)
+            out._node = make_slot(node, k)
 
 
 def backend_of(node: Any) -> Any:
@@ -426,7 +426,7 @@ def backend_of(node: Any) -> Any:
     return owner.backend or owner.cls.backend
 
 
-def sum_for(e: Any, a: Any, b: Any) -> Any:
+def add_grads(e: Any, a: Any, b: Any) -> Any:
     """Return the sum of two raw gradients of an edge, in new memory."""
     backend = backend_of(e)
     return a + b if backend.raw_operators else backend.kernels.add(a, b)
@@ -444,7 +444,7 @@ def add_into(e: Any, v: Any, empty: Any, owned: bool = False) -> None:
         b += v
         e.buffer = b
     else:
-        e.buffer = sum_for(e, b, v)
+        e.buffer = add_grads(e, b, v)
         e.owned = True
 
 
@@ -454,4 +454,4 @@ def add_into_general(e: Any, v: Any, empty: Any) -> None:
     if b is None or v is None:
         return
     e.owned = False
-    e.buffer = v if b is empty else b + v if isinstance(v, TensorBase) else sum_for(e, b, v)
+    e.buffer = v if b is empty else b + v if isinstance(v, TensorBase) else add_grads(e, b, v)

@@ -17,8 +17,8 @@ from xpgrad._array.base import TensorBase
 from xpgrad._modes import state
 from xpgrad._modes.setting import Setting
 from xpgrad._rows.variants import Variants
-from xpgrad._tape.node import Node, freed
-from xpgrad._tape.saved import check_saveable, check_saved, unpacked
+from xpgrad._tape.node import Node, freed_error
+from xpgrad._tape.saved import check_saveable, check_saved, wrap_unpacked
 from xpgrad._tape.streams import UNPACKED
 from xpgrad.errors import DeviceMismatchError
 
@@ -32,7 +32,7 @@ class SavedHooks(NamedTuple):
     pack: Callable[[Any], Any]
     unpack: Callable[[Any], Any]
 
-    def packed(self, tensor: Any, *, output: bool = False) -> Packed:
+    def pack_tensor(self, tensor: Any, *, output: bool = False) -> Packed:
         """Call the pack hook on a Tensor that is being saved and return what replaces it in the node.
 
         Parameters
@@ -73,15 +73,15 @@ class SavedHooks(NamedTuple):
         names = row.freeable(node.mask)
         for name in names:
             if name == "out":
-                packed = tuple(self.packed(o, output=True) for o in outs)
+                packed = tuple(self.pack_tensor(o, output=True) for o in outs)
                 _replace(node, name, packed if row.outputs is not None else packed[0])
             else:
-                _replace(node, name, self.packed(operands[row.tensors.index(name)]))
+                _replace(node, name, self.pack_tensor(operands[row.tensors.index(name)]))
         if names:
             _become_packing(node)
 
 
-def checked_hooks(pack: Any, unpack: Any) -> SavedHooks:
+def check_hooks(pack: Any, unpack: Any) -> SavedHooks:
     """Return the pair of hooks.
 
     Raises
@@ -96,7 +96,7 @@ def checked_hooks(pack: Any, unpack: Any) -> SavedHooks:
     return SavedHooks(pack, unpack)
 
 
-def active_hooks(hooks: SavedHooks) -> state.Mode | None:
+def mode_with_hooks(hooks: SavedHooks) -> state.Mode | None:
     """Return the mode in which `hooks` apply.
 
     Raises
@@ -215,14 +215,14 @@ class Packed:
         """Return the raw array of `value`."""
         return self.cls.backend.own(self.value())
 
-    def restored(self, value: Any, edge: Any) -> Any:
+    def restore(self, value: Any, edge: Any) -> Any:
         """Return a Tensor in the memory of `value` with the packed value's history, or a constant's tangents (SAV-04)."""
         backend = self.cls.backend
-        found = unpacked(backend, backend.own(value), value, edge)
+        found = wrap_unpacked(backend, backend.own(value), value, edge)
         for reference, tangent in self.tangents:
             level = reference()
             if level is not None:
-                level.hold(found, tangent)
+                level.set_tangent(found, tangent)
         return found
 
 
@@ -246,76 +246,76 @@ class PackingNode(Node):
     __slots__ = ()
 
     packs = True
-    copied: ClassVar[tuple[str, ...]]  # the slots to copy
-    opened: ClassVar[Any]  # the class of the unpacked copy
+    slot_names: ClassVar[tuple[str, ...]]  # the slots to copy
+    unpacked_class: ClassVar[Any]  # the class of the unpacked copy
 
     def step(self, g: Any, empty: Any, retain: bool) -> None:
-        _opened(self).step(g, empty, True)
+        _unpack_node(self).step(g, empty, True)
         if not retain:
             self.release()
 
     def grads(self, g: Any) -> list[Any]:
-        found: list[Any] = _opened(self).grads(g)
+        found: list[Any] = _unpack_node(self).grads(g)
         return found
 
     def graph_grads(self, g: Any) -> list[Any]:
-        found: list[Any] = _opened(self).graph_grads(g)
+        found: list[Any] = _unpack_node(self).graph_grads(g)
         return found
 
-    def held(self) -> list[Any]:
+    def saved_arrays(self) -> list[Any]:
         """Return the raw arrays that are not packed."""
-        return [v for v in super().held() if v.__class__ is not Packed]
+        return [v for v in super().saved_arrays() if v.__class__ is not Packed]
 
 
 def _body(cls: Any) -> dict[str, Any]:
     slots = tuple(s for c in cls.__mro__[:-1] for s in c.__dict__.get("__slots__", ()) if s not in ("__weakref__", "real"))
-    opened = type(cls.__name__, (cls,), {"__slots__": ("unpacked",), "__module__": cls.__module__, "is_shadow": True})
-    return {"copied": slots, "opened": opened}
+    unpacked_class = type(cls.__name__, (cls,), {"__slots__": ("unpacked",), "__module__": cls.__module__, "is_shadow": True})
+    return {"slot_names": slots, "unpacked_class": unpacked_class}
 
 
 #: For each node class, the subclass for nodes with packed saved values.
 _packing_classes = Variants(_body, PackingNode)
 
 
-def _opened(node: Any) -> Any:
+def _unpack_node(node: Any) -> Any:
     """Return a private copy of a node in which the values that the needed gradients read are unpacked."""
     row, mask = node.row, node.mask
     edges = [getattr(node, f"e_{t}") if m == "g" else None for t, m in zip(row.tensors, mask)]
     wanted = {n for reads, e in zip(row.reads, edges) if e is not None and e.buffer is not None for n in reads}
-    copy = new(node.opened)
-    for slot in node.copied:
+    copy = new(node.unpacked_class)
+    for slot in node.slot_names:
         try:
             setattr(copy, slot, getattr(node, slot))
         except AttributeError:
             continue
     copy.real = node.original
     copy.unpacked = []
-    copy.seq = math.inf  # the copy checks no versions: packed values have none (SAV-10), and `_unpacked` checks the others
+    copy.seq = math.inf  # the copy checks no versions: packed values have none (SAV-10), and `_unpack_saved` checks the others
     for name in row.freeable(mask):
         if name in wanted:
-            setattr(copy, name, _unpacked(node, copy, name))
+            setattr(copy, name, _unpack_saved(node, copy, name))
     return copy
 
 
-def _unpacked(node: Any, copy: Any, name: str) -> Any:
+def _unpack_saved(node: Any, copy: Any, name: str) -> Any:
     """Return the raw array, or the tuple of them, of a saved value."""
     value = getattr(node, name)
     if value is None:
-        raise freed(node)
+        raise freed_error(node)
     if value.__class__ is tuple:
         if any(v.__class__ is not Packed for v in value):
             check_saved(node, name)
-        return tuple(_opened_value(copy, v)[0] if v.__class__ is Packed else v for v in value)
+        return tuple(_unpack_value(copy, v)[0] if v.__class__ is Packed else v for v in value)
     if value.__class__ is not Packed:
         check_saved(node, name)
         return value
-    raw, owner = _opened_value(copy, value)
+    raw, owner = _unpack_value(copy, value)
     if name != "out" and node.mask[node.row.tensors.index(name)] == "c":
-        setattr(copy, f"c_{name}", value.restored(owner, None))
+        setattr(copy, f"c_{name}", value.restore(owner, None))
     return raw
 
 
-def _opened_value(copy: Any, packed: Packed) -> tuple[Any, Any]:
+def _unpack_value(copy: Any, packed: Packed) -> tuple[Any, Any]:
     """Unpack a value, record it in the copy for formulas on Tensors, and return its raw array and Tensor."""
     owner = packed.value()
     found = (owner.backend.own(owner), owner)

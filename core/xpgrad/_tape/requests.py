@@ -15,7 +15,7 @@ from xpgrad._modes.running import transforming
 from xpgrad._rows.namespace import operations
 from xpgrad._tape.edges import GradientEdge, node_of, output_edge
 from xpgrad._tape.engine import run_pass
-from xpgrad._tape.handing_over import hand_over
+from xpgrad._tape.finished_node import run_finished_node
 from xpgrad._tape.hook_tables import hooks_of
 from xpgrad._tape.task import Pass
 
@@ -83,7 +83,7 @@ def backward(
         targets = _backward_targets(wanted)
     if create:
         warn_create_graph()
-    if len(roots) == 1 and targets is None and not graph and hand_over(roots[0], seeds[0], retain):
+    if len(roots) == 1 and targets is None and not graph and run_finished_node(roots[0], seeds[0], retain):
         return
     if roots:
         run_pass(Pass(graph=graph, retain=retain, targets=targets, capture=False, create=create), roots, seeds)
@@ -178,7 +178,7 @@ def _in_batch(given: Any, more: Iterable[Any] = ()) -> bool:
     return False
 
 
-def unused(i: int) -> RuntimeError:
+def unused_error(i: int) -> RuntimeError:
     """Return the error that `grad` raises for an input that the outputs do not depend on."""
     return RuntimeError(
         f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the "
@@ -194,7 +194,7 @@ def _result(i: int, item: Any, g: Any, graph: bool, create: bool, allow_unused: 
         cls = _class_of(item)
         return cls.backend.wrap(g)
     if not allow_unused:
-        raise unused(i)
+        raise unused_error(i)
     if not materialize:
         return None
     if isinstance(item, GradientEdge):

@@ -54,7 +54,7 @@ def unpack(backend: Any, raw: Any, edge: Any, node: Any = None) -> Any:
     if node is not None and node.is_shadow:
         for own, owner in getattr(node, "unpacked", ()):
             if own is raw:
-                return unpacked(backend, raw, owner, edge)
+                return wrap_unpacked(backend, raw, owner, edge)
     return with_history(backend, raw, edge)
 
 
@@ -68,7 +68,7 @@ def with_history(backend: Any, raw: Any, edge: Any) -> Any:
     return tensor
 
 
-def unpacked(backend: Any, raw: Any, owner: Any, edge: Any) -> Any:
+def wrap_unpacked(backend: Any, raw: Any, owner: Any, edge: Any) -> Any:
     """Return a Tensor in the memory of an unpack hook's result `owner`, with the packed value's history (SAV-04).
 
     It shares the version counter of `owner`, not that of the packed value, because a write counts for the memory that it changes.
@@ -81,7 +81,7 @@ def unpacked(backend: Any, raw: Any, owner: Any, edge: Any) -> Any:
     if edge is not None:
         if edge.is_shadow:
             edge = edge.real
-        tensor._node = node = Unpacked.made_now()
+        tensor._node = node = Unpacked.create()
         node._owner, node._alias = edge, tensor._alias.cell
         if node.original.is_leaf:
             tensor._alias.forbidden = "leaf"
@@ -110,7 +110,7 @@ def check_saved(node: Any, name: str) -> None:
         check_version(node, name, alias)
 
 
-def check_kept(out: Any, operands: Iterable[Any]) -> None:
+def check_saved_operands(out: Any, operands: Iterable[Any]) -> None:
     """Raise if the node of a result saved an operand that is an inference tensor, whose writes are not counted (INF-03).
 
     Parameters
@@ -124,7 +124,7 @@ def check_kept(out: Any, operands: Iterable[Any]) -> None:
     first = out[0] if out.__class__ in (tuple, list) and out else out
     node = getattr(first, "_node", None)
     if marked and node is not None:
-        held = node.owner.held()
+        held = node.owner.saved_arrays()
         for x in marked:
             if any(raw is x._array for raw in held):
                 check_saveable(x)

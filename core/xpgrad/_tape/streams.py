@@ -97,12 +97,12 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
     _overrides = as_flag(enabled, "set_override_stale_capture_stream", "enabled")
 
 
-def several_streams(order: list[Any], ambient: dict[Any, Any]) -> bool:
+def needs_streams(order: list[Any], ambient: dict[Any, Any]) -> bool:
     """Return whether any node of a pass has to run on another stream than the caller's."""
     return any(node.stream is not None and node.stream[1] != ambient[node.stream[0]] for node in order)
 
 
-def steps_on_streams(task: Any, order: Iterable[Any], roots: list[Any], empty: Any, general: Callable[..., None]) -> None:
+def run_on_streams(task: Any, order: Iterable[Any], roots: list[Any], empty: Any, general: Callable[..., None]) -> None:
     """Run the nodes in order, each on its stream.
 
     Parameters
@@ -142,9 +142,9 @@ def steps_on_streams(task: Any, order: Iterable[Any], roots: list[Any], empty: A
                 _wait(arrived, cls, stream)
             if any(other != (cls, stream) for other, _ in arrived):
                 node.owned = False  # the memory belongs to another stream, so a leaf must copy it
-            used = [g if g is not empty else None, *(e.buffer for e in partial), *([] if task.retain else node.held())]
+            used = [g if g is not empty else None, *(e.buffer for e in partial), *([] if task.retain else node.saved_arrays())]
             unpacked: list[Any] = []
-            with backend.stream_guard(stream), _noted(unpacked):
+            with backend.stream_guard(stream), _record_unpacked(unpacked):
                 general(task, node, used[0], empty)
             used += [x for x in unpacked if x.backend is backend]
             done = [((cls, stream), backend.record_event(stream))]
@@ -213,7 +213,7 @@ def _stream_in_capture(node: Any, arrived: list[tuple[Any, Any]], ambient: Any) 
     return stream
 
 
-def _noted(unpacked: list[Any]) -> AbstractContextManager[None]:
+def _record_unpacked(unpacked: list[Any]) -> AbstractContextManager[None]:
     """Return a context manager in which the Tensors that hooks unpack are appended to `unpacked`."""
     return Setting(UNPACKED, unpacked)
 

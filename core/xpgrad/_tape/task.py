@@ -11,7 +11,7 @@ from typing import Any
 from xpgrad._tape.node import Node
 from xpgrad._tape.streams import CLASSES, ambient_streams
 
-_complex_seen = False
+_has_seen_complex = False
 _task_ids = itertools.count()
 CURRENT: ContextVar[Pass | None] = ContextVar("xpgrad_pass", default=None)
 current_pass: Callable[[], Pass | None] = CURRENT.get
@@ -19,16 +19,16 @@ current_pass: Callable[[], Pass | None] = CURRENT.get
 
 def note_complex() -> None:
     """Record that a complex Tensor exists: from now on passes look for complex gradients and conjugate them."""
-    global _complex_seen
-    _complex_seen = True
+    global _has_seen_complex
+    _has_seen_complex = True
 
 
-def complex_seen() -> bool:
+def has_seen_complex() -> bool:
     """Return whether a complex Tensor has ever been created."""
-    return _complex_seen
+    return _has_seen_complex
 
 
-class Beyond(Exception):
+class OtherLeaves(Exception):
     """Raised by a pass with `alone` set if it finds leaves that are not targets."""
 
 
@@ -52,7 +52,7 @@ class Pass:
     capture : bool
         ``grad()``: gradients are returned, not accumulated.
     alone : bool
-        The targets must be all the leaves that the roots depend on; otherwise `Beyond` is raised before anything runs.
+        The targets must be all the leaves that the roots depend on; otherwise `OtherLeaves` is raised before anything runs.
     private : bool
         The nodes were made for this pass, so that no other pass can use them, except one that this pass runs inside.
     profiling : Recording or None

@@ -10,7 +10,7 @@ from typing import Any
 from xpgrad._aliasing.cells import Alias, Cell, note_sharing
 from xpgrad._rows.row import Row
 from xpgrad._rows.variants import TensorVariants
-from xpgrad._tape.saved import check_kept
+from xpgrad._tape.saved import check_saved_operands
 
 
 def _stand_in(self: Any) -> Any:
@@ -26,7 +26,7 @@ def _operation(row: Row, method: str) -> Any:
         args = tuple(_plain(a) for a in args)
         stand_in = _stand_in(self)
         out = getattr(stand_in, method)(*args)
-        check_kept(out, (stand_in, *args))
+        check_saved_operands(out, (stand_in, *args))
         if row.is_view:
             if not out.is_inference():
                 out._become_inference()  # INF-07: a view of an inference tensor stays one

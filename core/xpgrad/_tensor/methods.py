@@ -32,7 +32,7 @@ class TensorMethods(TensorBase):
     def _has_tangent(self) -> bool:
         """Return whether an active level of forward mode has a tangent for this Tensor."""
         mode = state.current()
-        return mode is not None and bool(mode.levels) and not mode.inference and mode.levels.tangents_of(self)
+        return mode is not None and bool(mode.levels) and not mode.inference and mode.levels.have_tangents(self)
 
     def _refuse_export(self, call: str, recorded: bool = True) -> None:
         """Raise RuntimeError for a value that leaves the graph; `recorded` says whether an operation would have been recorded."""

@@ -27,7 +27,7 @@ def turn(x: Any, dim0: int, dim1: int) -> Any:
     """
     mode = state.current()
     check_writable(x, None, mode)
-    if x.stage or x.is_inference() or (mode is not None and bool(mode.levels) and mode.levels.tangents_of(x)):
+    if x.stage or x.is_inference() or (mode is not None and bool(mode.levels) and mode.levels.have_tangents(x)):
         raise _refused("it is an inference tensor, has a tangent, or is an argument of `vmap` or of a compiled function")
     alias = alias_of(x)
     if alias.parent is not None or any(t is not None and t is not x for t in (reference() for reference in alias.cell.views)):

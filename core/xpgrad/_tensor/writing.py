@@ -15,7 +15,7 @@ from xpgrad._aliasing.sharing import adopt, bump, copies, rebind, uninterrupted
 from xpgrad._aliasing.stale import take_over
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
-from xpgrad._array.kernels import checked_key
+from xpgrad._array.kernels import check_key
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import can_cast, promote_scalar
 from xpgrad._basics.keys import basic_key
@@ -182,9 +182,9 @@ def _commit(x: Any, out: Any, old: Any, mode: Any) -> None:
     levels = () if mode is None else mode.levels
     pending: Any = None
     if levels:
-        if levels.tangents_of(x, out):
+        if levels.have_tangents(x, out):
             out = out.clone()  # with a node of its own: what the tangent's node saved of the result is not overwritten
-        pending = levels.overwritten(x, out)
+        pending = levels.tangents_after_write(x, out)
     node, raw, backend = out._node, out._array, x.backend
     if out._alias is not None and _shares_memory(x, out):
         raw = backend.kernels.copy(raw)  # else a second writing would not give the same
@@ -254,7 +254,7 @@ def apply(x: Any, name: str, other: Any) -> Any:
     check_writable(x, other, mode)
     recording = mode is None or mode.recording
     old, left = x._node if recording else None, x
-    dual = mode is not None and bool(mode.levels) and mode.levels.tangents_of(x, other)
+    dual = mode is not None and bool(mode.levels) and mode.levels.have_tangents(x, other)
     if not dual and old is None and (not recording or getattr(other, "_node", None) is None) and _in_memory(x, name, other, mode):
         return x
     if recording and (dual or _reads_first(ROWS[name], x, other)):
@@ -284,7 +284,7 @@ def rewrite(x: Any, function: Any, *others: Any) -> Any:
         check_writable(x, other, mode)
     recording = mode is None or mode.recording
     shared = recording and (x._node is not None or any(_shares_memory(x, o) or o._node is not None for o in others))
-    shared = shared or (mode is not None and bool(mode.levels) and mode.levels.tangents_of(x, *others))
+    shared = shared or (mode is not None and bool(mode.levels) and mode.levels.have_tangents(x, *others))
     out = function(x.clone() if shared else x)
     _commit(x, _fit(x, out, getattr(function, "__name__", "operation")), x._node if recording else None, mode)
     return x
@@ -403,13 +403,13 @@ def setitem(x: Any, key: Any, value: Any) -> None:
 def _write_at(x: Any, key: Any, value: Any, mode: Any) -> None:
     """Write a value of the right dtype and device at a prepared key."""
     if ((mode is None or mode.recording) and (x._node is not None or value._node is not None)) or (
-        mode is not None and mode.levels and mode.levels.tangents_of(x, value)
+        mode is not None and mode.levels and mode.levels.have_tangents(x, value)
     ):
         _commit(x, x._op_put(value, key if isinstance(key, tuple) else (key,)), None, mode)
         return
     backend = x.backend
     if not backend.checks_indices:  # `update` may be the backend's own
-        key = checked_key(backend.kernels, key, x.shape, x._array)
+        key = check_key(backend.kernels, key, x.shape, x._array)
     array = backend.own(x)
     copying = not backend.capabilities.mutable or copies(mode)
     change = backend.kernels.written if copying else backend.update

@@ -10,8 +10,8 @@ from xpgrad._aliasing.cells import alias_of
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 from xpgrad._tape.inspection import ALREADY_SET, FREED, NOTHING_SAVED
-from xpgrad._tape.node import ListNode, Node, freed, slot_of
-from xpgrad._tape.packing import SavedHooks, checked_hooks
+from xpgrad._tape.node import ListNode, Node, freed_error, slot_of
+from xpgrad._tape.packing import SavedHooks, check_hooks
 from xpgrad._tape.saved import check_saveable, check_version, unpack
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.creation import zeros
@@ -35,14 +35,14 @@ class Saved:
 
     def pack(self, hooks: SavedHooks, tensor: Any) -> None:
         """Pass the value to pack hooks, and store what they return instead of it."""
-        self.packed = hooks.packed(tensor, output=self.k is not None)
+        self.packed = hooks.pack_tensor(tensor, output=self.k is not None)
         self.raw = self.tensor = None
 
     def _unpacked(self, node: Any) -> Any:
         edge = self.edge
         if self.k is not None and node.metas[self.k] is not None and self.k not in node.constant:
             edge = slot_of(node, self.k)
-        return self.packed.restored(self.packed.tensor(), edge)
+        return self.packed.restore(self.packed.tensor(), edge)
 
     def read(self, node: Any) -> Any:
         """Return the saved Tensor after a version check: an input that is still alive as the same object, else a new Tensor."""
@@ -79,7 +79,7 @@ class RawSaved:
         RuntimeError
             Hooks are set already, the value was freed, or the entry is None.
         """
-        hooks, entries = checked_hooks(pack_hook, unpack_hook), self._node.ctx._saved
+        hooks, entries = check_hooks(pack_hook, unpack_hook), self._node.ctx._saved
         if not entries:
             raise RuntimeError(FREED)
         saved = entries[self._k]
@@ -220,7 +220,7 @@ class FunctionCtx:
         if node is None:
             return self._to_save
         if self._saved is None:
-            raise freed(node)
+            raise freed_error(node)
         if self._cleared:
             msg = (
                 "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True; keep what it gives in a variable, and "
@@ -368,14 +368,14 @@ class FunctionNode(ListNode):
     def edges(self) -> tuple[Node, ...]:
         return self.e
 
-    def held(self) -> list[Any]:
+    def saved_arrays(self) -> list[Any]:
         return [s.raw for s in self.ctx._saved or () if s is not None and s.packed is None]
 
     @property
     def _raw_saved_tensors(self) -> tuple[RawSaved, ...]:
         """Entries of `saved_tensors` on which hooks can be set (SAV-12)."""
         if self.ctx._saved is None:
-            raise freed(self)
+            raise freed_error(self)
         return tuple(RawSaved(self, k) for k in range(len(self.ctx._saved)))
 
     def grads(self, g: Any) -> list[Any]:

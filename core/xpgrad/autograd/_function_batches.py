@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._tensor.tensor import Tensor
-from xpgrad._transforms.batch.array import escaped
+from xpgrad._transforms.batch.array import escaped_error
 from xpgrad._transforms.batch.batch import batch_class, class_of_depth, enter, leave, lift
 from xpgrad.rules.manipulation import moveaxis
 from xpgrad.rules.reduction import sum as total
@@ -73,7 +73,7 @@ def apply_to_batch(base: Any, cls: Any, args: tuple[Any, ...]) -> Any:
     for a in args:
         if isinstance(a, Tensor) and a.depth == depth and a._array.level is not None:
             if level is not None and level is not a._array.level:
-                raise escaped()
+                raise escaped_error()
             level = a._array.level
     below = [a._array.value if isinstance(a, Tensor) and a.depth == depth else a for a in args]
     mapped = [isinstance(a, Tensor) and a.depth == depth and a._array.level is not None for a in args]

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from xpgrad._basics.arguments import shown
-from xpgrad._basics.differences import central
+from xpgrad._basics.differences import central_difference
 from xpgrad._modes import state
 from xpgrad._modes.switches import no_grad
 from xpgrad._tape.requests import grad
@@ -168,7 +168,7 @@ def _difference(func: Any, args: tuple[Any, ...], i: int, direction: Any, eps: f
             point = args[i].detach() + direction * h
         return _all_components(func(*args[:i], point.requires_grad_(), *args[i + 1 :]))
 
-    found: list[list[float]] = central(at, eps)
+    found: list[list[float]] = central_difference(at, eps)
     return found
 
 
@@ -485,7 +485,7 @@ def numerical_jacobians(fn: Callable[..., Any], inputs: Any, target: Any, eps: f
 
         with no_grad():
             try:
-                rows = [central(partial(at, unit), eps) for unit in _basis(x)]
+                rows = [central_difference(partial(at, unit), eps) for unit in _basis(x)]
                 found.append(stack(rows) if rows else asarray([], dtype=x.dtype, device=x.device).reshape((0, at(0.0, 0.0).size)))
             finally:
                 data.copy_(before)

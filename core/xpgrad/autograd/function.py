@@ -18,7 +18,7 @@ from xpgrad._aliasing.sharing import adopt, bump
 from xpgrad._basics.faces import public_names
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import transforming
-from xpgrad._tape.node import new_slot
+from xpgrad._tape.node import make_slot
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._tensor.writing import check_writable
 from xpgrad.autograd._custom import FunctionCtx as FunctionCtx, FunctionNode, Saved
@@ -541,7 +541,7 @@ def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recordin
 
 def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], outs: list[Any], constant: list[int]) -> Any:
     """Make the node of one call, linked to its operands' nodes but not yet to its outputs."""
-    node = _node_class(cls).made_now()  # after the forward's own writes: what it saved is as new as the node
+    node = _node_class(cls).create()  # after the forward's own writes: what it saved is as new as the node
     node.n_outputs, node.constant = len(outs), frozenset(constant)
     node.slots = [None] * len(outs)
     node.metas = [(o.shape, o.dtype, type(o._stand_in())) if isinstance(o, Tensor) else None for o in outs]
@@ -569,7 +569,7 @@ def _attach(node: Any, outs: list[Any], dirty: tuple[Any, ...]) -> None:
     for k, out in enumerate(outs):
         if isinstance(out, Tensor) and k not in node.constant:
             node.cls = type(out._stand_in())
-            slot = new_slot(node, k)
+            slot = make_slot(node, k)
             if _has(dirty, out):
                 adopt(out, slot)
                 continue

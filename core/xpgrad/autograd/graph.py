@@ -21,7 +21,7 @@ from xpgrad._modes.switches import ModeSwitch
 from xpgrad._tape.edges import GradientEdge as GradientEdge, get_gradient_edge as get_gradient_edge
 from xpgrad._tape.hook_tables import RemovableHandle, hooks_of
 from xpgrad._tape.node import Node as Node
-from xpgrad._tape.packing import active_hooks, checked_hooks, disabled
+from xpgrad._tape.packing import check_hooks, disabled, mode_with_hooks
 from xpgrad._tape.streams import (
     set_override_stale_capture_stream as set_override_stale_capture_stream,
     set_warn_on_accumulate_grad_stream_mismatch as set_warn_on_accumulate_grad_stream_mismatch,
@@ -128,10 +128,10 @@ class saved_tensors_hooks(ModeSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        self._hooks = checked_hooks(pack_hook, unpack_hook)
+        self._hooks = check_hooks(pack_hook, unpack_hook)
 
     def _mode(self) -> Mode | None:
-        return active_hooks(self._hooks)
+        return mode_with_hooks(self._hooks)
 
     def clone(self) -> saved_tensors_hooks:
         """Return a new instance with the same hooks.

@@ -116,7 +116,7 @@ def batched_dual(tangents: Any, x: Any, directions: Any, level: BatchLevel) -> A
             directions = broadcast_view(reshape_to(directions, (shape[0], 1, *shape[1:])), (shape[0], size, *shape[1:]))
         return x.backend.wrap(x.backend.raw(batched_dual(tangents, value, directions, level), raw.level))
     out = PRIMITIVES["alias"](x._stand_in())
-    tangents.hold(out, enter(directions, level, batch_class(type(out))))
+    tangents.set_tangent(out, enter(directions, level, batch_class(type(out))))
     return out
 
 

@@ -91,7 +91,7 @@ def tracked(outs: list[Any], inner: list[Any]) -> bool:
             return True
         own.add(node)
     for node in walk([node for node in map(_node_of, outs) if node is not None]):
-        if node.is_leaf and node not in own and not node.spent:
+        if node.is_leaf and node not in own and not node.is_spent:
             return True
     return False
 

@@ -14,7 +14,7 @@ from xpgrad._basics.scalars import is_scalar
 from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import lift_leaves
 from xpgrad._tensor.tensor import Tensor
-from xpgrad._transforms.batch.array import escaped
+from xpgrad._transforms.batch.array import escaped_error
 from xpgrad._transforms.batch.batch import class_of_depth, enter, leave
 from xpgrad._transforms.batch.level import BatchLevel, active_levels, run_within
 from xpgrad.func._tree import Structure, flatten, unflatten
@@ -199,7 +199,7 @@ def _left(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) ->
             msg = f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x).__name__}; did you mean to return a Tensor?"
             raise ValueError(msg)  # noqa: TRY004 (PyTorch's type)
         if x.depth > depth:
-            raise escaped()
+            raise escaped_error()
         cls = class_of_depth(type(x._stand_in()), depth)
         if d is None:
             if x.depth == depth and x._array.level is level:

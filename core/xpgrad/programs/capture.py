@@ -17,7 +17,7 @@ from xpgrad._array.kernels import DefaultKernels
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType
 from xpgrad._modes import state
-from xpgrad._operations.lift import moves
+from xpgrad._operations.lift import is_movable
 from xpgrad._rows.kernels import kernel_of
 from xpgrad._rows.row import ROWS
 from xpgrad._tensor.tensor import Tensor
@@ -346,7 +346,7 @@ class CapturedTensor(Tensor):
         if recorder is not None and not x.is_inference():
             recorder.watched.setdefault(id(x), (x, x._version))
         if x.device != cls.device:
-            if not moves(x):
+            if not is_movable(x):
                 raise elsewhere(x, cls.device)
             x = x.to_device(cls.device)
             if isinstance(x, CapturedTensor):  # the mode has taken what is new here

@@ -17,7 +17,7 @@ from xpgrad._basics.arguments import as_flag, check_callable
 from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import lift_all
-from xpgrad._tape.node import new_slot, walk
+from xpgrad._tape.node import make_slot, walk
 from xpgrad._tape.requests import grad
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.level import at_levels
@@ -356,7 +356,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
     renewals: list[Any] = []  # keys of programs that were captured again
 
     def prepared(args: Any, kwargs: Any) -> Any:
-        """The program for some arguments, with the Tensors among them; None where the function is to run as it is."""
+        """Return the compiled function for some arguments, and the Tensors among them; None if the function must run uncompiled."""
         flat: Any = args
         template: Any = None
         if kwargs or not all(isinstance(a, Tensor) for a in args):
@@ -434,18 +434,18 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
         return _result(program, arrays, raws, gradients, flat, mode)
 
     def program_for(*args: Any, **kwargs: Any) -> Program:
-        """The program of the forward, with the gradients where the function returns one real number, for such arguments."""
+        """Return the forward program for such arguments; it includes the gradients if the function returns one real number."""
         found: Program = captured_for(args, kwargs)[0].forward.program
         return found
 
     def source_for(*args: Any, **kwargs: Any) -> str:
-        """The text that runs for such arguments."""
+        """Return the source that runs for such arguments."""
         forward = captured_for(args, kwargs)[0].forward
         found: str = forward.below.program_source(forward.program, threads=options.threads)
         return found
 
     def captured_for(args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
-        """The compiled function for such arguments, captured, and the raw arrays among them."""
+        """Return the captured function for such arguments, and the raw arrays among them."""
         made, flat, *_ = prepared(args, kwargs)
         if made is None or made is _AS_IS or made.inside is made.cls:
             why = "runs as it is" if made is None or made is _AS_IS else f"is compiled by {made.cls.backend.name!r} itself"
@@ -498,13 +498,13 @@ def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, fl
     if program.out_template is None:
         out = object.__new__(cls)
         out._array, out._alias = raws[0], None
-        out._node = node if program.scalar or node is None else new_slot(node, 0)
+        out._node = node if program.scalar or node is None else make_slot(node, 0)
         outs = [out]
     else:
         outs = [cls._wrap(raw) for raw in raws]
         for k, requires in enumerate(program.requires):
             if requires:
-                outs[k]._node = node if program.scalar else new_slot(node, k)
+                outs[k]._node = node if program.scalar else make_slot(node, k)
     if node is not None and mode is not None and mode.packing is not None:
         node.pack(mode.packing, flat)
     if node is not None and mode is not None:

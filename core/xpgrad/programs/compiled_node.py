@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._modes import switches
-from xpgrad._tape.node import ListNode, add_into, freed
+from xpgrad._tape.node import ListNode, add_into, freed_error
 from xpgrad._tape.requests import grad
 from xpgrad._tape.saved import check_version, unpack, unpack_constant
 from xpgrad._tensor.tensor import Tensor
@@ -50,7 +50,7 @@ class CompiledNode(ListNode):
     def _kept(self) -> Any:
         """Return the saved arguments; raise if they were freed."""
         if self.arrays is None:
-            raise freed(self)
+            raise freed_error(self)
         return self.arrays
 
     def _arguments(self) -> list[Any]:
@@ -68,10 +68,10 @@ class CompiledNode(ListNode):
         """Pass the arguments and the gradients to pack hooks, and save what they return instead."""
         self.packs: bool = True
         backend = self.cls.backend
-        self.arrays = [hooks.packed(t) for t in tensors]
+        self.arrays = [hooks.pack_tensor(t) for t in tensors]
         self.sources = [None if isinstance(s, Tensor) else s for s in self.sources]
         if self.gradients is not None:
-            self.gradients = tuple(None if v is None else hooks.packed(backend.wrap(v)) for v in self.gradients)
+            self.gradients = tuple(None if v is None else hooks.pack_tensor(backend.wrap(v)) for v in self.gradients)
 
     def _seeds(self, g: Any, zeros: Callable[[Any], Any]) -> list[Any]:
         """Return one cotangent per result that requires grad, with zeros for missing ones."""
@@ -116,7 +116,7 @@ class CompiledNode(ListNode):
             if self.packs:
                 values = [a.value() for a in self._kept()]
                 raws = [backend.own(v) for v in values]
-                inputs = [a.restored(v, s) for a, v, s in zip(self._kept(), values, self.sources)]
+                inputs = [a.restore(v, s) for a, v, s in zip(self._kept(), values, self.sources)]
             else:
                 raws = self._arguments()
                 inputs = [
@@ -131,19 +131,19 @@ class CompiledNode(ListNode):
                 described(program.function(*args, **kwargs), outs)
             return list(grad([o for o in outs if o.requires_grad], wanted, seeds, create_graph=True, allow_unused=True))
 
-    def held(self) -> list[Any]:
+    def saved_arrays(self) -> list[Any]:
         return [] if self.packs else [*(self.arrays or ()), *(v for v in self.gradients or () if v is not None)]
 
     def release(self) -> None:
         self.arrays = self.gradients = None
 
-    def released(self) -> bool:
+    def is_released(self) -> bool:
         return self.arrays is None
 
 
 def new_node(program: Any, cls: Any, arrays: list[Any], gradients: Any, flat: list[Any]) -> Any:
     """Make the node of one call from its raw arguments, the gradients computed with the value, and the Tensor arguments."""
-    node: Any = CompiledNode.made_now()
+    node: Any = CompiledNode.create()
     edges = [t._node for t in flat] if program.recording else [None] * len(flat)
     node.e = tuple([e for e in edges if e is not None])
     node.cls, node.program, node.arrays, node.gradients = cls, program, arrays, gradients

@@ -13,7 +13,7 @@ from xpgrad._aliasing.cells import ForbiddenView
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.dtypes import iinfo
-from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, is_basic, zero_step
+from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, is_basic, zero_step_error
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
 from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._operations.declare import front, rule, view
@@ -175,7 +175,7 @@ def basic_error(x: Tensor, key: Any, exc: Exception) -> Exception:
         for bound in (part.start, part.stop, part.step) if isinstance(part, slice) else ():
             if bound is not None and not hasattr(bound, "__index__"):
                 return TypeError(f"the bounds of a slice must be integers or None, but the index has {part!r:.80}")
-    return (zero_step(key) if isinstance(exc, ValueError) else None) or exc
+    return (zero_step_error(key) if isinstance(exc, ValueError) else None) or exc
 
 
 RULES["__getitem__"] = getitem

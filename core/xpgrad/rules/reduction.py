@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xpgrad._array.base import TensorBase
 from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.dtypes import as_dtype
-from xpgrad._basics.shapes import Axis, reduced_axes
+from xpgrad._basics.shapes import Axis, normalize_reduction_axes
 from xpgrad._modes import state
 from xpgrad._operations.declare import front, nondifferentiable, rule
 from xpgrad._operations.lift import as_tensor
@@ -109,8 +109,8 @@ def sum(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, dtype: Any =
         keepdims = as_flag(keepdims, "sum", "keepdims")
     if dtype is not None:
         wanted = as_dtype(dtype, x.default_dtype)
-        return reduce_sum(x._cast(wanted), reduced_axes(axis, x.ndim, "sum"), keepdims)._cast(wanted)
-    return reduce_sum(x, None if axis is None else reduced_axes(axis, x.ndim, "sum"), keepdims)
+        return reduce_sum(x._cast(wanted), normalize_reduction_axes(axis, x.ndim, "sum"), keepdims)._cast(wanted)
+    return reduce_sum(x, None if axis is None else normalize_reduction_axes(axis, x.ndim, "sum"), keepdims)
 
 
 # -- extrema ------------------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def _extremum(name: str, primitive: Any, x: Tensor, axis: Axis, keepdims: bool) 
     x = as_tensor(name, x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, name, "keepdims")
-    axes = reduced_axes(axis, x.ndim, name)
+    axes = normalize_reduction_axes(axis, x.ndim, name)
     try:
         out: Tensor = primitive(x, axes, keepdims)
     except ValueError as exc:
@@ -332,7 +332,7 @@ def all(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
     x = as_tensor("all", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "all", "keepdims")
-    return plain("all", x, axis=reduced_axes(axis, x.ndim, "all"), keepdims=keepdims)
+    return plain("all", x, axis=normalize_reduction_axes(axis, x.ndim, "all"), keepdims=keepdims)
 
 
 @nondifferentiable(primitive=True, method="any")
@@ -371,4 +371,4 @@ def any(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
     x = as_tensor("any", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "any", "keepdims")
-    return plain("any", x, axis=reduced_axes(axis, x.ndim, "any"), keepdims=keepdims)
+    return plain("any", x, axis=normalize_reduction_axes(axis, x.ndim, "any"), keepdims=keepdims)

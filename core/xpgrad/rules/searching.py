@@ -12,7 +12,7 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.arguments import as_flag, check_choice
 from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import as_scalar, is_scalar
-from xpgrad._basics.shapes import reduced_axes, reduced_axis
+from xpgrad._basics.shapes import normalize_reduction_axes, normalize_reduction_axis
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import nondifferentiable
 from xpgrad._operations.lift import as_tensor, lift, lift_all
@@ -38,7 +38,7 @@ def _extreme_index(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Te
     if x.dtype.is_complex:
         msg = f"`{name}` needs an order, which complex numbers do not have; take `xpgrad.abs(x)` or `xpgrad.real(x)` first"
         raise TypeError(msg)
-    position = reduced_axis(axis, x.ndim, name)
+    position = normalize_reduction_axis(axis, x.ndim, name)
     if not (x.size if position is None else x.shape[position]):
         msg = f"`{name}` needs at least one element, but x has shape {x.shape}; leave out the empty axis"
         raise ValueError(msg)
@@ -153,7 +153,7 @@ def count_nonzero(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, ke
     x = as_tensor("count_nonzero", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "count_nonzero", "keepdims")
-    return plain("count_nonzero", x, axis=reduced_axes(axis, x.ndim, "count_nonzero"), keepdims=keepdims)
+    return plain("count_nonzero", x, axis=normalize_reduction_axes(axis, x.ndim, "count_nonzero"), keepdims=keepdims)
 
 
 @nondifferentiable(primitive=True)

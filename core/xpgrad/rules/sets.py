@@ -73,7 +73,7 @@ def _unique(name: str, x: Any) -> tuple[Tensor, ...]:
 def _is_differentiated(x: Any) -> bool:
     """Return whether operations on `x` are recorded, or `x` has a tangent."""
     mode = state.current()
-    if mode is not None and mode.levels and not mode.inference and mode.levels.tangents_of(x):
+    if mode is not None and mode.levels and not mode.inference and mode.levels.have_tangents(x):
         return True
     return x._node is not None and state.records(mode)
 

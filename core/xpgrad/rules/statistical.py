@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, as_real
 from xpgrad._basics.dtypes import as_dtype
-from xpgrad._basics.shapes import normalize_axis, reduced_axes
+from xpgrad._basics.shapes import normalize_axis, normalize_reduction_axes
 from xpgrad._operations.declare import front, rule
 from xpgrad._operations.lift import as_tensor
 from xpgrad._rows.row import Kink
@@ -105,7 +105,7 @@ def mean(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: b
     if not x.dtype.differentiable:
         x = _floating(x)
         op = x._op_reduce_mean  # type: ignore[attr-defined]
-    return op(None if axis is None else reduced_axes(axis, x.ndim, "mean"), keepdims)
+    return op(None if axis is None else normalize_reduction_axes(axis, x.ndim, "mean"), keepdims)
 
 
 def _variance_vjp(g: Any, x: Any, x_shape: Any, axes: Any, correction: float, keepdims: bool, xp: Any) -> Any:
@@ -209,7 +209,7 @@ def var(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, correction: 
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "var", "keepdims")
     correction = as_real(correction, "var", "correction")
-    return reduce_var(_floating(x), reduced_axes(axis, x.ndim, "var"), correction, keepdims)
+    return reduce_var(_floating(x), normalize_reduction_axes(axis, x.ndim, "var"), correction, keepdims)
 
 
 @front
@@ -257,7 +257,7 @@ def std(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, correction: 
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "std", "keepdims")
     correction = as_real(correction, "std", "correction")
-    return reduce_std(_floating(x), reduced_axes(axis, x.ndim, "std"), correction, keepdims)
+    return reduce_std(_floating(x), normalize_reduction_axes(axis, x.ndim, "std"), correction, keepdims)
 
 
 # -- product ----------------------------------------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ def prod(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, dtype: Any 
     x = as_tensor("prod", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "prod", "keepdims")
-    axes = reduced_axes(axis, x.ndim, "prod")
+    axes = normalize_reduction_axes(axis, x.ndim, "prod")
     if dtype is None:
         return reduce_prod(x, axes, keepdims)
     wanted = as_dtype(dtype, x.default_dtype)

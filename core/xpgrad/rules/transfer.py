@@ -74,7 +74,7 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
     if target.device == x.device:
         return x
     if x.depth:
-        return x._moved_to(target.device)
+        return x._move_to(target.device)
     source = type(x)
     if x.is_inference() or source.fresh is not None:
         source = tensor_class(x.device)
@@ -82,12 +82,12 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
     move = move_raw if mode is None else functools.partial(mode.call, "to_device", move_raw)
     out = target._wrap(move(x._array, source, target))
     if x._node is not None and state.records(mode):
-        n = ToCopyBackward0.made_now()
+        n = ToCopyBackward0.create()
         n.e, n.source, n.destination = x._node, source, target
         n.stream = (target, target.backend.current_stream(target.device)) if target.backend.capabilities.streams else None
         out._node = n
     if mode is not None and not mode.plain:
         mode.finish_computed("to_device", (x,), out)
         if mode.levels:
-            mode.levels.carry_over(x, out, lambda t: to_device(t, target.device))
+            mode.levels.set_linear_tangents(x, out, lambda t: to_device(t, target.device))
     return out

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, as_int
-from xpgrad._basics.shapes import Axis, reduced_axes
+from xpgrad._basics.shapes import Axis, normalize_reduction_axes
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 from xpgrad.rules.elementwise import is_complex
@@ -466,7 +466,7 @@ def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: 
     keepdims, signed = as_flag(keepdims, name, "keepdims"), as_flag(return_sign, name, "return_sign")
     if b is None and not signed:
         (x,) = operands_of("logsumexp", ("a",), (a,), takes_complex=True)
-        axes = reduced_axes(axis, x.ndim, name)
+        axes = normalize_reduction_axes(axis, x.ndim, name)
         if x._node is None or x.dtype.is_complex or not state.records(state.current()):
             return _logsumexp(x, axes, keepdims)
         out = _logsumexp_and_weights(x, axes)[0]
@@ -474,7 +474,7 @@ def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: 
     x, factor = operands_of("logsumexp", ("a", "b"), (a, 1.0 if b is None else b), takes_complex=True)
     dtype = operations.result_type(x, factor)
     x, factor = operations.broadcast_arrays(x._cast(dtype), factor._cast(dtype))
-    axes = reduced_axes(axis, x.ndim, name)
+    axes = normalize_reduction_axes(axis, x.ndim, name)
     x = operations.where(factor == 0, operations.zeros_like(x) - math.inf, x)
     raw = operations.real(x.detach())
     top = operations.max(raw, axis=axes, keepdims=True)
@@ -493,7 +493,7 @@ def _dropped(x: Any, axes: Any) -> Any:
 
 def _over_axes(name: str, row: Any, x: Any, axis: Axis) -> Any:
     (x,) = operands_of(name, ("x",), (x,), takes_complex=True)
-    return row(x, reduced_axes(axis, x.ndim, f"scipy.special.{name}"))
+    return row(x, normalize_reduction_axes(axis, x.ndim, f"scipy.special.{name}"))
 
 
 @front

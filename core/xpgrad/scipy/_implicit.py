@@ -17,7 +17,7 @@ from typing import Any
 from xpgrad._basics.dtypes import finfo
 from xpgrad._modes import state, switches
 from xpgrad._tape.edges import GradientEdge
-from xpgrad._tape.node import ListNode, freed
+from xpgrad._tape.node import ListNode, freed_error
 from xpgrad._tape.requests import grad
 from xpgrad._tape.saved import with_history
 from xpgrad.func import jacrev, jvp, vjp
@@ -82,7 +82,7 @@ def implicit(residual: Callable[[Any], Any], solution: Any, how: Any, *, symmetr
     out = solution.clone()
     _carry_tangents(residual, solution, value, out, how, symmetric, recording=recording and bool(links))
     if recording and links:
-        node: Any = ImplicitNode.made_now()
+        node: Any = ImplicitNode.create()
         node.cls, node.e = type(out), tuple(link.inner for link in links)
         node.residual, node.how, node.symmetric = residual, how, symmetric
         node.solution, node.value, node.links = solution, value, links
@@ -117,7 +117,7 @@ class ImplicitNode(ListNode):
 
     def grads(self, g: Any) -> list[Any]:
         if self.value is None:
-            raise freed(self)
+            raise freed_error(self)
         return [None if v is None else v._array for v in self._once(self.cls.backend.wrap(g))]
 
     def _once(self, g: Any) -> list[Any]:
@@ -128,7 +128,7 @@ class ImplicitNode(ListNode):
 
     def graph_grads(self, g: Any) -> list[Any]:
         if self.value is None:
-            raise freed(self)
+            raise freed_error(self)
         if not state.is_grad_enabled():  # many cotangents at once
             return self._once(g)
         if g.depth:
@@ -163,13 +163,13 @@ class ImplicitNode(ListNode):
             )
             raise RuntimeError(msg)
 
-    def held(self) -> list[Any]:
+    def saved_arrays(self) -> list[Any]:
         return [] if self.value is None else [self.solution._array]
 
     def release(self) -> None:
         self.value = None
 
-    def released(self) -> bool:
+    def is_released(self) -> bool:
         return self.value is None
 
 
@@ -191,7 +191,7 @@ def _carry_tangents(residual: Any, x: Any, value: Any, out: Any, how: Any, symme
             t = Once.apply(t, value, _ONCE)
     finally:
         state.put(before)
-    level.hold(out, t)
+    level.set_tangent(out, t)
 
 
 _ONE_BY_ONE = (

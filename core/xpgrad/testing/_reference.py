@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xpgrad._basics.device import Device
-from xpgrad._basics.differences import Slope, central, dot
+from xpgrad._basics.differences import Slope, central_difference, dot
 from xpgrad._tape.requests import grad
 from xpgrad.errors import XpgradError
 from xpgrad.testing._host import agree, epsilon, np, on_host, to_double, to_tensor
@@ -59,7 +59,7 @@ class Reference:
     ) -> Slope:
         step = steps * self.step
         ends = {h: number(self._shift_points(places, directions, h)) for h in (step, -step)}
-        return Slope(central(lambda h: ends[h][0], step), 20 * self.eps * max(size for _, size in ends.values()) / step)
+        return Slope(central_difference(lambda h: ends[h][0], step), 20 * self.eps * max(size for _, size in ends.values()) / step)
 
     def first(self, key: tuple[int, int], places: Sequence[int], directions: Sequence[Any]) -> Slope:
         """Return the derivative along directions of the points at `places`, cached under `key` for the next backend."""

@@ -20,7 +20,7 @@ from xpgrad._basics.faces import public_names
 from xpgrad._basics.frames import is_own
 from xpgrad._modes import state
 from xpgrad._modes.setting import Setting
-from xpgrad._tape.packing import SavedHooks, active_hooks
+from xpgrad._tape.packing import SavedHooks, mode_with_hooks
 from xpgrad._tape.requests import backward as run_backward
 from xpgrad._tape.saved import check_version
 from xpgrad._tape.task import current_pass
@@ -242,7 +242,7 @@ def checkpoint(
     )  # fmt: skip
     before = state.current()
     try:
-        state.put(active_hooks(SavedHooks(frame.pack, frame.unpack)))
+        state.put(mode_with_hooks(SavedHooks(frame.pack, frame.unpack)))
         with forward_context:
             out = function(*args, **kwargs)
     finally:

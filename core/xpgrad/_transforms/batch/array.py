@@ -56,7 +56,7 @@ class Batched:
         return self.shape[0]
 
 
-def escaped() -> RuntimeError:
+def escaped_error() -> RuntimeError:
     """Return the error for Tensors of two batches that met, because one of them left its call of `vmap`."""
     return RuntimeError(
         "Tensors of two different calls of `vmap` were combined: one of them left its call, e.g. through a global variable or a list. "
@@ -64,7 +64,7 @@ def escaped() -> RuntimeError:
     )
 
 
-def no_rule(name: str) -> CapabilityError:
+def no_rule_error(name: str) -> CapabilityError:
     """Return the error for a function that cannot be applied to a batch."""
     return CapabilityError(f"`{name}` cannot be vectorised by `vmap`: the shape of its result depends on values; call it outside")
 

@@ -16,7 +16,7 @@ from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch import rules as _rules  # noqa: F401 (registers the rules by name)
-from xpgrad._transforms.batch.array import Batched, escaped
+from xpgrad._transforms.batch.array import Batched, escaped_error
 from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.batch.rulebook import Rulebook
 from xpgrad.backend import Backend
@@ -212,7 +212,7 @@ class BatchedTensor(Tensor):
     def _stand_in(self) -> Tensor:
         return self
 
-    def _moved_to(self, device: Device) -> Tensor:
+    def _move_to(self, device: Device) -> Tensor:
         """Return the element on another device; used by `to_device`."""
         moved = to_device(self._array.value, device)
         cls = batch_class(type(moved))
@@ -271,7 +271,7 @@ def leave(x: Any, level: BatchLevel, cls: Any) -> Any:
     if raw.level is level:
         return raw.value
     if raw.level is not None:
-        raise escaped()
+        raise escaped_error()
     value = raw.value
     return broadcast_view(value, (level.size, *value.shape))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from xpgrad._transforms.batch.array import escaped
+from xpgrad._transforms.batch.array import escaped_error
 
 if TYPE_CHECKING:
     from xpgrad._transforms.batch.rulebook import Rulebook
@@ -26,9 +26,9 @@ def elementwise(book: Rulebook, function: Any) -> Any:
                     if level is None:
                         level = o.level
                     elif level is not o.level:
-                        raise escaped()
+                        raise escaped_error()
         if uneven:
-            values = [book.padded(o, rank) if o.__class__ is raw_class else o for o in operands]
+            values = [book.pad(o, rank) if o.__class__ is raw_class else o for o in operands]
         else:
             values = [o.value if o.__class__ is raw_class else o for o in operands]
         return raw_class(function(*values), level)
@@ -80,30 +80,30 @@ def stacked(book: Rulebook, row: Any) -> Any:
 
     def of_one(x: Any, *statics: Any) -> Any:
         level = x.level
-        return book.wrapped(function(x.value, *shifted(statics, len(x.shape), level)), level)
+        return book.wrap(function(x.value, *shifted(statics, len(x.shape), level)), level)
 
-    def of_one_as_it_is(x: Any, *statics: Any) -> Any:
-        return book.wrapped(function(x.value, *statics), x.level)
+    def of_one_unshifted(x: Any, *statics: Any) -> Any:
+        return book.wrap(function(x.value, *statics), x.level)
 
     def of_list(xs: Any, *statics: Any) -> Any:
         level = book.level(*xs)
-        values = [x.value if level is None else book.full(x, level) for x in xs]
-        return book.wrapped(function(values, *shifted(statics, len(xs[0].shape), level)), level)
+        values = [x.value if level is None else book.broadcast_batch(x, level) for x in xs]
+        return book.wrap(function(values, *shifted(statics, len(xs[0].shape), level)), level)
 
     def of_several(*given: Any) -> Any:
         xs = given[:count]
         level, rank = book.level(*xs), max(len(x.shape) for x in xs)
         if broadcasts or level is None:
-            values = [book.padded(x, rank) for x in xs]
+            values = [book.pad(x, rank) for x in xs]
         else:
-            values = [book.full(x, level) for x in xs]
-        return book.wrapped(function(*values, *shifted(given[count:], rank, level)), level)
+            values = [book.broadcast_batch(x, level) for x in xs]
+        return book.wrap(function(*values, *shifted(given[count:], rank, level)), level)
 
     if row.varargs:
         return of_list
     if count > 1:
         return of_several
-    return of_one if lengths or places else of_one_as_it_is
+    return of_one if lengths or places else of_one_unshifted
 
 
 def _behind(axes: Any, rank: int) -> Any:

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from xpgrad._tape.edges import GradientEdge
-from xpgrad._tape.requests import grad, input_list, unused
+from xpgrad._tape.requests import grad, input_list, unused_error
 from xpgrad._tensor.tensor import Tensor
-from xpgrad._transforms.batch.array import escaped
+from xpgrad._transforms.batch.array import escaped_error
 from xpgrad._transforms.batch.batch import batch_class, class_of_depth, enter, leave, put_in, take_out
 from xpgrad._transforms.batch.level import BatchLevel, run_within
 from xpgrad._transforms.batch.plain_pass import plain_gradients
@@ -62,7 +62,7 @@ def batched_pass(outputs: list[Any], inputs: list[Any], seeds: list[Any], size: 
             if not options.get("allow_unused"):
                 for i, g in enumerate(quick):
                     if g is None:
-                        raise unused(i)
+                        raise unused_error(i)
             return quick
 
     def mapped() -> list[Any]:
@@ -86,7 +86,7 @@ def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], dep
         cls = cls or type(x)
         if raw.level is not None:
             if level is not None and raw.level is not level:
-                raise escaped()
+                raise escaped_error()
             level = raw.level
     batched = options.get("is_grads_batched", False)
     below_outs, below_seeds = [], []

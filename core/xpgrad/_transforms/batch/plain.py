@@ -82,7 +82,7 @@ class PlainRulebook(Rulebook):
     def static(self, value: Any) -> Any:
         return value
 
-    def held(self, array: Any) -> Any:
+    def wrap_below(self, array: Any) -> Any:
         return array
 
     def scalar(self, value: Any, like: Any) -> Any:

@@ -12,9 +12,9 @@ from xpgrad._aliasing.windows import MUTATION_WINDOWS, check_windows
 from xpgrad._modes import state
 from xpgrad._operations.lists import VarNode
 from xpgrad._tape.edges import GradientEdge, node_of, output_edge
-from xpgrad._tape.node import SlotNode, freed
+from xpgrad._tape.node import SlotNode, freed_error
 from xpgrad._tape.saved import check_version
-from xpgrad._tape.task import complex_seen
+from xpgrad._tape.task import has_seen_complex
 from xpgrad._transforms.batch import bands as _bands  # noqa: F401 (registers the rules that keep bands)
 from xpgrad._transforms.batch.batch import BatchBackend
 from xpgrad._transforms.batch.level import BatchLevel
@@ -149,7 +149,7 @@ def _run(
             plan = _plans.get(cls)
             if plan is None:
                 plan = _plans[cls] = _plan(node)
-            turned = node.conjugates and complex_seen() and backend.is_complex(g)
+            turned = node.conjugates and has_seen_complex() and backend.is_complex(g)
             if turned:
                 g = kernels.conj(g)
             for edge, formula, reads, broadcast in plan:
@@ -169,7 +169,7 @@ def _run(
     batches = [seed if seed.__class__ is raw else raw(seed._array, level) for seed in seeds]
     results = []
     for g in run_pass(order, roots, batches, targets, step):
-        results.append(None if g is None else backend.inner.backend.wrap(backend.rules.full(g, level)))
+        results.append(None if g is None else backend.inner.backend.wrap(backend.rules.broadcast_batch(g, level)))
     return results
 
 
@@ -209,7 +209,7 @@ def _saved(node: Any, read: tuple[str, bool, str | None], raw: Any) -> Any:
     if not is_array:
         return value
     if value is None:
-        raise freed(node)
+        raise freed_error(node)
     alias = (node if holder is None else getattr(node, holder))._alias
     if alias is not None:
         check_version(node, name, alias)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import ROWS
-from xpgrad._transforms.batch.array import escaped, no_rule
+from xpgrad._transforms.batch.array import escaped_error, no_rule_error
 from xpgrad._transforms.batch.kinds import elementwise, pairwise, stacked
 
 
@@ -71,7 +71,7 @@ def refused(*names: str) -> None:
 
     def maker(name: str) -> Callable[[Any], Any]:
         def make(book: Rulebook) -> Any:
-            raise no_rule(name)
+            raise no_rule_error(name)
 
         return make
 
@@ -123,7 +123,7 @@ class Rulebook:
         """Return a held value as a raw array, as static arguments are."""
         return value._array
 
-    def held(self, array: Any) -> Any:
+    def wrap_below(self, array: Any) -> Any:
         """Wrap a raw array as a Tensor of the class below."""
         return self.backend.inner.backend.wrap(array)
 
@@ -149,10 +149,10 @@ class Rulebook:
                 if level is None:
                     level = a.level
                 elif level is not a.level:
-                    raise escaped()
+                    raise escaped_error()
         return level
 
-    def padded(self, x: Any, rank: int) -> Any:
+    def pad(self, x: Any, rank: int) -> Any:
         """Return the value of `x` with axes of length 1, so that its elements have `rank` axes and broadcast from the right."""
         value, missing = x.value, rank - len(x.shape)
         if x.level is None or missing <= 0:
@@ -160,7 +160,7 @@ class Rulebook:
         shape = self.shape(value)
         return self.xp.reshape_to(value, (shape[0], *(1,) * missing, *shape[1:]))
 
-    def full(self, x: Any, level: Any) -> Any:
+    def broadcast_batch(self, x: Any, level: Any) -> Any:
         """Return the value of `x` with the batch axis, broadcast if it had none."""
         if x.level is not None:
             return x.value
@@ -175,17 +175,17 @@ class Rulebook:
             return tuple(range(1, n + 1))
         return axes % n + 1 if isinstance(axes, int) else tuple(a % n + 1 for a in axes)
 
-    def bare(self, x: Any) -> Any:
+    def to_static(self, x: Any) -> Any:
         """Return a static argument that all elements share as a raw array of the class below."""
         return self.static(x.value) if x.__class__ is self.raw else x
 
-    def own(self, x: Any) -> Any:
+    def from_static(self, x: Any) -> Any:
         """Convert a raw array in a static argument to one of this backend."""
         if x.__class__ is self.raw or isinstance(x, (int, float, complex, slice)) or x is None or x is Ellipsis:
             return x
-        return self.raw(self.held(x), None)
+        return self.raw(self.wrap_below(x), None)
 
-    def wrapped(self, out: Any, level: Any) -> Any:
+    def wrap(self, out: Any, level: Any) -> Any:
         """Return one result, or a tuple of them, as raw arrays of this backend."""
         if out.__class__ is tuple or isinstance(out, tuple):
             return tuple(self.raw(o, level) for o in out)

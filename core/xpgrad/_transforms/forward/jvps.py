@@ -24,7 +24,7 @@ def of_dtype(t: Any, like: Any) -> Any:
 
 
 @functools.cache
-def _manner(row: Row) -> str:
+def _choose_manner(row: Row) -> str:
     """Return how the tangents of a row's operation are computed."""
     if row.jvp is not None:
         return "given"
@@ -46,7 +46,7 @@ def jvp_of(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tupl
     operation itself is applied to the tangents. If each formula reads all other operands and nothing else, the operation is linear in
     each operand. In all other cases the vjp, which is linear in ``g``, is transposed.
     """
-    manner = _manner(row)
+    manner = _choose_manner(row)
     if manner == "transposed":
         return _transposed(row, operands, tangents, statics, outs)
     if manner == "elementwise":
@@ -56,7 +56,9 @@ def jvp_of(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tupl
         found = row.jvp(*(known[n] if n in known else _read(n, row, operands, statics, outs) for n in row.jvp_reads))  # type: ignore[misc]
         return found if found.__class__ is tuple else (found,)
     if manner == "linear":
-        full = [zeros_for(x) if t is None and _flows(row, i) else x if t is None else t for i, (x, t) in enumerate(zip(operands, tangents))]
+        full = []
+        for x, t, formula in zip(operands, tangents, row.formulas * len(operands) if row.varargs else row.formulas):
+            full.append(t if t is not None else x if formula is None else zeros_like(x))
         return as_tuple(_apply(row, full, statics))
     total: Any = None
     for i, t in enumerate(tangents):
@@ -64,10 +66,6 @@ def jvp_of(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tupl
             term = _apply(row, [t if j == i else x for j, x in enumerate(operands)], statics)
             total = term if total is None else total + term
     return (total,)
-
-
-def _flows(row: Row, i: int) -> bool:
-    return row.varargs or row.formulas[i] is not None
 
 
 def as_tuple(found: Any) -> tuple[Any, ...]:
@@ -80,11 +78,6 @@ def _apply(row: Row, operands: list[Any], statics: tuple[Any, ...]) -> Any:
         operands = raise_to_common(operands)  # some tangents may be elements of a batch while the zeros for others are not
     op = getattr(operands[0], row.method)
     return op(operands, *statics) if row.varargs else op(*operands[1:], *statics)
-
-
-def zeros_for(x: Any) -> Any:
-    """Return zeros of the shape, dtype and device of `x`."""
-    return zeros_like(x)
 
 
 def _read(name: str, row: Row, operands: Sequence[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
@@ -142,7 +135,7 @@ def _transposed(row: Row, operands: Sequence[Any], tangents: list[Any], statics:
     before = state.current()
     try:
         state.put(state.replaced(recording=True, packing=None, anomaly=None))
-        dummies = {k: zeros_for(outs[k]).requires_grad_() for k in places}
+        dummies = {k: zeros_like(outs[k]).requires_grad_() for k in places}
         conj = row.conj and row.outputs is None and outs[0].dtype.is_complex
         xp = operations
         g: Any = [dummies.get(k) for k in range(len(outs))] if row.outputs is not None else dummies[0]
@@ -159,7 +152,7 @@ def _transposed(row: Row, operands: Sequence[Any], tangents: list[Any], statics:
     finally:
         state.put(before)
     found = dict(zip(places, _pull(roots, seeds, list(dummies.values()), start)))
-    return [found.get(k) if found.get(k) is not None or k not in places else zeros_for(o) for k, o in enumerate(outs)]
+    return [found.get(k) if found.get(k) is not None or k not in places else zeros_like(o) for k, o in enumerate(outs)]
 
 
 def _pull(roots: list[Any], seeds: list[Any], targets: list[Any], start: int) -> list[Any]:

@@ -17,7 +17,8 @@ from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import Row
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.batch import enter, leave, raise_to_common
-from xpgrad._transforms.forward.jvps import as_tuple, jvp_of, of_dtype, zeros_for
+from xpgrad._transforms.forward.jvps import as_tuple, jvp_of, of_dtype
+from xpgrad.rules.creation import zeros_like
 
 
 class Level:
@@ -84,7 +85,7 @@ class Level:
             with _at(self.outer):
                 tangent = PRIMITIVES["clone_laid_out"](tangent, x._array)  # as in PyTorch, the tangent has the layout of the primal
         out = PRIMITIVES["alias"](x._stand_in())
-        self.hold(out, tangent)
+        self.set_tangent(out, tangent)
         return out
 
     def _dual_of_elements(self, x: Any, tangent: Any) -> Any:
@@ -112,7 +113,7 @@ class Level:
         if x.depth:
             return x.backend.wrap(x.backend.raw(self.primal(x._array.value), x._array.level))
         out = PRIMITIVES["alias"](x._stand_in())
-        self.hold(out, None)
+        self.set_tangent(out, None)
         return out
 
     # -- the tables (called where the levels outside of this one are active) ------------------------------------------
@@ -156,15 +157,15 @@ class Level:
                 return True, entry[1]
         return False, None
 
-    def note(self, x: Any, tangent: Any) -> None:
+    def set_result_tangent(self, x: Any, tangent: Any) -> None:
         """Store the tangent of an operation's result."""
         node = None if x.fresh is not None else x._node
         if node is None or _key(x) in self._tensors:
-            self.hold(x, tangent)
+            self.set_tangent(x, tangent)
         else:
             self._put_node(node, tangent)
 
-    def hold(self, x: Any, tangent: Any) -> None:
+    def set_tangent(self, x: Any, tangent: Any) -> None:
         """Store a tangent, or None, for this very Tensor, even if it is a view."""
         if x.depth:
             _, tangent = raise_to_common([x, tangent])
@@ -172,7 +173,7 @@ class Level:
             if x._array.level is None and level is not None:  # the elements share the value, but not the tangent
                 x._array = cls.backend.raw(leave(x, level, cls), level)
             level = x._array.level
-            self.hold(x._array.value, tangent._array.value if level is None else leave(tangent, level, cls))
+            self.set_tangent(x._array.value, tangent._array.value if level is None else leave(tangent, level, cls))
             return
         key, table = _key(x), self._tensors
         table[key] = (weakref.ref(x, lambda _: table.pop(key, None)), tangent)
@@ -191,7 +192,7 @@ class Level:
         if node is not None:
             self._nodes.pop((id(node), 0), None)
 
-    def holder(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
+    def find_holder(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
         """Return the Tensor whose tangent contains that of `x`, and the chain of views that leads from it to `x`."""
         chain = []
         while x._alias is not None and x._alias.parent is not None and _key(x) not in self._tensors:
@@ -252,13 +253,13 @@ class new_level:  # noqa: N801 (a context)
         self.level.close()
 
 
-def _placed(level: Level, x: Any, tangent: Any) -> tuple[Any, Any]:
+def _place_tangent(level: Level, x: Any, tangent: Any) -> tuple[Any, Any]:
     """Return the Tensor that holds the tangent of `x`, and its new tangent when that of `x` is `tangent`."""
-    holder, chain = level.holder(x)
+    holder, chain = level.find_holder(x)
     if holder is x:
         return x, tangent
     whole = level.find(holder)
-    whole = zeros_for(holder) if whole is None else whole
+    whole = zeros_like(holder) if whole is None else whole
     return holder, PRIMITIVES["written_through"](whole, of_dtype(tangent, whole), chain)
 
 
@@ -287,7 +288,7 @@ def _settle_output(
                 "inplace, then the jvp function must modify the corresponding gradient inplace."
             )
             raise RuntimeError(msg)
-        Levels.settle([(level, *_placed(level, result, t))])
+        Levels.settle([(level, *_place_tangent(level, result, t))])
         return
     viewed = [known for a, known in zip(args, given) if isinstance(a, Tensor) and known is not None and _views(result, a)]
     if viewed:
@@ -299,7 +300,7 @@ def _settle_output(
             raise RuntimeError(msg)
         if level.find(out) is not None:
             return  # a view of the argument has the view of its tangent
-    level.hold(out, t)
+    level.set_tangent(out, t)
 
 
 def _views(x: Any, y: Any) -> bool:
@@ -324,7 +325,7 @@ class Levels(tuple[Level, ...]):
 
     # -- operations --------------------------------------------------------------------------------------------------
 
-    def carry(self, mode: Any, out: Any, row: Row, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
+    def set_tangents(self, mode: Any, out: Any, row: Row, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
         """Set the tangents of an operation's result; see `Mode.finish_operation`."""
         outs = out if out.__class__ is tuple else (out,)
         if not row.differentiable or outs[0].depth:  # the Tensor that holds the batch carries the tangents of its elements
@@ -341,7 +342,7 @@ class Levels(tuple[Level, ...]):
                     primals = tuple(x[...] if isinstance(x, Tensor) and x.requires_grad else x for x in flat)
             before = state.current()
             try:
-                state.put(self._around(before, i))
+                state.put(self._mode_outside(before, i))
                 tangents, known = [], set()
                 for x in flat:
                     t = of_dtype(level.find(x), x) if isinstance(x, Tensor) else None
@@ -353,17 +354,17 @@ class Levels(tuple[Level, ...]):
                 for o, t in zip(outs, jvp_of(row, primals, tangents, statics, outs)):
                     if t is not None and o.dtype.differentiable:
                         # As in PyTorch the tangent is a copy, because the user may write to the one given to `make_dual`.
-                        level.note(o, t.clone() if id(t) in known and not row.is_view else of_dtype(t, o))
+                        level.set_result_tangent(o, t.clone() if id(t) in known and not row.is_view else of_dtype(t, o))
             finally:
                 state.put(before)
 
-    def _around(self, mode: Any, i: int) -> Any:
+    def _mode_outside(self, mode: Any, i: int) -> Any:
         """Return the mode for computing tangents at the i-th level (`_at` of the levels outside), cached in `mode`."""
         if i not in mode.outside:
             mode.outside[i] = _at(self.outside(i), self[i].records).value
         return mode.outside[i]
 
-    def carry_over(self, x: Any, out: Any, function: Any) -> None:
+    def set_linear_tangents(self, x: Any, out: Any, function: Any) -> None:
         """Set the tangents of `out`, which is ``function(x)`` for a linear function without a row."""
         if not self.running:
             return
@@ -372,18 +373,18 @@ class Levels(tuple[Level, ...]):
                 with _at(self.outside(i), level.records):
                     t = level.find(x)
                     if t is not None:
-                        level.note(out, function(t))
+                        level.set_result_tangent(out, function(t))
 
     # -- writes --------------------------------------------------------------------------------------------------------
 
-    def tangents_of(self, *tensors: Any) -> bool:
+    def have_tangents(self, *tensors: Any) -> bool:
         """Return whether any of the Tensors among the arguments has a tangent at an active level."""
         if not self.running:
             return False
         found = [x for x in tensors if isinstance(x, Tensor) and not x.depth]
         return any(level.tangent(x) is not None for level in self for x in found)
 
-    def overwritten(self, x: Any, out: Any) -> list[Any]:
+    def tangents_after_write(self, x: Any, out: Any) -> list[Any]:
         """Return the new tangents of the memory of `x`, which the values of `out` are about to overwrite; pass them to `settle`."""
         pending: list[Any] = []
         if not self.running:
@@ -395,14 +396,14 @@ class Levels(tuple[Level, ...]):
                 new = level.find(out)
                 if new is None and level.find(x) is None:
                     continue
-                pending.append((level, *_placed(level, x, zeros_for(x) if new is None else new)))
+                pending.append((level, *_place_tangent(level, x, zeros_like(x) if new is None else new)))
         return pending
 
     @staticmethod
     def settle(pending: list[Any]) -> None:
         """Store the pending tangents after a write."""
         for level, holder, tangent in pending:
-            level.note(holder, tangent)
+            level.set_result_tangent(holder, tangent)
 
     def forget(self, x: Any) -> None:
         """Drop the tangents of a Tensor that is detached in place."""
@@ -439,7 +440,7 @@ class Levels(tuple[Level, ...]):
                 continue
             with _at(self.outside(i), level.records):
                 given = [
-                    zeros_for(a) if t is None and ctx._materialize and isinstance(a, Tensor) and a.dtype.differentiable else t
+                    zeros_like(a) if t is None and ctx._materialize and isinstance(a, Tensor) and a.dtype.differentiable else t
                     for a, t in zip(args, tangents)
                 ]
                 ctx._forward = True

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-from xpgrad._basics.differences import central
+from xpgrad._basics.differences import central_difference
 from xpgrad.dialects.hips.differential_operators import make_jvp, make_vjp, unary_to_nary
 from xpgrad.dialects.hips.extend import vspace
 
@@ -32,7 +32,7 @@ def _close(found: Any, expected: Any, what: str, f: Any) -> None:
 def _difference(f: Callable[[Any], Any], x: Any, v: Any, cotangent: Any) -> Any:
     """Return the product of a cotangent with the derivative of `f` along `v`, by central differences."""
     space, out = vspace(x), vspace(cotangent)
-    return central(lambda h: out.inner_prod(cotangent, f(space.add(x, space.scalar_mul(v, h)))), EPS / 2)
+    return central_difference(lambda h: out.inner_prod(cotangent, f(space.add(x, space.scalar_mul(v, h)))), EPS / 2)
 
 
 def check_vjp(f: Callable[[Any], Any], x: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from xpgrad._basics.dtypes import finfo
 from xpgrad._modes import state, switches
-from xpgrad._tape.node import ListNode, freed
+from xpgrad._tape.node import ListNode, freed_error
 from xpgrad._tape.requests import private_grad
 from xpgrad._tape.saved import with_history
 from xpgrad.autograd.function import Function
@@ -66,7 +66,7 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
     parts = [part for part in (start, t) if part is not None and part._node is not None]
     if not parts and not parameters:
         return out
-    node: Any = FlowNode.made_now()
+    node: Any = FlowNode.create()
     node.cls, node.e = type(out), (*(part._node for part in parts), *parameters)
     node.has_start, node.has_t = start._node is not None, t is not None and t._node is not None
     node.problem, node.times, node.t, node.solution = problem, times, None if t is None else t.detach(), out.detach()
@@ -173,7 +173,7 @@ class FlowNode(ListNode):
     def _once(self, g: Any) -> list[Any]:
         """The gradients for the edges, without history."""
         if self.problem is None:
-            raise freed(self)
+            raise freed_error(self)
         self._check()
         kept: list[bool] = []
         found = iter(_Pulled.apply(g, self, kept))
@@ -224,7 +224,7 @@ class FlowNode(ListNode):
 
     def graph_grads(self, g: Any) -> list[Any]:
         if self.problem is None:
-            raise freed(self)
+            raise freed_error(self)
         if not state.is_grad_enabled():  # many cotangents at once
             return self._once(g)
         ys = with_history(self.cls.backend, self.solution._array, self)
@@ -272,13 +272,13 @@ class FlowNode(ListNode):
                 parts = [p if p is not None or v is None else _Part(v) for p, v in zip(parts, found)]
         return parts
 
-    def held(self) -> list[Any]:
+    def saved_arrays(self) -> list[Any]:
         return [] if self.problem is None else [self.solution._array]
 
     def release(self) -> None:
         self.problem = None
 
-    def released(self) -> bool:
+    def is_released(self) -> bool:
         return self.problem is None
 
 

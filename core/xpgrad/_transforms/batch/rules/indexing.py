@@ -7,7 +7,7 @@ from typing import Any
 
 from xpgrad._array.kernels import DefaultKernels
 from xpgrad._basics.keys import full_key, is_basic
-from xpgrad._transforms.batch.array import no_rule
+from xpgrad._transforms.batch.array import no_rule_error
 from xpgrad._transforms.batch.rulebook import Rulebook, batched
 
 
@@ -19,7 +19,7 @@ def plain_part(part: Any) -> bool:
 def key_below(book: Rulebook, key: Any) -> Any:
     """Convert a key that all elements share to one of the class below."""
     parts = key if isinstance(key, tuple) else (key,)
-    return tuple(p if plain_part(p) else book.bare(p) for p in parts)
+    return tuple(p if plain_part(p) else book.to_static(p) for p in parts)
 
 
 @batched
@@ -41,13 +41,13 @@ def flat_positions(book: Rulebook, key: Any, shape: Any) -> Any:
     parts = key if isinstance(key, tuple) else (key,)
     if book.level(*parts) is None:
         below = book.backend.inner.backend
-        like = next(book.bare(p) for p in parts if not plain_part(p))
+        like = next(book.to_static(p) for p in parts if not plain_part(p))
         flat = below.kernels.flat_index(key_below(book, key), tuple(shape), like)
-        return book.raw(book.held(flat), None)
-    own = tuple(book.own(p) for p in parts)
+        return book.raw(book.wrap_below(flat), None)
+    own = tuple(book.from_static(p) for p in parts)
     for p in own:
         if p.__class__ is book.raw and p.dtype.kind == "bool":
-            raise no_rule("x[mask]")
+            raise no_rule_error("x[mask]")
     like = next(p for p in own if p.__class__ is book.raw)
     return DefaultKernels.flat_index(book.kernels, own, tuple(shape), like)
 
@@ -55,9 +55,9 @@ def flat_positions(book: Rulebook, key: Any, shape: Any) -> Any:
 @batched
 def from_front(book: Rulebook, indices: Any, n: int, axis: int, like: Any) -> Any:
     # An index out of the bounds of an element may be in those of the batch, so the kernel below checks it if it can.
-    places = book.bare(indices)
+    places = book.to_static(indices)
     found = book.backend.inner.backend.kernels.from_front(places, n, axis, places)
-    return book.raw(book.held(found), indices.level if indices.__class__ is book.raw else None)
+    return book.raw(book.wrap_below(found), indices.level if indices.__class__ is book.raw else None)
 
 
 @batched
@@ -97,7 +97,7 @@ def scatter_add(book: Rulebook, x: Any, key: Any, shape: Any) -> Any:
         return book.raw(book.xp.scatter_add(x.value, key_below(book, key), tuple(shape)), None)
     flat = flat_positions(book, key, shape)
     count, picked = math.prod(shape), math.prod(flat.shape)
-    values = book.xp.reshape_to(book.full(x, level), (level.size, picked))
+    values = book.xp.reshape_to(book.broadcast_batch(x, level), (level.size, picked))
     if flat.level is None:
         place = book.static(book.xp.reshape_to(flat.value, (picked,)))
         out = book.xp.scatter_add(values, (slice(None), place), (level.size, count))
@@ -117,11 +117,11 @@ def places_in_batch(book: Rulebook, flat: Any, count: int) -> Any:
 
 def _indices(book: Rulebook, x: Any, indices: Any) -> tuple[Any, Any, Any]:
     """Return an array and the indices along its axes, both with the batch axis, and the level; without a batch, None as the level."""
-    own = book.own(indices)
+    own = book.from_static(indices)
     level = book.level(x, own)
     if level is None:
         return x.value, book.static(own.value), None
-    return book.full(x, level), book.static(book.full(own, level)), level
+    return book.broadcast_batch(x, level), book.static(book.broadcast_batch(own, level)), level
 
 
 @batched

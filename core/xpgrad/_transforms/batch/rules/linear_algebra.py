@@ -55,7 +55,7 @@ def matmul(book: Rulebook, x1: Any, x2: Any) -> Any:
     rank = max(len(x1.shape), len(x2.shape))
     if len(x1.shape) == len(x2.shape) == 2:
         return book.kernels.matmul_nd(x1, x2)
-    return book.raw(book.xp.matmul(book.padded(x1, rank), book.padded(x2, rank)), book.level(x1, x2))
+    return book.raw(book.xp.matmul(book.pad(x1, rank), book.pad(x2, rank)), book.level(x1, x2))
 
 
 @batched
@@ -64,7 +64,7 @@ def pseudoinverse(book: Rulebook, x: Any, rtol: Any) -> Any:
         level = book.level(x, rtol)
         if level is None:
             return book.raw(book.xp.pseudoinverse(x.value, book.static(rtol.value)), None)
-        return book.raw(book.xp.pseudoinverse(book.full(x, level), book.static(book.full(rtol, level))), level)
+        return book.raw(book.xp.pseudoinverse(book.broadcast_batch(x, level), book.static(book.broadcast_batch(rtol, level))), level)
     return book.raw(book.xp.pseudoinverse(x.value, rtol), x.level)
 
 
@@ -92,7 +92,7 @@ class Linalg:
             rank = max(len(a.shape) for a in arrays)
             if "axis" in options:
                 options["axis"] = book.axes(arrays[0], options["axis"])
-            return book.wrapped(function(*[book.padded(a, rank) for a in arrays], **options), book.level(*arrays))
+            return book.wrap(function(*[book.pad(a, rank) for a in arrays], **options), book.level(*arrays))
 
         setattr(self, name, rule)
         return rule

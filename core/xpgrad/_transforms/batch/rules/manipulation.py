@@ -42,7 +42,7 @@ def expand_dims(book: Rulebook, x: Any, *, axis: int = 0) -> Any:
 def broadcast_view(book: Rulebook, x: Any, shape: Any) -> Any:
     if x.level is None:
         return book.raw(book.xp.broadcast_view(x.value, tuple(shape)), None)
-    return book.raw(book.xp.broadcast_view(book.padded(x, len(shape)), (x.level.size, *shape)), x.level)
+    return book.raw(book.xp.broadcast_view(book.pad(x, len(shape)), (x.level.size, *shape)), x.level)
 
 
 @batched

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xpgrad._transforms.batch.array import no_rule
+from xpgrad._transforms.batch.array import no_rule_error
 from xpgrad._transforms.batch.rulebook import Rulebook, along_axis, batched, refused
 
 along_axis("sort", "argsort", default=-1)
@@ -34,16 +34,16 @@ def argmin(book: Rulebook, x: Any, *, axis: Any = None, keepdims: bool = False) 
 
 @batched
 def searchsorted(book: Rulebook, x1: Any, x2: Any, *, side: str = "left", sorter: Any = None) -> Any:
-    if x1.level is None and (sorter is None or book.own(sorter).level is None):
-        order = None if sorter is None else book.own(sorter).value
+    if x1.level is None and (sorter is None or book.from_static(sorter).level is None):
+        order = None if sorter is None else book.from_static(sorter).value
         flat = book.xp.reshape(x2.value, (-1,))
         return book.raw(book.xp.reshape(book.xp.searchsorted(x1.value, flat, side=side, sorter=order), x2.value.shape), x2.level)
     if sorter is not None:
         x1 = book.kernels.gather_along(x1, sorter, 0)
     # Count the elements of each sorted row that are smaller (or equal).
     level = book.level(x1, x2)
-    row = book.xp.reshape_to(book.full(x1, level), (level.size, *(1,) * len(x2.shape), x1.shape[0]))
-    values = book.xp.expand_dims(book.padded(x2, len(x2.shape)), axis=-1)
+    row = book.xp.reshape_to(book.broadcast_batch(x1, level), (level.size, *(1,) * len(x2.shape), x1.shape[0]))
+    values = book.xp.expand_dims(book.pad(x2, len(x2.shape)), axis=-1)
     before = (row < values) if side == "left" else (row <= values)
     return book.raw(book.xp.count_nonzero(before, axis=-1), level)
 
@@ -52,6 +52,6 @@ def searchsorted(book: Rulebook, x1: Any, x2: Any, *, side: str = "left", sorter
 def nonzero(book: Rulebook, x: Any) -> tuple[Any, ...]:
     """Accept only an array that all elements share, such as the key of a read in an inner `vmap`."""
     if x.level is not None:
-        raise no_rule("nonzero")
+        raise no_rule_error("nonzero")
     below = book.backend.inner.backend
-    return tuple(book.raw(book.held(found), None) for found in below.kernels.nonzero(book.bare(x)))
+    return tuple(book.raw(book.wrap_below(found), None) for found in below.kernels.nonzero(book.to_static(x)))

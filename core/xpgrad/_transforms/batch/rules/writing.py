@@ -24,14 +24,14 @@ def put(book: Rulebook, x: Any, value: Any, key: Any) -> Any:
         value = book.scalar(value, x)
     if level is None:
         return book.raw(book.xp.put(x.value, value.value, key_below(book, key)), None)
-    whole = book.full(x, level)
+    whole = book.broadcast_batch(x, level)
     if is_basic(key):
         place = (slice(None), *full_key(key, x.shape))
         rank = len(book.xp.index_basic(whole, place).shape) - 1
         return book.raw(book.xp.put(whole, _fitted(book, value, rank), place), level)
     flat = flat_positions(book, key, x.shape)
     count, picked = math.prod(x.shape), math.prod(flat.shape)
-    values = book.xp.reshape_to(book.full(_spread(book, value, flat.shape), level), (level.size, picked))
+    values = book.xp.reshape_to(book.broadcast_batch(_spread(book, value, flat.shape), level), (level.size, picked))
     if flat.level is None:
         place = book.static(book.xp.reshape_to(flat.value, (picked,)))
         out = book.xp.put(book.xp.reshape_to(whole, (level.size, count)), values, (slice(None), place))
@@ -46,7 +46,7 @@ def _fitted(book: Rulebook, value: Any, rank: int) -> Any:
     extra = len(value.shape) - rank
     if extra > 0 and all(n == 1 for n in value.shape[:extra]):
         value = book.kernels.reshape_to(value, value.shape[extra:])
-    return book.padded(value, rank)
+    return book.pad(value, rank)
 
 
 def _spread(book: Rulebook, value: Any, shape: Any) -> Any:
@@ -65,10 +65,10 @@ def _rows(book: Rulebook, name: str, x: Any, key: Any, shape: Any) -> tuple[Any,
     size: tuple[int, ...]
     place: tuple[Any, ...]
     if flat.level is None:
-        rows, size = book.xp.reshape_to(book.full(x, level), (level.size, source)), (level.size, count)
+        rows, size = book.xp.reshape_to(book.broadcast_batch(x, level), (level.size, source)), (level.size, count)
         place = (slice(None), book.static(book.xp.reshape_to(flat.value, (picked,))))
     else:
-        rows, size = book.xp.reshape_to(book.full(x, level), (level.size * source,)), (level.size * count,)
+        rows, size = book.xp.reshape_to(book.broadcast_batch(x, level), (level.size * source,)), (level.size * count,)
         place = (places_in_batch(book, flat, count),)
     return function(rows, place, size) if name == "wins" else function(rows, place), level, flat
 

@@ -14,7 +14,7 @@ from xpgrad._tape.streams import CLASSES
 from xpgrad._tape.task import CURRENT
 
 
-def hand_over(node: Any, g: Any, retain: bool) -> bool:
+def run_finished_node(node: Any, g: Any, retain: bool) -> bool:
     """Add a node's precomputed gradients to its leaves and return True; return False if the engine has to run the pass.
 
     It uses no field of a node, so that it cannot disturb another pass, and calls nothing that asks which pass is running.
