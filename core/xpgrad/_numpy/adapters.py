@@ -30,7 +30,7 @@ _C_SIGNATURES: dict[str, Callable[..., None]] = {
 
 
 def signature_of(name: str) -> inspect.Signature:
-    """Return the signature of the NumPy function with this key (``"linalg.inv"``)."""
+    """Return the signature of a NumPy function, given its key in the table (``"linalg.inv"``)."""
     try:
         return inspect.signature(functools.reduce(getattr, name.split("."), sys.modules["numpy"]))  # type: ignore[arg-type]
     except ValueError:
@@ -43,21 +43,21 @@ def _write_adapter(name: str, function: Callable[..., Any], arrays: int, floatin
     ours, theirs = inspect.signature(function).parameters, signature_of(name).parameters
     count = arrays or 1
     names, options = [*theirs][:count], [*theirs][count:]
-    listed = ", ".join(names)
-    placed = [key for key, our in zip(theirs, ours.values()) if our.kind is our.POSITIONAL_ONLY][count:]
+    arguments = ", ".join(names)
+    positional = [key for key, our in zip(theirs, ours.values()) if our.kind is our.POSITIONAL_ONLY][count:]
     required = [key for key in theirs if theirs[key].default is inspect.Parameter.empty]
     scope.update({f"_default_{key}": theirs[key].default for key in options})
     t = Text()
     head = (key if key in required else f"{key}=_default_{key}" if key in options else f"{key}=None" for key in theirs)
     with t.block(f"def call({', '.join(head)}):"):
-        t(f"{listed}, = _lift(_name, {listed})" if arrays else f"{listed} = _lift_sequence(_name, {listed})")
+        t(f"{arguments}, = _lift(_name, {arguments})" if arrays else f"{arguments} = _lift_sequence(_name, {arguments})")
         if floating:
-            t(f"{listed}, = map(_as_floating, ({listed},))")
-        given = [*names, *placed]
+            t(f"{arguments}, = map(_as_floating, ({arguments},))")
+        given = [*names, *positional]
         for key in options:
             if key in ints:
                 t(f"{key} = None if {key} is None else _as_ints(_name, {key!r}, {key})")
-            if key in placed or key == "out":
+            if key in positional or key == "out":
                 continue
             if key not in ours:
                 with t.block(f"if {key} is not _default_{key} and not _is_default({key}, _default_{key}):"):

@@ -43,7 +43,7 @@ adapt("copy", lambda x: x.clone())
 adapt("astype", lambda x, dtype, copy=True: xp.astype(x, dtype, copy=copy))
 
 
-# -- evenly spaced numbers ----------------------------------------------------------------------------------------
+# -- evenly spaced numbers ---------------------------------------------------------------------------------------------
 
 
 def _fractions(x: Any, num: int, endpoint: bool) -> Any:
@@ -137,7 +137,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     return xp.stack(powers if increasing else powers[::-1], axis=-1)
 
 
-# -- with the keyword argument `like` --------------------------------------------------------------------------------
+# -- with the keyword argument `like` ----------------------------------------------------------------------------------
 
 
 def _implements_like(*names: str) -> Callable[[F], F]:

@@ -229,7 +229,7 @@ _declare_split("vsplit", lambda x: 0)
 _declare_split("dsplit", lambda x: 2)
 
 
-# -- repeating, deleting, rotating --------------------------------------------------------------------------------------
+# -- repeating, deleting, rotating -------------------------------------------------------------------------------------
 
 
 adapt("tile", lambda A, reps: xp.tile(A, as_tuple(reps)), ints=("reps",))
@@ -425,7 +425,7 @@ def _pad_axis(x: Any, axis: int, before: int, after: int, mode: str, values: Any
 
 
 def _source_position(i: int, n: int, mode: str) -> int:
-    """Return the position, along an axis of length `n`, whose element pads position `i`, which may be out of range."""
+    """Return the position of the element that is copied to position `i` of the padded axis; `i` counts from the first old element."""
     if mode == "edge":
         return min(max(i, 0), n - 1)
     if mode == "wrap":

@@ -12,7 +12,7 @@ from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._operations.coerce import unify
-from xpgrad._operations.lift import is_movable, lift as lift_beside, lift_matching
+from xpgrad._operations.lift import is_movable, lift as lift_raw, lift_matching
 from xpgrad._tensor.tensor import Tensor
 
 # -- constants ---------------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def as_constant(name: str, x: Any, like: Tensor) -> Tensor:
                 _check_array(name, item, like)
         return xp.asarray(x, device=like.device)
     _check_kind(name, x, like)
-    found: Tensor = lift_beside(f"np.{name}", x, like)
+    found: Tensor = lift_raw(f"np.{name}", x, like)
     return found if found.device == like.device else found.to_device(like.device)
 
 
@@ -67,7 +67,7 @@ def _check_array(name: str, x: Any, like: Tensor) -> None:
             _check_array(name, item, like)
     elif as_scalar(x) is NOT_SCALAR:
         _check_kind(name, x, like)
-        lift_beside(f"np.{name}", x, like)
+        lift_raw(f"np.{name}", x, like)
 
 
 def _check_kind(name: str, x: Any, like: Tensor) -> None:
@@ -126,7 +126,7 @@ def _lift_pair(a: Any, b: Any) -> Any:
 
 
 def _lift_constant(name: str, x: Any, tensors: list[Any], like: Tensor) -> Tensor:
-    """Convert `x` to a constant; a number gets the dtype to which it promotes beside the Tensors.
+    """Convert `x` to a constant; a number gets the dtype that results from promoting it with the Tensors.
 
     A bool keeps its dtype, because it is a condition.
     """
@@ -138,7 +138,7 @@ def _lift_constant(name: str, x: Any, tensors: list[Any], like: Tensor) -> Tenso
 
 
 def lift_weak(name: str, *args: Any) -> Any:
-    """Convert arrays to Tensors on one device, and scalars to Python scalars, which do not change the result's precision."""
+    """Convert arrays to Tensors on one device, and numbers to Python scalars, so that they do not raise the precision of the result."""
     if len(args) == 2 and (found := _lift_pair(*args)) is not None:
         return found
     tensors = [a for a in args if isinstance(a, Tensor)]

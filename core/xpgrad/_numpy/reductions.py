@@ -53,7 +53,7 @@ def _combine_initial(name: str, combine: Any, initial: Any, result: Any) -> Any:
 
 
 def _bool_to_int(x: Any) -> Any:
-    """Cast bools to integers, as which NumPy sums them; return other Tensors unchanged."""
+    """Cast bools to integers, because NumPy sums them as integers; return other Tensors unchanged."""
     return x._cast(x.default_dtype("integral")) if x._node is None and x.dtype.kind == "bool" else x
 
 
@@ -154,8 +154,8 @@ for _name, _pick, _fill in (("nanmax", maximum, -math.inf), ("nanmin", minimum, 
             return pick(x, axis, out, keepdims, initial, where)
         result = pick(replace_nan(x, fill), axis, None, keepdims, initial, where)
         if resolve_no_value(initial) is None:
-            nothing = xp.all(xp.isnan(x), axis=axis, keepdims=has_keepdims(keepdims))
-            result = xp.where(nothing, type(x).scalar(math.nan, x.dtype), result)
+            all_nan = xp.all(xp.isnan(x), axis=axis, keepdims=has_keepdims(keepdims))
+            result = xp.where(all_nan, type(x).scalar(math.nan, x.dtype), result)
         return write_out(name, out, result)
 
 
@@ -260,13 +260,13 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
     return (result, xp.broadcast_to(number, result.shape)) if returned else result
 
 
-# -- truth, counts and indices ------------------------------------------------------------------------------------------
+# -- truth, counts and indices -----------------------------------------------------------------------------------------
 
 
 for _name, _row, _trivial in (("all", xp.all, True), ("any", xp.any, False)):
 
     @implements(_name, differentiable=False)
-    def _truth(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True,
+    def _all_or_any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True,
                name: str = _name, row: Any = _row, trivial: bool = _trivial) -> Any:  # fmt: skip
         (x,) = lift(name, a)
         x = fill_where_false(name, x if x.dtype.kind == "bool" else xp.not_equal(x, 0), where, trivial)
@@ -279,7 +279,7 @@ adapt("argmin", lambda x, axis=None, keepdims=False: xp.argmin(_bool_to_int(x), 
 for _name, _row, _fill in (("nanargmax", xp.argmax, -math.inf), ("nanargmin", xp.argmin, math.inf)):
 
     @adapt(_name, differentiable=False, note="returns index 0 if all elements are nan; NumPy raises")
-    def _nan_argument(x: Any, axis: Any = None, keepdims: Any = False, row: Any = _row, fill: float = _fill) -> Any:
+    def _nan_arg_extremum(x: Any, axis: Any = None, keepdims: Any = False, row: Any = _row, fill: float = _fill) -> Any:
         return row(_bool_to_int(replace_nan(x, fill)), axis=axis, keepdims=keepdims)
 
 

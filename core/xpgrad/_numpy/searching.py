@@ -27,7 +27,7 @@ def _as_index(x: Any, places: Any) -> Any:
     )  # fmt: skip
 
 
-# -- selection ----------------------------------------------------------------------------------------------------------
+# -- selection ---------------------------------------------------------------------------------------------------------
 
 
 @implements("where")
@@ -342,7 +342,7 @@ def _setxor1d(ar1: Any, ar2: Any) -> Any:
     return xp.sort(xp.concat([a[xp.isin(a, b, invert=True)], b[xp.isin(b, a, invert=True)]]))
 
 
-# -- comparisons and dtypes ---------------------------------------------------------------------------------------------------
+# -- comparisons and dtypes --------------------------------------------------------------------------------------------
 
 
 adapt("isclose", xp.isclose, arrays=2, differentiable=False)

@@ -83,7 +83,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
 
 
 def _take_ranked(ranked: Any, place: Any) -> Any:
-    """Take elements of sorted rows at positions that may differ for each row and each quantile, which are along the first axis."""
+    """Take elements of sorted rows. The first axis of `place` is that of the quantiles; the positions may differ from row to row."""
     index = xp.moveaxis(place._cast(place.default_dtype("indexing")), 0, -1)
     return xp.moveaxis(xp.take_along_axis(ranked, index, axis=-1), -1, 0)
 
@@ -163,7 +163,7 @@ def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) 
 
 
 def _sum_by_index(index: Any, weights: Any, length: int) -> Any:
-    """Sum the weights of equal indices, or count these if `weights` is None, for indices below `length`."""
+    """Return a vector of `length` elements; element i sums the weights at which `index` is i (or counts them, without weights)."""
     ones = xp.ones_like(index) if weights is None else weights
     return add_slices(xp.zeros((length,), dtype=ones.dtype, device=index.device), 0, index, ones)
 

@@ -98,7 +98,7 @@ _SPECIAL: dict[str, Ufunc] = {}
 
 
 def _find_special(ufunc: Any) -> Ufunc:
-    """Make the implementation of a ufunc of `scipy.special`: xpgrad's function of the same name."""
+    """Make the implementation of a ufunc of `scipy.special` from the function of the same name in `xpgrad.scipy.special`."""
     from xpgrad.scipy._ufuncs import function_for  # loads late: SciPy's functions, when the first is called
 
     return Ufunc(ufunc.__name__, function_for(ufunc.__name__), ufunc.nin, table=_SPECIAL)
@@ -399,7 +399,7 @@ def _prepare_operand(ufunc: Ufunc, method: str, x: Any, dtype: Any, like: Any) -
     Raises
     ------
     TypeError
-        If a comparison's result, a bool, would have to be compared with an element that is not a bool.
+        If the function returns bools, which it would have to compare with elements of another dtype.
     """
     _check_binary(ufunc, method)
     name = f"{ufunc.name}.{method}"
@@ -410,8 +410,8 @@ def _prepare_operand(ufunc: Ufunc, method: str, x: Any, dtype: Any, like: Any) -
         return x if x.dtype.kind == "bool" else xp.not_equal(x, 0)
     if ufunc.reduction is not None and ufunc.name != "logaddexp":
         return x  # these rows decide the dtype for integers and bools
-    nothing = xp.zeros(0, dtype=x.dtype, device=x.device)
-    computed = ufunc.call(nothing, nothing).dtype
+    empty = xp.zeros(0, dtype=x.dtype, device=x.device)
+    computed = ufunc.call(empty, empty).dtype
     if computed.kind == "bool" and x.dtype.kind != "bool":
         msg = f"np.{name} would compare bools with elements of dtype {x.dtype}; compare neighbours with slices"
         raise TypeError(msg)
