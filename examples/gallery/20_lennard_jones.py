@@ -28,7 +28,7 @@ PAIRS = np.stack(np.triu_indices(ATOMS, 1))
 
 @xp.compile
 def energy(places: xp.Tensor) -> xp.Tensor:
-    """Return the energy in well depths, given positions of shape (atoms, 3); at distance 1 two atoms exert no force."""
+    """Return the energy in well depths, given positions of shape (atoms, 3); two atoms at distance 1 have energy 0."""
     first, second = (xp.take(places, xp.asarray(side), axis=0) for side in PAIRS)
     attraction = xp.sum((first - second) ** 2, axis=1) ** -3
     return 4.0 * xp.sum(attraction**2 - attraction)
