@@ -102,9 +102,14 @@ def unpack_out(backend: Any, node: Any, raw: Any) -> Any:
     return tuple(backend.wrap(r) if k in nondiff else unpack(backend, r, slot_of(real, k), node) for k, r in enumerate(raw))
 
 
+def saved_kind(node: Any, name: str) -> str:
+    """Return ``"out"`` for a saved output, else the letter of the operand in the node's pattern."""
+    return "out" if name == "out" else node.mask[node.row.tensors.index(name)]
+
+
 def check_saved(node: Any, name: str) -> None:
     """Raise if a saved value was overwritten since (MUT-03)."""
-    kind = "out" if name == "out" else node.mask[node.row.tensors.index(name)]
+    kind = saved_kind(node, name)
     alias = node._alias if kind == "out" else getattr(node, f"e_{name}")._alias if kind == "g" else getattr(node, f"c_{name}")._alias
     if alias is not None:
         check_version(node, name, alias)
