@@ -16,7 +16,7 @@ __all__ = [
 
 
 class DType:
-    """A data type of the standard (or `float16`, `bfloat16`). It equals only itself.
+    """A data type of the standard, `float16` or `bfloat16`; equal only to itself.
 
     Attributes
     ----------

@@ -262,9 +262,9 @@ class PackingNode(Node):
         found: list[Any] = _unpack_node(self).graph_grads(g)
         return found
 
-    def saved_arrays(self) -> list[Any]:
+    def held(self) -> list[Any]:
         """Return the raw arrays that are not packed."""
-        return [v for v in super().saved_arrays() if v.__class__ is not Packed]
+        return [v for v in super().held() if v.__class__ is not Packed]
 
 
 def _body(cls: Any) -> dict[str, Any]:

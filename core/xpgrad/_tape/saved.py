@@ -81,7 +81,7 @@ def wrap_unpacked(backend: Any, raw: Any, owner: Any, edge: Any) -> Any:
     if edge is not None:
         if edge.is_shadow:
             edge = edge.real
-        tensor._node = node = Unpacked.create()
+        tensor._node = node = Unpacked.made_now()
         node._owner, node._alias = edge, tensor._alias.cell
         if node.original.is_leaf:
             tensor._alias.forbidden = "leaf"
@@ -129,7 +129,7 @@ def check_saved_operands(out: Any, operands: Iterable[Any]) -> None:
     first = out[0] if out.__class__ in (tuple, list) and out else out
     node = getattr(first, "_node", None)
     if marked and node is not None:
-        held = node.owner.saved_arrays()
+        held = node.owner.held()
         for x in marked:
             if any(raw is x._array for raw in held):
                 check_saveable(x)

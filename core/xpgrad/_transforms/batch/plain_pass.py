@@ -123,7 +123,7 @@ def plain_gradients(
 
 
 def _is_formula(node: Any) -> bool:
-    """Return whether a node computes its gradients by its row's formulas, or passes on those of its owner."""
+    """Return whether a node only evaluates its row's formulas, or passes a gradient to the operation that owns it."""
     if node.__class__ in _plans or node.__class__ is SlotNode:
         return True
     return bool(node.records and not node.packs and (hasattr(node, "mask") or isinstance(node, VarNode)))
