@@ -1,7 +1,7 @@
-"""The layout of a drawn graph and its SVG, after K. Sugiyama, S. Tagawa, M. Toda (1981): layers, an order in each, coordinates, curves.
+"""Lay out a graph in layers and draw it as SVG, after K. Sugiyama, S. Tagawa and M. Toda (1981).
 
-A layer is as deep as the longest path from a result. An edge that spans several layers passes a point in each layer between, which
-all edges from the same output share; points are ordered and placed together with the boxes.
+The layer of a node is the length of the longest path from a result. An edge that spans several layers has a bend in each layer between,
+which all edges from the same output share. Bends are ordered and placed like boxes.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ def remove_hook(tensor: Tensor, index: int) -> None:
 
 
 def _listed(name: str, given: Any) -> list[Tensor]:
-    """A list of Tensors: C++ takes nothing else, and iterating over a Tensor would take it apart."""
+    """Return a list of Tensors; a single Tensor is refused, as in C++."""
     if isinstance(given, Tensor) or not isinstance(given, Sequence):
         msg = f"`{name}` is a list of Tensors in C++, but got a {type(given).__name__}; write [{name[:-1]}]"
         raise TypeError(msg)
@@ -227,7 +227,7 @@ def _listed(name: str, given: Any) -> list[Tensor]:
 
 
 def _seeds(tensors: Sequence[Tensor], gradients: Sequence[Tensor | None], create: bool) -> list[Tensor | None]:
-    """One gradient or None per root, each of its root's shape; nothing has been touched if one is refused."""
+    """Return one cotangent or None per root, with the root's shape; raise before anything has changed."""
     roots = _listed("tensors", tensors)
     if isinstance(gradients, Tensor) or not isinstance(gradients, Sequence):
         msg = f"gradients are a list of Tensors or None in C++, but got a {type(gradients).__name__}; write [gradient]"
@@ -256,7 +256,7 @@ def _check_implicit(root: Tensor) -> None:
 
 
 def _reduced(i: int, root: Tensor, g: Any, create: bool) -> Tensor:
-    """A gradient summed to its root's shape, which must be expandable to the gradient's (CPP-05)."""
+    """Sum a cotangent to the shape of its root, which must broadcast to that of the cotangent (CPP-05)."""
     if not isinstance(g, Tensor):
         msg = f"gradients can be either Tensors or None, but got {type(g).__name__}; wrap it with `xpgrad.asarray`"
         raise TypeError(msg)

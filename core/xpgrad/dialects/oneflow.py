@@ -104,7 +104,7 @@ class autograd:  # noqa: N801 (OneFlow's name)
         outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor],
         grad_outputs: Tensor | Sequence[Tensor | None] | None = None, retain_graph: bool = False, create_graph: bool = False,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """The gradients of `outputs` with respect to `inputs`; no `.grad` is touched unless `inputs` is empty.
+        """Return the gradients of `outputs` with respect to `inputs`; ``.grad`` does not change unless `inputs` is empty.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class autograd:  # noqa: N801 (OneFlow's name)
 
 
 def _listed(name: str, given: Any) -> list[Tensor]:
-    """One Tensor or several as a list."""
+    """Return one Tensor or several as a list."""
     found = [given] if isinstance(given, Tensor) else given
     if not isinstance(found, Sequence) or not all(isinstance(x, Tensor) for x in found):
         msg = f"`{name}` must be a Tensor or a sequence of Tensors, but got {type(given).__name__}; wrap arrays with `xpgrad.asarray`"
@@ -163,7 +163,7 @@ def _check_dtypes(name: str, tensors: Sequence[Tensor]) -> None:
 
 
 def _leaves(roots: list[Tensor]) -> Iterator[Tensor]:
-    """The leaves of the roots' graphs."""
+    """Return the leaves of the roots' graphs."""
     stack: list[Any] = [x.grad_fn for x in roots]
     seen = set()
     while stack:

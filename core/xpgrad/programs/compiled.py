@@ -356,7 +356,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
     renewals: list[Any] = []  # keys of programs that were captured again
 
     def prepared(args: Any, kwargs: Any) -> Any:
-        """The program for some arguments, with the Tensors among them; None where the function is to run as it is."""
+        """Return the compiled function for some arguments, and the Tensors among them; None if the function must run uncompiled."""
         flat: Any = args
         template: Any = None
         if kwargs or not all(isinstance(a, Tensor) for a in args):
@@ -434,18 +434,18 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
         return _result(program, arrays, raws, gradients, flat, mode)
 
     def program_for(*args: Any, **kwargs: Any) -> Program:
-        """The program of the forward, with the gradients where the function returns one real number, for such arguments."""
+        """Return the forward program for such arguments; it includes the gradients if the function returns one real number."""
         found: Program = captured_for(args, kwargs)[0].forward.program
         return found
 
     def source_for(*args: Any, **kwargs: Any) -> str:
-        """The text that runs for such arguments."""
+        """Return the source that runs for such arguments."""
         forward = captured_for(args, kwargs)[0].forward
         found: str = forward.below.program_source(forward.program, threads=options.threads)
         return found
 
     def captured_for(args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
-        """The compiled function for such arguments, captured, and the raw arrays among them."""
+        """Return the captured function for such arguments, and the raw arrays among them."""
         made, flat, *_ = prepared(args, kwargs)
         if made is None or made is _AS_IS or made.inside is made.cls:
             why = "runs as it is" if made is None or made is _AS_IS else f"is compiled by {made.cls.backend.name!r} itself"

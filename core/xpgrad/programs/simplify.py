@@ -178,7 +178,7 @@ class _Walk:
     # -- expansions ---------------------------------------------------------------------------------------------
 
     def on_expanded(self, operation: Operation) -> Any:
-        """An operation with the operands that are expanded by themselves; its result where it is itself an expansion."""
+        """Apply an operation to operands that expand implicitly; return the expanded result if the result itself is an expansion."""
         slim = self.slim
         args: Any = operation.args
         if not any(a.__class__ is Variable and a in slim for a in args):
@@ -237,7 +237,7 @@ def _cast(walk: _Walk, operation: Operation) -> Variable | None:
 
 
 def _creation(walk: _Walk, operation: Operation) -> Variable | None:
-    """An array of one number, which operands broadcast with by itself."""
+    """Replace an array with one value by a 0-d constant where operands broadcast."""
     out = operation.out
     name = operation.name.partition("_")[0]
     if name == "empty":
@@ -266,7 +266,7 @@ def _creation(walk: _Walk, operation: Operation) -> Variable | None:
 
 
 def _expand(walk: _Walk, operation: Operation) -> Variable | None:
-    """Every kind of expansion as `broadcast_to` of what broadcasts by itself."""
+    """Replace every kind of expansion by `broadcast_to`."""
     x, out = operation.args[0], operation.out
     if x.shape == out.shape:
         return _same(walk, operation, x)
@@ -293,7 +293,7 @@ def _like(x: Variable, axes: set[int], shape: tuple[int, ...]) -> tuple[tuple[in
 
 
 def _view(walk: _Walk, operation: Operation) -> Variable | None:
-    """Views of what is the same number everywhere, and of everything."""
+    """Simplify views of expanded arrays, and views of the whole array."""
     x, out, facts = operation.args[0], operation.out, operation.facts
     if not facts.is_view:
         return None
@@ -352,7 +352,7 @@ def _transpose(walk: _Walk, operation: Operation) -> Variable | None:
 
 
 def _sum_to(walk: _Walk, operation: Operation) -> Variable | None:
-    """As a sum over axes; NumPy's own sums of small integers change their dtype."""
+    """Replace `sum_to` by a sum over axes; not for small integers, whose NumPy sums change the dtype."""
     x, out = operation.args[0], operation.out
     if x.shape == out.shape:
         return _same(walk, operation, x)

@@ -25,7 +25,7 @@ def tensor_dot(g: Any, v: Any) -> Any:
 
 
 def units(directions: list[Any]) -> Iterator[list[Any]]:
-    """Directions of one element each, of the size that a given direction has there; real and imaginary ones of complex numbers."""
+    """Return directions of single elements with the sizes of a given direction; real and imaginary ones for complex elements."""
     for k, v in enumerate(directions):
         for place in np.ndindex(v.shape):
             for turn in (1.0, 1j) if v.dtype.kind == "c" else (1.0,):
@@ -35,7 +35,7 @@ def units(directions: list[Any]) -> Iterator[list[Any]]:
 
 
 def which(directions: list[Any]) -> str:
-    """How a message calls a direction."""
+    """Return the display name of a direction."""
     places = [(k, place) for k, v in enumerate(directions) for place in zip(*np.nonzero(v))]
     if len(places) != 1:
         return "a drawn direction"

@@ -23,12 +23,12 @@ np: Any = importlib.import_module("numpy")
 
 
 def on_tensors(name: str) -> Any:
-    """The function on Tensors that stands for one of NumPy's: what NumPy's own protocol would find."""
+    """Return the implementation for Tensors of a NumPy function, as NumPy's dispatch protocol finds it."""
     return FUNCTIONS[name].call
 
 
 def _rebinds(self: Any, other: Any, /) -> Any:
-    """Leave ``x += y`` to ``x = x + y``."""
+    """Return NotImplemented, so that Python computes ``x = x + y`` for ``x += y``."""
     return NotImplemented
 
 
@@ -68,24 +68,24 @@ class _Methods(TensorBase):
     # -- methods that NumPy has in another form than the functions --------------------------------------------------------
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
-        """The same elements in another shape."""
+        """Return the elements in another shape."""
         return on_tensors("reshape")(self, shape[0] if len(shape) == 1 else shape, order=order)
 
     def transpose(self, *axes: Any) -> Any:
-        """The array with its axes in another order; in reverse order by default."""
+        """Return the array with permuted axes; by default in reverse order."""
         order = None if not axes else axes[0] if len(axes) == 1 else axes
         return on_tensors("transpose")(self, order)
 
     def flatten(self, order: str = "C") -> Any:
-        """The elements as a vector."""
+        """Return the elements as a vector."""
         return on_tensors("ravel")(self, order=order)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        """The array in another dtype."""
+        """Return the array in another dtype."""
         return on_tensors("astype")(self, np.dtype(dtype))
 
     def conj(self) -> Any:
-        """The complex conjugate."""
+        """Return the complex conjugate."""
         return np.conjugate(self)
 
     conjugate = conj
@@ -102,16 +102,16 @@ class _Methods(TensorBase):
         return complex(_number(self, "complex(x)"))
 
     def item(self, *args: Any) -> Any:
-        """The only element as a number, of what is not being differentiated."""
+        """Return the only element as a number, if the array is not being differentiated."""
         return _number(self, "x.item()").item(*args)
 
     def tolist(self) -> Any:
-        """The elements in lists, of what is not being differentiated."""
+        """Return the elements as nested lists, if the array is not being differentiated."""
         return _number(self, "x.tolist()").tolist()
 
 
 def _number(x: Any, what: str) -> Any:
-    """The array of a Tensor that becomes plain numbers.
+    """Return the array of a Tensor for conversion to plain numbers.
 
     Raises
     ------
@@ -147,7 +147,7 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
 
 
 def _make_class() -> Any:
-    """The class of these Tensors, made of NumPy's backend with the name of this device."""
+    """Make the class of these Tensors, on the NumPy backend."""
     device = Device("numpy+hips")
     with loading.LOCK:
         if device.table not in loading.LOADED:

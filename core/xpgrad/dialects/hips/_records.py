@@ -34,7 +34,7 @@ _SCALARS: Any = (float, complex, np.floating, np.complexfloating, np.ndarray)
 
 
 def as_input(name: str, x: Any) -> Any:
-    """A leaf of what is differentiated in, as a Tensor: NumPy's floating and complex arrays and numbers, and Tensors.
+    """Return a leaf of the differentiated argument as a Tensor: a floating-point or complex array or number, or a Tensor.
 
     Raises
     ------
@@ -64,7 +64,7 @@ class _Start(AccumulateGrad):
 
 
 def _started(raw: Any) -> Any:
-    """An array as an argument whose history begins at it: `as_input` and `_begin` of an array of floats, where nothing else is going on."""
+    """Return a float array as a new leaf: a fast path of `as_input` and `_begin` without transforms."""
     out = ARRAY._wrap(raw)
     out._node = _Start(out)
     return out
@@ -77,7 +77,7 @@ class _Ended(_Start):
 
 
 def _begin(x: Any) -> Any:
-    """A Tensor in place of `x` with respect to which one can differentiate; what `x` depends on gets its derivatives through it."""
+    """Return a Tensor like `x` with respect to which one can differentiate; outer derivatives pass through it."""
     if x._node is not None or x.depth or state.carries_tangents() or active_levels() or x.is_inference():
         return fresh(x)
     out = x._wrap(x.backend.own(x))
@@ -93,7 +93,7 @@ def _tracked(outs: list[Any], inner: list[Any]) -> bool:
 
 
 def as_cotangent(name: str, value: Any, like: Any) -> Any:
-    """A cotangent or a tangent of a Tensor.
+    """Convert a value to a cotangent or tangent of a Tensor.
 
     Raises
     ------
@@ -124,7 +124,7 @@ _ONES: dict[Any, Any] = {}
 
 
 def _seed(raw: Any) -> Any:
-    """The start of a pass from a number: a one."""
+    """Return the cotangent 1 of a number."""
     found = _ONES.get(raw.dtype)
     if found is None:
         found = _ONES[raw.dtype] = np.ones((), raw.dtype)
@@ -136,7 +136,7 @@ def _seed(raw: Any) -> Any:
 
 
 def raw_of(x: Any) -> Any:
-    """The NumPy array or number that a Tensor without history holds."""
+    """Return the NumPy array or number of a Tensor without history."""
     raw = x._array
     if raw.__class__ is _ARRAY:
         return raw if raw.shape else raw[()]
@@ -162,7 +162,7 @@ def _left(x: Any, keep: bool) -> Any:
 
 
 def _gradient(g: Any, like: Any, keep: bool) -> Any:
-    """A gradient as the caller gets it, an array of its own."""
+    """Convert a gradient to what the caller gets: a new array, or a Tensor inside an outer derivative."""
     if g is None:
         if not like.depth and not state.carries_tangents():
             return np.zeros(like.shape, np.dtype(like.dtype))
@@ -176,7 +176,7 @@ def _gradient(g: Any, like: Any, keep: bool) -> Any:
 
 
 def _plain_gradient(g: Any, like: Any) -> Any:
-    """As `_gradient`, of an array."""
+    """Convert a raw gradient to what the caller gets."""
     if g is None:
         return np.zeros(like.shape, np.dtype(like.dtype))
     if g.dtype.kind == "c":
@@ -185,7 +185,7 @@ def _plain_gradient(g: Any, like: Any) -> Any:
 
 
 def leaves_of(name: str, out: Any) -> tuple[list[Any], Structure]:
-    """The leaves of a function's result, each a Tensor, or an array or number without history.
+    """Return the leaves of a function's result: Tensors, and arrays and numbers without history.
 
     Raises
     ------
@@ -278,8 +278,8 @@ class Record:
         """The result as the caller gets it."""
         return left(self.out, self.keep)
 
-    def beside(self, aux: Any) -> tuple[Any, bool]:
-        """Values that the function computed beside its result, as the caller gets them, and whether one has a history of its own."""
+    def auxiliary_values(self, aux: Any) -> tuple[Any, bool]:
+        """Convert further values of the function to what the caller gets; also return whether one has a history."""
         leaves, structure = flatten(aux)
         kept = [isinstance(x, Tensor) and self.recorded and x.requires_grad and _tracked([x], self.inner) for x in leaves]
         return unflatten(structure, [_left(x, k) for x, k in zip(leaves, kept)]), any(kept)
@@ -290,8 +290,8 @@ class Record:
         return sum(math.prod(o.shape) * (2 if o.dtype.is_complex else 1) for o in self.outs)
 
     @state.restoring
-    def pulled(self, seeds: list[Any], last: bool = True, batched: bool = False) -> list[Any]:
-        """The gradients in each leaf of the argument, for one cotangent per leaf of the result, in xpgrad's convention.
+    def cotangents(self, seeds: list[Any], last: bool = True, batched: bool = False) -> list[Any]:
+        """Return the gradient by each leaf of the argument from one cotangent per leaf of the result, in xpgrad's convention.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class Record:
             )  # fmt: skip
 
     def _plain(self, seeds: list[Any], last: bool) -> list[Any] | None:
-        """As `pulled`, as arrays and without the checks of a request, where nothing else is going on; else None.
+        """Return the result of `cotangents` as raw arrays, without the checks of a request; None inside transforms.
 
         The pass itself finds out whether something further out is being differentiated: it meets its leaves.
         """
@@ -346,12 +346,12 @@ class Record:
         return found if len(found) == 1 else [task.captured.get(node) for node in targets]
 
     def pull_back(self, seeds: list[Any], last: bool = True) -> Any:
-        """The gradients, in the structure of the argument, as the caller gets them."""
+        """Return the gradients as the caller gets them, in the structure of the argument."""
         found = self._plain(seeds, last)
         if found is not None and self.shape is LEAF:
             return _plain_gradient(found[0], self.inputs[0])
         if found is None:
-            out = [_gradient(g, x, True) for g, x in zip(self.pulled(seeds, last), self.inputs)]
+            out = [_gradient(g, x, True) for g, x in zip(self.cotangents(seeds, last), self.inputs)]
         else:
             out = [_plain_gradient(g, x) for g, x in zip(found, self.inputs)]
         if self.shape is LEAF:
@@ -364,7 +364,7 @@ class Record:
         return unflatten(self.shape, out)
 
     def vjp(self, cotangent: Any) -> Any:
-        """The product of a cotangent, of the structure of the result, and the Jacobian.
+        """Return the product of a cotangent and the Jacobian.
 
         Raises
         ------
@@ -383,7 +383,7 @@ class Record:
         return unflatten(structure, [leaf.copy() if id(leaf) in cotangents else leaf for leaf in leaves])
 
     def rows(self, alone: type | None = None) -> Any:
-        """The Jacobian of one array in another, of shape ``(*out.shape, *x.shape)``.
+        """Return the Jacobian of one array by another, with shape ``(*out.shape, *x.shape)``.
 
         Parameters
         ----------
@@ -397,10 +397,10 @@ class Record:
             return _gradient(None, zeros_like(x) if not shape else ARRAY._wrap(np.zeros(shape, np.dtype(x.dtype))), True)
         (seeds,) = basis([out], 0, n)
         if alone is not None and any(isinstance(node.owner if hasattr(node, "owner") else node, alone) for node in walk([out._node])):
-            rows = [self.pulled([seeds[i]], last=False)[0] for i in range(n)]
+            rows = [self.cotangents([seeds[i]], last=False)[0] for i in range(n)]
             jacobian = np.stack([zeros_like(x) if r is None else r for r in rows])
         else:
-            (found,) = self.pulled([seeds], batched=True)
+            (found,) = self.cotangents([seeds], batched=True)
             jacobian = found
         return _gradient(None if jacobian is None else np.reshape(jacobian, shape), ARRAY._wrap(np.zeros(shape, np.dtype(x.dtype))), True)
 
@@ -410,7 +410,7 @@ class Record:
 
 @state.restoring
 def push_forward(name: str, function: Callable[..., Any], x: Any, tangent: Any) -> tuple[Any, Any]:
-    """The value of a function of one argument and its derivative along a tangent, by forward mode.
+    """Return the value of a function of one argument, and its derivative along a tangent in forward mode.
 
     Raises
     ------

@@ -58,15 +58,15 @@ class VSpace:
         return unflatten(self._structure, [function(*leaves) for leaves in zip(*(flatten(v)[0] for v in values))])
 
     def zeros(self) -> Any:
-        """The vector of zeros."""
+        """Return the vector of zeros."""
         return self._made(np.zeros)
 
     def ones(self) -> Any:
-        """The vector of ones; of complex numbers, of ones plus i, as in HIPS autograd."""
+        """Return the vector of ones; in a complex space of 1 + i, as in HIPS autograd."""
         return self._made(lambda shape, dtype: np.full(shape, 1 + 1j if dtype.kind == "c" else 1, dtype))
 
     def randn(self) -> Any:
-        """A vector of normally distributed numbers, from NumPy's global generator."""
+        """Return a vector of normally distributed numbers from NumPy's global generator."""
 
         def draw(shape: tuple[int, ...], dtype: Any) -> Any:
             out = np.asarray(np.random.randn(*shape))
@@ -75,7 +75,7 @@ class VSpace:
         return self._made(draw)
 
     def standard_basis(self) -> Iterator[Any]:
-        """The vectors of zeros with a single one; of complex numbers, those with a single i, too."""
+        """Yield the unit vectors; in a complex space also those with a single i."""
         for k, (shape, dtype) in enumerate(self._leaves):
             for index in np.ndindex(*shape):
                 for unit in (1.0, 1j) if dtype.kind == "c" else (1.0,):
@@ -84,27 +84,27 @@ class VSpace:
                     yield unflatten(self._structure, leaves)
 
     def add(self, x: Any, y: Any) -> Any:
-        """The sum of two vectors."""
+        """Return the sum of two vectors."""
         return self._mapped(lambda a, b: a + b, x, y)
 
     mut_add = add
 
     def scalar_mul(self, x: Any, a: Any) -> Any:
-        """A vector times a number."""
+        """Return a vector times a number."""
         return self._mapped(lambda leaf: leaf * a, x)
 
     def inner_prod(self, x: Any, y: Any) -> Any:
-        """The real inner product of two vectors."""
+        """Return the real inner product of two vectors."""
         pairs = zip(flatten(x)[0], flatten(y)[0])
         return sum((np.real(np.sum(np.conj(a) * b)) for a, b in pairs), 0.0)
 
     def covector(self, x: Any) -> Any:
-        """The covector that takes the inner product with `x`: its conjugate."""
+        """Return the covector of the inner product with `x`: the conjugate of `x`."""
         return self._mapped(lambda leaf: np.conj(leaf) if np.iscomplexobj(leaf) else leaf, x)
 
 
 def vspace(value: Any) -> VSpace:
-    """The space that a value is a vector of.
+    """Return the vector space of a value.
 
     Raises
     ------

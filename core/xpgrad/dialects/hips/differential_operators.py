@@ -101,7 +101,7 @@ def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _one_for(record: Record) -> list[Any]:
-    """The cotangent of a value that is one real number.
+    """Return the cotangent 1 of a value that is one real number.
 
     Raises
     ------
@@ -257,7 +257,7 @@ def grad_and_aux(fun: Callable[[Any], Any], x: Any) -> Any:
         return value
 
     record = Record("grad_and_aux", first, x)
-    aux, shared = record.beside(kept[0])
+    aux, shared = record.auxiliary_values(kept[0])
     return record.pull_back(_ones(record), last=not shared), aux
 
 

@@ -21,7 +21,7 @@ def _reduction(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _running(walk: Walk, operation: Operation) -> Dependence | None:
-    """Element i of ``running_sum(x, axis)`` depends on elements 0..i."""
+    """Return the dependence of ``running_sum(x, axis)``: element i depends on elements 0..i."""
     x, axis = operation.args
     found = walk.of(x)
     lanes = np.moveaxis(np.arange(found.which.size).reshape(x.shape), axis, -1)
@@ -33,7 +33,7 @@ def _running(walk: Walk, operation: Operation) -> Dependence | None:
 
 
 def _mixed_along(walk: Walk, operation: Operation) -> Dependence:
-    """Each element of a transform along one axis depends on all elements along it."""
+    """Return the dependence of a transform along one axis: each element depends on all elements along that axis."""
     x, *rest = operation.args
     axis = rest[1] if len(rest) > 1 else operation.options.get("axis", -1)
     return broadcast(along(walk.of(x), axis), operation.out.shape)
@@ -130,7 +130,7 @@ def _outer(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _cross(walk: Walk, operation: Operation) -> Dependence:
-    """Each component of a cross product depends on the two others of both operands."""
+    """Return the dependence of a cross product: each component depends on the two others of both operands."""
     axis = operation.args[2] if len(operation.args) > 2 else operation.options.get("axis", -1)
     found: Dependence | None = None
     for v in operation.args[:2]:
@@ -143,7 +143,7 @@ def _cross(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _solved(walk: Walk, operation: Operation) -> Dependence | None:
-    """Each column of ``solve(a, b)`` depends on all of the same column of `b`; None if it depends on `a`."""
+    """Return the dependence of ``solve(a, b)``: a column depends on all of that column of `b`. None if `a` depends on the input."""
     a, b = operation.args
     if a in walk.tracked:
         return None

@@ -36,7 +36,7 @@ def _elementwise(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _product(walk: Walk, operation: Operation) -> Dependence:
-    """A product depends on nothing where the other factor is known to be 0."""
+    """Return the dependence of a product, which is empty where the other factor is a known 0."""
     found = _elementwise(walk, operation)
     for x in operation.args:
         if x not in walk.tracked and (value := walk.value(x)) is not None and not np.all(kept := nonzero(value)):
@@ -45,7 +45,7 @@ def _product(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _where(walk: Walk, operation: Operation) -> Dependence:
-    """`where` depends on both branches, or on the chosen one if the condition is known."""
+    """Return the dependence of `where`: on both branches, or on the chosen one if the condition is known."""
     condition, *parts = operation.args
     value = None if condition in walk.tracked else walk.value(condition)
     if value is None:
@@ -57,7 +57,7 @@ def _where(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _keep(walk: Walk, operation: Operation) -> Dependence:
-    """``keep(condition, x)`` depends on `x`, or on nothing where the condition is known to be False."""
+    """Return the dependence of ``keep(condition, x)``: on `x`, except where the condition is known to be False."""
     condition, _ = operation.args
     found = _elementwise(walk, operation)
     value = walk.value(condition)
@@ -65,7 +65,7 @@ def _keep(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _share(walk: Walk, operation: Operation) -> Dependence:
-    """``share(x, low, high)`` depends on `x`, or on nothing where ``low < high`` is known."""
+    """Return the dependence of ``share(x, low, high)``: on `x`, except where ``low < high`` is known to hold."""
     found = _elementwise(walk, operation)
     low, high = (None if x in walk.tracked else walk.value(x) for x in operation.args[1:])
     return found if low is None or high is None else _masked(found, ~np.less(low, high))

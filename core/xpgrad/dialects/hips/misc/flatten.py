@@ -12,7 +12,7 @@ __all__ = ["flatten", "flatten_func"]
 
 
 def _leaves(value: Any) -> list[Any]:
-    """The arrays and numbers of a nested value, those of a dict in the order of its keys when sorted."""
+    """Return the arrays and numbers of a nested value, those of a dict in the order of its sorted keys."""
     if isinstance(value, (list, tuple)):
         return [leaf for item in value for leaf in _leaves(item)]
     if isinstance(value, dict):
@@ -21,7 +21,7 @@ def _leaves(value: Any) -> list[Any]:
 
 
 def _rebuilt(value: Any, leaves: Any) -> Any:
-    """A nested value like `value`, with other leaves."""
+    """Return a nested value like `value` with other leaves."""
     if isinstance(value, dict):
         made = {key: _rebuilt(value[key], leaves) for key in sorted(value)}
         return {key: made[key] for key in value}
@@ -71,12 +71,12 @@ def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Callable[..., Any], Callable[[Any], Any], Any]:
-    """`func`, whose first argument and value are nested, as a function of a vector with a vector as its value.
+    """Turn a function with a nested argument and value into a function from vector to vector.
 
     Returns
     -------
     tuple
-        The function, the one that makes a nested value of a vector, and the vector of `example`.
+        The function, a function that turns a vector into a nested value, and `example` as a vector.
     """
     vector, unflatten = flatten(example)
 
