@@ -179,13 +179,13 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
-def _recorded(x: Tensor) -> bool:
+def _is_recorded(x: Tensor) -> bool:
     """Return whether an operation on `x` will be recorded, or may have a tangent."""
     mode = state.current()
     return (x._node is not None and state.records(mode)) or (mode is not None and bool(mode.levels))
 
 
-def _constant(x: Tensor, name: str, **options: Any) -> Tensor:
+def _call_unrecorded(x: Tensor, name: str, **options: Any) -> Tensor:
     """Call a function of the library's own linear algebra extension, without recording."""
     return finished(x, x.backend.adopt(getattr(x.backend.kernels.linalg, name)(x._array, **options)), f"linalg.{name}")
 
@@ -483,7 +483,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     x = need_matrices("matrix_rank", x)
     if 0 in x.shape[-2:]:
         return zeros(x.shape[:-2], dtype=x.default_dtype("indexing"), device=x.device)
-    return _constant(x, "matrix_rank", rtol=raw_tolerance("matrix_rank", rtol, x))
+    return _call_unrecorded(x, "matrix_rank", rtol=raw_tolerance("matrix_rank", rtol, x))
 
 
 # -- factorisations -------------------------------------------------------------------------------------------------------------
@@ -605,7 +605,7 @@ def eigvals(x: Tensor, /) -> Tensor:
     tensor([0.+1.j, 0.-1.j])
     """
     x = need_matrices("eigvals", x, square=True)
-    if _recorded(x):
+    if _is_recorded(x):
         return _factors.general_eigen_pairs(x)[0]
     return finished(x, x.backend.adopt(x.backend.kernels.general_eigenvalues(x._array)), "linalg.eigvals")
 
@@ -683,7 +683,7 @@ def eigvalsh(x: Tensor, /) -> Tensor:
             [-0.4472,  0.2764]])
     """
     x = need_matrices("eigvalsh", x, square=True)
-    return _factors.eigen_pairs(x)[0] if _recorded(x) else _constant(x, "eigvalsh")
+    return _factors.eigen_pairs(x)[0] if _is_recorded(x) else _call_unrecorded(x, "eigvalsh")
 
 
 @front
@@ -802,7 +802,7 @@ def svdvals(x: Tensor, /) -> Tensor:
     tensor([4., 3.])
     """
     x = need_matrices("svdvals", x)
-    return _factors.singular_triples(x, False)[1] if _recorded(x) else _constant(x, "svdvals")
+    return _factors.singular_triples(x, False)[1] if _is_recorded(x) else _call_unrecorded(x, "svdvals")
 
 
 # -- norms -----------------------------------------------------------------------------------------------------------------------
