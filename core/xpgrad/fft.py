@@ -463,7 +463,8 @@ def irfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | N
     x : Tensor or raw array
         At least one axis; floating-point or complex. The last transformed axis has the frequencies from zero up.
     s : sequence of int, optional
-        Lengths of the result along `axes`; the last one is by default the even one, ``2 * (m - 1)`` for m frequencies. -1 is the default.
+        Lengths of the result along `axes`; -1 stands for the default: the length of `x`, and along the last axis the even length
+        ``2 * (m - 1)`` for m frequencies.
     axes : sequence of int, optional
         Axes to transform; by default all of them, or the last ``len(s)`` ones.
     norm : {"backward", "ortho", "forward"}

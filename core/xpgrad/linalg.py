@@ -238,8 +238,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
         Square matrices, of shape (..., M, M); floating-point or complex.
     x2 : Tensor or raw array
         One vector, of shape (M,), or matrices, of shape (..., M, K), whose batch broadcasts with that of `x1`. A stack of vectors is
-        given as
-        ``x2[..., None]``.
+        given as ``x2[..., None]``.
 
     Returns
     -------
@@ -450,7 +449,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 @nondifferentiable(primitive=True)
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """Return the ranks of matrices: their numbers of singular values above a tolerance.
+    """Return the ranks of matrices: how many singular values of each are above a tolerance.
 
     Parameters
     ----------
@@ -691,8 +690,7 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
     """Decompose matrices into orthonormal columns times upper triangular matrices: ``x == Q @ R``.
 
     The gradient needs independent first ``min(M, N)`` columns; it is nan where they are not. With ``mode="complete"`` and M > N it does
-    not
-    exist, and backward raises NotImplementedError.
+    not exist, and backward raises NotImplementedError.
 
     Parameters
     ----------
@@ -744,8 +742,7 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     -------
     SVDResult
         Named tuple of `U`, of shape (..., M, M) or (..., M, K); `S`, real, descending and of shape (..., K); and `Vh`, of shape (..., N,
-        N) or
-        (..., K, N).
+        N) or (..., K, N).
 
     Raises
     ------

@@ -648,8 +648,7 @@ class TorchFunctions(TensorBase):
         """Return the largest element over axes; with `dim` or `keepdim`, as in PyTorch, the values along one axis and their indices.
 
         Equal elements share the gradient evenly; with `dim` or `keepdim` it goes to the element at the index. If `axis` is a Tensor, the
-        two
-        are compared element by element, as by `xpgrad.maximum`.
+        two are compared element by element, as by `xpgrad.maximum`.
 
         Parameters
         ----------
@@ -695,8 +694,7 @@ class TorchFunctions(TensorBase):
         """Return the smallest element over axes; with `dim` or `keepdim`, as in PyTorch, the values along one axis and their indices.
 
         Equal elements share the gradient evenly; with `dim` or `keepdim` it goes to the element at the index. If `axis` is a Tensor, the
-        two
-        are compared element by element, as by `xpgrad.minimum`.
+        two are compared element by element, as by `xpgrad.minimum`.
 
         Parameters
         ----------

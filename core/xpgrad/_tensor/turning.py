@@ -22,8 +22,7 @@ def turn(x: Any, dim0: int, dim1: int) -> Any:
     ------
     RuntimeError
         For a leaf that requires grad, a Tensor that shares its memory with another, an inference tensor, one with a tangent, or one on
-        which
-        a transform runs.
+        which a transform runs.
     """
     mode = state.current()
     check_writable(x, None, mode)

@@ -228,9 +228,9 @@ def refuse_kind(x: Any, dtype: Any, what: str) -> None:
 
 
 def _as_constant(name: str, value: Any, x: Any) -> Any:
-    """Return a raw array as a Tensor, to be written into `x` or read during the write.
+    """Return a raw array as a Tensor, which an in-place operation on `x` writes or reads.
 
-    It is copied if it may share memory with `x`, since no version would show the write.
+    If the array may share memory with `x` it is copied, since no version counter would show that the write changed it.
     """
     out = lift(name, value, x)
     return out.clone() if type(out) is type(x) and x.backend.may_alias(x._array, out._array) else out
@@ -333,7 +333,10 @@ def _step(x: Any, name: str, other: Any) -> bool:
 
 
 def _compute_in_place(x: Any, name: str, other: Any, mode: Any) -> bool:
-    """Let the library compute in its own array if nothing is recorded; return False, without writing, if it cannot."""
+    """Let the library compute ``x OP other`` directly into the memory of `x`, if nothing is recorded and it can.
+
+    Return whether it did; if not, `x` is unchanged.
+    """
     operator = ROWS[name].operator
     update = None if operator is None else operator.update
     backend = x.backend

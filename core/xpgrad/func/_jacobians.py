@@ -45,8 +45,7 @@ def jacfwd(
     -------
     callable
         Takes the arguments of `func`. For each output and each chosen argument, in the nested structure of both, it returns a Jacobian of
-        shape
-        ``(*output.shape, *input.shape)``; with ``has_aux=True`` a pair of that and `aux`.
+        shape ``(*output.shape, *input.shape)``; with ``has_aux=True`` a pair of that and `aux`.
 
     Raises
     ------

@@ -1,8 +1,7 @@
 """`functional_call` and `stack_module_state` (`torch.func`): call objects that hold Tensors with other Tensors in their place.
 
 PyTorch has them for its layers. Here a module is any object: its Tensors are found by name, such as ``layers.0.weight``, through
-attributes,
-lists and dicts; they are replaced for the call and restored after it.
+attributes, lists and dicts; they are replaced for the call and restored after it.
 """
 
 from __future__ import annotations
@@ -94,8 +93,7 @@ def functional_call(
     -------
     object
         The result of the call. The object has its own Tensors again; a Tensor that the call assigned in the place of a given one is put
-        into the
-        mapping.
+        into the mapping.
 
     Raises
     ------
@@ -177,7 +175,7 @@ def _check_names(module: Any, given: set[str], own: set[str]) -> None:
 
 
 def _extend_to_tied(values: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Return the values, also under the other names of the same Tensor in the object."""
+    """Return `values` with an entry for every name of a tied Tensor: a value given for one name counts for all."""
     groups: dict[int, list[str]] = {}
     for name, tensor in own.items():
         groups.setdefault(id(tensor), []).append(name)

@@ -329,8 +329,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     -------
     tuple
         ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)``. ``vjp_fn(cotangents)`` takes the structure of the output and returns a tuple
-        with
-        one entry per primal. It may be called repeatedly, and inside other transforms.
+        with one entry per primal. It may be called repeatedly, and inside other transforms.
 
     Raises
     ------
@@ -402,8 +401,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
     -------
     callable
         Takes the arguments of `func`. For each output and each chosen argument, in the nested structure of both, it returns a Jacobian of
-        shape
-        ``(*output.shape, *input.shape)``; with ``has_aux=True`` a pair of that and `aux`.
+        shape ``(*output.shape, *input.shape)``; with ``has_aux=True`` a pair of that and `aux`.
 
     Raises
     ------

@@ -53,8 +53,7 @@ def vmap(
         If `func` is not callable.
     ValueError
         If `chunk_size` is not positive; when the result is called, if `in_dims` or `out_dims` do not fit, batches have different lengths,
-        or a
-        result is not a Tensor.
+        or a result is not a Tensor.
     RuntimeError
         When the result is called: if `func` asks for the value of one element (`.item()`, ``if x:``), or does what one element cannot do
         (`.backward()`).

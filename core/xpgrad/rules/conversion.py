@@ -62,7 +62,7 @@ def _holds_complex(data: Any) -> bool:
 
 
 def _drops_imaginary(what: str, dtype: DType) -> TypeError:
-    """Return the error for complex data with a real `dtype`."""
+    """Return the error for complex data and a real `dtype`."""
     return TypeError(
         f"asarray: {what} is complex, and `dtype`={dtype} would drop its imaginary parts; write `xpgrad.real(xpgrad.asarray(obj))` for the "
         "real parts, or give a complex dtype"
@@ -189,14 +189,12 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     ----------
     obj : scalar, nested sequence, array of any registered library, or Tensor
         Numbers or bools. A Tensor that needs no change is returned itself; an array is wrapped without a copy if possible. Tensors inside
-        a
-        sequence are stacked, also with arrays and numbers: on one device, in the dtype to which they promote.
+        a sequence are stacked, also with arrays and numbers: on one device, in the dtype to which they promote.
     dtype : DType, optional
         Data type; by default that of an array, or the device's default dtype of the kind of Python data.
     device : Device or str, optional
         Device of the result; by default that of a Tensor or of another library's array, and the default device for numbers, lists and
-        NumPy's
-        arrays.
+        NumPy's arrays.
     copy : bool, optional
         True always copies, False never does, None copies if needed.
 

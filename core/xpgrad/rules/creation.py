@@ -649,7 +649,10 @@ def linspace(
 
 
 def _linspace_tensors(start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool) -> Tensor:
-    """Return `linspace` if `start` or `stop` is a Tensor: whole steps from `start`, as in NumPy, and `stop` itself at the end."""
+    """Compute `linspace` for a `start` or `stop` that is a Tensor.
+
+    As in NumPy, values are whole steps from `start`, and the last one is exactly `stop`.
+    """
     ends: list[Any] = []
     for value, what in ((start, "start"), (stop, "stop")):
         if not isinstance(value, TensorBase):
