@@ -39,7 +39,7 @@ METHODS = ("auto", "direct", "fft")
 
 
 def _pair(name: str, in1: Any, in2: Any, *, exact: bool) -> tuple[Tensor, Tensor]:
-    """Two arrays of one dtype and rank, none of them empty."""
+    """Check two arrays, and return them with one dtype and rank; neither may be empty."""
     x, h = arrays_of(f"scipy.signal.{name}", exact=exact, in1=in1, in2=in2)
     if x.ndim != h.ndim:
         msg = f"scipy.signal.{name}: `in1` and `in2` must have as many axes as one another, but got shapes {x.shape} and {h.shape}"
@@ -69,7 +69,7 @@ def _by_fourier(x: Any, h: Any, rank: int, method: str) -> bool:
 
 
 def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = False) -> str:
-    """The method that `convolve` takes for ``method="auto"``: ``"fft"`` or ``"direct"``.
+    """Return the method that `convolve` uses for ``method="auto"``: ``"fft"`` or ``"direct"``.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = 
 
 
 def _within(name: str, x: Any, h: Any, rank: int) -> bool:
-    """Return whether `x` lies within `h`, for the mode ``"valid"``; one must lie within the other."""
+    """Return whether `x` fits within `h`, for the mode ``"valid"``; raise unless one fits within the other."""
     pairs = list(zip(x.shape[-rank:], h.shape[-rank:]))
     if all(n >= m for n, m in pairs):
         return False
@@ -125,7 +125,7 @@ def _last(rank: int) -> tuple[int, ...]:
 
 
 def _convolved(name: str, x: Any, h: Any, rank: int, mode: str, fourier: bool) -> Tensor:
-    """The convolution over the last axes, all of it or a part."""
+    """Compute the convolution over the last axes, or a part of it."""
     if mode == "valid":
         if _within(name, x, h, rank):
             x, h = h, x
@@ -135,7 +135,7 @@ def _convolved(name: str, x: Any, h: Any, rank: int, mode: str, fourier: bool) -
 
 
 def _centred(x: Any, sizes: tuple[int, ...]) -> Any:
-    """The middle of the last axes."""
+    """Return the central part of the last axes."""
     starts = [(have - n) // 2 for have, n in zip(x.shape[x.ndim - len(sizes) :], sizes)]
     return x[(..., *(slice(s, s + n) for s, n in zip(starts, sizes)))]
 
@@ -184,7 +184,7 @@ def convolve(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -
 
 
 def correlate(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -> Tensor:
-    """Correlate two arrays over all their axes (`scipy.signal.correlate`): the second one is conjugated.
+    """Correlate two arrays over all their axes (`scipy.signal.correlate`); the second one is conjugated.
 
     Arguments as for `convolve`.
 
@@ -334,7 +334,7 @@ def convolve2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fi
 
 
 def correlate2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fill", fillvalue: Any = 0) -> Tensor:
-    """Correlate two matrices directly (`scipy.signal.correlate2d`): the second one is conjugated. Arguments as for `convolve2d`.
+    """Correlate two matrices directly (`scipy.signal.correlate2d`); the second one is conjugated.
 
     Parameters
     ----------
@@ -406,7 +406,7 @@ def _matrices(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue
 
 
 def _surrounded(x: Any, axis: int, border: int, boundary: str, value: Any) -> Any:
-    """`x` with borders along an axis."""
+    """Pad `x` along an axis."""
     if not border:
         return x
     n = x.shape[axis]
@@ -437,7 +437,7 @@ def _coefficients(title: str, **given: Any) -> None:
 
 
 def _signal(title: str, x: Any, axis: Any, what: str = "x") -> int:
-    """The axis of a signal that has samples."""
+    """Check that a signal has samples along an axis, and return the axis."""
     if not x.ndim:
         msg = f"{title}: `{what}` must have at least one axis, but got a 0-d Tensor"
         raise ValueError(msg)
@@ -449,7 +449,7 @@ def _signal(title: str, x: Any, axis: Any, what: str = "x") -> int:
 
 
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """Filter signals by a recursion (`scipy.signal.lfilter`); differentiable in the coefficients, the signal and the initial state.
+    """Filter signals by a recursion (`scipy.signal.lfilter`).
 
     Parameters
     ----------
@@ -503,7 +503,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
 
 def _state(title: str, zi: Any, x: Any, place: int, order: int) -> Any:
-    """Initial states in the shape that they must have."""
+    """Broadcast initial states to their shape."""
     wanted = (*x.shape[:place], order, *x.shape[place + 1 :])
     fits = zi.ndim == x.ndim and zi.shape[place] == order and all(n in (1, m) for n, m in zip(zi.shape, wanted))
     if not fits:
@@ -513,9 +513,9 @@ def _state(title: str, zi: Any, x: Any, place: int, order: int) -> Any:
 
 
 def _filtered(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
-    """The output along the last axis, and the states after it if there were some before it.
+    """Filter along the last axis; also return the final states if initial ones are given.
 
-    With zeros before the first sample, the states are what is added to the first inputs of the recursion.
+    With zeros before the first sample, the states are added to the first inputs of the recursion.
     """
     n, order = x.shape[-1], max(b.shape[0], a.shape[0]) - 1
     taps = xp.reshape(b, (*(1,) * (x.ndim - 1), -1))
@@ -530,7 +530,7 @@ def _filtered(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
 
 
 def _states_after(b: Any, a: Any, x: Any, y: Any, zi: Any, order: int) -> Any:
-    """The contents of the delays: inputs and outputs that later outputs will be made of."""
+    """Return the final states: the inputs and outputs on which later outputs depend."""
     n = x.shape[-1]
     total = zi[..., n:] if order > n else None
     if total is not None:
@@ -549,7 +549,7 @@ def _states_after(b: Any, a: Any, x: Any, y: Any, zi: Any, order: int) -> Any:
 
 
 def lfilter_zi(b: Any, a: Any) -> Tensor:
-    """The initial state with which the response of a filter to a step of 1 is constant from the start (`scipy.signal.lfilter_zi`).
+    """Return the initial state for which a filter's response to a step of 1 is constant (`scipy.signal.lfilter_zi`).
 
     Parameters
     ----------
@@ -584,7 +584,7 @@ def lfilter_zi(b: Any, a: Any) -> Tensor:
 
 
 def _steady(b: Any, a: Any) -> Any:
-    """The states that stay as they are for the input 1: sums of what later outputs will be made of."""
+    """Return the states that stay constant for the input 1."""
     b, a = b / a[0], a / a[0]
     order = max(b.shape[0], a.shape[0]) - 1
     b, a = (xp.pad(c, [(0, order + 1 - c.shape[0])]) for c in (b, a))
@@ -596,7 +596,7 @@ def filtfilt(
     b: Any, a: Any, x: Any, axis: int = -1, padtype: Literal["odd", "even", "constant"] | None = "odd", padlen: int | None = None,
     method: str = "pad", irlen: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Filter signals forwards and backwards, so that nothing is delayed (`scipy.signal.filtfilt`).
+    """Filter signals forwards and backwards, without delay (`scipy.signal.filtfilt`).
 
     Parameters
     ----------
@@ -663,7 +663,7 @@ def _edge(title: str, padtype: Any, padlen: Any, default: int, n: int) -> int:
 
 
 def _extended(t: Any, edge: int, padtype: Any) -> Any:
-    """Signals continued at both ends of the last axis."""
+    """Continue signals at both ends of the last axis."""
     if not edge:
         return t
     first, last = t[..., :1], t[..., -1:]
@@ -677,7 +677,7 @@ def _extended(t: Any, edge: int, padtype: Any) -> Any:
 
 
 def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """Filter signals by sections of second order, one after another (`scipy.signal.sosfilt`).
+    """Filter signals by second-order sections in sequence (`scipy.signal.sosfilt`).
 
     Parameters
     ----------
@@ -737,7 +737,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
 
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
-    """The analytic signal of real ones (`scipy.signal.hilbert`): no negative frequencies, and the signal as its real part.
+    """Return the analytic signal, which has no negative frequencies and the signal as its real part (`scipy.signal.hilbert`).
 
     Parameters
     ----------
@@ -782,7 +782,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
 def detrend(
     data: Any, axis: int = -1, type: Literal["linear", "constant"] = "linear", bp: Any = 0, overwrite_data: bool = False,  # noqa: A002
 ) -> Tensor:  # fmt: skip
-    """Subtract the mean of signals, or the straight line that fits them best (`scipy.signal.detrend`).
+    """Subtract the mean or the best straight line from signals (`scipy.signal.detrend`).
 
     Parameters
     ----------

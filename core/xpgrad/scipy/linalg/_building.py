@@ -1,4 +1,4 @@
-"""Matrices that are made of vectors, or of blocks."""
+"""Build matrices from vectors or blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _vector(name: str, argument: str, x: Any) -> Any:
 
 
 def _picked(x: Any, rows: int, columns: int, offset: int, step: int) -> Any:
-    """The matrix of the elements of a vector at ``offset + step * i - j`` (``+ j`` for a negative `step`), modulo its length."""
+    """Return a matrix of the elements of a vector at ``offset + step * i - j`` (``+ j`` for negative `step`), modulo its length."""
     i = operations.arange(rows, device=x.device)
     j = operations.arange(columns, device=x.device)
     where = reshape(i, (rows, 1)) + offset - reshape(j, (1, columns)) * step
@@ -41,7 +41,7 @@ def _pair(name: str, c: Any, r: Any) -> tuple[Any, Any]:
 
 @front
 def toeplitz(c: Tensor, r: Tensor | None = None) -> Tensor:
-    """The matrix with constant diagonals whose first column is `c` and whose first row is `r` (`scipy.linalg.toeplitz`).
+    """Return the matrix with constant diagonals whose first column is `c` and whose first row is `r` (`scipy.linalg.toeplitz`).
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def toeplitz(c: Tensor, r: Tensor | None = None) -> Tensor:
 
 @front
 def circulant(c: Tensor) -> Tensor:
-    """The matrix whose columns are `c`, each moved on by one (`scipy.linalg.circulant`).
+    """Return the matrix whose columns are `c`, each rotated by one more position (`scipy.linalg.circulant`).
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def circulant(c: Tensor) -> Tensor:
 
 @front
 def hankel(c: Tensor, r: Tensor | None = None) -> Tensor:
-    """The matrix with constant antidiagonals whose first column is `c` and whose last row is `r` (`scipy.linalg.hankel`).
+    """Return the matrix with constant antidiagonals whose first column is `c` and whose last row is `r` (`scipy.linalg.hankel`).
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def hankel(c: Tensor, r: Tensor | None = None) -> Tensor:
 
 @front
 def block_diag(*arrs: Tensor) -> Tensor:
-    """The matrix with the given ones along its diagonal, and zeros elsewhere (`scipy.linalg.block_diag`).
+    """Return the matrix with the given matrices along its diagonal, and zeros elsewhere (`scipy.linalg.block_diag`).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Parts that distributions share: arguments as SciPy takes them, location and scale, the ends of a support, parameters that are none.
+"""Base classes of distributions: arguments in SciPy's order, location and scale, the support, and invalid parameters.
 
 A family is a table of functions of the standardised argument. Outside of its support a density is 0, and so is its derivative; for
 parameters that no distribution has, values and derivatives are nan.
@@ -22,7 +22,7 @@ Function = Callable[..., Any]
 
 
 class _Family:
-    """A distribution: its name, its shape parameters, where it lives, which parameters it has, and its functions."""
+    """A distribution: its name, its shape parameters, its support, its valid parameters, and its functions."""
 
     def __init__(self, name: str, shapes: tuple[str, ...], low: float, high: float, valid: Function | None, **functions: Function) -> None:
         self.name: str = name
@@ -36,7 +36,7 @@ class _Family:
         return f"xpgrad.scipy.stats.{self.name}"
 
     def _operands(self, kind: str, first: str, x: Any, args: tuple[Any, ...], options: dict[str, Any], more: tuple[str, ...]) -> list[Any]:
-        """The argument, shapes and location (and scale) as Tensors.
+        """Return the argument, the shapes and the location (and scale) as Tensors.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class _Family:
         return operands_of(title, (first, *names), (x, *values), module="stats")
 
     def _factor(self, shapes: list[Any], dtype: Any, scale: Any = None) -> Any:
-        """A factor that is 1, or nan for parameters that are none; of parameters only, so that what has no axes stays that."""
+        """Return 1 for valid parameters and NaN for others; it depends on parameters only."""
         checks = [] if self.valid is None else [self.valid(*shapes)]
         if scale is not None:
             checks.append(scale > 0)
@@ -110,11 +110,11 @@ class Continuous(_Family):
     """
 
     def _ends(self, shapes: list[Any]) -> tuple[Any, Any, Any]:
-        """Where the support begins and ends, and a place inside."""
+        """Return the ends of the support, and a point inside it."""
         return self.functions["ends"](*shapes) if "ends" in self.functions else (self.low, self.high, 0.5)
 
     def _of_x(self, kind: str, x: Any, args: tuple[Any, ...], options: dict[str, Any], below: float, above: float) -> Any:
-        """A function of the standardised argument, with its limits outside of the support."""
+        """Return a function of the standardised argument with its limits outside the support."""
         x, *shapes, loc, scale = self._operands(kind, "x", x, args, options, ("loc", "scale"))
         if f"located_{kind}" in self.functions:  # one operation, where that is worth it; it knows what is no scale
             return self.functions[f"located_{kind}"](x, loc, scale, *shapes)
@@ -133,7 +133,7 @@ class Continuous(_Family):
         return operations.where(under, edge * below, operations.where(beyond, edge * above, value))
 
     def logpdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The logarithm of the density; minus infinity outside of the support.
+        """Return the logarithm of the density; minus infinity outside the support.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class Continuous(_Family):
         return self._of_x("logpdf", x, args, options, -math.inf, -math.inf)
 
     def pdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The density.
+        """Return the density.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Continuous(_Family):
         return operations.exp(self.logpdf(x, *args, **options))
 
     def cdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The distribution function.
+        """Return the cumulative distribution function.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class Continuous(_Family):
         return self._of_x("cdf", x, args, options, 0.0, 1.0)
 
     def sf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The survival function, ``1 - cdf``, also where that is small.
+        """Return the survival function ``1 - cdf``, accurate where it is small.
 
         Parameters
         ----------
@@ -284,7 +284,7 @@ class Continuous(_Family):
         return self._of_x("sf", x, args, options, 1.0, 0.0)
 
     def logcdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The logarithm of the distribution function.
+        """Return the logarithm of the cumulative distribution function.
 
         Parameters
         ----------
@@ -322,7 +322,7 @@ class Continuous(_Family):
         return operations.log(self.cdf(x, *args, **options))
 
     def logsf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The logarithm of the survival function.
+        """Return the logarithm of the survival function.
 
         Parameters
         ----------
@@ -362,7 +362,7 @@ class Continuous(_Family):
         return operations.log(self.sf(x, *args, **options))
 
     def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The quantile function, the inverse of `cdf`: the ends of the support at 0 and 1, nan beyond.
+        """Return the quantile function, the inverse of `cdf`.
 
         Parameters
         ----------
@@ -402,7 +402,7 @@ class Continuous(_Family):
         return self._quantile("ppf", q, args, options)
 
     def isf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The inverse of `sf`: the ends of the support at 1 and 0, nan beyond.
+        """Return the inverse of `sf`: the ends of the support at 1 and 0, NaN outside.
 
         Parameters
         ----------
@@ -458,7 +458,7 @@ class Continuous(_Family):
 
 
 class Discrete(_Family):
-    """A distribution on integers, with a location; the shapes are differentiable.
+    """A distribution on the integers with a location; its shapes are differentiable.
 
     Parameters
     ----------
@@ -494,16 +494,16 @@ class Discrete(_Family):
     """
 
     def _of_k(self, kind: str, k: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, list[Any], Any]:
-        """The place counted from the location, the shapes, and the factor."""
+        """Return the position relative to the location, the shapes, and the factor of `_factor`."""
         k, *shapes, loc = self._operands(kind, "k", k, args, options, ("loc",))
         return k - loc, shapes, self._factor(shapes, k.dtype)
 
     def _inside(self, k: Any, shapes: list[Any]) -> Any:
-        """Return whether a place is in the support, but for not being an integer."""
+        """Return whether a position is between the ends of the support."""
         return (k >= 0) & (k <= self.functions["last"](*shapes)) if "last" in self.functions else k >= 0
 
     def logpmf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The logarithm of the probability of `k`; minus infinity outside of the support.
+        """Return the logarithm of the probability of `k`; minus infinity outside the support.
 
         Parameters
         ----------
@@ -542,7 +542,7 @@ class Discrete(_Family):
         return operations.where(inside, value, operations.full_like(value, -math.inf)) * factor + 0.0 * k  # nan stays nan
 
     def pmf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The probability of `k`.
+        """Return the probability of `k`.
 
         Parameters
         ----------
@@ -578,7 +578,7 @@ class Discrete(_Family):
         return operations.exp(self.logpmf(k, *args, **options))
 
     def cdf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The distribution function.
+        """Return the cumulative distribution function.
 
         Parameters
         ----------
@@ -614,7 +614,7 @@ class Discrete(_Family):
         return self._tail("cdf", k, args, options, 0.0, 1.0)
 
     def sf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The survival function, ``1 - cdf``, also where that is small.
+        """Return the survival function ``1 - cdf``, accurate where it is small.
 
         Parameters
         ----------
@@ -650,7 +650,7 @@ class Discrete(_Family):
         return self._tail("sf", k, args, options, 1.0, 0.0)
 
     def logcdf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The logarithm of the distribution function.
+        """Return the logarithm of the cumulative distribution function.
 
         Parameters
         ----------
@@ -686,7 +686,7 @@ class Discrete(_Family):
         return operations.log(self.cdf(k, *args, **options))
 
     def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """The quantile function: the first integer at which `cdf` reaches `q`, in floating numbers, computed by SciPy.
+        """Return the quantile function: the first integer at which `cdf` reaches `q`, as a float, computed by SciPy.
 
         It is constant between jumps: nothing is differentiated.
 
