@@ -156,7 +156,7 @@ METHOD_CALLS: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "reduceat: axis": ("reduceat", _reduced_at, {"indices": [2, 0, 1, 3], "axis": 1}),
 }  # fmt: skip
 #: `ldexp` is none: a result is no exponent.
-PAIRS = [n for n, u in UFUNCS.items() if u.count == 2 and not u.core and not u.several and n != "ldexp"]
+PAIRS = [n for n, u in UFUNCS.items() if u.count == 2 and not u.is_generalized and not u.multiple_results and n != "ldexp"]
 
 
 def _attempt(ufunc: Any, method: str, x: Any, options: dict[str, Any]) -> Any:
@@ -320,7 +320,9 @@ def test_where_with_out_computes_nothing_that_is_left_out(xpgrad_device: str) ->
     assert x.grad.tolist() == [0.0, 0.5, 0.25, 0.0]
 
 
-@pytest.mark.parametrize("name", [n for n, u in UFUNCS.items() if u.differentiable and not u.core and not u.several and n != "ldexp"])
+@pytest.mark.parametrize(
+    "name", [n for n, u in UFUNCS.items() if u.differentiable and not u.is_generalized and not u.multiple_results and n != "ldexp"]
+)
 def test_where_gives_finite_gradients_for_every_function(name: str, xpgrad_device: str) -> None:
     """Law: what ``where`` leaves out has the gradient 0, whatever it is."""
     ufunc = getattr(np, name)

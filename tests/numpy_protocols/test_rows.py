@@ -16,7 +16,7 @@ import xpgrad as xp
 from support import search_path
 from support.central_differences import has_float64
 from xpgrad._numpy import dispatch
-from xpgrad._numpy.same import SAME, signature
+from xpgrad._numpy.adapters import ADAPTED, signature_of
 from xpgrad._numpy.table import UFUNCS
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import ROWS, Row
@@ -93,8 +93,8 @@ def test_numpys_own_kernel_is_found(name: str) -> None:
 
 def test_functions_of_one_line_have_numpys_defaults() -> None:
     """Law: an option that a function has by NumPy's name means the same when it is left out."""
-    for name, function in SAME.items():
-        theirs = signature(name).parameters
+    for name, function in ADAPTED.items():
+        theirs = signature_of(name).parameters
         for key, option in inspect.signature(function).parameters.items():
             if key in theirs and option.default is not option.empty and theirs[key].default is not option.empty:
                 left_out = (theirs[key].default, None) if theirs[key].default is not None else (None, "backward")
@@ -107,7 +107,7 @@ def test_functions_of_one_line_have_numpys_defaults() -> None:
 
 def test_an_old_numpy_need_not_know_its_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Law: of functions that NumPy wrote in C, the signatures are known that it tells since 2.4."""
-    known = {name: signature(name) for name in SAME}
+    known = {name: signature_of(name) for name in ADAPTED}
     real = inspect.signature
 
     def old(function: Any) -> inspect.Signature:
@@ -116,7 +116,7 @@ def test_an_old_numpy_need_not_know_its_signatures(monkeypatch: pytest.MonkeyPat
         return real(function)
 
     monkeypatch.setattr(inspect, "signature", old)
-    assert {name: signature(name) for name in SAME} == known
+    assert {name: signature_of(name) for name in ADAPTED} == known
 
 
 CBRT = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import mpmath
@@ -419,3 +420,19 @@ def test_wrong_shapes_of_vectors_are_refused_by_name() -> None:
         normal.logpdf(x, None, "one")
     with pytest.raises(Exception, match=r"(?i)positive"):
         normal.logpdf(x, None, xp.asarray(np.diag([1.0, -1.0, 1.0])))
+
+
+@pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
+def test_signatures_name_the_parameters_in_scipy_order(name: str) -> None:
+    distribution, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    shapes = theirs.shapes.split(", ") if theirs.shapes else []
+    optional = ["loc=0", "scale=1"] if name in CONTINUOUS else ["loc=0"]
+    first = {"ppf": "q", "isf": "q"}
+    methods = [m for m in (*KINDS, "logpmf", "pmf") if hasattr(distribution, m)]
+    assert len(methods) >= 6
+    for method in methods:
+        expected = [first.get(method, "x" if name in CONTINUOUS else "k"), *shapes, *optional]
+        bound = getattr(distribution, method)
+        assert str(inspect.signature(bound)) == f"({', '.join(expected)})"
+        assert bound.__doc__ == getattr(stats.Continuous if name in CONTINUOUS else stats.Discrete, method).__doc__
+    assert isinstance(distribution, stats.Continuous if name in CONTINUOUS else stats.Discrete)

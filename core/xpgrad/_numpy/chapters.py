@@ -21,7 +21,7 @@ from xpgrad._numpy import (
     signals as signals,
     statistics as statistics,
 )
-from xpgrad._numpy.same import same
+from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
 
@@ -30,4 +30,4 @@ for _table in (RULES, COMPOSITE, NONDIFFERENTIABLE):
     for _name, _function in _table.items():
         _theirs: Any = getattr(sys.modules["numpy"], _name, None)
         if _name not in FUNCTIONS and hasattr(_theirs, "_implementation") and _theirs.__name__ == _name:
-            same(_name, _function, differentiable=_table is not NONDIFFERENTIABLE)
+            adapt(_name, _function, differentiable=_table is not NONDIFFERENTIABLE)

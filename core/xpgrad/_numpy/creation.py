@@ -8,9 +8,9 @@ from typing import Any
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import shape_tuple
-from xpgrad._numpy.operands import as_ints, constant, floating, lift, refuse
-from xpgrad._numpy.same import same
-from xpgrad._numpy.table import LIKE, F, covers
+from xpgrad._numpy.adapters import adapt
+from xpgrad._numpy.operands import as_constant, as_floating, as_ints, lift, refuse
+from xpgrad._numpy.table import LIKE, F, implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal
 from xpgrad.rules.indexing import add_slices
@@ -18,73 +18,73 @@ from xpgrad.rules.indexing import add_slices
 # -- like a Tensor -----------------------------------------------------------------------------------------------------
 
 
-def _dtype(x: Any, dtype: Any) -> Any:
+def _resolve_dtype(x: Any, dtype: Any) -> Any:
     """Return the dtype that is asked for beside `x`."""
     return x.dtype if dtype is None else as_dtype(dtype, x.default_dtype)
 
 
-def _shape(x: Any, shape: Any) -> Any:
+def _resolve_shape(x: Any, shape: Any) -> Any:
     return x.shape if shape is None else shape_tuple(shape)
 
 
 for _name, _make in (("zeros_like", xp.zeros), ("ones_like", xp.ones), ("empty_like", xp.empty)):
 
-    @same(_name, ints=("shape",), differentiable=False)
-    def _filled(x: Any, dtype: Any = None, shape: Any = None, make: Any = _make) -> Any:
-        return make(_shape(x, shape), dtype=_dtype(x, dtype), device=x.device)
+    @adapt(_name, ints=("shape",), differentiable=False)
+    def _make_like(x: Any, dtype: Any = None, shape: Any = None, make: Any = _make) -> Any:
+        return make(_resolve_shape(x, shape), dtype=_resolve_dtype(x, dtype), device=x.device)
 
 
-@same("full_like", arrays=2, ints=("shape",), note="differentiable in the value")
+@adapt("full_like", arrays=2, ints=("shape",), note="differentiable in the value")
 def _full_like(x: Any, value: Any, dtype: Any = None, shape: Any = None) -> Any:
-    return xp.broadcast_to(value._cast(_dtype(x, dtype)), _shape(x, shape)).clone()
+    return xp.broadcast_to(value._cast(_resolve_dtype(x, dtype)), _resolve_shape(x, shape)).clone()
 
 
-same("copy", lambda x: x.clone())
-same("astype", lambda x, dtype, copy=True: xp.astype(x, dtype, copy=copy))
+adapt("copy", lambda x: x.clone())
+adapt("astype", lambda x, dtype, copy=True: xp.astype(x, dtype, copy=copy))
 
 
 # -- numbers at equal distances ----------------------------------------------------------------------------------------
 
 
-def _steps(x: Any, num: int, endpoint: bool) -> Any:
+def _fractions(x: Any, num: int, endpoint: bool) -> Any:
     """The numbers ``0, 1 / n, ...`` along a new first axis."""
     count = num - 1 if endpoint else num
     steps = xp.arange(num, dtype=xp.real(x).dtype, device=x.device) / max(count, 1)
     return xp.reshape(steps, (num,) + (1,) * x.ndim)
 
 
-@same("linspace", arrays=2, floating=True, ints=("num",))
+@adapt("linspace", arrays=2, floating=True, ints=("num",))
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Any:
     """Return numbers at equal distances along a new axis."""
     a, b = xp.broadcast_arrays(start, stop)
-    steps = _steps(a, num, endpoint)
+    steps = _fractions(a, num, endpoint)
     out = a * (1 - steps) + b * steps
     out = xp.moveaxis(out, 0, axis) if axis else out
     if dtype is not None:
-        wanted = _dtype(out, dtype)
+        wanted = _resolve_dtype(out, dtype)
         out = (xp.floor(out) if "integer" in wanted.kind else out)._cast(wanted)
     return (out, (b - a) / (num - 1 if endpoint else num)) if retstep else out
 
 
-def _finished(x: Any, axis: int, dtype: Any) -> Any:
-    return (xp.moveaxis(x, 0, axis) if axis else x)._cast(_dtype(x, dtype))
+def _move_axis_and_cast(x: Any, axis: int, dtype: Any) -> Any:
+    return (xp.moveaxis(x, 0, axis) if axis else x)._cast(_resolve_dtype(x, dtype))
 
 
-@covers("logspace")
+@implements("logspace")
 def _logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0) -> Any:
-    a, b, root = map(floating, lift("logspace", start, stop, base))
+    a, b, root = map(as_floating, lift("logspace", start, stop, base))
     shape = xp.broadcast_shapes(a.shape, b.shape, root.shape)
     a, b, root = (xp.broadcast_to(t, shape) for t in (a, b, root))
-    return _finished(xp.pow(root, linspace(a, b, as_ints("logspace", "num", num), endpoint)), axis, dtype)
+    return _move_axis_and_cast(xp.pow(root, linspace(a, b, as_ints("logspace", "num", num), endpoint)), axis, dtype)
 
 
-@same("geomspace", arrays=2, floating=True, ints=("num",))
+@adapt("geomspace", arrays=2, floating=True, ints=("num",))
 def _geomspace(a: Any, b: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     a, b = xp.broadcast_arrays(a, b)
-    return _finished(a * xp.pow(b / a, _steps(a, num, endpoint)), axis, dtype)
+    return _move_axis_and_cast(a * xp.pow(b / a, _fractions(a, num, endpoint)), axis, dtype)
 
 
-@covers("meshgrid")
+@implements("meshgrid")
 def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     parts = [xp.reshape(t, (-1,)) for t in lift("meshgrid", *xi)]
     if not sparse:
@@ -98,16 +98,16 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
 # -- matrices ----------------------------------------------------------------------------------------------------------
 
 
-same("tril", lambda m, k=0: xp.tril(_rows(m), k=k))
-same("triu", lambda m, k=0: xp.triu(_rows(m), k=k))
+adapt("tril", lambda m, k=0: xp.tril(_as_matrix(m), k=k))
+adapt("triu", lambda m, k=0: xp.triu(_as_matrix(m), k=k))
 
 
-def _rows(x: Any) -> Any:
+def _as_matrix(x: Any) -> Any:
     """`x`, a vector as the rows of a square matrix."""
     return xp.broadcast_to(x, (x.shape[0], x.shape[0])) if x.ndim == 1 else x
 
 
-def on_diagonal(x: Any, k: int) -> Any:
+def build_diagonal(x: Any, k: int) -> Any:
     """A matrix with a vector on its k-th diagonal."""
     n = x.shape[0] + abs(k)
     places = xp.arange(x.shape[0], device=x.device) * (n + 1) + (k if k > 0 else -k * n)
@@ -115,18 +115,18 @@ def on_diagonal(x: Any, k: int) -> Any:
     return xp.reshape(flat, (n, n))
 
 
-@same("diag")
+@adapt("diag")
 def _diag(x: Any, k: int = 0) -> Any:
     if x.ndim not in (1, 2):
         msg = f"np.diag needs one axis or two, but got shape {x.shape}"
         raise ValueError(msg)
-    return on_diagonal(x, k) if x.ndim == 1 else diagonal(x, offset=k)
+    return build_diagonal(x, k) if x.ndim == 1 else diagonal(x, offset=k)
 
 
-same("diagflat", lambda v, k=0: on_diagonal(xp.reshape(v, (-1,)), k))
+adapt("diagflat", lambda v, k=0: build_diagonal(xp.reshape(v, (-1,)), k))
 
 
-@same("vander")
+@adapt("vander")
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """Return the powers of a vector, in columns."""
     count = x.shape[0] if N is None else N
@@ -140,7 +140,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 # -- beside the keyword argument `like` --------------------------------------------------------------------------------
 
 
-def _like(*names: str) -> Callable[[F], F]:
+def _implements_like(*names: str) -> Callable[[F], F]:
     def declare(func: F) -> F:
         for name in names:
             LIKE[name] = func
@@ -149,15 +149,15 @@ def _like(*names: str) -> Callable[[F], F]:
     return declare
 
 
-@_like("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
+@_implements_like("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 def _array(like: Any, obj: Any, dtype: Any = None, *, copy: Any = None, **options: Any) -> Any:
     options.pop("ndmin", None)
     refuse("asarray", **{k: v for k, v in options.items() if k != "order"})
-    out = obj if isinstance(obj, Tensor) else constant("asarray", obj, like)
+    out = obj if isinstance(obj, Tensor) else as_constant("asarray", obj, like)
     return out if dtype is None else out._cast(as_dtype(dtype, out.default_dtype))
 
 
-def _maker(name: str, *names: str) -> Any:
+def _declare_maker(name: str, *names: str) -> Any:
     def make(like: Any, *args: Any, **options: Any) -> Any:
         refuse(name, **{k: options.pop(k) for k in ("order", "device") if k in options})
         given = dict(zip(names, args)) | options
@@ -170,27 +170,27 @@ def _maker(name: str, *names: str) -> Any:
 
 
 for _name in ("zeros", "ones", "empty"):
-    _maker(_name, "shape", "dtype")
-_maker("full", "shape", "fill_value", "dtype")
+    _declare_maker(_name, "shape", "dtype")
+_declare_maker("full", "shape", "fill_value", "dtype")
 
 
-@_like("eye")
+@_implements_like("eye")
 def _eye(like: Any, N: Any, M: Any = None, k: int = 0, dtype: Any = None, **options: Any) -> Any:
     refuse("eye", **options)
     return xp.eye(N, M, k=k, dtype=dtype, device=like.device)
 
 
-@_like("identity")
+@_implements_like("identity")
 def _identity(like: Any, n: Any, dtype: Any = None) -> Any:
     return xp.eye(n, dtype=dtype, device=like.device)
 
 
-@_like("arange")
+@_implements_like("arange")
 def _arange(like: Any, *args: Any, dtype: Any = None, **options: Any) -> Any:
     refuse("arange", device=options.pop("device", None))
     return xp.arange(*args, dtype=dtype, device=like.device, **options)
 
 
-@_like("tri")
+@_implements_like("tri")
 def _tri(like: Any, N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     return xp.tril(xp.ones((N, N if M is None else M), dtype=dtype, device=like.device), k=k)

@@ -6,25 +6,25 @@ from typing import Any
 
 from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.table import FUNCTIONS, LIKE, no_rule_error
-from xpgrad._numpy.ufuncs import _FOUND, apply, find
+from xpgrad._numpy.ufuncs import _FOUND_UFUNCS, apply_method, find_ufunc
 from xpgrad._tensor.tensor import Tensor
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
     """Apply a universal function of NumPy, recorded (NEP 13)."""
-    found = _FOUND.get(ufunc) or find(ufunc)
+    found = _FOUND_UFUNCS.get(ufunc) or find_ufunc(ufunc)
     if method == "__call__" and not kwargs:
         return found.call(*inputs)
-    return apply(found, method, inputs, kwargs)
+    return apply_method(found, method, inputs, kwargs)
 
 
 #: NumPy's function objects that were met, and what stands for them.
-_KNOWN: dict[Any, Any] = {}
+_CALLS: dict[Any, Any] = {}
 
 
 def array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Apply another function of NumPy, recorded (NEP 18)."""
-    call = _KNOWN.get(func)
+    call = _CALLS.get(func)
     if call is None:
         call = _look_up(self, func)
         if call is None:
@@ -55,7 +55,7 @@ def _look_up(x: Any, func: Any) -> Any:
     found = FUNCTIONS.get(inner + name)
     if found is None:
         raise no_rule_error(inner + name)
-    _KNOWN[func] = found.call
+    _CALLS[func] = found.call
     return found.call
 
 

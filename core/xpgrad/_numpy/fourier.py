@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad import fft
+from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.operands import as_ints
-from xpgrad._numpy.same import same
 
 
-def _over(name: str, axes: tuple[int, int] | None) -> None:
+def _declare_multi_axis(name: str, axes: tuple[int, int] | None) -> None:
     """Declare the transform over several axes that the package has for each number of them."""
     row = getattr(fft, name.replace("2", "n"))
 
-    @same(f"fft.{name}", floating=True)
+    @adapt(f"fft.{name}", floating=True)
     def transform(x: Any, s: Any = None, axes: Any = axes, norm: Any = "backward") -> Any:
         return row(x, s=None if s is None else [n if n is None else as_ints(f"fft.{name}", "s", n) for n in s], axes=axes, norm=norm)
 
 
 for _name in ("fft", "ifft", "rfft", "irfft"):
-    _over(f"{_name}2", (-2, -1))
-    _over(f"{_name}n", None)
+    _declare_multi_axis(f"{_name}2", (-2, -1))
+    _declare_multi_axis(f"{_name}n", None)
 for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
-    same(f"fft.{_name}", getattr(fft, _name), floating=True)
+    adapt(f"fft.{_name}", getattr(fft, _name), floating=True)
 for _name in ("fftshift", "ifftshift"):
-    same(f"fft.{_name}", getattr(fft, _name))
+    adapt(f"fft.{_name}", getattr(fft, _name))

@@ -8,11 +8,11 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad import linalg
+from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.manipulation import trace
-from xpgrad._numpy.operands import floating, into, lift, refuse
-from xpgrad._numpy.reductions import no_value
-from xpgrad._numpy.same import same
-from xpgrad._numpy.table import covers
+from xpgrad._numpy.operands import as_floating, lift, refuse, write_out
+from xpgrad._numpy.reductions import resolve_no_value
+from xpgrad._numpy.table import implements
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -20,7 +20,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # -- products ----------------------------------------------------------------------------------------------------------
 
 
-@same("dot", arrays=2)
+@adapt("dot", arrays=2)
 def _dot(x: Any, y: Any) -> Any:
     if not x.ndim or not y.ndim:
         return x * y
@@ -29,12 +29,12 @@ def _dot(x: Any, y: Any) -> Any:
     return xp.tensordot(x, y, axes=([x.ndim - 1], [y.ndim - 2]))
 
 
-@same("inner", arrays=2)
+@adapt("inner", arrays=2)
 def _inner(x: Any, y: Any) -> Any:
     return x * y if not x.ndim or not y.ndim else xp.tensordot(x, y, axes=([x.ndim - 1], [y.ndim - 1]))
 
 
-@same("kron", arrays=2)
+@adapt("kron", arrays=2)
 def _kron(x: Any, y: Any) -> Any:
     rank = max(x.ndim, y.ndim)
     first, second = ((1,) * (rank - t.ndim) + t.shape for t in (x, y))
@@ -43,39 +43,39 @@ def _kron(x: Any, y: Any) -> Any:
     return xp.reshape(x * y, tuple(m * n for m, n in zip(first, second)))
 
 
-@same("cross", arrays=2, note="of vectors of length 3")
+@adapt("cross", arrays=2, note="of vectors of length 3")
 def _cross(x: Any, y: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
     if axis is not None:
         axisa = axisb = axisc = axis
     return xp.moveaxis(linalg.cross(xp.moveaxis(x, axisa, -1), xp.moveaxis(y, axisb, -1)), -1, axisc)
 
 
-same("vdot", lambda a, b: xp.vecdot(xp.reshape(a, (-1,)), xp.reshape(b, (-1,))), arrays=2)
-same("outer", lambda a, b: xp.reshape(a, (-1, 1)) * xp.reshape(b, (1, -1)), arrays=2)
-same("tensordot", xp.tensordot, arrays=2, ints=("axes",))
-same("linalg.tensordot", xp.tensordot, arrays=2, ints=("axes",))
-same("linalg.matmul", xp.matmul, arrays=2)
-same("linalg.vecdot", lambda x1, x2, axis=-1: xp.vecdot(xp.moveaxis(x1, axis, -1), xp.moveaxis(x2, axis, -1)), arrays=2)
-same("linalg.outer", linalg.outer, arrays=2)
-same("linalg.cross", linalg.cross, arrays=2)
-same("linalg.multi_dot", lambda arrays: functools.reduce(xp.matmul, arrays), arrays=0)
+adapt("vdot", lambda a, b: xp.vecdot(xp.reshape(a, (-1,)), xp.reshape(b, (-1,))), arrays=2)
+adapt("outer", lambda a, b: xp.reshape(a, (-1, 1)) * xp.reshape(b, (1, -1)), arrays=2)
+adapt("tensordot", xp.tensordot, arrays=2, ints=("axes",))
+adapt("linalg.tensordot", xp.tensordot, arrays=2, ints=("axes",))
+adapt("linalg.matmul", xp.matmul, arrays=2)
+adapt("linalg.vecdot", lambda x1, x2, axis=-1: xp.vecdot(xp.moveaxis(x1, axis, -1), xp.moveaxis(x2, axis, -1)), arrays=2)
+adapt("linalg.outer", linalg.outer, arrays=2)
+adapt("linalg.cross", linalg.cross, arrays=2)
+adapt("linalg.multi_dot", lambda arrays: functools.reduce(xp.matmul, arrays), arrays=0)
 
 
-@covers("einsum")
+@implements("einsum")
 def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     dtype = kwargs.pop("dtype", None)
     refuse("einsum", **kwargs)
     if isinstance(operands[0], str):
         equation, *arrays = operands
     else:
-        equation, arrays = _equation(operands)
+        equation, arrays = _build_equation(operands)
     tensors = lift("einsum", *arrays)
     if dtype is not None:
         tensors = tuple(xp.astype(t, dtype) for t in tensors)
-    return into("einsum", out, xp.einsum(equation, *tensors))
+    return write_out("einsum", out, xp.einsum(equation, *tensors))
 
 
-def _equation(operands: Any) -> tuple[str, list[Any]]:
+def _build_equation(operands: Any) -> tuple[str, list[Any]]:
     """The equation for operands that alternate with lists of numbers, which name their axes."""
     arrays, lists = list(operands[0 : len(operands) - 1 : 2]), list(operands[1::2])
     texts = ["".join("..." if i is Ellipsis else _LETTERS[i] for i in labels) for labels in lists[: len(arrays)]]
@@ -88,19 +88,19 @@ def _equation(operands: Any) -> tuple[str, list[Any]]:
 
 
 for _name in ("inv", "det", "slogdet", "matrix_power", "svdvals", "vector_norm", "matrix_norm"):
-    same(f"linalg.{_name}", getattr(linalg, _name), floating=True)
-same("linalg.solve", linalg.solve, arrays=2, floating=True)
+    adapt(f"linalg.{_name}", getattr(linalg, _name), floating=True)
+adapt("linalg.solve", linalg.solve, arrays=2, floating=True)
 
 
-@covers("linalg.pinv", note="`rcond` and `rtol` are constants")
+@implements("linalg.pinv", note="`rcond` and `rtol` are constants")
 def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    rtol = no_value(rtol)
+    rtol = resolve_no_value(rtol)
     limit = rcond if rcond is not None else rtol
     (x,) = lift("linalg.pinv", a)
-    return linalg.pinv(floating(x), rtol=limit if limit is not None else 1e-15 if rtol is None else rtol)
+    return linalg.pinv(as_floating(x), rtol=limit if limit is not None else 1e-15 if rtol is None else rtol)
 
 
-@same("linalg.tensorinv", floating=True)
+@adapt("linalg.tensorinv", floating=True)
 def _tensorinv(x: Any, ind: int = 2) -> Any:
     if ind < 1:
         msg = f"np.linalg.tensorinv: `ind` must be positive, but got {ind}"
@@ -109,7 +109,7 @@ def _tensorinv(x: Any, ind: int = 2) -> Any:
     return xp.reshape(linalg.inv(xp.reshape(x, (rows, -1))), x.shape[ind:] + x.shape[:ind])
 
 
-@same("linalg.tensorsolve", arrays=2, floating=True)
+@adapt("linalg.tensorsolve", arrays=2, floating=True)
 def _tensorsolve(x: Any, y: Any, axes: Any = None) -> Any:
     if axes is not None:
         moved = [i % x.ndim for i in axes]
@@ -118,7 +118,7 @@ def _tensorsolve(x: Any, y: Any, axes: Any = None) -> Any:
     return xp.reshape(linalg.solve(xp.reshape(x, (y.size, -1)), xp.reshape(y, (-1,))), shape)
 
 
-@same("linalg.matrix_rank", floating=True, differentiable=False)
+@adapt("linalg.matrix_rank", floating=True, differentiable=False)
 def _matrix_rank(x: Any, tol: Any = None, hermitian: bool = False, rtol: Any = None) -> Any:
     if x.ndim < 2:
         return xp.astype(xp.any(xp.not_equal(x, 0)), x.default_dtype("integral"))
@@ -132,7 +132,7 @@ def least_squares(a: Any, b: Any, rcond: Any) -> Any:
     return xp.matmul(linalg.pinv(a, rtol=rcond), b)
 
 
-@same("linalg.lstsq", arrays=2, floating=True, note="differentiable where the rank does not change; `rcond` is a constant")
+@adapt("linalg.lstsq", arrays=2, floating=True, note="differentiable where the rank does not change; `rcond` is a constant")
 def _lstsq(x: Any, y: Any, rcond: Any = None) -> Any:
     rows, columns = x.shape
     limit = xp.finfo(x.dtype).eps * max(rows, columns) if rcond is None or rcond < 0 else rcond
@@ -147,7 +147,7 @@ def _lstsq(x: Any, y: Any, rcond: Any = None) -> Any:
 # -- factorisations ----------------------------------------------------------------------------------------------------
 
 
-def _from_triangle(x: Any, upper: bool) -> Any:
+def _hermitian_from_triangle(x: Any, upper: bool) -> Any:
     """The Hermitian matrix whose one triangle is that of `x`: NumPy never reads the other, so it has no gradient."""
     if upper:
         return xp.triu(x) + _adjoint(xp.triu(x, k=1))
@@ -159,14 +159,14 @@ def _adjoint(x: Any) -> Any:
     return xp.conj(x) if x.dtype.is_complex else x
 
 
-def _need_square(name: str, x: Any) -> Any:
+def _check_square(name: str, x: Any) -> Any:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         msg = f"np.linalg.{name} needs square matrices, but got shape {x.shape}"
         raise ValueError(msg)
     return x
 
 
-def _upper(name: str, triangle: Any) -> bool:
+def _is_upper(name: str, triangle: Any) -> bool:
     if triangle not in ("L", "U", "l", "u"):
         msg = f"np.linalg.{name}: `UPLO` must be 'L' or 'U', but got {triangle!r}"
         raise ValueError(msg)
@@ -176,45 +176,45 @@ def _upper(name: str, triangle: Any) -> bool:
 _ONE_TRIANGLE = "the gradient is that of the one triangle that NumPy reads"
 
 
-@same("linalg.cholesky", floating=True, note=_ONE_TRIANGLE)
+@adapt("linalg.cholesky", floating=True, note=_ONE_TRIANGLE)
 def _cholesky(x: Any, upper: bool = False) -> Any:
-    return linalg.cholesky(_from_triangle(_need_square("cholesky", x), upper), upper=upper)
+    return linalg.cholesky(_hermitian_from_triangle(_check_square("cholesky", x), upper), upper=upper)
 
 
 for _name in ("eigh", "eigvalsh"):
 
-    @same(f"linalg.{_name}", floating=True, note=_ONE_TRIANGLE)
-    def _of_triangle(x: Any, UPLO: str = "L", name: str = _name, function: Any = getattr(linalg, _name)) -> Any:  # noqa: B008 (by name)
-        return function(_from_triangle(_need_square(name, x), _upper(name, UPLO)))
+    @adapt(f"linalg.{_name}", floating=True, note=_ONE_TRIANGLE)
+    def _eigh(x: Any, UPLO: str = "L", name: str = _name, function: Any = getattr(linalg, _name)) -> Any:  # noqa: B008 (by name)
+        return function(_hermitian_from_triangle(_check_square(name, x), _is_upper(name, UPLO)))
 
 
 _REAL = "real where the matrix is and all eigenvalues are, as in NumPy; complex in `vmap`, on lazy devices and where values are traced"
 
 
-def visible(x: Any) -> bool:
+def can_read_values(x: Any) -> bool:
     """Return whether values can be looked at, by which NumPy chooses some dtypes: not in `vmap`, nor lazy or traced ones."""
     return not (x.depth or x.backend.capabilities.lazy or x.backend.is_traced(x._array))
 
 
-def _all_real(x: Any, values: Any) -> bool:
+def _has_real_eigenvalues(x: Any, values: Any) -> bool:
     """Return whether NumPy would return real eigenvalues: of a real matrix, all of them real."""
-    return not x.dtype.is_complex and visible(values) and not bool(xp.any(xp.not_equal(xp.imag(values.detach()), 0)))
+    return not x.dtype.is_complex and can_read_values(values) and not bool(xp.any(xp.not_equal(xp.imag(values.detach()), 0)))
 
 
-@same("linalg.eig", floating=True, note=_REAL)
+@adapt("linalg.eig", floating=True, note=_REAL)
 def _eig(x: Any) -> Any:
-    out = linalg.eig(_need_square("eig", x))
-    return linalg.EigResult(*map(xp.real, out)) if _all_real(x, out.eigenvalues) else out
+    out = linalg.eig(_check_square("eig", x))
+    return linalg.EigResult(*map(xp.real, out)) if _has_real_eigenvalues(x, out.eigenvalues) else out
 
 
-@same("linalg.eigvals", floating=True, note=_REAL)
+@adapt("linalg.eigvals", floating=True, note=_REAL)
 def eigvals(x: Any) -> Any:
     """Return eigenvalues, real ones as real numbers where values can be looked at."""
-    values = linalg.eigvals(_need_square("eigvals", x))
-    return xp.real(values) if _all_real(x, values) else values
+    values = linalg.eigvals(_check_square("eigvals", x))
+    return xp.real(values) if _has_real_eigenvalues(x, values) else values
 
 
-@same("linalg.qr", floating=True, note="modes `reduced`, `complete` and `r`")
+@adapt("linalg.qr", floating=True, note="modes `reduced`, `complete` and `r`")
 def _qr(x: Any, mode: Any = "reduced") -> Any:
     if mode not in ("reduced", "complete", "r"):
         refuse("linalg.qr", mode=mode)
@@ -222,7 +222,7 @@ def _qr(x: Any, mode: Any = "reduced") -> Any:
     return out.R if mode == "r" else out
 
 
-@same("linalg.svd", floating=True, note="`hermitian` makes no difference")
+@adapt("linalg.svd", floating=True, note="`hermitian` makes no difference")
 def _svd(x: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     return linalg.svd(x, full_matrices=full_matrices) if compute_uv else linalg.svdvals(x)
 
@@ -230,7 +230,7 @@ def _svd(x: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian:
 # -- norms and diagonals -----------------------------------------------------------------------------------------------
 
 
-@same("linalg.norm", floating=True)
+@adapt("linalg.norm", floating=True)
 def _norm(t: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002 (NumPy's name)
     if ord is None:
         return linalg.vector_norm(t, axis=axis, keepdims=keepdims)
@@ -248,7 +248,7 @@ def _norm(t: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     return xp.moveaxis(out, (-2, -1), (first, second)) if keepdims else out
 
 
-@same("linalg.cond", floating=True)
+@adapt("linalg.cond", floating=True)
 def _cond(t: Any, p: Any = None) -> Any:
     if p in (None, 2, -2):
         values = linalg.svdvals(t)
@@ -257,5 +257,5 @@ def _cond(t: Any, p: Any = None) -> Any:
     return linalg.matrix_norm(t, ord=p) * linalg.matrix_norm(linalg.inv(t), ord=p)
 
 
-same("linalg.diagonal", linalg.diagonal)
-same("linalg.trace", lambda x, offset=0, dtype=None: trace(x, offset, -2, -1, dtype))
+adapt("linalg.diagonal", linalg.diagonal)
+adapt("linalg.trace", lambda x, offset=0, dtype=None: trace(x, offset, -2, -1, dtype))

@@ -10,26 +10,26 @@ from typing import Any
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import normalize_axis
-from xpgrad._numpy.operands import along, as_ints, as_tuple, constant, lift, refuse
-from xpgrad._numpy.same import same
-from xpgrad._numpy.table import FUNCTIONS, covers
+from xpgrad._numpy.adapters import adapt
+from xpgrad._numpy.operands import as_constant, as_ints, as_tuple, lift, refuse, resolve_axis
+from xpgrad._numpy.table import FUNCTIONS, implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal as diagonal_of
 
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 
-@covers("shape", differentiable=False, note="a tuple of ints")
+@implements("shape", differentiable=False, note="a tuple of ints")
 def _shape(a: Any) -> tuple[int, ...]:
     return tuple(a.shape)
 
 
-@covers("ndim", differentiable=False, note="an int")
+@implements("ndim", differentiable=False, note="an int")
 def _ndim(a: Any) -> int:
     return len(a.shape)
 
 
-@covers("size", differentiable=False, note="an int")
+@implements("size", differentiable=False, note="an int")
 def _size(a: Any, axis: Any = None) -> int:
     axes = range(len(a.shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return math.prod(a.shape[i] for i in axes)
@@ -38,42 +38,42 @@ def _size(a: Any, axis: Any = None) -> int:
 # -- shapes ------------------------------------------------------------------------------------------------------------
 
 
-def _in_columns(name: str, order: Any) -> bool:
+def _is_fortran_order(name: str, order: Any) -> bool:
     """Return whether elements are read in Fortran's order."""
     if order not in ("C", "F", "A", "K", None):
         refuse(name, order=order)
     return bool(order == "F")
 
 
-@covers("reshape")
+@implements("reshape")
 def _reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
     if shape.__class__ is tuple and order == "C" and copy is None and isinstance(a, Tensor):
         return xp.reshape(a, shape)
     (x,) = lift("reshape", a)
     target = as_ints("reshape", "shape", shape)
-    if _in_columns("reshape", order):
+    if _is_fortran_order("reshape", order):
         target = target if isinstance(target, tuple) else (target,)
-        return _reversed(xp.reshape(_reversed(x), target[::-1], copy=copy))
+        return _reverse_axes(xp.reshape(_reverse_axes(x), target[::-1], copy=copy))
     return xp.reshape(x, target, copy=copy)
 
 
-def _reversed(x: Any) -> Any:
+def _reverse_axes(x: Any) -> Any:
     return xp.permute_dims(x, tuple(range(x.ndim))[::-1])
 
 
-@same("ravel")
+@adapt("ravel")
 def _ravel(x: Any, order: Any = "C") -> Any:
-    return xp.reshape(_reversed(x) if _in_columns("ravel", order) else x, (-1,) if x.size else (0,))
+    return xp.reshape(_reverse_axes(x) if _is_fortran_order("ravel", order) else x, (-1,) if x.size else (0,))
 
 
-same("transpose", lambda x, axes=None: _reversed(x) if axes is None else xp.permute_dims(x, axes), ints=("axes",))
-same("matrix_transpose", xp.matrix_transpose)
-same("linalg.matrix_transpose", xp.matrix_transpose)
-same("moveaxis", xp.moveaxis, ints=("source", "destination"))
-same("unstack", xp.unstack)
+adapt("transpose", lambda x, axes=None: _reverse_axes(x) if axes is None else xp.permute_dims(x, axes), ints=("axes",))
+adapt("matrix_transpose", xp.matrix_transpose)
+adapt("linalg.matrix_transpose", xp.matrix_transpose)
+adapt("moveaxis", xp.moveaxis, ints=("source", "destination"))
+adapt("unstack", xp.unstack)
 
 
-@same("swapaxes")
+@adapt("swapaxes")
 def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
     """Exchange two axes."""
     order = list(range(x.ndim))
@@ -82,14 +82,14 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
     return xp.permute_dims(x, tuple(order))
 
 
-@same("rollaxis")
+@adapt("rollaxis")
 def _rollaxis(x: Any, axis: int, start: int = 0) -> Any:
     axis = normalize_axis(axis, x.ndim, "rollaxis")
     start = start + x.ndim if start < 0 else start
     return xp.moveaxis(x, axis, start - 1 if axis < start else start)
 
 
-@same("expand_dims")
+@adapt("expand_dims")
 def _expand_dims(x: Any, axis: Any) -> Any:
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     rank = x.ndim + len(axes)
@@ -98,12 +98,12 @@ def _expand_dims(x: Any, axis: Any) -> Any:
     return x
 
 
-@same("squeeze", ints=("axis",))
+@adapt("squeeze", ints=("axis",))
 def _squeeze(x: Any, axis: Any = None) -> Any:
     return xp.squeeze(x, axis=tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else axis)
 
 
-def _at_least(rank: int, arys: Any) -> Any:
+def _expand_to_rank(rank: int, arys: Any) -> Any:
     out = []
     for x in lift(f"atleast_{rank}d", *arys):
         if rank == 3 and x.ndim == 2:
@@ -118,16 +118,16 @@ def _at_least(rank: int, arys: Any) -> Any:
 
 for _rank in (1, 2, 3):
 
-    @covers(f"atleast_{_rank}d")
+    @implements(f"atleast_{_rank}d")
     def _atleast(*arys: Any, rank: int = _rank) -> Any:
-        out = _at_least(rank, arys)
+        out = _expand_to_rank(rank, arys)
         return out[0] if len(out) == 1 else tuple(out)
 
 
-same("broadcast_to", lambda x, shape: xp.broadcast_to(x, as_tuple(shape)), ints=("shape",))
+adapt("broadcast_to", lambda x, shape: xp.broadcast_to(x, as_tuple(shape)), ints=("shape",))
 
 
-@same("lib.stride_tricks.sliding_window_view", ints=("window_shape", "axis"), note="a copy; `writeable` is refused")
+@adapt("lib.stride_tricks.sliding_window_view", ints=("window_shape", "axis"), note="a copy; `writeable` is refused")
 def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     name, out = "lib.stride_tricks.sliding_window_view", x
     sizes, places = as_tuple(window_shape), tuple(range(out.ndim)) if axis is None else as_tuple(axis)
@@ -147,7 +147,7 @@ def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     return out
 
 
-@covers("broadcast_arrays")
+@implements("broadcast_arrays")
 def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     return tuple(xp.broadcast_arrays(*lift("broadcast_arrays", *args)))
 
@@ -155,31 +155,31 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 # -- joining and splitting ---------------------------------------------------------------------------------------------
 
 
-def _joining(name: str, row: Callable[..., Any]) -> None:
+def _declare_join(name: str, row: Callable[..., Any]) -> None:
     """Declare a function of a sequence of arrays, whose result has the dtype that is asked for."""
 
-    @same(name, arrays=0)
+    @adapt(name, arrays=0)
     def join(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
         result = row(arrays, axis=axis)
         return result if dtype is None else result._cast(as_dtype(dtype, result.default_dtype))
 
 
-def _horizontally(arrays: Any, axis: Any) -> Any:
-    parts = _at_least(1, arrays)
+def _hstack(arrays: Any, axis: Any) -> Any:
+    parts = _expand_to_rank(1, arrays)
     return xp.concat(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
-_joining("concatenate", xp.concat)
-_joining("concat", xp.concat)
-_joining("stack", xp.stack)
-_joining("hstack", _horizontally)
-_joining("vstack", lambda arrays, axis: xp.concat(_at_least(2, arrays), axis=0))
-same("dstack", lambda tup: xp.concat(_at_least(3, tup), axis=2), arrays=0)
-same("column_stack", lambda tup: xp.concat([xp.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in tup], axis=1), arrays=0)
-same("append", lambda x, values, axis=None: xp.concat((x, values), axis=axis), arrays=2)
+_declare_join("concatenate", xp.concat)
+_declare_join("concat", xp.concat)
+_declare_join("stack", xp.stack)
+_declare_join("hstack", _hstack)
+_declare_join("vstack", lambda arrays, axis: xp.concat(_expand_to_rank(2, arrays), axis=0))
+adapt("dstack", lambda tup: xp.concat(_expand_to_rank(3, tup), axis=2), arrays=0)
+adapt("column_stack", lambda tup: xp.concat([xp.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in tup], axis=1), arrays=0)
+adapt("append", lambda x, values, axis=None: xp.concat((x, values), axis=axis), arrays=2)
 
 
-@covers("block")
+@implements("block")
 def _block(arrays: Any) -> Any:
 
     def leaves(item: Any) -> list[Any]:
@@ -201,10 +201,10 @@ def _block(arrays: Any) -> Any:
     return joined(arrays, 0) if levels else xp.positive(next(lifted))
 
 
-def _splitting(name: str, along: Any) -> None:
+def _declare_split(name: str, along: Any) -> None:
     """Declare a function that divides an array along the axis `along`, or one that is given if that is None."""
 
-    @same(name, ints=("indices_or_sections",))
+    @adapt(name, ints=("indices_or_sections",))
     def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         axis = axis if along is None else along(x)
         n, given = x.shape[normalize_axis(axis, x.ndim, name)], indices_or_sections
@@ -222,23 +222,23 @@ def _splitting(name: str, along: Any) -> None:
         return [x[(*lead, slice(a, b))] for a, b in itertools.pairwise(bounds)]
 
 
-_splitting("split", None)
-_splitting("array_split", None)
-_splitting("hsplit", lambda x: 1 if x.ndim > 1 else 0)
-_splitting("vsplit", lambda x: 0)
-_splitting("dsplit", lambda x: 2)
+_declare_split("split", None)
+_declare_split("array_split", None)
+_declare_split("hsplit", lambda x: 1 if x.ndim > 1 else 0)
+_declare_split("vsplit", lambda x: 0)
+_declare_split("dsplit", lambda x: 2)
 
 
 # -- repeating, leaving out and turning --------------------------------------------------------------------------------
 
 
-same("tile", lambda A, reps: xp.tile(A, as_tuple(reps)), ints=("reps",))
-same("flip", xp.flip)
-same("fliplr", lambda m: xp.flip(m, axis=1))
-same("flipud", lambda m: xp.flip(m, axis=0))
+adapt("tile", lambda A, reps: xp.tile(A, as_tuple(reps)), ints=("reps",))
+adapt("flip", xp.flip)
+adapt("fliplr", lambda m: xp.flip(m, axis=1))
+adapt("flipud", lambda m: xp.flip(m, axis=0))
 
 
-@same("repeat")
+@adapt("repeat")
 def _repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
     counts = repeats if isinstance(repeats, Tensor) else as_ints("repeat", "repeats", repeats)
     if isinstance(counts, tuple):
@@ -246,7 +246,7 @@ def _repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
     return xp.repeat(x, counts, axis=axis)
 
 
-@same("resize", ints=("new_shape",))
+@adapt("resize", ints=("new_shape",))
 def _resize(x: Any, new_shape: Any) -> Any:
     shape = as_tuple(new_shape)
     flat, count = xp.reshape(x, (-1,)), math.prod(shape)
@@ -255,11 +255,11 @@ def _resize(x: Any, new_shape: Any) -> Any:
     return xp.reshape(xp.tile(flat, (-(-count // x.size),))[:count], shape)
 
 
-def _chosen(x: Any, places: list[int], axis: int) -> Any:
+def _take_positions(x: Any, places: list[int], axis: int) -> Any:
     return xp.take(x, xp.asarray(places, dtype=x.default_dtype("indexing"), device=x.device), axis=axis)
 
 
-def _places(name: str, obj: Any, n: int) -> list[int]:
+def _find_positions(name: str, obj: Any, n: int) -> list[int]:
     """The positions along an axis that an int, a slice, a sequence of ints or a mask names."""
     if isinstance(obj, slice):
         return list(range(n))[obj]
@@ -268,33 +268,33 @@ def _places(name: str, obj: Any, n: int) -> list[int]:
     if isinstance(obj, (list, tuple)) and obj and all(isinstance(i, bool) for i in obj):
         return [i for i, keep in enumerate(obj) if keep]
     given = as_ints(name, "obj", obj)
-    return [_position(name, i, n) for i in (given if isinstance(given, tuple) else (given,))]
+    return [_check_position(name, i, n) for i in (given if isinstance(given, tuple) else (given,))]
 
 
-def _position(name: str, i: int, n: int) -> int:
+def _check_position(name: str, i: int, n: int) -> int:
     if not -n <= i < n:
         msg = f"np.{name}: index {i} is out of range for an axis of length {n}"
         raise IndexError(msg)
     return i % n
 
 
-@same("delete")
+@adapt("delete")
 def _delete(x: Any, obj: Any, axis: Any = None) -> Any:
-    x, axis = along(x, axis)
+    x, axis = resolve_axis(x, axis)
     axis = normalize_axis(axis, x.ndim, "delete")
-    gone = set(_places("delete", obj, x.shape[axis]))
-    return _chosen(x, [i for i in range(x.shape[axis]) if i not in gone], axis)
+    gone = set(_find_positions("delete", obj, x.shape[axis]))
+    return _take_positions(x, [i for i in range(x.shape[axis]) if i not in gone], axis)
 
 
-@covers("insert")
+@implements("insert")
 def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     x, v = lift("insert", arr, values)
-    x, axis = along(x, axis)
+    x, axis = resolve_axis(x, axis)
     axis = normalize_axis(axis, x.ndim, "insert")
     n = x.shape[axis]
     given = obj.tolist() if hasattr(obj, "tolist") else obj
     if isinstance(given, slice) or (isinstance(given, (list, tuple)) and given and all(isinstance(i, bool) for i in given)):
-        places = _places("insert", given, n)
+        places = _find_positions("insert", given, n)
     else:
         numbers = as_ints("insert", "obj", given)
         places = [i + n if i < 0 else i for i in (numbers if isinstance(numbers, tuple) else (numbers,))]
@@ -309,10 +309,10 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     v = xp.broadcast_to(v, (*x.shape[:axis], len(places), *x.shape[axis + 1 :]))
     # Where the old and the new elements end up: new ones before the old one at their position, in the order given.
     order = sorted([(i, 0, k, n + k) for k, i in enumerate(places)] + [(i, 1, 0, i) for i in range(n)])
-    return _chosen(xp.concat([x, v], axis=axis), [source for *_, source in order], axis)
+    return _take_positions(xp.concat([x, v], axis=axis), [source for *_, source in order], axis)
 
 
-@same("trim_zeros", note="one axis; the length of the result depends on values")
+@adapt("trim_zeros", note="one axis; the length of the result depends on values")
 def _trim_zeros(x: Any, trim: str = "fb", axis: Any = None) -> Any:
     if x.ndim != 1:
         msg = f"np.trim_zeros: xpgrad trims one axis, but got shape {x.shape}"
@@ -326,7 +326,7 @@ def _trim_zeros(x: Any, trim: str = "fb", axis: Any = None) -> Any:
     return x[start:stop]
 
 
-@same("rot90")
+@adapt("rot90")
 def _rot90(x: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     first, second = (normalize_axis(a, x.ndim, "rot90") for a in axes)
     k %= 4
@@ -337,7 +337,7 @@ def _rot90(x: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     return swapaxes(xp.flip(x, axis=second), first, second) if k == 1 else xp.flip(swapaxes(x, first, second), axis=second)
 
 
-@same("roll", ints=("shift",))
+@adapt("roll", ints=("shift",))
 def _roll(x: Any, shift: Any, axis: Any = None) -> Any:
     if isinstance(shift, tuple) and not isinstance(axis, (tuple, list)):
         shift = sum(shift)
@@ -350,14 +350,14 @@ def _roll(x: Any, shift: Any, axis: Any = None) -> Any:
 # -- diagonals ---------------------------------------------------------------------------------------------------------
 
 
-@same("diagonal")
+@adapt("diagonal")
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Return the diagonals of matrices along two axes."""
     first, second = (normalize_axis(a, x.ndim, "diagonal") for a in (axis1, axis2))
     return diagonal_of(xp.moveaxis(x, (first, second), (-2, -1)), offset=offset)
 
 
-@same("trace")
+@adapt("trace")
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """Return the sums of diagonals."""
     return xp.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
@@ -366,7 +366,7 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 # -- borders -----------------------------------------------------------------------------------------------------------
 
 
-@covers("pad", note="`linear_ramp`, `empty`, `stat_length`, `reflect_type='odd'` and functions as modes are refused")
+@implements("pad", note="`linear_ramp`, `empty`, `stat_length`, `reflect_type='odd'` and functions as modes are refused")
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     (x,) = lift("pad", array)
     known = ("constant", "edge", "reflect", "symmetric", "wrap", "maximum", "minimum", "mean", "median")
@@ -377,13 +377,13 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
     if kwargs.get("reflect_type", "even") == "even":
         kwargs.pop("reflect_type", None)
     refuse(f"pad(mode={mode!r})", **kwargs)
-    for axis, (before, after) in enumerate(_pairs("pad_width", pad_width, x.ndim)):
+    for axis, (before, after) in enumerate(_pairs_per_axis("pad_width", pad_width, x.ndim)):
         if before or after:
-            x = _padded(x, axis, as_ints("pad", "pad_width", before), as_ints("pad", "pad_width", after), mode, values)
+            x = _pad_axis(x, axis, as_ints("pad", "pad_width", before), as_ints("pad", "pad_width", after), mode, values)
     return x if x is not array else xp.positive(x)
 
 
-def _pairs(what: str, given: Any, rank: int) -> list[Any]:
+def _pairs_per_axis(what: str, given: Any, rank: int) -> list[Any]:
     """One pair for each axis, of anything, from one for all, a pair for all, or pairs."""
     if isinstance(given, dict):
         pairs = [(0, 0)] * rank
@@ -403,16 +403,16 @@ def _pairs(what: str, given: Any, rank: int) -> list[Any]:
     return [tuple(p) * 2 if len(p) == 1 else tuple(p) for p in full]
 
 
-def _padded(x: Any, axis: int, before: int, after: int, mode: str, values: Any) -> Any:
+def _pad_axis(x: Any, axis: int, before: int, after: int, mode: str, values: Any) -> Any:
     n = x.shape[axis]
     if mode in ("edge", "reflect", "symmetric", "wrap"):
         if not n:
             msg = f"np.pad: axis {axis} has no elements to take the border from"
             raise ValueError(msg)
-        return _chosen(x, [_source(i, n, mode) for i in range(-before, n + after)], axis)
+        return _take_positions(x, [_source_position(i, n, mode) for i in range(-before, n + after)], axis)
     if mode == "constant":
-        borders = _pairs("constant_values", values, x.ndim)[axis]
-        borders = [b if isinstance(b, Tensor) else constant("pad", b, x) for b in borders]
+        borders = _pairs_per_axis("constant_values", values, x.ndim)[axis]
+        borders = [b if isinstance(b, Tensor) else as_constant("pad", b, x) for b in borders]
         if not x.dtype.differentiable:
             borders = [b._cast(x.dtype) for b in borders]
     else:
@@ -424,7 +424,7 @@ def _padded(x: Any, axis: int, before: int, after: int, mode: str, values: Any) 
     return xp.concat([parts[0], x, parts[1]], axis=axis)
 
 
-def _source(i: int, n: int, mode: str) -> int:
+def _source_position(i: int, n: int, mode: str) -> int:
     """The position from which an element of a border is taken."""
     if mode == "edge":
         return min(max(i, 0), n - 1)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from xpgrad._numpy.table import ABSENT, FUNCTIONS, absent
+from xpgrad._numpy.table import ABSENT, FUNCTIONS, declare_absent
 
-absent("complex numbers have no order that a gradient could follow; sort by `np.real(x)` with `np.argsort`", "sort_complex")
-absent("Tensors hold no dates", "busday_count", "busday_offset", "datetime_as_string", "is_busday")
-absent("it packs bits, which have no gradient, and the Array API standard has no such function", "packbits", "unpackbits")
-absent("it makes text: `repr(x)` and `str(x)` print a Tensor", "array2string", "array_repr", "array_str")
-absent("it writes a file: `xpgrad` Tensors are pickled", "save", "savetxt", "savez", "savez_compressed")
-absent("it asks where memory is, which not every library tells", "may_share_memory", "shares_memory")
-absent("it plans an Einstein sum; `np.einsum` takes any `optimize=` and computes the same", "einsum_path")
-absent("it computes with integers only; use sums and products", "ravel_multi_index")
+declare_absent("complex numbers have no order that a gradient could follow; sort by `np.real(x)` with `np.argsort`", "sort_complex")
+declare_absent("Tensors hold no dates", "busday_count", "busday_offset", "datetime_as_string", "is_busday")
+declare_absent("it packs bits, which have no gradient, and the Array API standard has no such function", "packbits", "unpackbits")
+declare_absent("it makes text: `repr(x)` and `str(x)` print a Tensor", "array2string", "array_repr", "array_str")
+declare_absent("it writes a file: `xpgrad` Tensors are pickled", "save", "savetxt", "savez", "savez_compressed")
+declare_absent("it asks where memory is, which not every library tells", "may_share_memory", "shares_memory")
+declare_absent("it plans an Einstein sum; `np.einsum` takes any `optimize=` and computes the same", "einsum_path")
+declare_absent("it computes with integers only; use sums and products", "ravel_multi_index")
 
 #: Functions that NumPy does not dispatch, by why they are no concern of Tensors.
-ASIDE: dict[str, tuple[str, ...]] = {
+NOT_DISPATCHED: dict[str, tuple[str, ...]] = {
     "makes an array from numbers; with `like=x` beside a Tensor (`zeros`, `ones`, `full`, `empty`, `eye`, `identity`, `arange`, `tri`)": (
         "arange", "bartlett", "blackman", "diag_indices", "empty", "eye", "frombuffer", "fromfile", "fromfunction", "fromiter",
         "fromregex", "fromstring", "full", "genfromtxt", "hamming", "hanning", "identity", "indices", "kaiser", "load", "loadtxt",

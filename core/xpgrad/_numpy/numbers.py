@@ -6,24 +6,24 @@ import math
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._numpy.operands import floating, into, lift, refuse
-from xpgrad._numpy.reductions import bounds
-from xpgrad._numpy.same import same
-from xpgrad._numpy.table import covers
+from xpgrad._numpy.adapters import adapt
+from xpgrad._numpy.operands import as_floating, lift, refuse, write_out
+from xpgrad._numpy.reductions import dtype_bounds
+from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 
-same("real", xp.real)
-same("imag", lambda val: xp.imag(val) if val.dtype.is_complex else val * 0)
-same("fix", xp.trunc)
+adapt("real", xp.real)
+adapt("imag", lambda val: xp.imag(val) if val.dtype.is_complex else val * 0)
+adapt("fix", xp.trunc)
 
 
-@same("angle", floating=True)
+@adapt("angle", floating=True)
 def _angle(z: Any, deg: bool = False) -> Any:
     out = xp.atan2(xp.imag(z), xp.real(z)) if z.dtype.is_complex else xp.atan2(z * 0, z)
     return out * (180.0 / math.pi) if deg else out
 
 
-@same("real_if_close", note="reads the values")
+@adapt("real_if_close", note="reads the values")
 def _real_if_close(x: Any, tol: Any = 100) -> Any:
     if not x.dtype.is_complex:
         return x
@@ -31,7 +31,7 @@ def _real_if_close(x: Any, tol: Any = 100) -> Any:
     return xp.real(x) if bool(xp.all(xp.abs(xp.imag(x.detach())) < limit)) else x
 
 
-def _rounded(x: Any, decimals: int = 0) -> Any:
+def _round(x: Any, decimals: int = 0) -> Any:
     if not x.dtype.differentiable:
         if decimals < 0:
             refuse("round", decimals=decimals)
@@ -42,11 +42,11 @@ def _rounded(x: Any, decimals: int = 0) -> Any:
     return xp.round(x * scale) / scale if decimals > 0 else xp.round(x / scale) * scale
 
 
-same("round", _rounded)
-same("around", _rounded)
+adapt("round", _round)
+adapt("around", _round)
 
 
-@covers("nan_to_num")
+@implements("nan_to_num")
 def _nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     (t,) = lift("nan_to_num", x)
     if not t.dtype.differentiable:
@@ -54,17 +54,17 @@ def _nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, n
     if t.dtype.is_complex:
         msg = "np.nan_to_num: xpgrad replaces real numbers; apply it to `np.real(x)` and `np.imag(x)`"
         raise TypeError(msg)
-    least, greatest = bounds(t)
+    least, greatest = dtype_bounds(t)
     out = t
     for mask, value in (
         (xp.isnan(t), nan), (xp.equal(t, math.inf), greatest if posinf is None else posinf),
         (xp.equal(t, -math.inf), least if neginf is None else neginf),
     ):  # fmt: skip
         out = xp.where(mask, value, out)
-    return out if copy else into("nan_to_num", t, out)
+    return out if copy else write_out("nan_to_num", t, out)
 
 
-@same("sinc", floating=True)
+@adapt("sinc", floating=True)
 def _sinc(x: Any) -> Any:
     angle = x * math.pi
     # Near 0 the quotient, and even more its derivatives, lose all digits: the series is exact there.
@@ -80,32 +80,32 @@ _SERIES = [1.0 / math.factorial(k) ** 2 for k in range(60)]
 _ASYMPTOTIC = [1.0]
 for _k in range(1, 25):
     _ASYMPTOTIC.append(_ASYMPTOTIC[-1] * (2 * _k - 1) ** 2 / (8.0 * _k))
-_FAR = 25.0
+_ASYMPTOTIC_FROM = 25.0
 
 
-@same("i0", floating=True)
+@adapt("i0", floating=True)
 def _i0(t: Any) -> Any:
     if t.dtype.is_complex:
         msg = "np.i0 is not defined for complex numbers"
         raise TypeError(msg)
     size = xp.where(t < 0, -t, t)
-    far = size > _FAR
+    far = size > _ASYMPTOTIC_FROM
     z = xp.where(far, xp.ones_like(size), size)
     z = z * z / 4.0
-    inner = _polynomial(z, _SERIES)
-    large = xp.where(far, size, xp.full_like(size, _FAR))
-    outer = xp.exp(large) / xp.sqrt(large * (2 * math.pi)) * _polynomial(1.0 / large, _ASYMPTOTIC)
+    inner = _evaluate_polynomial(z, _SERIES)
+    large = xp.where(far, size, xp.full_like(size, _ASYMPTOTIC_FROM))
+    outer = xp.exp(large) / xp.sqrt(large * (2 * math.pi)) * _evaluate_polynomial(1.0 / large, _ASYMPTOTIC)
     return xp.where(far, outer, inner)
 
 
-def _polynomial(z: Any, coefficients: list[float]) -> Any:
+def _evaluate_polynomial(z: Any, coefficients: list[float]) -> Any:
     out = xp.full_like(z, coefficients[-1])
     for c in coefficients[-2::-1]:
         out = out * z + c
     return out
 
 
-@same("unwrap", floating=True)
+@adapt("unwrap", floating=True)
 def _unwrap(x: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi) -> Any:
     if isinstance(period, Tensor):
         refuse("unwrap", period=period)
@@ -119,9 +119,9 @@ def _unwrap(x: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * ma
     return xp.concat([x[(*lead, slice(None, 1))], x[(*lead, slice(1, None))] + xp.cumulative_sum(jumps, axis=axis)], axis=axis)
 
 
-@same("interp", arrays=5, note="`period` is refused")
+@adapt("interp", arrays=5, note="`period` is refused")
 def _interp(at: Any, knots: Any, heights: Any, low: Any, high: Any) -> Any:
-    at, knots, heights = floating(at), floating(knots), floating(heights)
+    at, knots, heights = as_floating(at), as_floating(knots), as_floating(heights)
     n = knots.shape[0] if knots.ndim == 1 else -1
     if n < 1 or heights.shape != (n,):
         msg = f"np.interp: the knots and heights must be vectors of one length, but got shapes {knots.shape} and {heights.shape}"

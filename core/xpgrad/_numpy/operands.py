@@ -18,7 +18,7 @@ from xpgrad._tensor.tensor import Tensor
 # -- constants ---------------------------------------------------------------------------------------------------------
 
 
-def constant(name: str, x: Any, like: Tensor) -> Tensor:
+def as_constant(name: str, x: Any, like: Tensor) -> Tensor:
     """`x`, which is not a Tensor, as a constant on the device of `like`.
 
     Parameters
@@ -36,10 +36,10 @@ def constant(name: str, x: Any, like: Tensor) -> Tensor:
     DeviceMismatchError
         For a NumPy array where the device is not in the host's memory, or a raw array on another device.
     """
-    if (scalar := _number(x)) is not NOT_SCALAR:
+    if (scalar := _as_number(x)) is not NOT_SCALAR:
         return xp.asarray(scalar, device=like.device)
     if isinstance(x, (list, tuple)):
-        if _tensors_in(x):  # a list is as many operands, and none of them leaves the graph
+        if _find_tensors(x):  # a list is as many operands, and none of them leaves the graph
             return xp.asarray(x)
         for item in x:
             if isinstance(item, (list, tuple)) or is_raw_array(item):
@@ -50,7 +50,7 @@ def constant(name: str, x: Any, like: Tensor) -> Tensor:
     return found if found.device == like.device else found.to_device(like.device)
 
 
-def _number(x: Any) -> Any:
+def _as_number(x: Any) -> Any:
     """`x` as a Python scalar if it is one of Python's or NumPy's, or a 0-d array of NumPy's, which its comparisons make of a scalar."""
     scalar = as_scalar(x)
     if scalar is NOT_SCALAR and getattr(x, "ndim", None) == 0 and not isinstance(x, Tensor) and not hasattr(x, "mask"):
@@ -88,7 +88,7 @@ def _check_kind(name: str, x: Any, like: Tensor) -> None:
 # -- several operands --------------------------------------------------------------------------------------------------
 
 
-def _anchor(name: str, tensors: list[Any]) -> Any:
+def _reference_tensor(name: str, tensors: list[Any]) -> Any:
     """The Tensor beside which constants are made: one that no other mixes with by moving."""
     if not tensors:
         msg = f"np.{name}: none of the arrays is a Tensor, only `out` or an option; wrap one with `xpgrad.asarray(x)`"
@@ -107,14 +107,14 @@ def lift(name: str, *args: Any) -> Any:
     first = args[0].__class__
     if issubclass(first, Tensor) and (len(args) == 1 or all(a.__class__ is first for a in args)):
         return args
-    if len(args) == 2 and (found := _pair(*args)) is not None:
+    if len(args) == 2 and (found := _lift_pair(*args)) is not None:
         return found
     tensors = [a for a in args if isinstance(a, Tensor)]
-    like = _anchor(name, tensors)
-    return _together(name, [a if a is None or isinstance(a, Tensor) else _beside(name, a, tensors, like) for a in args])
+    like = _reference_tensor(name, tensors)
+    return _unify_tensors(name, [a if a is None or isinstance(a, Tensor) else _lift_constant(name, a, tensors, like) for a in args])
 
 
-def _pair(a: Any, b: Any) -> Any:
+def _lift_pair(a: Any, b: Any) -> Any:
     """A Tensor and an array that stands beside it as it is, in their order; else None."""
     if isinstance(a, Tensor):
         b = lift_matching(b, a)
@@ -125,31 +125,31 @@ def _pair(a: Any, b: Any) -> Any:
     return None
 
 
-def _beside(name: str, x: Any, tensors: list[Any], like: Tensor) -> Tensor:
+def _lift_constant(name: str, x: Any, tensors: list[Any], like: Tensor) -> Tensor:
     """A constant; a number in the dtype in which it meets the Tensors as a weak one. A bool stays one: it is a condition."""
-    scalar = _number(x)
+    scalar = _as_number(x)
     if scalar is NOT_SCALAR or isinstance(scalar, bool):
-        return constant(name, x, like)
+        return as_constant(name, x, like)
     dtype = functools.reduce(promote, (t.dtype for t in tensors))
     return xp.full((), scalar, dtype=promote_scalar(dtype, scalar, like.default_dtype), device=like.device)
 
 
-def weak(name: str, *args: Any) -> Any:
+def lift_weak(name: str, *args: Any) -> Any:
     """Operands as Tensors on one device, but Python's and NumPy's scalars as Python scalars, which do not raise a precision."""
-    if len(args) == 2 and (found := _pair(*args)) is not None:
+    if len(args) == 2 and (found := _lift_pair(*args)) is not None:
         return found
     tensors = [a for a in args if isinstance(a, Tensor)]
-    like = _anchor(name, tensors)
+    like = _reference_tensor(name, tensors)
     out = []
     for a in args:
         if a is not None and not isinstance(a, Tensor):
-            scalar = _number(a)
-            a = constant(name, a, like) if scalar is NOT_SCALAR else scalar
+            scalar = _as_number(a)
+            a = as_constant(name, a, like) if scalar is NOT_SCALAR else scalar
         out.append(a)
-    return _together(name, out)
+    return _unify_tensors(name, out)
 
 
-def _together(name: str, out: list[Any]) -> Any:
+def _unify_tensors(name: str, out: list[Any]) -> Any:
     places = [i for i, a in enumerate(out) if isinstance(a, Tensor)]
     if len({type(out[i]) for i in places}) > 1:
         for i, t in zip(places, unify(f"np.{name}", [out[i] for i in places])):
@@ -157,7 +157,7 @@ def _together(name: str, out: list[Any]) -> Any:
     return tuple(out)
 
 
-def lift_all(name: str, arrays: Any) -> list[Any]:
+def lift_sequence(name: str, arrays: Any) -> list[Any]:
     """A sequence of array-likes as Tensors on one device.
 
     Raises
@@ -174,26 +174,26 @@ def lift_all(name: str, arrays: Any) -> list[Any]:
     if not items:
         msg = f"np.{name} needs at least one array"
         raise ValueError(msg)
-    found = [t for item in items for t in _tensors_in(item)]
-    like = _anchor(name, found)
-    return list(_together(name, [a if isinstance(a, Tensor) else constant(name, a, like) for a in items]))
+    found = [t for item in items for t in _find_tensors(item)]
+    like = _reference_tensor(name, found)
+    return list(_unify_tensors(name, [a if isinstance(a, Tensor) else as_constant(name, a, like) for a in items]))
 
 
-def _tensors_in(x: Any) -> list[Any]:
+def _find_tensors(x: Any) -> list[Any]:
     if isinstance(x, Tensor):
         return [x]
-    return [t for item in x for t in _tensors_in(item)] if isinstance(x, (list, tuple)) else []
+    return [t for item in x for t in _find_tensors(item)] if isinstance(x, (list, tuple)) else []
 
 
 # -- dtypes ------------------------------------------------------------------------------------------------------------
 
 
-def floating(x: Any) -> Any:
+def as_floating(x: Any) -> Any:
     """`x`, or its values in the device's default floating dtype if it holds integers or bools."""
     return x if x._node is not None or x.dtype.differentiable else x._cast(x.default_dtype("real floating"))
 
 
-def numpy_dtype(dtype: Any) -> Any:
+def as_numpy_dtype(dtype: Any) -> Any:
     """NumPy's dtype of that name: what NumPy code compares with."""
     return sys.modules["numpy"].dtype(dtype)
 
@@ -252,12 +252,12 @@ def as_tuple(value: Any) -> Any:
     return value if isinstance(value, (tuple, list)) else (value,)
 
 
-def along(x: Any, axis: Any) -> tuple[Any, Any]:
+def resolve_axis(x: Any, axis: Any) -> tuple[Any, Any]:
     """Return `x` and the axis along which a function goes: all elements, in order, if it is None."""
     return (xp.reshape(x, (-1,)), 0) if axis is None else (x, axis)
 
 
-def into(name: str, out: Any, result: Any, where: Any = None) -> Any:
+def write_out(name: str, out: Any, result: Any, where: Any = None) -> Any:
     """A result, or `out` after the result was written into it, recorded like any other write in place.
 
     Raises
@@ -278,11 +278,11 @@ def into(name: str, out: Any, result: Any, where: Any = None) -> Any:
         raise TypeError(msg)
     if where is not None:
         result = xp.where(where, result, out)
-    out[...] = fitting(name, result, out)
+    out[...] = cast_to_out(name, result, out)
     return out
 
 
-def fitting(name: str, result: Any, out: Any) -> Any:
+def cast_to_out(name: str, result: Any, out: Any) -> Any:
     """A result in the dtype of `out`, by NumPy's rule "same_kind".
 
     Raises

@@ -8,27 +8,27 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype, iinfo
-from xpgrad._numpy.operands import along, floating, into, lift, refuse, weak
-from xpgrad._numpy.same import same
-from xpgrad._numpy.table import covers
+from xpgrad._numpy.adapters import adapt
+from xpgrad._numpy.operands import as_floating, lift, lift_weak, refuse, resolve_axis, write_out
+from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 
 
-def no_value(value: Any, default: Any = None) -> Any:
+def resolve_no_value(value: Any, default: Any = None) -> Any:
     """An argument, or its default where NumPy's mark says that it was not given."""
     if value is None or value is False or value is True:
         return value
     return default if type(value).__name__ == "_NoValueType" else value
 
 
-def kept(keepdims: Any) -> bool:
+def has_keepdims(keepdims: Any) -> bool:
     """`keepdims` as a bool."""
-    return bool(no_value(keepdims, False))
+    return bool(resolve_no_value(keepdims, False))
 
 
-def masked(name: str, a: Any, where: Any, fill: Any) -> Any:
+def fill_where_false(name: str, a: Any, where: Any, fill: Any) -> Any:
     """`a` with a number in the place of what ``where`` leaves out."""
-    where = no_value(where, True)
+    where = resolve_no_value(where, True)
     if where is True:
         return lift(name, a)[0]
     x, mask = lift(name, a, where)
@@ -36,51 +36,51 @@ def masked(name: str, a: Any, where: Any, fill: Any) -> Any:
     return xp.where(mask, x, fill)
 
 
-def counts(x: Any, where: Any, axis: Any) -> Any:
+def count_where(x: Any, where: Any, axis: Any) -> Any:
     """How many elements take part in a reduction, with its axes kept: in the dtype of `x`."""
     mask = xp.broadcast_to(where, xp.broadcast_shapes(where.shape, x.shape))
     return xp.sum(xp.astype(mask, x.dtype), axis=axis, keepdims=True)
 
 
-def _initially(name: str, combine: Any, initial: Any, result: Any) -> Any:
-    initial = no_value(initial)
+def _combine_initial(name: str, combine: Any, initial: Any, result: Any) -> Any:
+    initial = resolve_no_value(initial)
     if initial is None:
         return result
-    return combine(*weak(name, initial, result))
+    return combine(*lift_weak(name, initial, result))
 
 
 # -- sums and products -------------------------------------------------------------------------------------------------
 
 
-def _integral(x: Any) -> Any:
+def _bool_to_int(x: Any) -> Any:
     """`x`, or its truth values as integers, which they are summed as."""
     return x._cast(x.default_dtype("integral")) if x._node is None and x.dtype.kind == "bool" else x
 
 
 def _sum(name: str, row: Any, combine: Any, neutral: int, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any
          ) -> Any:  # fmt: skip
-    x = _integral(masked(name, a, where, neutral))
-    result = row(x, axis=axis, dtype=no_value(dtype), keepdims=kept(keepdims))
-    return into(name, out, _initially(name, combine, initial, result))
+    x = _bool_to_int(fill_where_false(name, a, where, neutral))
+    result = row(x, axis=axis, dtype=resolve_no_value(dtype), keepdims=has_keepdims(keepdims))
+    return write_out(name, out, _combine_initial(name, combine, initial, result))
 
 
-@covers("sum")
+@implements("sum")
 def total(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
           ) -> Any:  # fmt: skip
     """Add elements up."""
     if where is True and initial is None and out is None and isinstance(a, Tensor) and (a._node is not None or a.dtype.kind != "bool"):
-        return xp.sum(a, axis=axis, dtype=dtype, keepdims=no_value(keepdims, False))
+        return xp.sum(a, axis=axis, dtype=dtype, keepdims=resolve_no_value(keepdims, False))
     return _sum("sum", xp.sum, xp.add, 0, a, axis, dtype, out, keepdims, initial, where)
 
 
-@covers("prod")
+@implements("prod")
 def product(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
             ) -> Any:  # fmt: skip
     """Multiply elements."""
     return _sum("prod", xp.prod, xp.multiply, 1, a, axis, dtype, out, keepdims, initial, where)
 
 
-def without_nan(a: Any, fill: float) -> Any:
+def replace_nan(a: Any, fill: float) -> Any:
     """`a` with a number in the place of what is not one."""
     (x,) = lift("isnan", a)
     return x if not x.dtype.differentiable else xp.where(xp.isnan(x), type(x).scalar(fill, x.dtype), x)
@@ -88,78 +88,78 @@ def without_nan(a: Any, fill: float) -> Any:
 
 for _name, _reduce, _neutral in (("nansum", total, 0), ("nanprod", product, 1)):
 
-    @covers(_name)
-    def _without_nan(a: Any, *args: Any, reduce: Any = _reduce, neutral: int = _neutral, **options: Any) -> Any:
-        return reduce(without_nan(a, neutral), *args, **options)
+    @implements(_name)
+    def _nan_reduction(a: Any, *args: Any, reduce: Any = _reduce, neutral: int = _neutral, **options: Any) -> Any:
+        return reduce(replace_nan(a, neutral), *args, **options)
 
 
-def _running(name: str, row: Any, neutral: int | None) -> None:
+def _declare_cumulative(name: str, row: Any, neutral: int | None) -> None:
     """Declare the running totals by a row, in which nan counts as `neutral` unless that is None."""
 
-    @same(name)
+    @adapt(name)
     def running(x: Any, axis: Any = None, dtype: Any = None) -> Any:
-        x, axis = along(_integral(x if neutral is None else without_nan(x, neutral)), axis)
+        x, axis = resolve_axis(_bool_to_int(x if neutral is None else replace_nan(x, neutral)), axis)
         return row(x if x.ndim else xp.reshape(x, (1,)), axis=axis, dtype=dtype)
 
 
-_running("cumsum", xp.cumulative_sum, None)
-_running("cumprod", xp.cumulative_prod, None)
-_running("nancumsum", xp.cumulative_sum, 0)
-_running("nancumprod", xp.cumulative_prod, 1)
+_declare_cumulative("cumsum", xp.cumulative_sum, None)
+_declare_cumulative("cumprod", xp.cumulative_prod, None)
+_declare_cumulative("nancumsum", xp.cumulative_sum, 0)
+_declare_cumulative("nancumprod", xp.cumulative_prod, 1)
 _row: Any
 for _name, _row in (("cumulative_sum", xp.cumulative_sum), ("cumulative_prod", xp.cumulative_prod)):
 
-    @same(_name)
+    @adapt(_name)
     def _cumulative(x: Any, axis: Any = None, dtype: Any = None, include_initial: bool = False, row: Any = _row) -> Any:
-        return row(_integral(x), axis=axis, dtype=dtype, include_initial=include_initial)
+        return row(_bool_to_int(x), axis=axis, dtype=dtype, include_initial=include_initial)
 
 
 # -- extrema -----------------------------------------------------------------------------------------------------------
 
 
-def _extremum(name: str, row: Any, combine: Any, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+def _reduce_extremum(name: str, row: Any, combine: Any, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     if where is True and initial is None and out is None and isinstance(a, Tensor):
-        return row(a, axis=axis, keepdims=no_value(keepdims, False))
-    initial, where = no_value(initial), no_value(where, True)
+        return row(a, axis=axis, keepdims=resolve_no_value(keepdims, False))
+    initial, where = resolve_no_value(initial), resolve_no_value(where, True)
     if where is not True and initial is None:
         msg = f"np.{name}: `where` needs `initial`, because this reduction has no neutral element"
         raise ValueError(msg)
-    x = masked(name, a, where, initial)
+    x = fill_where_false(name, a, where, initial)
     if initial is not None and not x.size:
         value = initial if isinstance(initial, Tensor) else type(x).scalar(initial, x.dtype)
         x, initial = xp.broadcast_to(value, tuple(n or 1 for n in x.shape)), None
-    result = row(x, axis=axis, keepdims=kept(keepdims))
-    return into(name, out, _initially(name, combine, initial, result))
+    result = row(x, axis=axis, keepdims=has_keepdims(keepdims))
+    return write_out(name, out, _combine_initial(name, combine, initial, result))
 
 
-@covers("max", "amax")
+@implements("max", "amax")
 def maximum(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
     """Return the largest elements."""
-    return _extremum("max", xp.max, xp.maximum, a, axis, out, keepdims, initial, where)
+    return _reduce_extremum("max", xp.max, xp.maximum, a, axis, out, keepdims, initial, where)
 
 
-@covers("min", "amin")
+@implements("min", "amin")
 def minimum(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
     """Return the smallest elements."""
-    return _extremum("min", xp.min, xp.minimum, a, axis, out, keepdims, initial, where)
+    return _reduce_extremum("min", xp.min, xp.minimum, a, axis, out, keepdims, initial, where)
 
 
 for _name, _pick, _fill in (("nanmax", maximum, -math.inf), ("nanmin", minimum, math.inf)):
 
-    @covers(_name)
+    @implements(_name)
     def _nan_extremum(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True, *,
                       name: str = _name, pick: Any = _pick, fill: float = _fill) -> Any:  # fmt: skip
         (x,) = lift(name, a)
         if not x.dtype.differentiable:
             return pick(x, axis, out, keepdims, initial, where)
-        result = pick(without_nan(x, fill), axis, None, keepdims, initial, where)
-        if no_value(initial) is None:
-            nothing = xp.all(xp.isnan(x), axis=axis, keepdims=kept(keepdims))
+        result = pick(replace_nan(x, fill), axis, None, keepdims, initial, where)
+        if resolve_no_value(initial) is None:
+            nothing = xp.all(xp.isnan(x), axis=axis, keepdims=has_keepdims(keepdims))
             result = xp.where(nothing, type(x).scalar(math.nan, x.dtype), result)
-        return into(name, out, result)
+        return write_out(name, out, result)
 
 
-@same("ptp")
+@adapt("ptp")
 def _ptp(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return maximum(x, axis, None, keepdims) - minimum(x, axis, None, keepdims)
 
@@ -167,31 +167,31 @@ def _ptp(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
 # -- means and variances -----------------------------------------------------------------------------------------------
 
 
-def _in(x: Any, dtype: Any) -> Any:
-    dtype = no_value(dtype)
-    return floating(x) if dtype is None else x._cast(as_dtype(dtype, x.default_dtype))
+def _cast_floating(x: Any, dtype: Any) -> Any:
+    dtype = resolve_no_value(dtype)
+    return as_floating(x) if dtype is None else x._cast(as_dtype(dtype, x.default_dtype))
 
 
-@covers("mean")
+@implements("mean")
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     """Return means."""
     if where is True and dtype is None and out is None and isinstance(a, Tensor):
-        return xp.mean(a, axis=axis, keepdims=no_value(keepdims, False))
-    where = no_value(where, True)
+        return xp.mean(a, axis=axis, keepdims=resolve_no_value(keepdims, False))
+    where = resolve_no_value(where, True)
     if where is True:
-        return into("mean", out, xp.mean(_in(lift("mean", a)[0], dtype), axis=axis, keepdims=kept(keepdims)))
+        return write_out("mean", out, xp.mean(_cast_floating(lift("mean", a)[0], dtype), axis=axis, keepdims=has_keepdims(keepdims)))
     x, mask = lift("mean", a, where)
-    x = _in(x, dtype)
-    return into("mean", out, spread(_mean_where(x, mask, axis), x, axis, keepdims))
+    x = _cast_floating(x, dtype)
+    return write_out("mean", out, squeeze_reduced(_mean_where(x, mask, axis), x, axis, keepdims))
 
 
 def _mean_where(x: Any, mask: Any, axis: Any) -> Any:
-    return xp.sum(xp.where(mask, x, xp.zeros_like(x)), axis=axis, keepdims=True) / counts(x, mask, axis)
+    return xp.sum(xp.where(mask, x, xp.zeros_like(x)), axis=axis, keepdims=True) / count_where(x, mask, axis)
 
 
-def spread(result: Any, x: Any, axis: Any, keepdims: Any) -> Any:
+def squeeze_reduced(result: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     """A reduction's result whose axes were kept, without them unless `keepdims`."""
-    if kept(keepdims):
+    if has_keepdims(keepdims):
         return result
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return xp.squeeze(result, axis=tuple(a % result.ndim for a in axes)) if result.ndim else result
@@ -200,18 +200,18 @@ def spread(result: Any, x: Any, axis: Any, keepdims: Any) -> Any:
 def _variance(name: str, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
               where: Any = True, mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
     nans = name.startswith("nan")
-    correction, centre, where = no_value(correction), no_value(mean), no_value(where, True)
+    correction, centre, where = resolve_no_value(correction), resolve_no_value(mean), resolve_no_value(where, True)
     ddof = ddof if correction is None else correction
     x, centre = lift(name, a, centre)
-    x = _in(x, dtype)
+    x = _cast_floating(x, dtype)
     if where is True and centre is None and not nans:
         row = xp.std if name == "std" else xp.var
-        return into(name, out, row(x, axis=axis, correction=ddof, keepdims=kept(keepdims)))
+        return write_out(name, out, row(x, axis=axis, correction=ddof, keepdims=has_keepdims(keepdims)))
     mask = xp.ones_like(x, dtype=xp.bool) if where is True else lift(name, where, x)[0]
     if nans:
         mask = xp.logical_and(mask, xp.logical_not(xp.isnan(x)))
-        x = without_nan(x, 0.0)
-    number = counts(x, mask, axis)
+        x = replace_nan(x, 0.0)
+    number = count_where(x, mask, axis)
     middle = _mean_where(x, mask, axis) if centre is None else centre
     apart = xp.where(mask, x - middle, xp.zeros_like(x))
     squares = xp.real(apart * xp.conj(apart)) if x.dtype.is_complex else apart * apart
@@ -221,31 +221,31 @@ def _variance(name: str, a: Any, axis: Any = None, dtype: Any = None, out: Any =
     if name.endswith("std"):
         flat = result == 0  # as for `xpgrad.std`, the derivative where all values are equal is 0
         result = xp.where(flat, xp.zeros_like(result), xp.sqrt(xp.where(flat, xp.ones_like(result), result)))
-    return into(name, out, spread(result, x, axis, keepdims))
+    return write_out(name, out, squeeze_reduced(result, x, axis, keepdims))
 
 
 for _name in ("var", "std", "nanvar", "nanstd"):
-    covers(_name)(functools.partial(_variance, _name))
+    implements(_name)(functools.partial(_variance, _name))
 
 
-@covers("nanmean")
+@implements("nanmean")
 def _nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     (x,) = lift("nanmean", a)
-    x = _in(x, dtype)
+    x = _cast_floating(x, dtype)
     mask = xp.logical_not(xp.isnan(x))
-    if no_value(where, True) is not True:
+    if resolve_no_value(where, True) is not True:
         mask = xp.logical_and(mask, lift("nanmean", where, x)[0])
-    return into("nanmean", out, spread(_mean_where(without_nan(x, 0.0), mask, axis), x, axis, keepdims))
+    return write_out("nanmean", out, squeeze_reduced(_mean_where(replace_nan(x, 0.0), mask, axis), x, axis, keepdims))
 
 
-@covers("average")
+@implements("average")
 def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     if weights is None:
-        (x,) = map(floating, lift("average", a))
-        result = xp.mean(x, axis=axis, keepdims=kept(keepdims))
+        (x,) = map(as_floating, lift("average", a))
+        result = xp.mean(x, axis=axis, keepdims=has_keepdims(keepdims))
         number = xp.full_like(result, x.size / max(result.size, 1))
     else:
-        x, w = map(floating, lift("average", a, weights))
+        x, w = map(as_floating, lift("average", a, weights))
         if w.shape != x.shape:
             axes = axis if isinstance(axis, tuple) else (axis,)
             if axis is None or w.shape != tuple(x.shape[i] for i in axes):
@@ -255,8 +255,8 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
             w = xp.permute_dims(w, tuple(sorted(range(len(places)), key=places.__getitem__)))
             w = xp.reshape(w, tuple(n if i in places else 1 for i, n in enumerate(x.shape)))
         w = xp.broadcast_to(w, x.shape)
-        number = xp.sum(w, axis=axis, keepdims=kept(keepdims))
-        result = xp.sum(x * w, axis=axis, keepdims=kept(keepdims)) / number
+        number = xp.sum(w, axis=axis, keepdims=has_keepdims(keepdims))
+        result = xp.sum(x * w, axis=axis, keepdims=has_keepdims(keepdims)) / number
     return (result, xp.broadcast_to(number, result.shape)) if returned else result
 
 
@@ -265,30 +265,30 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
 
 for _name, _row, _trivial in (("all", xp.all, True), ("any", xp.any, False)):
 
-    @covers(_name, differentiable=False)
+    @implements(_name, differentiable=False)
     def _truth(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True,
                name: str = _name, row: Any = _row, trivial: bool = _trivial) -> Any:  # fmt: skip
         (x,) = lift(name, a)
-        x = masked(name, x if x.dtype.kind == "bool" else xp.not_equal(x, 0), where, trivial)
-        return into(name, out, row(x, axis=axis, keepdims=kept(keepdims)))
+        x = fill_where_false(name, x if x.dtype.kind == "bool" else xp.not_equal(x, 0), where, trivial)
+        return write_out(name, out, row(x, axis=axis, keepdims=has_keepdims(keepdims)))
 
 
-same("count_nonzero", xp.count_nonzero, differentiable=False)
-same("argmax", lambda x, axis=None, keepdims=False: xp.argmax(_integral(x), axis=axis, keepdims=keepdims), differentiable=False)
-same("argmin", lambda x, axis=None, keepdims=False: xp.argmin(_integral(x), axis=axis, keepdims=keepdims), differentiable=False)
+adapt("count_nonzero", xp.count_nonzero, differentiable=False)
+adapt("argmax", lambda x, axis=None, keepdims=False: xp.argmax(_bool_to_int(x), axis=axis, keepdims=keepdims), differentiable=False)
+adapt("argmin", lambda x, axis=None, keepdims=False: xp.argmin(_bool_to_int(x), axis=axis, keepdims=keepdims), differentiable=False)
 for _name, _row, _fill in (("nanargmax", xp.argmax, -math.inf), ("nanargmin", xp.argmin, math.inf)):
 
-    @same(_name, differentiable=False, note="all nan gives the index 0, where NumPy raises")
-    def _place(x: Any, axis: Any = None, keepdims: Any = False, row: Any = _row, fill: float = _fill) -> Any:
-        return row(_integral(without_nan(x, fill)), axis=axis, keepdims=keepdims)
+    @adapt(_name, differentiable=False, note="all nan gives the index 0, where NumPy raises")
+    def _nan_argument(x: Any, axis: Any = None, keepdims: Any = False, row: Any = _row, fill: float = _fill) -> Any:
+        return row(_bool_to_int(replace_nan(x, fill)), axis=axis, keepdims=keepdims)
 
 
 # -- differences -------------------------------------------------------------------------------------------------------
 
 
-@covers("diff")
+@implements("diff")
 def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    x, before, after = lift("diff", a, no_value(prepend), no_value(append))
+    x, before, after = lift("diff", a, resolve_no_value(prepend), resolve_no_value(append))
     shape = list(x.shape)
     if shape:
         shape[axis] = 1
@@ -302,7 +302,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     return xp.diff(x, axis=axis, n=n, prepend=before, append=after)
 
 
-@covers("ediff1d")
+@implements("ediff1d")
 def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     flat: list[Any] = [t if t is None else xp.reshape(t, (-1,)) for t in lift("ediff1d", ary, to_end, to_begin)]
     x, end, begin = flat
@@ -310,7 +310,7 @@ def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return xp.concat(parts) if len(parts) > 1 else parts[0]
 
 
-@covers("trapezoid")
+@implements("trapezoid")
 def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     if x is None and not isinstance(dx, Tensor):
         (y,), step = lift("trapezoid", y), dx
@@ -321,16 +321,16 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         step = xp.diff(x, axis=axis if x.ndim > 1 else -1)
         if x.ndim == 1:
             step = xp.reshape(step, tuple(-1 if i == axis % y.ndim else 1 for i in range(y.ndim)))
-    y = xp.moveaxis(floating(y), axis, -1)
+    y = xp.moveaxis(as_floating(y), axis, -1)
     if isinstance(step, Tensor) and step.ndim == y.ndim:
         step = xp.moveaxis(step, axis, -1)
     return xp.sum(step * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
 
 
-@covers("gradient")
+@implements("gradient")
 def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     x, *given = lift("gradient", f, *varargs)
-    x = floating(x)
+    x = as_floating(x)
     axes = tuple(range(x.ndim)) if axis is None else tuple(a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
     steps: list[Any] = [None] * len(axes) if not given else given * len(axes) if len(given) == 1 and given[0].ndim == 0 else given
     if len(steps) != len(axes):
@@ -385,7 +385,7 @@ def _gradient_along(x: Any, axis: int, step: Any, edge_order: int) -> Any:
 # -- numbers that count as the bounds of a dtype, for the other chapters -----------------------------------------------
 
 
-def bounds(x: Any) -> tuple[Any, Any]:
+def dtype_bounds(x: Any) -> tuple[Any, Any]:
     """The least and greatest number of the dtype of `x`."""
     if x.dtype.differentiable:
         limits = xp.finfo(x.dtype)

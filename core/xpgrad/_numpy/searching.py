@@ -10,19 +10,19 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad._basics.shapes import normalize_axis
-from xpgrad._numpy.operands import along, as_tuple, constant, into, lift, lift_all, numpy_dtype, refuse, weak
-from xpgrad._numpy.reductions import bounds
-from xpgrad._numpy.same import same
-from xpgrad._numpy.table import covers
+from xpgrad._numpy.adapters import adapt
+from xpgrad._numpy.operands import as_constant, as_numpy_dtype, as_tuple, lift, lift_sequence, lift_weak, refuse, resolve_axis, write_out
+from xpgrad._numpy.reductions import dtype_bounds
+from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.sets import UniqueAll, UniqueCounts, UniqueInverse
 
 
-def _indices(x: Any, places: Any) -> Any:
+def _as_index(x: Any, places: Any) -> Any:
     """Integers beside `x`, which index it."""
     if isinstance(places, Tensor):
         return places
-    return constant("take", places, x) if not isinstance(places, (list, tuple)) or places else xp.asarray(
+    return as_constant("take", places, x) if not isinstance(places, (list, tuple)) or places else xp.asarray(
         [], dtype=x.default_dtype("indexing"), device=x.device
     )  # fmt: skip
 
@@ -30,7 +30,7 @@ def _indices(x: Any, places: Any) -> Any:
 # -- choosing ----------------------------------------------------------------------------------------------------------
 
 
-@covers("where")
+@implements("where")
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Choose between two arrays; without them, find where a condition holds."""
     if x is None and y is None:
@@ -41,22 +41,22 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     kind = condition.__class__
     if x.__class__ is kind and y.__class__ is kind and issubclass(kind, Tensor) and condition.dtype.kind == "bool":
         return xp.where(condition, x, y)
-    mask, a, b = weak("where", condition, x, y)
+    mask, a, b = lift_weak("where", condition, x, y)
     like = next(t for t in (mask, a, b) if isinstance(t, Tensor))
     if not isinstance(mask, Tensor):
-        mask = constant("where", mask, like)
-    mask = _truths(mask)
+        mask = as_constant("where", mask, like)
+    mask = _as_bools(mask)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
-        a = constant("where", a, like)
+        a = as_constant("where", a, like)
     return xp.where(mask, a, b)
 
 
-@covers("take")
+@implements("take")
 def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     like = a if isinstance(a, Tensor) else indices
-    x = a if isinstance(a, Tensor) else constant("take", a, like)
-    index = _indices(x, indices)
-    x, axis = along(x, axis)
+    x = a if isinstance(a, Tensor) else as_constant("take", a, like)
+    index = _as_index(x, indices)
+    x, axis = resolve_axis(x, axis)
     axis = normalize_axis(axis, x.ndim, "take")
     n = x.shape[axis]
     if mode == "wrap":
@@ -66,31 +66,31 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     elif mode != "raise":
         refuse("take", mode=mode)
     flat = xp.take(x, xp.reshape(index, (-1,)), axis=axis)
-    return into("take", out, xp.reshape(flat, (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])))
+    return write_out("take", out, xp.reshape(flat, (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])))
 
 
-@same("take_along_axis", arrays=2)
+@adapt("take_along_axis", arrays=2)
 def _take_along_axis(x: Any, index: Any, axis: Any = -1) -> Any:
-    x, axis = along(x, axis)
+    x, axis = resolve_axis(x, axis)
     return xp.take_along_axis(x, index, axis=axis)
 
 
-@same("compress", arrays=2)
+@adapt("compress", arrays=2)
 def _compress(mask: Any, x: Any, axis: Any = None) -> Any:
-    x, axis = along(x, axis)
-    return xp.take(x, xp.nonzero(_truths(mask))[0], axis=axis)
+    x, axis = resolve_axis(x, axis)
+    return xp.take(x, xp.nonzero(_as_bools(mask))[0], axis=axis)
 
 
-def _truths(x: Any) -> Any:
+def _as_bools(x: Any) -> Any:
     return x if x.dtype.kind == "bool" else xp.not_equal(x, 0)
 
 
-same("extract", lambda condition, arr: _compress(xp.reshape(condition, (-1,)), arr), arrays=2)
+adapt("extract", lambda condition, arr: _compress(xp.reshape(condition, (-1,)), arr), arrays=2)
 
 
-@covers("choose")
+@implements("choose")
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    parts = lift_all("choose", [a, *(choices if not isinstance(choices, Tensor) else xp.unstack(choices))])
+    parts = lift_sequence("choose", [a, *(choices if not isinstance(choices, Tensor) else xp.unstack(choices))])
     index, *options = xp.broadcast_arrays(*parts)
     if mode in ("wrap", "clip"):
         index = xp.remainder(index, len(options)) if mode == "wrap" else xp.clip(index, 0, len(options) - 1)
@@ -102,29 +102,29 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     result = options[-1]
     for k in range(len(options) - 2, -1, -1):
         result = xp.where(index == k, options[k], result)
-    return into("choose", out, result)
+    return write_out("choose", out, result)
 
 
-@covers("select")
+@implements("select")
 def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if len(condlist) != len(choicelist) or not len(condlist):
         msg = f"np.select needs as many choices as conditions, and one at least, but got {len(choicelist)} and {len(condlist)}"
         raise ValueError(msg)
     conditions, choices = list(condlist), list(choicelist)
-    *parts, result = weak("select", *conditions, *choices, default)
+    *parts, result = lift_weak("select", *conditions, *choices, default)
     for mask, choice in zip(parts[len(conditions) - 1 :: -1], parts[: len(conditions) - 1 : -1]):
         result = where(mask, choice, result)
     return result
 
 
-@covers("piecewise", note="each function is applied to all of `x`, and its result is taken where its condition holds")
+@implements("piecewise", note="each function is applied to all of `x`, and its result is taken where its condition holds")
 def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     (t,) = (x,) if isinstance(x, Tensor) else (None,)
     conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
     if t is None:
         found = [c for c in (*conditions, *funclist) if isinstance(c, Tensor)]
-        t = constant("piecewise", x, found[0])
-    masks = [_truths(m) for m in lift("piecewise", t, *conditions)[1:]]
+        t = as_constant("piecewise", x, found[0])
+    masks = [_as_bools(m) for m in lift("piecewise", t, *conditions)[1:]]
     if len(masks) not in (len(funclist), len(funclist) - 1):
         msg = f"np.piecewise needs as many functions as conditions, or one more, but got {len(funclist)} and {len(masks)}"
         raise ValueError(msg)
@@ -136,30 +136,30 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
     for mask, function in zip(masks, funclist):
         if isinstance(function, Callable):  # type: ignore[arg-type]
             # Elements of other pieces must not reach the function: an infinite derivative there would come back as nan.
-            inside = xp.where(mask, t, _inside(t, mask)) if one else t
+            inside = xp.where(mask, t, _largest_in_piece(t, mask)) if one else t
             value = function(inside, *args, **kw)
         else:
             value = function
-        value = value if isinstance(value, Tensor) else constant("piecewise", value, t)
+        value = value if isinstance(value, Tensor) else as_constant("piecewise", value, t)
         result = xp.where(mask, value._cast(t.dtype) if one else value, result)
     return result
 
 
-def _inside(x: Any, mask: Any) -> Any:
+def _largest_in_piece(x: Any, mask: Any) -> Any:
     """A number of the piece itself, as a constant; any if the piece is empty."""
     with xp.no_grad():
         held = x.detach()
-        return xp.max(xp.where(mask, held, type(x).scalar(bounds(x)[0], x.dtype))) if x.size else held
+        return xp.max(xp.where(mask, held, type(x).scalar(dtype_bounds(x)[0], x.dtype))) if x.size else held
 
 
-@covers("clip")
+@implements("clip")
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **kwargs: Any) -> Any:  # noqa: A002 (NumPy's names)
     low, high = (p if type(p).__name__ != "_NoValueType" else None for p in (a_min, a_max))
     low, high = (low if min is None else min), (high if max is None else max)
     refuse("clip", **{k: v for k, v in kwargs.items() if k not in ("casting", "order", "subok")})
-    x, low, high = weak("clip", a, low, high)
+    x, low, high = lift_weak("clip", a, low, high)
     if not isinstance(x, Tensor):
-        x = constant("clip", x, low if isinstance(low, Tensor) else high)
+        x = as_constant("clip", x, low if isinstance(low, Tensor) else high)
     for bound, row in ((low, xp.maximum), (high, xp.minimum)):
         if bound is None:
             continue
@@ -168,30 +168,30 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min:
             x = row(x, bound)
         else:
             x = xp.clip(x, bound, None) if row is xp.maximum else xp.clip(x, None, bound)
-    return into("clip", out, x if low is not None or high is not None else xp.positive(x))
+    return write_out("clip", out, x if low is not None or high is not None else xp.positive(x))
 
 
 # -- sorting -----------------------------------------------------------------------------------------------------------
 
 
-def _sorting(name: str, row: Callable[..., Any], differentiable: bool = True, note: str = "") -> None:
+def _declare_sort(name: str, row: Callable[..., Any], differentiable: bool = True, note: str = "") -> None:
     """Declare a function that sorts; `kind` and `stable` make no difference, and a partition is sorted as a whole."""
 
-    @same(name, differentiable=differentiable, note=note)
+    @adapt(name, differentiable=differentiable, note=note)
     def sort(x: Any, axis: Any = -1, kth: Any = None, kind: Any = None, order: Any = None, stable: Any = None) -> Any:
         refuse(name, **({} if order is None else {"order (of fields)": order}))
-        x, axis = along(x, axis)
+        x, axis = resolve_axis(x, axis)
         return row(x, axis=axis)
 
 
-_WHOLE = "everything is sorted, which is a partition about any `kth`"
-_sorting("sort", xp.sort)
-_sorting("argsort", xp.argsort, differentiable=False)
-_sorting("partition", xp.sort, note=_WHOLE)
-_sorting("argpartition", xp.argsort, differentiable=False, note=_WHOLE)
+_SORTS_ALL = "everything is sorted, which is a partition about any `kth`"
+_declare_sort("sort", xp.sort)
+_declare_sort("argsort", xp.argsort, differentiable=False)
+_declare_sort("partition", xp.sort, note=_SORTS_ALL)
+_declare_sort("argpartition", xp.argsort, differentiable=False, note=_SORTS_ALL)
 
 
-@same("lexsort", arrays=0, differentiable=False)
+@adapt("lexsort", arrays=0, differentiable=False)
 def _lexsort(keys: Any, axis: int = -1) -> Any:
     first, *rest = (k._cast(k.default_dtype("integral")) if k.dtype.kind == "bool" else k for k in keys)
     order = xp.argsort(first, axis=axis)
@@ -203,37 +203,37 @@ def _lexsort(keys: Any, axis: int = -1) -> Any:
 # -- searching ---------------------------------------------------------------------------------------------------------
 
 
-def _positions(x: Any) -> Any:
+def _find_nonzero(x: Any) -> Any:
     """Return where the elements of `x`, in order, are not zero."""
     return xp.nonzero(xp.reshape(x.detach(), (-1,)))[0]
 
 
-same("nonzero", xp.nonzero, differentiable=False)
-same("flatnonzero", _positions, differentiable=False)
-same("argwhere", lambda a: xp.stack(xp.nonzero(a), axis=-1), differentiable=False)
+adapt("nonzero", xp.nonzero, differentiable=False)
+adapt("flatnonzero", _find_nonzero, differentiable=False)
+adapt("argwhere", lambda a: xp.stack(xp.nonzero(a), axis=-1), differentiable=False)
 
 
-@covers("searchsorted", differentiable=False)
+@implements("searchsorted", differentiable=False)
 def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     x, values, order = lift("searchsorted", a, v, sorter)
-    return _found(x, values, side, order)
+    return _search(x, values, side, order)
 
 
-def _found(x: Any, values: Any, side: Any, order: Any = None) -> Any:
+def _search(x: Any, values: Any, side: Any, order: Any = None) -> Any:
     """Positions in sorted numbers, in the shape of the values."""
     flat = xp.searchsorted(x, xp.reshape(values, (-1,)), side=side, sorter=order)
     return xp.reshape(flat, values.shape)
 
 
-@same("digitize", arrays=2, differentiable=False, note="`bins` ascend")
+@adapt("digitize", arrays=2, differentiable=False, note="`bins` ascend")
 def _digitize(values: Any, edges: Any, right: bool = False) -> Any:
     if bool(xp.any(edges[1:] < edges[:-1])):
         msg = "np.digitize: xpgrad needs ascending `bins`; use `len(bins) - np.digitize(x, bins[::-1], not right)` for descending ones"
         raise ValueError(msg)
-    return _found(edges, values, "left" if right else "right")
+    return _search(edges, values, "left" if right else "right")
 
 
-@same("unravel_index", ints=("shape",), differentiable=False)
+@adapt("unravel_index", ints=("shape",), differentiable=False)
 def unravel_index(rest: Any, shape: Any, order: str = "C") -> Any:
     """Return the indices into an array of a shape that are positions among its elements."""
     refuse("unravel_index", **({} if order == "C" else {"order of columns": order}))
@@ -244,7 +244,7 @@ def unravel_index(rest: Any, shape: Any, order: str = "C") -> Any:
     return tuple(out)
 
 
-@covers("diag_indices_from", differentiable=False)
+@implements("diag_indices_from", differentiable=False)
 def _diag_indices_from(arr: Any) -> Any:
     if len(arr.shape) < 2 or len(set(arr.shape)) != 1:
         msg = f"np.diag_indices_from needs two or more axes of equal lengths, but got shape {tuple(arr.shape)}"
@@ -254,7 +254,7 @@ def _diag_indices_from(arr: Any) -> Any:
 
 for _name, _part in (("tril_indices_from", xp.tril), ("triu_indices_from", xp.triu)):
 
-    @same(_name, differentiable=False)
+    @adapt(_name, differentiable=False)
     def _triangle(x: Any, k: int = 0, name: str = _name, part: Any = _part) -> Any:
         if x.ndim != 2:
             msg = f"np.{name} needs two axes, but got shape {x.shape}"
@@ -262,7 +262,7 @@ for _name, _part in (("tril_indices_from", xp.tril), ("triu_indices_from", xp.tr
         return xp.nonzero(part(xp.ones(x.shape, dtype=x.default_dtype("real floating"), device=x.device), k=k))
 
 
-@covers("ix_", differentiable=False, note="of integers and masks")
+@implements("ix_", differentiable=False, note="of integers and masks")
 def _ix(*args: Any) -> Any:
     out = []
     for i, x in enumerate(lift("ix_", *args)):
@@ -278,7 +278,7 @@ def _ix(*args: Any) -> Any:
 # -- sets --------------------------------------------------------------------------------------------------------------
 
 
-def _distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
+def _find_distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
     """Distinct elements in ascending order, the first position of each, the position among them of each element, and counts."""
     flat = xp.reshape(x, (-1,))
     if not flat.size:
@@ -300,60 +300,60 @@ def _distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
     return xp.take(flat, places), places, xp.reshape(inverse, x.shape), ends - starts
 
 
-@same("unique", note="`axis` is refused; equal elements give the gradient to the first")
+@adapt("unique", note="`axis` is refused; equal elements give the gradient to the first")
 def _unique(x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, *,
             equal_nan: bool = True, sorted: bool = True) -> Any:  # noqa: A002 (NumPy's name)  # fmt: skip
-    values, *rest = _distinct(x, equal_nan)
+    values, *rest = _find_distinct(x, equal_nan)
     wanted = [part for part, asked in zip(rest, (return_index, return_inverse, return_counts)) if asked]
     return (values, *wanted) if wanted else values
 
 
-same("unique_all", lambda x: UniqueAll(*_distinct(x, False)))
-same("unique_counts", lambda x: UniqueCounts(*_distinct(x, False)[::3]))
-same("unique_inverse", lambda x: UniqueInverse(*_distinct(x, False)[::2]))
-same("unique_values", lambda x: _distinct(x, False)[0])
-same("isin", xp.isin, arrays=2, differentiable=False)
+adapt("unique_all", lambda x: UniqueAll(*_find_distinct(x, False)))
+adapt("unique_counts", lambda x: UniqueCounts(*_find_distinct(x, False)[::3]))
+adapt("unique_inverse", lambda x: UniqueInverse(*_find_distinct(x, False)[::2]))
+adapt("unique_values", lambda x: _find_distinct(x, False)[0])
+adapt("isin", xp.isin, arrays=2, differentiable=False)
 
 
-def _flat(*arrays: Any) -> Any:
+def _flatten_all(*arrays: Any) -> Any:
     return [xp.reshape(t, (-1,)) for t in arrays]
 
 
-same("union1d", lambda ar1, ar2: _unique(xp.concat(_flat(ar1, ar2))), arrays=2)
+adapt("union1d", lambda ar1, ar2: _unique(xp.concat(_flatten_all(ar1, ar2))), arrays=2)
 
 
-@same("intersect1d", arrays=2, note="the gradient goes to the first argument; `return_indices` is refused")
+@adapt("intersect1d", arrays=2, note="the gradient goes to the first argument; `return_indices` is refused")
 def _intersect1d(ar1: Any, ar2: Any) -> Any:
-    a, b = _flat(ar1, ar2)
+    a, b = _flatten_all(ar1, ar2)
     a = _unique(a)
     return a[xp.isin(a, b)]
 
 
-@same("setdiff1d", arrays=2)
+@adapt("setdiff1d", arrays=2)
 def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    a, b = _flat(ar1, ar2)
+    a, b = _flatten_all(ar1, ar2)
     a = a if assume_unique else _unique(a)
     return a[xp.isin(a, b, invert=True)]
 
 
-@same("setxor1d", arrays=2)
+@adapt("setxor1d", arrays=2)
 def _setxor1d(ar1: Any, ar2: Any) -> Any:
-    a, b = map(_unique, _flat(ar1, ar2))
+    a, b = map(_unique, _flatten_all(ar1, ar2))
     return xp.sort(xp.concat([a[xp.isin(a, b, invert=True)], b[xp.isin(b, a, invert=True)]]))
 
 
 # -- truth and kinds ---------------------------------------------------------------------------------------------------
 
 
-same("isclose", xp.isclose, arrays=2, differentiable=False)
+adapt("isclose", xp.isclose, arrays=2, differentiable=False)
 
 
-@same("allclose", arrays=2, differentiable=False, note="a bool")
+@adapt("allclose", arrays=2, differentiable=False, note="a bool")
 def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
     return bool(xp.all(xp.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)))
 
 
-@same("array_equal", arrays=2, differentiable=False, note="a bool")
+@adapt("array_equal", arrays=2, differentiable=False, note="a bool")
 def _array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
     if x.shape != y.shape:
         return False
@@ -363,7 +363,7 @@ def _array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
     return bool(xp.all(same))
 
 
-@same("array_equiv", arrays=2, differentiable=False, note="a bool")
+@adapt("array_equiv", arrays=2, differentiable=False, note="a bool")
 def _array_equiv(x: Any, y: Any) -> bool:
     try:
         return bool(xp.all(xp.equal(x, y)))
@@ -371,44 +371,44 @@ def _array_equiv(x: Any, y: Any) -> bool:
         return False
 
 
-def _each(x: Any, value: bool) -> Any:
+def _full_bools(x: Any, value: bool) -> Any:
     return xp.full(x.shape, value, dtype=xp.bool, device=x.device)
 
 
-same("iscomplexobj", lambda x: bool(x.dtype.is_complex), differentiable=False, note="a bool")
-same("isrealobj", lambda x: not x.dtype.is_complex, differentiable=False, note="a bool")
-same("iscomplex", lambda x: xp.not_equal(xp.imag(x), 0) if x.dtype.is_complex else _each(x, False), differentiable=False)
-same("isreal", lambda x: xp.equal(xp.imag(x), 0) if x.dtype.is_complex else _each(x, True), differentiable=False)
-same("isneginf", lambda x: xp.equal(x, -math.inf), floating=True, differentiable=False)
-same("isposinf", lambda x: xp.equal(x, math.inf), floating=True, differentiable=False)
+adapt("iscomplexobj", lambda x: bool(x.dtype.is_complex), differentiable=False, note="a bool")
+adapt("isrealobj", lambda x: not x.dtype.is_complex, differentiable=False, note="a bool")
+adapt("iscomplex", lambda x: xp.not_equal(xp.imag(x), 0) if x.dtype.is_complex else _full_bools(x, False), differentiable=False)
+adapt("isreal", lambda x: xp.equal(xp.imag(x), 0) if x.dtype.is_complex else _full_bools(x, True), differentiable=False)
+adapt("isneginf", lambda x: xp.equal(x, -math.inf), floating=True, differentiable=False)
+adapt("isposinf", lambda x: xp.equal(x, math.inf), floating=True, differentiable=False)
 
 
-@covers("result_type", differentiable=False, note="NumPy's dtype of the name that xpgrad's promotion gives")
+@implements("result_type", differentiable=False, note="NumPy's dtype of the name that xpgrad's promotion gives")
 def _result_type(*arrays_and_dtypes: Any) -> Any:
     given = [a.dtype if hasattr(a, "dtype") and hasattr(a, "shape") else a for a in arrays_and_dtypes if not isinstance(a, Tensor)]
-    return numpy_dtype(xp.result_type(*(a for a in arrays_and_dtypes if isinstance(a, Tensor)), *given))
+    return as_numpy_dtype(xp.result_type(*(a for a in arrays_and_dtypes if isinstance(a, Tensor)), *given))
 
 
-@covers("can_cast", differentiable=False, note="a bool, by NumPy's rules")
+@implements("can_cast", differentiable=False, note="a bool, by NumPy's rules")
 def _can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
-    return sys.modules["numpy"].can_cast(numpy_dtype(from_.dtype), to, casting)
+    return sys.modules["numpy"].can_cast(as_numpy_dtype(from_.dtype), to, casting)
 
 
-@covers("min_scalar_type", differentiable=False, note="NumPy's dtype of the Tensor; a 0-d one is not asked for its value")
+@implements("min_scalar_type", differentiable=False, note="NumPy's dtype of the Tensor; a 0-d one is not asked for its value")
 def _min_scalar_type(a: Any, /) -> Any:
-    return numpy_dtype(a.dtype)
+    return as_numpy_dtype(a.dtype)
 
 
-@covers("common_type", differentiable=False, note="NumPy's dtype")
+@implements("common_type", differentiable=False, note="NumPy's dtype")
 def _common_type(*arrays: Any) -> Any:
     found = xp.result_type(*lift("common_type", *arrays))
-    return numpy_dtype(found if found.differentiable else xp.float64).type
+    return as_numpy_dtype(found if found.differentiable else xp.float64).type
 
 
 # -- writing in place --------------------------------------------------------------------------------------------------
 
 
-def _target(name: str, x: Any) -> Any:
+def _check_target(name: str, x: Any) -> Any:
     """Return what is written to.
 
     Raises
@@ -423,70 +423,70 @@ def _target(name: str, x: Any) -> Any:
     return x
 
 
-def _value(name: str, x: Any, value: Any) -> Any:
-    return value if isinstance(value, Tensor) else constant(name, value, x)._cast(x.dtype)
+def _as_value(name: str, x: Any, value: Any) -> Any:
+    return value if isinstance(value, Tensor) else as_constant(name, value, x)._cast(x.dtype)
 
 
-@covers("copyto", note="in place")
+@implements("copyto", note="in place")
 def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    x = _target("copyto", dst)
+    x = _check_target("copyto", dst)
     refuse("copyto", casting=casting)
-    value = src if isinstance(src, Tensor) else constant("copyto", src, x)
-    into("copyto", x, value, None if where is True else lift("copyto", where, x)[0])
+    value = src if isinstance(src, Tensor) else as_constant("copyto", src, x)
+    write_out("copyto", x, value, None if where is True else lift("copyto", where, x)[0])
 
 
-@covers("fill_diagonal", note="in place; matrices")
+@implements("fill_diagonal", note="in place; matrices")
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    x = _target("fill_diagonal", a)
+    x = _check_target("fill_diagonal", a)
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1) or wrap:
         msg = f"np.fill_diagonal: xpgrad fills matrices, or axes of equal lengths, without `wrap`, but got shape {x.shape}"
         raise TypeError(msg)
     n = x.shape[0] if x.ndim > 2 else min(x.shape)
     place = xp.arange(n, device=x.device)
-    value = _value("fill_diagonal", x, val)
+    value = _as_value("fill_diagonal", x, val)
     x[(place,) * x.ndim] = xp.reshape(value, (-1,))[:n] if value.ndim else value
 
 
-@covers("put", note="in place")
+@implements("put", note="in place")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write at positions among all elements."""
-    x = _target("put", a)
-    index = xp.reshape(_indices(x, ind), (-1,))
+    x = _check_target("put", a)
+    index = xp.reshape(_as_index(x, ind), (-1,))
     if mode in ("wrap", "clip"):
         index = xp.remainder(index, x.size) if mode == "wrap" else xp.clip(index, 0, x.size - 1)
-    value = xp.reshape(_value("put", x, v), (-1,))
-    value = _cycled(value, index.shape[0])
+    value = xp.reshape(_as_value("put", x, v), (-1,))
+    value = _repeat_to_length(value, index.shape[0])
     index = xp.where(index < 0, index + x.size, index)
     x[unravel_index(index, x.shape) if x.ndim != 1 else index] = value
 
 
-def _cycled(value: Any, count: int) -> Any:
+def _repeat_to_length(value: Any, count: int) -> Any:
     """The first elements of a vector that is repeated."""
     n = value.shape[0]
     return value if n == count else value[:count] if n > count else xp.tile(value, (-(-count // n),))[:count]
 
 
-@covers("place", note="in place")
+@implements("place", note="in place")
 def _place(arr: Any, mask: Any, vals: Any) -> None:
-    x = _target("place", arr)
-    (chosen,) = lift("place", mask) if isinstance(mask, Tensor) else (constant("place", mask, x),)
-    index = _positions(chosen)
+    x = _check_target("place", arr)
+    (chosen,) = lift("place", mask) if isinstance(mask, Tensor) else (as_constant("place", mask, x),)
+    index = _find_nonzero(chosen)
     if index.shape[0]:
-        put(x, index, _cycled(xp.reshape(_value("place", x, vals), (-1,)), index.shape[0]))
+        put(x, index, _repeat_to_length(xp.reshape(_as_value("place", x, vals), (-1,)), index.shape[0]))
 
 
-@covers("putmask", note="in place")
+@implements("putmask", note="in place")
 def _putmask(a: Any, /, mask: Any, values: Any) -> None:
-    x = _target("putmask", a)
-    chosen = mask if isinstance(mask, Tensor) else constant("putmask", mask, x)
-    spread = _cycled(xp.reshape(_value("putmask", x, values), (-1,)), x.size)
+    x = _check_target("putmask", a)
+    chosen = mask if isinstance(mask, Tensor) else as_constant("putmask", mask, x)
+    spread = _repeat_to_length(xp.reshape(_as_value("putmask", x, values), (-1,)), x.size)
     x[...] = xp.where(chosen, xp.reshape(spread, x.shape)._cast(x.dtype), x)
 
 
-@covers("put_along_axis", note="in place")
+@implements("put_along_axis", note="in place")
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    x = _target("put_along_axis", arr)
-    index = _indices(x, indices)
+    x = _check_target("put_along_axis", arr)
+    index = _as_index(x, indices)
     if axis is None:
         put(x, index, values)
         return
@@ -495,4 +495,4 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
         index if i == axis else xp.reshape(xp.arange(n, device=x.device), tuple(-1 if j == i else 1 for j in range(x.ndim)))
         for i, n in enumerate(x.shape)
     )
-    x[key] = _value("put_along_axis", x, values)
+    x[key] = _as_value("put_along_axis", x, values)

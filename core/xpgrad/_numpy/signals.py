@@ -8,17 +8,17 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad import linalg
+from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.creation import vander
-from xpgrad._numpy.linear_algebra import eigvals, least_squares, visible
-from xpgrad._numpy.operands import constant, floating, lift, refuse
-from xpgrad._numpy.same import same
-from xpgrad._numpy.table import covers
+from xpgrad._numpy.linear_algebra import can_read_values, eigvals, least_squares
+from xpgrad._numpy.operands import as_constant, as_floating, lift, refuse
+from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 
 # -- convolutions ------------------------------------------------------------------------------------------------------
 
 
-def _full(x: Any, y: Any) -> Any:
+def _convolve_full(x: Any, y: Any) -> Any:
     """The convolution of two vectors: the shorter one's products with windows of the longer one."""
     if x.shape[0] < y.shape[0]:
         x, y = y, x
@@ -31,14 +31,14 @@ def _full(x: Any, y: Any) -> Any:
     return xp.matmul(xp.reshape(windows, (n + m - 1, m)), xp.flip(y._cast(dtype)))
 
 
-def _convolved(name: str, a: Any, v: Any, mode: Any, reverse: bool) -> Any:
+def _convolve(name: str, a: Any, v: Any, mode: Any, reverse: bool) -> Any:
     x, y = (xp.reshape(t, (1,)) if t.ndim == 0 else t for t in (a, v))
     if x.ndim != 1 or y.ndim != 1 or not x.shape[0] or not y.shape[0]:
         msg = f"np.{name} needs two vectors that are not empty, but got shapes {x.shape} and {y.shape}"
         raise ValueError(msg)
     if reverse:
         y = xp.flip(xp.conj(y) if y.dtype.is_complex else y)
-    out = _full(x, y)
+    out = _convolve_full(x, y)
     n, m = max(x.shape[0], y.shape[0]), min(x.shape[0], y.shape[0])
     mode = {0: "valid", 1: "same", 2: "full"}.get(mode, mode)
     if mode == "full":
@@ -53,18 +53,18 @@ def _convolved(name: str, a: Any, v: Any, mode: Any, reverse: bool) -> Any:
     raise ValueError(msg)
 
 
-same("convolve", lambda a, v, mode="full": _convolved("convolve", a, v, mode, False), arrays=2)
-same("correlate", lambda a, v, mode="valid": _convolved("correlate", a, v, mode, True), arrays=2)
+adapt("convolve", lambda a, v, mode="full": _convolve("convolve", a, v, mode, False), arrays=2)
+adapt("correlate", lambda a, v, mode="valid": _convolve("correlate", a, v, mode, True), arrays=2)
 
 
 # -- polynomials: coefficients from the highest power down -------------------------------------------------------------
 
 
-def _coefficients(*given: Any) -> Any:
+def _as_coefficients(*given: Any) -> Any:
     return [xp.reshape(t, (1,)) if t.ndim == 0 else t for t in given]
 
 
-@same("polyval", arrays=2)
+@adapt("polyval", arrays=2)
 def _polyval(c: Any, t: Any) -> Any:
     parts = xp.unstack(xp.reshape(c, (-1,)))
     out = xp.zeros_like(t) if not parts else xp.zeros_like(t) + parts[0]
@@ -73,22 +73,22 @@ def _polyval(c: Any, t: Any) -> Any:
     return out
 
 
-def _summed(a1: Any, a2: Any, sign: int) -> Any:
-    x, y = _coefficients(a1, a2)
+def _add_polynomials(a1: Any, a2: Any, sign: int) -> Any:
+    x, y = _as_coefficients(a1, a2)
     dtype = xp.result_type(x, y)
     n = max(x.shape[0], y.shape[0])
     x, y = (xp.concat([xp.zeros((n - t.shape[0],), dtype=dtype, device=t.device), t._cast(dtype)]) for t in (x, y))
     return x + y if sign > 0 else x - y
 
 
-same("polyadd", lambda a1, a2: _summed(a1, a2, 1), arrays=2)
-same("polysub", lambda a1, a2: _summed(a1, a2, -1), arrays=2)
-same("polymul", lambda a1, a2: _full(*_coefficients(a1, a2)), arrays=2)
+adapt("polyadd", lambda a1, a2: _add_polynomials(a1, a2, 1), arrays=2)
+adapt("polysub", lambda a1, a2: _add_polynomials(a1, a2, -1), arrays=2)
+adapt("polymul", lambda a1, a2: _convolve_full(*_as_coefficients(a1, a2)), arrays=2)
 
 
-@same("polydiv", arrays=2, floating=True, note="leading zeros of the remainder are not cut off")
+@adapt("polydiv", arrays=2, floating=True, note="leading zeros of the remainder are not cut off")
 def _polydiv(u: Any, v: Any) -> Any:
-    x, y = _coefficients(u, v)
+    x, y = _as_coefficients(u, v)
     dtype = xp.result_type(x, y)
     x, y = x._cast(dtype), y._cast(dtype)
     steps = x.shape[0] - y.shape[0] + 1
@@ -104,89 +104,89 @@ def _polydiv(u: Any, v: Any) -> Any:
     return xp.stack(out), rest
 
 
-@same("polyder")
+@adapt("polyder")
 def _polyder(p: Any, m: int = 1) -> Any:
-    (c,) = _coefficients(p)
+    (c,) = _as_coefficients(p)
     for _ in range(m):
         n = c.shape[0]
         c = c[:-1] * xp.astype(xp.arange(n - 1, 0, -1, device=c.device), c.dtype) if n > 1 else c[:0]
     return c
 
 
-@same("polyint", floating=True)
+@adapt("polyint", floating=True)
 def _polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    (c,) = _coefficients(p)
+    (c,) = _as_coefficients(p)
     constants = [0.0] * m if k is None else list(k) if hasattr(k, "__len__") and getattr(k, "ndim", True) else [k] * m
     constants = constants * m if len(constants) == 1 else constants
     for each in constants[:m]:
         powers = xp.astype(xp.arange(c.shape[0], 0, -1, device=c.device), c.dtype)
-        last = each if isinstance(each, Tensor) else constant("polyint", each, c)
+        last = each if isinstance(each, Tensor) else as_constant("polyint", each, c)
         c = xp.concat([c / powers, xp.reshape(last, (1,))._cast(c.dtype)])
     return c
 
 
-@same("poly", floating=True, note="real of zeros in conjugate pairs, where values can be looked at")
+@adapt("poly", floating=True, note="real of zeros in conjugate pairs, where values can be looked at")
 def _poly(zeros: Any) -> Any:
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1]:  # the characteristic polynomial of a matrix
-        out = _product(linalg.eigvals(zeros))
+        out = _polynomial_from_zeros(linalg.eigvals(zeros))
         return out if zeros.dtype.is_complex else xp.real(out)
     if zeros.ndim > 1:
         msg = f"np.poly needs zeros in one dimension, or a square matrix, but got shape {zeros.shape}"
         raise ValueError(msg)
-    return _product(zeros if zeros.ndim else xp.reshape(zeros, (1,)))
+    return _polynomial_from_zeros(zeros if zeros.ndim else xp.reshape(zeros, (1,)))
 
 
-def _product(zeros: Any) -> Any:
+def _polynomial_from_zeros(zeros: Any) -> Any:
     """The coefficients of the polynomial with these zeros."""
     one = xp.ones((1,), dtype=zeros.dtype, device=zeros.device)
     out = one
     for zero in xp.unstack(zeros):
-        out = _full(out, xp.concat([one, xp.reshape(-zero, (1,))]))
-    return xp.real(out) if zeros.dtype.is_complex and visible(zeros) and _in_pairs(zeros.detach().tolist()) else out
+        out = _convolve_full(out, xp.concat([one, xp.reshape(-zero, (1,))]))
+    return xp.real(out) if zeros.dtype.is_complex and can_read_values(zeros) and _are_conjugate_pairs(zeros.detach().tolist()) else out
 
 
-def _in_pairs(zeros: list[complex]) -> bool:
+def _are_conjugate_pairs(zeros: list[complex]) -> bool:
     """Return whether complex numbers are those of a polynomial with real coefficients."""
     return sorted((z.real, z.imag) for z in zeros) == sorted((z.real, -z.imag) for z in zeros)
 
 
-@same("roots", floating=True, note="zeros in front are dropped, as constants; real or complex as `linalg.eigvals`")
+@adapt("roots", floating=True, note="zeros in front are dropped, as constants; real or complex as `linalg.eigvals`")
 def _roots(p: Any) -> Any:
-    (c,) = _coefficients(p)
+    (c,) = _as_coefficients(p)
     if c.ndim != 1:
         msg = f"np.roots needs the coefficients in one dimension, but got shape {c.shape}"
         raise ValueError(msg)
-    there = [not visible(c) or bool(x) for x in xp.not_equal(c.detach(), 0)]
+    there = [not can_read_values(c) or bool(x) for x in xp.not_equal(c.detach(), 0)]
     if True not in there[:-1]:
         return xp.zeros((0,), dtype=c.dtype, device=c.device)
     c = c[there.index(True) :]
-    found = _zeros(c)
+    found = _find_zeros(c)
     # NB: NumPy divides by the factors x first, and adds their zeros behind: the derivatives in the last coefficients would be lost.
     dropped = there[::-1].index(True)
     if not dropped:
         return found
     rest, order = found.detach().tolist(), []
-    for zero in (_zeros(c.detach()[:-dropped]).tolist() if dropped < c.shape[0] - 1 else []) + [0.0] * dropped:  # in NumPy's order
+    for zero in (_find_zeros(c.detach()[:-dropped]).tolist() if dropped < c.shape[0] - 1 else []) + [0.0] * dropped:  # in NumPy's order
         left = [i for i in range(len(rest)) if i not in order]
         order.append(min(left, key=lambda i: abs(rest[i] - zero)))
     return xp.take(found, xp.asarray(order, device=c.device), axis=0)
 
 
-def _zeros(c: Any) -> Any:
+def _find_zeros(c: Any) -> Any:
     """The zeros of the polynomial with these coefficients: the eigenvalues of its companion matrix."""
     n = c.shape[0] - 1
     below = xp.eye(n - 1, n, dtype=c.dtype, device=c.device)
     return eigvals(xp.concat([xp.reshape(-c[1:] / c[0], (1, n)), below]))
 
 
-@covers("polyfit", note="`full` and `cov` are refused")
+@implements("polyfit", note="`full` and `cov` are refused")
 def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
     refuse("polyfit", full=None if full is False else full, cov=None if cov is False else cov)
     at, heights, weights = lift("polyfit", x, y, w)
-    at, heights = floating(at), floating(heights)
+    at, heights = as_floating(at), as_floating(heights)
     matrix = vander(at, deg + 1)
     if weights is not None:
-        weights = floating(weights)
+        weights = as_floating(weights)
         matrix = matrix * xp.reshape(weights, (-1, 1))
         heights = heights * (weights if heights.ndim == 1 else xp.reshape(weights, (-1, 1)))
     # Columns of unit length: the powers of large numbers differ by many orders of magnitude.
@@ -199,7 +199,7 @@ def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w:
 # -- along axes --------------------------------------------------------------------------------------------------------
 
 
-@covers("apply_along_axis")
+@implements("apply_along_axis")
 def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     (x,) = lift("apply_along_axis", arr)
     axis = axis % x.ndim
@@ -210,13 +210,13 @@ def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: An
         msg = f"np.apply_along_axis needs at least one vector, but got shape {x.shape}"
         raise ValueError(msg)
     found = [func1d(lane, *args, **kwargs) for lane in xp.unstack(flat)]
-    parts = [f if isinstance(f, Tensor) else constant("apply_along_axis", f, x) for f in found]
+    parts = [f if isinstance(f, Tensor) else as_constant("apply_along_axis", f, x) for f in found]
     out = xp.reshape(xp.stack(parts), (*rest, *parts[0].shape))
     inner = len(parts[0].shape)
     return xp.moveaxis(out, tuple(range(len(rest), out.ndim)), tuple(range(axis, axis + inner))) if inner else out
 
 
-@covers("apply_over_axes")
+@implements("apply_over_axes")
 def _apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     (x,) = lift("apply_over_axes", a)
     rank = x.ndim

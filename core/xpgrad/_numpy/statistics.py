@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._numpy.operands import constant, floating, into, is_default, lift, lift_all, refuse
-from xpgrad._numpy.reductions import kept
-from xpgrad._numpy.table import covers
+from xpgrad._numpy.operands import as_constant, as_floating, is_default, lift, lift_sequence, refuse, write_out
+from xpgrad._numpy.reductions import has_keepdims
+from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.indexing import add_slices
 
@@ -20,10 +20,10 @@ _CONTINUOUS = {
     "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
 }  # fmt: skip
 #: Those that pick one of the two neighbours of the linear method's position, or their middle.
-_PICKING = ("lower", "higher", "midpoint", "nearest")
+_DISCRETE = ("lower", "higher", "midpoint", "nearest")
 
 
-def _in_last(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+def _merge_reduced_axes(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     """`x` with the reduced axes merged into one, the last; and which they were."""
     if axis is None:
         return xp.reshape(x, (-1,)), tuple(range(x.ndim))
@@ -34,11 +34,11 @@ def _in_last(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
 
 def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, nans: bool, percent: bool) -> Any:
     refuse(name, weights=weights)
-    if method not in _CONTINUOUS and method not in _PICKING:
-        msg = f"np.{name}: xpgrad has no `method`={method!r:.60}; it has {', '.join((*_CONTINUOUS, *_PICKING))}"
+    if method not in _CONTINUOUS and method not in _DISCRETE:
+        msg = f"np.{name}: xpgrad has no `method`={method!r:.60}; it has {', '.join((*_CONTINUOUS, *_DISCRETE))}"
         raise TypeError(msg)
-    x, at = lift(name, a, q) if isinstance(q, Tensor) else lift(name, a, constant(name, q, a))
-    x, at = floating(x), floating(at)
+    x, at = lift(name, a, q) if isinstance(q, Tensor) else lift(name, a, as_constant(name, q, a))
+    x, at = as_floating(x), as_floating(at)
     if x.dtype.is_complex or at.dtype.is_complex:
         msg = f"np.{name} needs an order, which complex numbers do not have; take `np.abs(x)` or `np.real(x)` first"
         raise TypeError(msg)
@@ -46,7 +46,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     if not isinstance(q, Tensor) and not bool(xp.all((at >= 0) & (at <= 1))):
         msg = f"np.{name}: `q` must be between 0 and {100 if percent else 1}, but got {q!r:.60}"
         raise ValueError(msg)
-    flat, axes = _in_last(x, axis)
+    flat, axes = _merge_reduced_axes(x, axis)
     if not flat.shape[-1]:
         msg = f"np.{name} needs at least one element along the axes that it reduces, but got shape {x.shape}"
         raise ValueError(msg)
@@ -66,14 +66,14 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     place = xp.minimum(xp.maximum(place, 0.0), last)
     below = xp.floor(place.detach())
     share = place - below
-    if method in _PICKING:
+    if method in _DISCRETE:
         share = xp.where(share > 0, xp.ones_like(share), xp.zeros_like(share)) * {"lower": 0.0, "higher": 1.0, "midpoint": 0.5}.get(
             method, 0.0
         )
         if method == "nearest":
             below = xp.round(place.detach())
     above = xp.minimum(below + 1.0, last)
-    lower, upper = (_at(ranked, t) for t in (below, above))
+    lower, upper = (_take_ranked(ranked, t) for t in (below, above))
     # Positions are computed as exactly as the device can; constant ones do not change the precision of the result.
     result = lower + (upper - lower) * share
     result = result if isinstance(q, Tensor) else result._cast(x.dtype)
@@ -81,12 +81,12 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
         result = xp.where(lacking[..., -1], math.nan, result)
     elif bool(xp.any(number == 0)):
         result = xp.where(number == 0, math.nan, result)
-    if kept(keepdims):
+    if has_keepdims(keepdims):
         result = xp.reshape(result, (at.size, *(1 if i in axes else n for i, n in enumerate(x.shape))))
-    return into(name, out, xp.reshape(result, at.shape + result.shape[1:]))
+    return write_out(name, out, xp.reshape(result, at.shape + result.shape[1:]))
 
 
-def _at(ranked: Any, place: Any) -> Any:
+def _take_ranked(ranked: Any, place: Any) -> Any:
     """The elements of rows at places that differ from row to row, and from quantile to quantile along a first axis."""
     index = xp.moveaxis(place._cast(place.default_dtype("indexing")), 0, -1)
     return xp.moveaxis(xp.take_along_axis(ranked, index, axis=-1), -1, 0)
@@ -94,15 +94,15 @@ def _at(ranked: Any, place: Any) -> Any:
 
 for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
 
-    @covers(_name, note="differentiable in `q` too; `weights` and the methods without interpolation are refused")
-    def _with_method(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    @implements(_name, note="differentiable in `q` too; `weights` and the methods without interpolation are refused")
+    def _quantile_function(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
                      keepdims: Any = False, *, weights: Any = None, name: str = _name) -> Any:  # fmt: skip
         return _quantile(name, a, q, axis, out, method, keepdims, weights, name.startswith("nan"), name.endswith("percentile"))
 
 
 for _name in ("median", "nanmedian"):
 
-    @covers(_name)
+    @implements(_name)
     def _median(
         a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False, *, name: str = _name
     ) -> Any:
@@ -112,7 +112,7 @@ for _name in ("median", "nanmedian"):
 # -- covariances -------------------------------------------------------------------------------------------------------
 
 
-@covers("cov")
+@implements("cov")
 def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *,
         dtype: Any = None) -> Any:  # fmt: skip
     """Return covariances."""
@@ -123,7 +123,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
             if t.ndim > 2:
                 msg = f"np.cov needs at most two axes, but got shape {t.shape}"
                 raise ValueError(msg)
-            t = floating(t) if dtype is None else xp.astype(t, dtype)
+            t = as_floating(t) if dtype is None else xp.astype(t, dtype)
             t = xp.reshape(t, (1, -1)) if t.ndim < 2 else t
             rows.append(t if rowvar or t.shape[0] == 1 else xp.matrix_transpose(t))
     x = xp.concat(rows, axis=0) if len(rows) > 1 else rows[0]
@@ -135,11 +135,11 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
             w = given if w is None else w * given
     if w is None:
         number: Any = x.shape[1]
-        centred, scaled = _centred(x, None, number), None
+        centred, scaled = _subtract_mean(x, None, number), None
         factor: Any = max(number - freedom, 0)
     else:
         number = xp.sum(w)
-        centred = _centred(x, w, number)
+        centred = _subtract_mean(x, w, number)
         scaled = centred * w
         # With weights of their own, observations count as often as their squares say.
         factor = number - freedom * (xp.sum(w * weights._cast(w.dtype)) / number if weights is not None else 1.0)
@@ -149,11 +149,11 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
     return xp.squeeze(out, axis=tuple(i for i, n in enumerate(out.shape) if n == 1))
 
 
-def _centred(x: Any, w: Any, number: Any) -> Any:
+def _subtract_mean(x: Any, w: Any, number: Any) -> Any:
     return x - (xp.mean(x, axis=1, keepdims=True) if w is None else xp.sum(x * w, axis=1, keepdims=True) / number)
 
 
-@covers("corrcoef")
+@implements("corrcoef")
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
@@ -166,13 +166,13 @@ def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) 
 # -- histograms --------------------------------------------------------------------------------------------------------
 
 
-def _counted(index: Any, weights: Any, length: int) -> Any:
+def _sum_by_index(index: Any, weights: Any, length: int) -> Any:
     """The sums of weights (or the numbers) of equal indices."""
     ones = xp.ones_like(index) if weights is None else weights
     return add_slices(xp.zeros((length,), dtype=ones.dtype, device=index.device), 0, index, ones)
 
 
-@covers("bincount", note="differentiable in the weights")
+@implements("bincount", note="differentiable in the weights")
 def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     index, w = lift("bincount", x, weights)
     if index.dtype.differentiable or index.ndim != 1:
@@ -181,10 +181,10 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
         )
         raise TypeError(msg)
     length = max(int(xp.max(index)) + 1 if index.size else 0, minlength)
-    return _counted(index, None if w is None else floating(w), length)
+    return _sum_by_index(index, None if w is None else as_floating(w), length)
 
 
-def _edges(name: str, x: Any, bins: Any, limits: Any) -> Any:
+def _bin_edges(name: str, x: Any, bins: Any, limits: Any) -> Any:
     """The edges of bins, differentiable in the data where they depend on it."""
     if isinstance(bins, str):
         msg = f"np.{name}: xpgrad does not choose the number of bins ({bins!r}); give it, or the edges"
@@ -192,17 +192,17 @@ def _edges(name: str, x: Any, bins: Any, limits: Any) -> Any:
     if isinstance(bins, Tensor) and bins.ndim:
         return bins
     if not isinstance(bins, Tensor) and hasattr(bins, "__len__"):
-        return constant(name, bins, x)
+        return as_constant(name, bins, x)
     count = int(bins)
     if count < 1:
         msg = f"np.{name}: the number of bins must be positive, but got {count}"
         raise ValueError(msg)
     if limits is not None:
-        low, high = (floating(t) for t in lift(name, *limits, x)[:2])
+        low, high = (as_floating(t) for t in lift(name, *limits, x)[:2])
     elif not x.size:
         low, high = (type(x).scalar(v, x.default_dtype("real floating")) for v in (0.0, 1.0))
     else:
-        low, high = floating(xp.min(x)), floating(xp.max(x))
+        low, high = as_floating(xp.min(x)), as_floating(xp.max(x))
     if bool(low > high):
         msg = f"np.{name}: `range` must ascend, but got {limits!r:.60}"
         raise ValueError(msg)
@@ -212,7 +212,7 @@ def _edges(name: str, x: Any, bins: Any, limits: Any) -> Any:
     return low * (1.0 - steps) + high * steps
 
 
-def _bin_of(x: Any, edges: Any) -> tuple[Any, Any]:
+def _find_bins(x: Any, edges: Any) -> tuple[Any, Any]:
     """The bin of each element, and whether it is in one; the last bin is closed."""
     held, bounds = x.detach(), edges.detach()
     n = edges.shape[0] - 1
@@ -221,35 +221,36 @@ def _bin_of(x: Any, edges: Any) -> tuple[Any, Any]:
     return place, (place >= 0) & (place < n)
 
 
-@covers("histogram_bin_edges")
+@implements("histogram_bin_edges")
 def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
     like = a if isinstance(a, Tensor) else next(t for t in (bins, weights) if isinstance(t, Tensor))
-    return _edges("histogram_bin_edges", xp.reshape(a if a is like else constant("histogram_bin_edges", a, like), (-1,)), bins, range)
+    x = a if a is like else as_constant("histogram_bin_edges", a, like)
+    return _bin_edges("histogram_bin_edges", xp.reshape(x, (-1,)), bins, range)
 
 
-@covers("histogram", note="differentiable in the weights, and in the edges with `density`; counts have no gradient")
-def _histogram1d(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
+@implements("histogram", note="differentiable in the weights, and in the edges with `density`; counts have no gradient")
+def _histogram_1d(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
     counts, (edges,) = _histogram("histogram", [a], [bins], None if range is None else [range], density, weights)
     return counts, edges
 
 
-@covers("histogram2d", note="as `histogram`")
-def _histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
-    counts, (first, second) = _histogram("histogram2d", [x, y], _per_axis(bins, 2), range, density, weights)
+@implements("histogram2d", note="as `histogram`")
+def _histogram_2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
+    counts, (first, second) = _histogram("histogram2d", [x, y], _bins_per_axis(bins, 2), range, density, weights)
     return counts, first, second
 
 
-@covers("histogramdd", note="as `histogram`")
-def _histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
+@implements("histogramdd", note="as `histogram`")
+def _histogram_dd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
     if isinstance(sample, (list, tuple)):
-        columns = lift_all("histogramdd", sample)
+        columns = lift_sequence("histogramdd", sample)
     else:
-        (table,) = lift("histogramdd", sample) if isinstance(sample, Tensor) else (constant("histogramdd", sample, weights),)
+        (table,) = lift("histogramdd", sample) if isinstance(sample, Tensor) else (as_constant("histogramdd", sample, weights),)
         columns = list(xp.unstack(table, axis=1))
-    return _histogram("histogramdd", columns, _per_axis(bins, len(columns)), range, density, weights)
+    return _histogram("histogramdd", columns, _bins_per_axis(bins, len(columns)), range, density, weights)
 
 
-def _per_axis(bins: Any, rank: int) -> list[Any]:
+def _bins_per_axis(bins: Any, rank: int) -> list[Any]:
     if hasattr(bins, "__len__") and not (hasattr(bins, "ndim") and not bins.ndim):
         if len(bins) == rank:
             return list(bins)
@@ -261,24 +262,24 @@ def _histogram(name: str, columns: Any, bins: Any, ranges: Any, density: Any, we
     *data, w = lift(name, *columns, weights, *(b for b in bins if isinstance(b, Tensor)))[: len(columns) + 1]
     data = [xp.reshape(x, (-1,)) for x in data]
     limits = [None] * len(data) if is_default(ranges, None) else list(ranges)
-    edges = [_edges(name, x, b, r) for x, b, r in zip(data, bins, limits)]
+    edges = [_bin_edges(name, x, b, r) for x, b, r in zip(data, bins, limits)]
     lengths = tuple(e.shape[0] - 1 for e in edges)
     flat: Any = 0
     inside: Any = None
     for x, e in zip(data, edges):
-        place, held = _bin_of(x, e)
+        place, held = _find_bins(x, e)
         flat = flat * (e.shape[0] - 1) + place
         inside = held if inside is None else inside & held
     ones = xp.ones_like(flat) if w is None else xp.reshape(w, (-1,))
     ones = xp.where(inside, ones, xp.zeros_like(ones))
-    counts = xp.reshape(_counted(xp.where(inside, flat, 0), ones, math.prod(lengths)), lengths)
+    counts = xp.reshape(_sum_by_index(xp.where(inside, flat, 0), ones, math.prod(lengths)), lengths)
     if w is None and len(data) > 1:
-        counts = counts._cast(floating(edges[0]).dtype)
+        counts = counts._cast(as_floating(edges[0]).dtype)
     if density:
-        counts = counts if counts.dtype.differentiable else counts._cast(floating(edges[0]).dtype)
+        counts = counts if counts.dtype.differentiable else counts._cast(as_floating(edges[0]).dtype)
         total = xp.sum(counts)
         for i, e in enumerate(edges):
-            e = floating(e)
+            e = as_floating(e)
             counts = counts / xp.reshape(e[1:] - e[:-1], tuple(-1 if j == i else 1 for j, _ in enumerate(edges)))
         counts = counts / total
     return counts, edges

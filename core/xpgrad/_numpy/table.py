@@ -37,7 +37,7 @@ UFUNCS: dict[str, Any] = {}
 ABSENT: dict[str, str] = {}
 
 
-def covers(*names: str, differentiable: bool = True, note: str = "") -> Callable[[F], F]:
+def implements(*names: str, differentiable: bool = True, note: str = "") -> Callable[[F], F]:
     """Declare that the decorated function stands for the functions of NumPy with these names."""
 
     def declare(func: F) -> F:
@@ -48,13 +48,13 @@ def covers(*names: str, differentiable: bool = True, note: str = "") -> Callable
     return declare
 
 
-def absent(reason: str, *names: str) -> None:
+def declare_absent(reason: str, *names: str) -> None:
     """Say why functions are not there: a clause that an error and the documentation quote."""
     for name in names:
         ABSENT[name] = reason
 
 
-def nearest(name: str) -> str:
+def find_nearest(name: str) -> str:
     """The covered name that is most like another; empty where none is."""
     found = difflib.get_close_matches(name, [*FUNCTIONS, *UFUNCS], n=1, cutoff=0.7)
     return found[0] if found else ""
@@ -63,6 +63,6 @@ def nearest(name: str) -> str:
 def no_rule_error(name: str) -> TypeError:
     """The error for a function that is not in the table."""
     reason = ABSENT.get(name)
-    close = "" if reason else nearest(name)
+    close = "" if reason else find_nearest(name)
     why = f": {reason}" if reason else f"; the nearest that it has is `np.{close}`" if close else ""
     return TypeError(f"np.{name} has no rule in xpgrad{why}. For constants use `np.{name}(x.detach().numpy())`")

@@ -15,8 +15,8 @@ import xpgrad as xp
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.keys import basic_key
-from xpgrad._numpy.operands import as_ints, constant, floating, into, lift, refuse, weak
-from xpgrad._numpy.table import ABSENT, UFUNCS, F, absent, no_rule_error
+from xpgrad._numpy.operands import as_constant, as_floating, as_ints, lift, lift_weak, refuse, write_out
+from xpgrad._numpy.table import ABSENT, UFUNCS, F, declare_absent, no_rule_error
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import ROWS, Row
 from xpgrad._tensor.tensor import Tensor
@@ -41,28 +41,28 @@ class Ufunc:
         ``reduction(x, axis, keepdims)`` and ``running(x, axis)``, where the library has them; else they go step by step.
     neutral : number, callable or None
         What changes nothing when it takes part in a reduction (NumPy's `identity`); ``neutral(x)`` where it depends on the dtype.
-    several : bool
+    multiple_results : bool
         Whether there are several results.
     row : Row or None
         The row that it is.
     """
 
-    def __init__(self, name: str, call: Callable[..., Any], count: int, differentiable: bool = True, *, safe: float = 0.5,
-                 several: bool = False, core: bool = False, note: str = "", table: dict[str, Any] = UFUNCS) -> None:  # fmt: skip
+    def __init__(self, name: str, call: Callable[..., Any], count: int, differentiable: bool = True, *, safe: float = 0.5, note: str = "",
+                 multiple_results: bool = False, is_generalized: bool = False, table: dict[str, Any] = UFUNCS) -> None:  # fmt: skip
         self.name, self.call, self.count, self.differentiable = name, call, count, differentiable
-        self.safe, self.several, self.core, self.note = safe, several, core, note
+        self.safe, self.multiple_results, self.is_generalized, self.note = safe, multiple_results, is_generalized, note
         self.reduction: Callable[..., Any] | None = None
-        self.running: Callable[..., Any] | None = None
+        self.cumulative: Callable[..., Any] | None = None
         self.neutral: Any = None
         self.row: Row | None = None
         table[name] = self
 
 
 #: NumPy's objects that were met, so that a call finds its function by one look.
-_FOUND: dict[Any, Ufunc] = {}
+_FOUND_UFUNCS: dict[Any, Ufunc] = {}
 
 
-def find(ufunc: Any) -> Ufunc:
+def find_ufunc(ufunc: Any) -> Ufunc:
     """The function that stands for a universal function of NumPy.
 
     Raises
@@ -70,11 +70,11 @@ def find(ufunc: Any) -> Ufunc:
     TypeError
         For one that has none, and for those of other libraries.
     """
-    found = _FOUND.get(ufunc)
+    found = _FOUND_UFUNCS.get(ufunc)
     if found is None:
         name = getattr(ufunc, "__name__", repr(ufunc))
         if getattr(sys.modules.get("scipy.special._ufuncs"), name, None) is ufunc:
-            found = _FOUND[ufunc] = _special(ufunc)
+            found = _FOUND_UFUNCS[ufunc] = _find_special(ufunc)
             return found
         if getattr(sys.modules["numpy"], name, None) is not ufunc:
             msg = (
@@ -82,10 +82,10 @@ def find(ufunc: Any) -> Ufunc:
                 "wrap it in `xpgrad.autograd.Function` or `custom_rule`, or compute with `x.detach().numpy()` what is a constant"
             )
             raise TypeError(msg)
-        row = next((row for other, row in _rows() if other is ufunc), None)  # one that was declared after this module was loaded
+        row = next((row for other, row in _iterate_rows() if other is ufunc), None)  # one that was declared after this module was loaded
         if row is None and name not in UFUNCS:
             raise no_rule_error(name)
-        found = _FOUND[ufunc] = UFUNCS[name] if row is None else _from_row(name, row)
+        found = _FOUND_UFUNCS[ufunc] = UFUNCS[name] if row is None else _build_from_row(name, row)
     return found
 
 
@@ -93,7 +93,7 @@ def find(ufunc: Any) -> Ufunc:
 _SPECIAL: dict[str, Ufunc] = {}
 
 
-def _special(ufunc: Any) -> Ufunc:
+def _find_special(ufunc: Any) -> Ufunc:
     """The function of `xpgrad.scipy.special` that stands for one of SciPy's."""
     from xpgrad.scipy._ufuncs import function_for  # loads late: SciPy's functions, at the first that is called
 
@@ -103,39 +103,39 @@ def _special(ufunc: Any) -> Ufunc:
 # -- calls -------------------------------------------------------------------------------------------------------------
 
 
-def _one(name: str, op: Callable[..., Any], integers: str) -> Callable[..., Any]:
+def _unary_call(name: str, op: Callable[..., Any], integers: str) -> Callable[..., Any]:
     """Return the call of a function of one Tensor."""
     if integers != "floating":
         return op
 
     def call(x: Any) -> Any:
-        return op(x if x._node is not None or x.dtype.differentiable else floating(x))
+        return op(x if x._node is not None or x.dtype.differentiable else as_floating(x))
 
     return call
 
 
-def _two(name: str, op: Callable[..., Any], integers: str) -> Callable[..., Any]:
+def _binary_call(name: str, op: Callable[..., Any], integers: str) -> Callable[..., Any]:
     """Return the call of a function of two operands."""
 
     def call(a: Any, b: Any) -> Any:
         other = b.__class__
         if other is not a.__class__ and other is not float and other is not int:
-            a, b = weak(name, a, b)
+            a, b = lift_weak(name, a, b)
         return op(a, b)
 
     def division(a: Any, b: Any) -> Any:
         if b.__class__ is not a.__class__:
-            a, b = weak(name, a, b)
+            a, b = lift_weak(name, a, b)
         if a.__class__ is b.__class__ and a._node is not None:
             return op(a, b)
         if not any(isinstance(t, Tensor) and t.dtype.differentiable for t in (a, b)):
-            a, b = (floating(t) if isinstance(t, Tensor) else t for t in (a, b))
+            a, b = (as_floating(t) if isinstance(t, Tensor) else t for t in (a, b))
         return op(a, b)
 
     return division if integers == "floating" else call
 
 
-def _truth(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
+def _logical_call(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
     """Return the call of a logical function: whatever is not zero is true."""
 
     def call(*args: Any) -> Any:
@@ -144,17 +144,19 @@ def _truth(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _from_row(name: str, row: Row) -> Ufunc:
+def _build_from_row(name: str, row: Row) -> Ufunc:
     """Make the universal function that is a row."""
     op, domain = getattr(operations, row.name), row.domains[0]
     count = len(row.tensors)
-    call = _truth(name, op) if domain.integers == "truth" else (_one if count == 1 else _two)(name, op, domain.integers)
+    call = (
+        _logical_call(name, op) if domain.integers == "truth" else (_unary_call if count == 1 else _binary_call)(name, op, domain.integers)
+    )
     found = Ufunc(name, call, count, row.differentiable, safe=0.5 if domain.low < 0.5 < domain.high else domain.low + 0.5)
     found.row = row
     return found
 
 
-def _rows() -> Iterator[tuple[Any, Row]]:
+def _iterate_rows() -> Iterator[tuple[Any, Row]]:
     """Yield the universal functions of NumPy that are rows."""
     numpy = sys.modules["numpy"]
     for row in ROWS.values():
@@ -164,12 +166,12 @@ def _rows() -> Iterator[tuple[Any, Row]]:
 
 
 host_backend().array_types()  # loads NumPy, whoever asks for this module
-for _ufunc, _row in _rows():
-    _FOUND[_ufunc] = _from_row(_ufunc.__name__, _row)
-_from_row("rint", ROWS["round"])  # NumPy's `round` takes a number of decimals, too
+for _ufunc, _row in _iterate_rows():
+    _FOUND_UFUNCS[_ufunc] = _build_from_row(_ufunc.__name__, _row)
+_build_from_row("rint", ROWS["round"])  # NumPy's `round` takes a number of decimals, too
 
 
-def _composed(name: str, count: int = 1, differentiable: bool = True, numeric: bool = True, real: bool = False, **options: Any
+def _compose(name: str, count: int = 1, differentiable: bool = True, numeric: bool = True, real: bool = False, **options: Any
               ) -> Callable[[F], F]:  # fmt: skip
     """Declare a universal function that is written in others, if it is not a row.
 
@@ -180,7 +182,7 @@ def _composed(name: str, count: int = 1, differentiable: bool = True, numeric: b
         def call(*args: Any) -> Any:
             operands = lift(name, *args)
             if numeric:
-                operands = tuple(map(floating, operands))
+                operands = tuple(map(as_floating, operands))
             if real and any(x.dtype.is_complex for x in operands):
                 msg = f"np.{name} is not defined for complex numbers; take `np.abs(x)` or `np.real(x)` first"
                 raise TypeError(msg)
@@ -193,29 +195,31 @@ def _composed(name: str, count: int = 1, differentiable: bool = True, numeric: b
     return declare
 
 
-_composed("fabs", real=True)(xp.abs)
-_composed("cbrt", real=True, note="the derivative at 0, which is infinite, is nan")(lambda x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0))
-_composed("exp2")(lambda x: xp.pow(2.0, x))
+_compose("fabs", real=True)(xp.abs)
+_compose("cbrt", real=True, note="the derivative at 0, which is infinite, is nan")(lambda x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0))
+_compose("exp2")(lambda x: xp.pow(2.0, x))
 for _name in ("deg2rad", "radians"):
-    _composed(_name, real=True)(lambda x: x * (math.pi / 180.0))
+    _compose(_name, real=True)(lambda x: x * (math.pi / 180.0))
 for _name in ("rad2deg", "degrees"):
-    _composed(_name, real=True)(lambda x: x * (180.0 / math.pi))
-_composed("divmod", 2, numeric=False, several=True)(lambda a, b: (xp.floor_divide(a, b), xp.remainder(a, b)))
-_composed("logaddexp2", 2)(lambda a, b: xp.logaddexp(a * math.log(2.0), b * math.log(2.0)) / math.log(2.0))
-_composed("matmul", 2, numeric=False, core=True)(xp.matmul)
-_composed("vecdot", 2, numeric=False, core=True)(xp.vecdot)
-_composed("matvec", 2, numeric=False, core=True)(lambda a, b: xp.squeeze(xp.matmul(a, xp.expand_dims(b, axis=-1)), axis=-1))
-_composed("vecmat", 2, numeric=False, core=True)(lambda a, b: xp.squeeze(xp.matmul(xp.expand_dims(xp.conj(a), axis=-2), b), axis=-2))
+    _compose(_name, real=True)(lambda x: x * (180.0 / math.pi))
+_compose("divmod", 2, numeric=False, multiple_results=True)(lambda a, b: (xp.floor_divide(a, b), xp.remainder(a, b)))
+_compose("logaddexp2", 2)(lambda a, b: xp.logaddexp(a * math.log(2.0), b * math.log(2.0)) / math.log(2.0))
+_compose("matmul", 2, numeric=False, is_generalized=True)(xp.matmul)
+_compose("vecdot", 2, numeric=False, is_generalized=True)(xp.vecdot)
+_compose("matvec", 2, numeric=False, is_generalized=True)(lambda a, b: xp.squeeze(xp.matmul(a, xp.expand_dims(b, axis=-1)), axis=-1))
+_compose("vecmat", 2, numeric=False, is_generalized=True)(
+    lambda a, b: xp.squeeze(xp.matmul(xp.expand_dims(xp.conj(a), axis=-2), b), axis=-2)
+)
 
 
-@_composed("modf", real=True, several=True)
+@_compose("modf", real=True, multiple_results=True)
 def _modf(x: Any) -> tuple[Any, Any]:
     whole = xp.trunc(x)
     infinite = xp.isinf(x)
     return xp.where(infinite, xp.zeros_like(x), x - xp.where(infinite, xp.zeros_like(x), whole)), whole
 
 
-@_composed("frexp", real=True, several=True)
+@_compose("frexp", real=True, multiple_results=True)
 def _frexp(x: Any) -> tuple[Any, Any]:
     with xp.no_grad():
         size = xp.abs(x.detach())
@@ -223,13 +227,13 @@ def _frexp(x: Any) -> tuple[Any, Any]:
         size = xp.where(usual, size, xp.ones_like(size))
         exponent = xp.floor(xp.log2(size)) + 1
         # The logarithm may round past an integer.
-        mantissa = _scaled(size, -exponent)
+        mantissa = _scale_by_power_of_two(size, -exponent)
         exponent = exponent + (mantissa >= 1)._cast(x.dtype) - (mantissa < 0.5)._cast(x.dtype)
         exponent = xp.where(usual, exponent, xp.zeros_like(exponent))
-    return _scaled(x, -exponent), xp.astype(exponent, xp.int32)
+    return _scale_by_power_of_two(x, -exponent), xp.astype(exponent, xp.int32)
 
 
-def _scaled(x: Any, exponent: Any) -> Any:
+def _scale_by_power_of_two(x: Any, exponent: Any) -> Any:
     """``x * 2 ** exponent`` in two steps, of which none overflows."""
     half = xp.trunc(exponent / 2)
     return x * xp.pow(2.0, half) * xp.pow(2.0, exponent - half)
@@ -238,48 +242,48 @@ def _scaled(x: Any, exponent: Any) -> Any:
 def _ldexp(x: Any, exponent: Any) -> Any:
     """``x * 2 ** exponent`` for integers, which a number would not stay beside a floating Tensor."""
     like = x if isinstance(x, Tensor) else exponent
-    x, exponent = (t if isinstance(t, Tensor) else constant("ldexp", t, like) for t in (x, exponent))
+    x, exponent = (t if isinstance(t, Tensor) else as_constant("ldexp", t, like) for t in (x, exponent))
     if exponent.dtype.differentiable:
         msg = f"np.ldexp: the exponents must be integers, but got dtype {exponent.dtype}; use `x * np.exp2(y)`"
         raise TypeError(msg)
-    x, exponent = lift("ldexp", floating(x), exponent)
-    return _scaled(x, exponent._cast(x.dtype))
+    x, exponent = lift("ldexp", as_floating(x), exponent)
+    return _scale_by_power_of_two(x, exponent._cast(x.dtype))
 
 
 Ufunc("ldexp", _ldexp, 2, note="differentiable in the first argument")
 
 
-@_composed("spacing", differentiable=False, real=True)
+@_compose("spacing", differentiable=False, real=True)
 def _spacing(x: Any) -> Any:
     size = xp.abs(x.detach())
     return xp.copysign(xp.nextafter(size, xp.full_like(size, math.inf)) - size, x.detach())
 
 
-@_composed("heaviside", count=2, note="the derivative in the first argument is zero")
+@_compose("heaviside", count=2, note="the derivative in the first argument is zero")
 def _heaviside(x: Any, at_zero: Any) -> Any:
     step = (x > 0)._cast(x.dtype) + x * 0.0  # nan stays nan, and the history goes on
     return xp.where(xp.isinf(x), (x > 0)._cast(x.dtype), xp.where(x == 0, at_zero, step))
 
 
-def _without_nan(pick: Callable[..., Any], a: Any, b: Any) -> Any:
+def _pick_ignoring_nan(pick: Callable[..., Any], a: Any, b: Any) -> Any:
     if not (a.dtype.differentiable and b.dtype.differentiable):
         return pick(a, b)
     # What is not a number is replaced by the other, which then meets itself: its gradient is not lost.
     return pick(xp.where(xp.isnan(a), b, a), xp.where(xp.isnan(b), a, b))
 
 
-_composed("fmax", 2, numeric=False)(lambda a, b: _without_nan(xp.maximum, a, b))
-_composed("fmin", 2, numeric=False)(lambda a, b: _without_nan(xp.minimum, a, b))
+_compose("fmax", 2, numeric=False)(lambda a, b: _pick_ignoring_nan(xp.maximum, a, b))
+_compose("fmin", 2, numeric=False)(lambda a, b: _pick_ignoring_nan(xp.minimum, a, b))
 
 
-@_composed("fmod", count=2, numeric=False)
+@_compose("fmod", count=2, numeric=False)
 def _fmod(a: Any, b: Any) -> Any:
     falls = a < 0
     rest = xp.remainder(xp.where(falls, -a, a), xp.where(b < 0, -b, b))
     return xp.where(falls, -rest, rest)
 
 
-@_composed("float_power", count=2)
+@_compose("float_power", count=2)
 def _float_power(a: Any, b: Any) -> Any:
     if not a.backend.capabilities.float64:
         msg = f"np.float_power computes in float64, which {a.device} does not have; use `np.power`"
@@ -287,14 +291,16 @@ def _float_power(a: Any, b: Any) -> Any:
     return xp.pow(*(t._cast(xp.complex128 if t.dtype.is_complex else xp.float64) for t in (a, b)))
 
 
-absent("it counts in integers, which have no gradient, and the Array API standard has no such function", "gcd", "lcm", "bitwise_count")
-absent("Tensors hold no dates", "isnat")
+declare_absent(
+    "it counts in integers, which have no gradient, and the Array API standard has no such function", "gcd", "lcm", "bitwise_count"
+)
+declare_absent("Tensors hold no dates", "isnat")
 
 
 # -- methods -----------------------------------------------------------------------------------------------------------
 
 
-def _log_sum(x: Any, axis: Any, keepdims: bool) -> Any:
+def _log_sum_exp(x: Any, axis: Any, keepdims: bool) -> Any:
     top = xp.max(x.detach(), axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     out = xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=True)) + top
@@ -308,8 +314,8 @@ for _name, _reduction, _running, _identity in (
     UFUNCS[_name].reduction = lambda x, axis, keepdims, f=_reduction: f(x, axis=axis, keepdims=keepdims)
     UFUNCS[_name].neutral = _identity
     if _running is not None:
-        UFUNCS[_name].running = lambda x, axis, f=_running: f(x, axis=axis)
-UFUNCS["logaddexp"].reduction, UFUNCS["logaddexp"].neutral = _log_sum, -math.inf
+        UFUNCS[_name].cumulative = lambda x, axis, f=_running: f(x, axis=axis)
+UFUNCS["logaddexp"].reduction, UFUNCS["logaddexp"].neutral = _log_sum_exp, -math.inf
 for _name in ("hypot", "logical_xor", "bitwise_or", "bitwise_xor"):
     UFUNCS[_name].neutral = 0
 UFUNCS["logaddexp2"].neutral = -math.inf
@@ -318,7 +324,7 @@ UFUNCS["bitwise_and"].neutral = lambda x: xp.bitwise_invert(xp.zeros((), dtype=x
 _REORDERABLE = frozenset({"fmax", "fmin"})
 
 
-def apply(found: Ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def apply_method(ufunc: Ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Apply a universal function in any of NumPy's ways.
 
     Raises
@@ -327,54 +333,54 @@ def apply(found: Ufunc, method: str, inputs: tuple[Any, ...], options: dict[str,
         For an option or method that is not there, by name.
     """
     out = options.pop("out", None)
-    refuse(found.name, **{key: options.pop(key) for key in ("casting", "order", "subok", "signature") if key in options})
+    refuse(ufunc.name, **{key: options.pop(key) for key in ("casting", "order", "subok", "signature") if key in options})
     handler = _METHODS.get(method)
     if handler is None:
-        msg = f"np.{found.name}.{method} has no rule in xpgrad; it has {', '.join(_METHODS)}"
+        msg = f"np.{ufunc.name}.{method} has no rule in xpgrad; it has {', '.join(_METHODS)}"
         raise TypeError(msg)
-    return handler(found, inputs, out, **options)
+    return handler(ufunc, inputs, out, **options)
 
 
-def _call(found: Ufunc, inputs: tuple[Any, ...], out: Any, *, where: Any = True, dtype: Any = None, **options: Any) -> Any:
-    inputs = _with_dtype(found, inputs, dtype)
-    if found.core and options:
-        if found.name == "vecdot" and set(options) == {"axis"}:
-            return _written(found, xp.vecdot(*(xp.moveaxis(t, options["axis"], -1) for t in lift("vecdot", *inputs))), out, None)
-        refuse(found.name, **options)
+def _call(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any, *, where: Any = True, dtype: Any = None, **options: Any) -> Any:
+    inputs = _cast_inputs(ufunc, inputs, dtype)
+    if ufunc.is_generalized and options:
+        if ufunc.name == "vecdot" and set(options) == {"axis"}:
+            return _write_results(ufunc, xp.vecdot(*(xp.moveaxis(t, options["axis"], -1) for t in lift("vecdot", *inputs))), out, None)
+        refuse(ufunc.name, **options)
     if where is True:
         if not any(isinstance(x, Tensor) for x in inputs):
             like = next(t for t in (out if isinstance(out, tuple) else (out,)) if isinstance(t, Tensor))
-            inputs = tuple(constant(found.name, x, like) for x in inputs)
-        return _written(found, found.call(*inputs), out, None)
+            inputs = tuple(as_constant(ufunc.name, x, like) for x in inputs)
+        return _write_results(ufunc, ufunc.call(*inputs), out, None)
     if out is None or any(t is None for t in out):
-        msg = f"np.{found.name}: `where` without `out` leaves elements that nobody has set; give `out`, or use `np.where` on the result"
+        msg = f"np.{ufunc.name}: `where` without `out` leaves elements that nobody has set; give `out`, or use `np.where` on the result"
         raise TypeError(msg)
-    mask, *rest = lift(found.name, where, *inputs)
-    return _written(found, found.call(*(_kept(found, mask, t) for t in rest)), out, mask)
+    mask, *rest = lift(ufunc.name, where, *inputs)
+    return _write_results(ufunc, ufunc.call(*(_fill_where_false(ufunc, mask, t) for t in rest)), out, mask)
 
 
-def _written(found: Ufunc, result: Any, out: Any, mask: Any) -> Any:
+def _write_results(ufunc: Ufunc, result: Any, out: Any, mask: Any) -> Any:
     if out is None:
         return result
-    if found.several:
-        return tuple(into(found.name, o, r, mask) for o, r in zip(out, result))
-    return into(found.name, out, result, mask)
+    if ufunc.multiple_results:
+        return tuple(write_out(ufunc.name, o, r, mask) for o, r in zip(out, result))
+    return write_out(ufunc.name, out, result, mask)
 
 
-def _with_dtype(found: Ufunc, inputs: tuple[Any, ...], dtype: Any) -> tuple[Any, ...]:
+def _cast_inputs(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: Any) -> tuple[Any, ...]:
     """The inputs in the dtype that the function is to compute in."""
     if dtype is None:
         return inputs
-    if not found.differentiable or found.several:
-        msg = f"np.{found.name}: xpgrad has no `dtype` for this function, whose results have dtypes of their own; use `astype`"
+    if not ufunc.differentiable or ufunc.multiple_results:
+        msg = f"np.{ufunc.name}: xpgrad has no `dtype` for this function, whose results have dtypes of their own; use `astype`"
         raise TypeError(msg)
     tensors = [t for t in inputs if isinstance(t, Tensor)]
     if not tensors:
         return inputs
-    return tuple(_in_dtype(found.name, t, dtype) for t in lift(found.name, *inputs))
+    return tuple(_cast_operand(ufunc.name, t, dtype) for t in lift(ufunc.name, *inputs))
 
 
-def _in_dtype(name: str, x: Any, dtype: Any) -> Any:
+def _cast_operand(name: str, x: Any, dtype: Any) -> Any:
     wanted = as_dtype(dtype, x.default_dtype)
     order = {"bool": 0, "unsigned integer": 1, "signed integer": 2, "real floating": 3, "complex floating": 4}
     if order[x.dtype.kind] > order[wanted.kind]:
@@ -383,7 +389,7 @@ def _in_dtype(name: str, x: Any, dtype: Any) -> Any:
     return x._cast(wanted)
 
 
-def _operand(found: Ufunc, method: str, x: Any, dtype: Any, like: Any) -> Any:
+def _prepare_operand(ufunc: Ufunc, method: str, x: Any, dtype: Any, like: Any) -> Any:
     """Return the operand of a method as a Tensor, in the dtype in which the method computes.
 
     Raises
@@ -391,24 +397,24 @@ def _operand(found: Ufunc, method: str, x: Any, dtype: Any, like: Any) -> Any:
     TypeError
         For a comparison of what are not bools, whose result cannot meet the next element.
     """
-    _need_two(found, method)
-    name = f"{found.name}.{method}"
-    x = x if isinstance(x, Tensor) else constant(name, x, like)
+    _check_binary(ufunc, method)
+    name = f"{ufunc.name}.{method}"
+    x = x if isinstance(x, Tensor) else as_constant(name, x, like)
     if dtype is not None:
-        x = _in_dtype(name, x, dtype)
-    if found.name.startswith("logical"):
+        x = _cast_operand(name, x, dtype)
+    if ufunc.name.startswith("logical"):
         return x if x.dtype.kind == "bool" else xp.not_equal(x, 0)
-    if found.reduction is not None and found.name != "logaddexp":
+    if ufunc.reduction is not None and ufunc.name != "logaddexp":
         return x  # these rows know what they return for integers and bools
     nothing = xp.zeros(0, dtype=x.dtype, device=x.device)
-    computed = found.call(nothing, nothing).dtype
+    computed = ufunc.call(nothing, nothing).dtype
     if computed.kind == "bool" and x.dtype.kind != "bool":
-        msg = f"np.{name}: the bools that `np.{found.name}` returns cannot meet elements of dtype {x.dtype}; compare neighbours with slices"
+        msg = f"np.{name}: the bools that `np.{ufunc.name}` returns cannot meet elements of dtype {x.dtype}; compare neighbours with slices"
         raise TypeError(msg)
     return x._cast(computed)
 
 
-def _axes(name: str, x: Any, axis: Any) -> tuple[int, ...]:
+def _normalize_axes(name: str, x: Any, axis: Any) -> tuple[int, ...]:
     """Return the axes of a reduction, counted from 0; a Tensor without axes has none, as in NumPy."""
     if axis is None:
         return tuple(range(x.ndim))
@@ -423,58 +429,58 @@ def _axes(name: str, x: Any, axis: Any) -> tuple[int, ...]:
 
 
 #: The default of `initial`, which differs from None: None says that there is no first element, not even the function's identity.
-_UNSET: Any = object()
+_NO_INITIAL: Any = object()
 
 
-def _reduce(found: Ufunc, inputs: tuple[Any, ...], out: Any, axis: Any = 0, dtype: Any = None, _out: Any = None, keepdims: bool = False,
-            initial: Any = _UNSET, where: Any = True) -> Any:  # fmt: skip
-    name = f"{found.name}.reduce"
+def _reduce(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any, axis: Any = 0, dtype: Any = None, _out: Any = None, keepdims: bool = False,
+            initial: Any = _NO_INITIAL, where: Any = True) -> Any:  # fmt: skip
+    name = f"{ufunc.name}.reduce"
     like = next((t for t in (*inputs, where, initial, out, _out) if isinstance(t, Tensor)), None)
-    x = _operand(found, "reduce", inputs[0], dtype, like if like is not None else _first(out))
-    axes = _axes(name, x, axis)
-    given = initial is not _UNSET and type(initial).__name__ != "_NoValueType"
+    x = _prepare_operand(ufunc, "reduce", inputs[0], dtype, like if like is not None else _first_output(out))
+    axes = _normalize_axes(name, x, axis)
+    given = initial is not _NO_INITIAL and type(initial).__name__ != "_NoValueType"
     start: Any = initial if given else None
     mask: Any = None
     if getattr(start, "ndim", 0):
         msg = f"np.{name}: `initial` must be a number or a 0-d Tensor, but got shape {tuple(start.shape)}"
         raise ValueError(msg)
-    if start is not None and found.name.startswith("logical"):
+    if start is not None and ufunc.name.startswith("logical"):
         start = start != 0
     if not given and (where is not True or math.prod(x.shape[a] for a in axes) < 2):
-        start = _neutral(found, x)
+        start = _neutral_element(ufunc, x)
     if where is not True:
         if start is None:
             msg = f"np.{name}: `where` needs `initial`, because this reduction has no neutral element"
             raise ValueError(msg)
         mask, x = lift(name, where, x)
         mask = xp.broadcast_to(mask, x.shape)
-    if found.reduction is None:
-        result = _step_by_step(found, name, x, axes, start, mask)
+    if ufunc.reduction is None:
+        result = _reduce_stepwise(ufunc, name, x, axes, start, mask)
         result = xp.reshape(result, tuple(1 if k in axes else n for k, n in enumerate(x.shape))) if keepdims else result
-        return into(name, _out if out is None else out, result)
+        return write_out(name, _out if out is None else out, result)
     if mask is not None:
-        neutral = _neutral(found, x)
+        neutral = _neutral_element(ufunc, x)
         x = xp.where(mask, x, start if neutral is None else neutral)  # pyright: ignore[reportArgumentType] (one of them is a number)
-    if x.size == 0 and start is not None and found.name in ("maximum", "minimum", "logaddexp"):  # whose rows refuse to reduce nothing
+    if x.size == 0 and start is not None and ufunc.name in ("maximum", "minimum", "logaddexp"):  # whose rows refuse to reduce nothing
         start, x = lift(name, start, x)
         x, given = xp.broadcast_to(start, tuple(1 if k in axes else n for k, n in enumerate(x.shape))), False
-    result = found.reduction(x, axes, keepdims)
+    result = ufunc.reduction(x, axes, keepdims)
     if given and start is not None:
-        result = found.call(*weak(name, start, result))
-    return into(name, _out if out is None else out, result)
+        result = ufunc.call(*lift_weak(name, start, result))
+    return write_out(name, _out if out is None else out, result)
 
 
-def _neutral(found: Ufunc, x: Any) -> Any:
+def _neutral_element(ufunc: Ufunc, x: Any) -> Any:
     """Return the function's neutral element in the dtype of `x`; None if it has none."""
-    value = found.neutral(x) if callable(found.neutral) else found.neutral
+    value = ufunc.neutral(x) if callable(ufunc.neutral) else ufunc.neutral
     return value if value is None or isinstance(value, Tensor) else type(x).scalar(value, x.dtype)
 
 
-def _first(out: Any) -> Any:
+def _first_output(out: Any) -> Any:
     return out[0] if isinstance(out, tuple) else out
 
 
-def _step_by_step(found: Ufunc, name: str, x: Any, axes: tuple[int, ...], start: Any, mask: Any) -> Any:
+def _reduce_stepwise(ufunc: Ufunc, name: str, x: Any, axes: tuple[int, ...], start: Any, mask: Any) -> Any:
     """Reduce one element after the other, in the order of the axes: `start`, if it is not None, meets the first.
 
     Raises
@@ -482,7 +488,7 @@ def _step_by_step(found: Ufunc, name: str, x: Any, axes: tuple[int, ...], start:
     TypeError, ValueError
         For several axes of a function whose order matters; for no elements, if there is nothing to start with.
     """
-    if len(axes) > 1 and found.neutral is None and found.name not in _REORDERABLE:
+    if len(axes) > 1 and ufunc.neutral is None and ufunc.name not in _REORDERABLE:
         msg = f"np.{name} goes along one axis, because the order of the elements matters; give `axis` as an int"
         raise TypeError(msg)
     count = math.prod(x.shape[a] for a in axes)
@@ -491,33 +497,33 @@ def _step_by_step(found: Ufunc, name: str, x: Any, axes: tuple[int, ...], start:
         raise ValueError(msg)
     if start is not None:
         start, x = lift(name, start, x)
-    parts, kept = (None if t is None else xp.unstack(_axes_in_front(t, axes, count)) for t in (x, mask))
+    parts, kept = (None if t is None else xp.unstack(_merge_axes_first(t, axes, count)) for t in (x, mask))
     rest = tuple(n for k, n in enumerate(x.shape) if k not in axes)
     result = None if start is None else xp.broadcast_to(start, rest)
     for k, part in enumerate(parts or ()):
         if result is None:
             result = part
         elif kept is None:
-            result = found.call(result, part)
+            result = ufunc.call(result, part)
         else:
-            stepped = found.call(_kept(found, kept[k], result), _kept(found, kept[k], part))
+            stepped = ufunc.call(_fill_where_false(ufunc, kept[k], result), _fill_where_false(ufunc, kept[k], part))
             result = xp.where(kept[k], stepped, result)
     return result
 
 
-def _axes_in_front(x: Any, axes: tuple[int, ...], count: int) -> Any:
+def _merge_axes_first(x: Any, axes: tuple[int, ...], count: int) -> Any:
     """Return `x` with its elements along `axes` along one axis, the first."""
     rest = tuple(n for k, n in enumerate(x.shape) if k not in axes)
     return xp.reshape(xp.permute_dims(x, (*axes, *(k for k in range(x.ndim) if k not in axes))), (count, *rest))
 
 
-def _kept(found: Ufunc, mask: Any, x: Any) -> Any:
+def _fill_where_false(ufunc: Ufunc, mask: Any, x: Any) -> Any:
     """Return `x`, with a harmless number for what `mask` leaves out: an infinite derivative there would come back as nan, although
     it is multiplied by zero."""
-    return x if x.dtype.kind == "bool" else xp.where(mask, x, found.safe if x.dtype.differentiable else 1)
+    return x if x.dtype.kind == "bool" else xp.where(mask, x, ufunc.safe if x.dtype.differentiable else 1)
 
 
-def _one_axis(name: str, x: Any, axis: Any) -> int:
+def _normalize_one_axis(name: str, x: Any, axis: Any) -> int:
     """Return the axis along which a running method goes, counted from 0.
 
     Raises
@@ -528,71 +534,71 @@ def _one_axis(name: str, x: Any, axis: Any) -> int:
     if not x.ndim or axis is None:
         msg = f"np.{name} goes along one axis; give `axis` as an int, and an operand with axes, not one of shape {x.shape}"
         raise (ValueError if x.ndim else TypeError)(msg)
-    (found,) = _axes(name, x, axis)
+    (found,) = _normalize_axes(name, x, axis)
     return found
 
 
-def _accumulate(found: Ufunc, inputs: tuple[Any, ...], out: Any, axis: Any = 0, dtype: Any = None, _out: Any = None) -> Any:
-    name = f"{found.name}.accumulate"
-    x = _operand(found, "accumulate", inputs[0], dtype, _first(out))
-    axis = _one_axis(name, x, axis)
-    if found.running is not None:
-        result = found.running(x, axis)
+def _accumulate(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any, axis: Any = 0, dtype: Any = None, _out: Any = None) -> Any:
+    name = f"{ufunc.name}.accumulate"
+    x = _prepare_operand(ufunc, "accumulate", inputs[0], dtype, _first_output(out))
+    axis = _normalize_one_axis(name, x, axis)
+    if ufunc.cumulative is not None:
+        result = ufunc.cumulative(x, axis)
     else:
         parts = list(xp.unstack(x, axis=axis))
         for k in range(1, len(parts)):
-            parts[k] = found.call(parts[k - 1], parts[k])
+            parts[k] = ufunc.call(parts[k - 1], parts[k])
         result = xp.stack(parts, axis=axis) if parts else x
-    return into(name, _out if out is None else out, result)
+    return write_out(name, _out if out is None else out, result)
 
 
-def _outer(found: Ufunc, inputs: tuple[Any, ...], out: Any, **options: Any) -> Any:
-    _need_two(found, "outer")
-    a, b = lift(f"{found.name}.outer", *inputs)
-    return _call(found, (xp.reshape(a, a.shape + (1,) * b.ndim), b), out, **options)
+def _outer(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any, **options: Any) -> Any:
+    _check_binary(ufunc, "outer")
+    a, b = lift(f"{ufunc.name}.outer", *inputs)
+    return _call(ufunc, (xp.reshape(a, a.shape + (1,) * b.ndim), b), out, **options)
 
 
 def _reduceat(
-    found: Ufunc, inputs: tuple[Any, ...], out: Any, indices: Any = None, axis: int = 0, dtype: Any = None, _out: Any = None
+    ufunc: Ufunc, inputs: tuple[Any, ...], out: Any, indices: Any = None, axis: int = 0, dtype: Any = None, _out: Any = None
 ) -> Any:
-    name = f"{found.name}.reduceat"
-    like = next((t for t in (*inputs, _first(out)) if isinstance(t, Tensor)), None)
+    name = f"{ufunc.name}.reduceat"
+    like = next((t for t in (*inputs, _first_output(out)) if isinstance(t, Tensor)), None)
     first, *rest = inputs
     places = rest[0] if rest else indices
-    x = _operand(found, "reduceat", first, dtype, like)
-    axis = _one_axis(name, x, axis)
+    x = _prepare_operand(ufunc, "reduceat", first, dtype, like)
+    axis = _normalize_one_axis(name, x, axis)
     starts = [int(i) for i in (places.tolist() if hasattr(places, "tolist") else places)]
     size, lead = x.shape[axis], (slice(None),) * axis
     if not all(0 <= i < size for i in starts):
         msg = f"np.{name}: each index must be in [0, {size}), the length of axis {axis}, but got {starts}"
         raise IndexError(msg)
     stops = [stop if start < stop else start + 1 for start, stop in zip(starts, [*starts[1:], size])]
-    parts = [_reduce(found, (x[(*lead, slice(*ends))],), None, axis, initial=None) for ends in zip(starts, stops)]
-    return into(name, _out if out is None else out, xp.stack(parts, axis=axis) if parts else x[(*lead, slice(0))])
+    parts = [_reduce(ufunc, (x[(*lead, slice(*ends))],), None, axis, initial=None) for ends in zip(starts, stops)]
+    return write_out(name, _out if out is None else out, xp.stack(parts, axis=axis) if parts else x[(*lead, slice(0))])
 
 
-def _at(found: Ufunc, inputs: tuple[Any, ...], out: Any) -> None:
+def _at(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any) -> None:
     """``ufunc.at(x, key, value)``: in place, and duplicates of the key add up."""
-    if found.name not in ("add", "subtract"):
-        msg = f"np.{found.name}.at has no rule in xpgrad: only `np.add.at` and `np.subtract.at` do; write `x[key] = f(x[key], value)` for "
+    if ufunc.name not in ("add", "subtract"):
+        msg = f"np.{ufunc.name}.at has no rule in xpgrad: only `np.add.at` and `np.subtract.at` do; write `x[key] = f(x[key], value)` for "
         raise TypeError(msg + "keys without duplicates")
     x, key, value = inputs
     if not isinstance(x, Tensor):
-        msg = f"np.{found.name}.at: a Tensor cannot be added into {type(x).__module__}.{type(x).__qualname__}; make the target a Tensor"
+        msg = f"np.{ufunc.name}.at: a Tensor cannot be added into {type(x).__module__}.{type(x).__qualname__}; make the target a Tensor"
         raise TypeError(msg)
-    value = value if isinstance(value, Tensor) else constant(f"{found.name}.at", value, x)
+    value = value if isinstance(value, Tensor) else as_constant(f"{ufunc.name}.at", value, x)
     part = x[key]
     value = xp.broadcast_to(value._cast(x.dtype), part.shape)
     spread = unread(operations, value, key if basic_key(key) else prepare_key(x, key), x.shape)
-    if found.name == "add":
+    if ufunc.name == "add":
         x += spread
     else:
         x -= spread
 
 
-def _need_two(found: Ufunc, method: str) -> None:
-    if found.count != 2 or found.several or found.core:
-        msg = f"np.{found.name}.{method}: only functions of two operands with one result have the method `{method}`"
+def _check_binary(ufunc: Ufunc, method: str) -> None:
+    if ufunc.count != 2 or ufunc.multiple_results or ufunc.is_generalized:
+        msg = f"np.{ufunc.name}.{method}: only functions of two operands with one result have the method `{method}`"
         raise ValueError(msg)
 
 

@@ -126,7 +126,7 @@ def special(*formulas: Formula, composed: Any = None, complex: bool | str = Fals
         name = func.__name__
         primitive = PRIMITIVES[PREFIX + row] if row else _row(name, func, formulas, composed)
         public = _unary(name, primitive, complex) if len(parameters(func)) == 1 else _several(name, primitive, complex, parameters(func))
-        published = _published(name, public, func)
+        published = _publish(name, public, func)
         published.__doc__ = _document(func.__doc__, parameters(func), complex, by_host=composed is None and row is None)
         return published
 
@@ -158,7 +158,7 @@ def _document(doc: str | None, names: tuple[str, ...], takes_complex: bool | str
     return complete(doc, (("Returns", f"Tensor\n    {shape}, {dtype}."), ("Raises", errors)))
 
 
-def _published(name: str, public: Any, func: F) -> F:
+def _publish(name: str, public: Any, func: F) -> F:
     """Give the public function the name, signature and docstring of the declared one, and register it."""
     functools.update_wrapper(public, func)
     return front(public)
@@ -196,7 +196,7 @@ def _unary(name: str, primitive: Any, takes_complex: bool | str) -> Any:
     return public
 
 
-def _met(given: tuple[Any, ...]) -> list[Any] | None:
+def _matching(given: tuple[Any, ...]) -> list[Any] | None:
     """Return operands that need no conversion: Tensors of one class and real dtype with equal shapes or 0-d, and numbers; else None."""
     first: Any = given[0]
     if not isinstance(first, TensorBase) or not first.dtype.is_floating_point:
@@ -226,7 +226,7 @@ def operands_of(
         For what is neither a Tensor nor an array nor a number, complex ones where none are taken, and shapes that do not broadcast; the
         message names the argument.
     """
-    if (met := _met(given)) is not None:
+    if (met := _matching(given)) is not None:
         return met
     title = f"scipy.{module}.{name}"
     xs = lift_all(title, given)

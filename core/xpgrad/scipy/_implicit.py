@@ -123,7 +123,7 @@ class ImplicitNode(ListNode):
     def _once(self, g: Any) -> list[Any]:
         """Compute the gradients of the parameters without history."""
         self._check()
-        u = _solved(self.residual, self.solution, g, self.how, self.symmetric, transposed=True)
+        u = _solve_jacobian(self.residual, self.solution, g, self.how, self.symmetric, transposed=True)
         return list(grad([self.value], [GradientEdge(link, 0) for link in self.links], [-u], retain_graph=True, allow_unused=True))
 
     def graph_grads(self, g: Any) -> list[Any]:
@@ -137,7 +137,7 @@ class ImplicitNode(ListNode):
         self._check()
         residual, how, symmetric = self.residual, self.how, self.symmetric
         x = with_history(self.cls.backend, self.solution._array, self)
-        u = _solved(residual, x, g, how, symmetric, transposed=True)
+        u = _solve_jacobian(residual, x, g, how, symmetric, transposed=True)
         u = implicit(lambda v: vjp(residual, x)[1](v)[0] - g, u, how, symmetric=symmetric)
         # The residual again, of the solution with its history: which is cut off, too, until the gradients of the parameters are there.
         value, own, links = cut(residual, x)
@@ -186,7 +186,7 @@ def _carry_tangents(residual: Any, x: Any, value: Any, out: Any, how: Any, symme
     before = state.current()
     try:
         state.put(state.replaced(levels=levels.outside(i)))
-        t = -_solved(residual, x, tangent, how, symmetric, transposed=False)
+        t = -_solve_jacobian(residual, x, tangent, how, symmetric, transposed=False)
         if recording:
             t = Once.apply(t, value, _ONCE)
     finally:
@@ -204,7 +204,7 @@ _ONCE = (
 )
 
 
-def _solved(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *, transposed: bool) -> Any:
+def _solve_jacobian(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *, transposed: bool) -> Any:
     """Solve ``J u = b`` or ``J.T u = b`` without recording, where J is the residual's Jacobian at `x`."""
     x, b = x.detach(), b.detach()
     if not x.shape[0]:

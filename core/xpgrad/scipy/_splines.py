@@ -16,24 +16,24 @@ from xpgrad.scipy._declare import on_the_host, row_only
 # -- tridiagonal systems -------------------------------------------------------------------------------------------------
 
 
-def _placed(x: Any, start: int, length: int, xp: Any) -> Any:
+def _embed(x: Any, start: int, length: int, xp: Any) -> Any:
     """Return zeros along the last axis with `x` at some positions."""
     return xp.index_basic_transpose(x, (..., slice(start, start + x.shape[-1])), (*x.shape[:-1], length))
 
 
-def _turned(bands: Any, xp: Any) -> Any:
+def _transpose_bands(bands: Any, xp: Any) -> Any:
     """Return the bands of the transposed matrix."""
     n = bands.shape[-1]
     lower, middle, upper = (bands[..., i, :] for i in range(3))
-    return xp.pile([_placed(upper[..., :-1], 1, n, xp), middle, _placed(lower[..., 1:], 0, n, xp)], len(bands.shape) - 2)
+    return xp.pile([_embed(upper[..., :-1], 1, n, xp), middle, _embed(lower[..., 1:], 0, n, xp)], len(bands.shape) - 2)
 
 
 def _by_bands(g: Any, bands: Any, out: Any, bands_shape: Any, xp: Any) -> Any:
-    u = xp.special_tridiagonal(_turned(bands, xp), g)
+    u = xp.special_tridiagonal(_transpose_bands(bands, xp), g)
     n = out.shape[-2]
     last = (len(u.shape) - 1,)
-    lower = _placed(xp.reduce_sum(u[..., 1:, :] * out[..., :-1, :], last, False), 1, n, xp)
-    upper = _placed(xp.reduce_sum(u[..., :-1, :] * out[..., 1:, :], last, False), 0, n, xp)
+    lower = _embed(xp.reduce_sum(u[..., 1:, :] * out[..., :-1, :], last, False), 1, n, xp)
+    upper = _embed(xp.reduce_sum(u[..., :-1, :] * out[..., 1:, :], last, False), 0, n, xp)
     middle = xp.reduce_sum(u * out, last, False)
     return xp.sum_to(-xp.pile([lower, middle, upper], len(u.shape) - 2), bands_shape)
 
@@ -70,7 +70,7 @@ def _kernel(xp: Any, bands: Any, rhs: Any) -> Any:
 
 
 @row_only(
-    _by_bands, lambda g, bands, rhs_shape, xp: xp.sum_to(xp.special_tridiagonal(_turned(bands, xp), g), rhs_shape),
+    _by_bands, lambda g, bands, rhs_shape, xp: xp.sum_to(xp.special_tridiagonal(_transpose_bands(bands, xp), g), rhs_shape),
     composed=_kernel, jvp=_jvp, elementwise=False, batch="broadcast",
 )  # fmt: skip
 def _tridiagonal(bands: Any, rhs: Any) -> Any:

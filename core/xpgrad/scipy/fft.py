@@ -39,7 +39,7 @@ Axes = Sequence[int] | int | None
 # -- Fourier transforms ----------------------------------------------------------------------------------------------------
 
 
-def _given(name: str, x: Any, norm: Any, plan: Any) -> tuple[Any, Any]:
+def _prepare(name: str, x: Any, norm: Any, plan: Any) -> tuple[Any, Any]:
     """Return the operand as a floating-point or complex Tensor, and the name of the normalisation."""
     if plan is not None:
         msg = f"scipy.fft.{name}: `plan` must be None, as SciPy's, but got {shown(plan)}"
@@ -61,7 +61,7 @@ def _one(name: str, doc: str) -> Any:
     def function(
         x: Any, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *, plan: Any = None
     ) -> Tensor:
-        x, norm = _given(name, x, norm, plan)
+        x, norm = _prepare(name, x, norm, plan)
         out: Tensor = ours(x, n=n, axis=axis, norm=norm)
         return out
 
@@ -75,7 +75,7 @@ def _several(name: str, default: Axes = None, base: str = "", *, doc: str) -> An
     def function(
         x: Any, s: Any = None, axes: Axes = default, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *, plan: Any = None
     ) -> Tensor:
-        x, norm = _given(name, x, norm, plan)
+        x, norm = _prepare(name, x, norm, plan)
         out: Tensor = ours(x, s=s if s is None else list(_tuple(s)), axes=_tuple(axes), norm=norm)
         return out
 
@@ -760,7 +760,7 @@ def _kind(title: str, given: Any) -> int:
     return kind
 
 
-def _fitted(title: str, x: Any, n: Any, place: int, least: int) -> Any:
+def _fit_length(title: str, x: Any, n: Any, place: int, least: int) -> Any:
     """Trim `x`, or pad it with zeros, to a length along an axis."""
     have = x.shape[place]
     length = have if n is None else as_int(n, title, "n")
@@ -772,7 +772,7 @@ def _fitted(title: str, x: Any, n: Any, place: int, least: int) -> Any:
     return x if length == have else xp.pad(x, [(0, length - have if i == place else 0) for i in range(x.ndim)])
 
 
-def _weighted(x: Any, place: int, first: float, inner: float, last: float) -> Any:
+def _weigh(x: Any, place: int, first: float, inner: float, last: float) -> Any:
     """Multiply `x` by constants along an axis: one at each end, and one in between."""
     n = x.shape[place]
     if first == inner == last:
@@ -800,8 +800,8 @@ def _along(x: Any, kind: int, sine: bool, place: int, norm: str, ortho: bool, in
         after[sine] = scale / root
     elif kind == 3:
         before[sine] = root / 2
-    x = _weighted(x, place, before[0], 1.0, before[1])
-    return _weighted(_cosines(x, kind, sine, place), place, after[0], scale, after[1])
+    x = _weigh(x, place, before[0], 1.0, before[1])
+    return _weigh(_cosines(x, kind, sine, place), place, after[0], scale, after[1])
 
 
 def _transform(
@@ -809,13 +809,13 @@ def _transform(
 ) -> Tensor:  # fmt: skip
     title = f"scipy.fft.{name}"
     kind = _kind(title, kind)
-    x, norm = _given(name, x, norm, None)
+    x, norm = _prepare(name, x, norm, None)
     if not x.ndim:
         msg = f"{title}: `x` must have at least one axis, but got a 0-d Tensor"
         raise ValueError(msg)
     place = normalize_axis(axis, x.ndim, title)
     ortho = norm == "ortho" if orthogonalize is None else as_flag(orthogonalize, title, "orthogonalize")
-    x = _fitted(title, x, n, place, 2 if kind == 1 and not sine else 1)
+    x = _fit_length(title, x, n, place, 2 if kind == 1 and not sine else 1)
     out: Tensor = _along(x, kind, sine, place, norm, ortho, inverse)
     return out
 
@@ -824,7 +824,7 @@ def _transform_n(
     name: str, x: Any, kind: Any, s: Any, axes: Any, norm: Any, orthogonalize: Any, *, sine: bool, inverse: bool = False
 ) -> Tensor:  # fmt: skip
     title = f"scipy.fft.{name}"
-    x, _ = _given(name, x, norm, None)
+    x, _ = _prepare(name, x, norm, None)
     lengths = None if s is None else [s] if isinstance(s, int) else list(s)
     if axes is None and lengths is not None:
         if len(lengths) > x.ndim:

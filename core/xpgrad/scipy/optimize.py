@@ -121,7 +121,9 @@ def minimize(
     def gradient(flat: Any) -> Any:
         return grad(objective.scalar)(flat)
 
-    return _answer(result, objective, _bounded(gradient, objective.inside(result.x), low, high), linear_solver, symmetric=True, fun=True)
+    return _answer(
+        result, objective, _bounded_residual(gradient, objective.inside(result.x), low, high), linear_solver, symmetric=True, fun=True
+    )
 
 
 def root(
@@ -251,7 +253,7 @@ def least_squares(
         values = objective.vector(flat) / scale
         return total(_LOSSES[loss](values * values)) * (0.5 * scale**2)
 
-    residual = _bounded(grad(cost), objective.inside(result.x), low, high)
+    residual = _bounded_residual(grad(cost), objective.inside(result.x), low, high)
     found = _answer(result, objective, residual, linear_solver, symmetric=True)
     found.cost = cost(objective.ravel(found.x))
     return found
@@ -422,7 +424,7 @@ def custom_root(
                 found = solver(*(_detached(a) for a in args))
             near = next((a for a in args if isinstance(a, Tensor)), None)
             if near is not None and not isinstance(found, Tensor):
-                found = _beside(found, near)
+                found = _to_tensors(found, near)
             objective = _objective("custom_root", residual, found, args, like_x=True)
             return objective.unravel_out(implicit(objective.vector, objective.start, linear_solver, symmetric=symmetric))
 
@@ -550,7 +552,7 @@ def _host(side: Limits, missing: float) -> list[float]:
     return [missing if v is None else float(v.detach() if isinstance(v, Tensor) else v) for v in side or ()]
 
 
-def _bounded(gradient: Any, x: Any, low: Limits, high: Limits) -> Any:
+def _bounded_residual(gradient: Any, x: Any, low: Limits, high: Limits) -> Any:
     """Return the residual of a minimum with bounds: the gradient or, at an active bound, the distance to it."""
     if low is None or high is None:
         return gradient
@@ -581,7 +583,7 @@ def _detached(x: Any) -> Any:
     return tree_map(lambda v: v.detach() if isinstance(v, Tensor) else v, x)
 
 
-def _beside(tree: Any, near: Any) -> Any:
+def _to_tensors(tree: Any, near: Any) -> Any:
     """Convert a solution in NumPy to Tensors with the dtype and device of an argument."""
     dtype = near.dtype if near.dtype.is_floating_point else None
     return tree_map(lambda v: v if isinstance(v, Tensor) else asarray(v, dtype=dtype, device=near.device), tree)

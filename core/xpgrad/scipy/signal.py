@@ -124,17 +124,17 @@ def _last(rank: int) -> tuple[int, ...]:
     return tuple(range(-rank, 0))
 
 
-def _convolved(name: str, x: Any, h: Any, rank: int, mode: str, fourier: bool) -> Tensor:
+def _convolve(name: str, x: Any, h: Any, rank: int, mode: str, fourier: bool) -> Tensor:
     """Compute the convolution over the last axes, or a part of it."""
     if mode == "valid":
         if _within(name, x, h, rank):
             x, h = h, x
         return _sliding_product(x, xp.flip(h, axis=_last(rank)), rank, fourier)
     out = _full_convolution(x, h, rank, fourier)
-    return out if mode == "full" else _centred(out, x.shape[-rank:])
+    return out if mode == "full" else _center(out, x.shape[-rank:])
 
 
-def _centred(x: Any, sizes: tuple[int, ...]) -> Any:
+def _center(x: Any, sizes: tuple[int, ...]) -> Any:
     """Return the central part of the last axes."""
     starts = [(have - n) // 2 for have, n in zip(x.shape[x.ndim - len(sizes) :], sizes)]
     return x[(..., *(slice(s, s + n) for s, n in zip(starts, sizes)))]
@@ -236,7 +236,7 @@ def _whole(name: str, in1: Any, in2: Any, mode: Any, method: Any, *, turned: boo
     if not x.ndim:
         return x * (xp.conj(h) if turned and h.dtype.is_complex else h)
     fourier = _by_fourier(x, h, x.ndim, method)
-    return _convolved(name, x, _reversed(h, x.ndim) if turned else h, x.ndim, mode, fourier)
+    return _convolve(name, x, _reversed(h, x.ndim) if turned else h, x.ndim, mode, fourier)
 
 
 def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Tensor:
@@ -287,7 +287,7 @@ def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Te
     if not places:
         return x * h
     order = (*others, *places)
-    out = _convolved("fftconvolve", xp.permute_dims(x, order), xp.permute_dims(h, order), len(places), mode, True)
+    out = _convolve("fftconvolve", xp.permute_dims(x, order), xp.permute_dims(h, order), len(places), mode, True)
     return xp.permute_dims(out, tuple(order.index(i) for i in range(x.ndim)))
 
 
@@ -392,11 +392,11 @@ def _matrices(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue
         x, h = h, x
     kernel = _reversed(h, 2) if turned else h
     if mode == "valid":
-        out = _convolved(name, x, kernel, 2, "valid", False)
+        out = _convolve(name, x, kernel, 2, "valid", False)
         return xp.flip(out) if swapped and turned else out  # NB: as SciPy's, which here conjugates the other one
     shape = x.shape
     for axis, m in enumerate(h.shape):
-        x = _surrounded(x, axis, m - 1, boundary, fillvalue)
+        x = _pad(x, axis, m - 1, boundary, fillvalue)
     full = _sliding_product(x, xp.flip(kernel), 2, False)
     if mode == "full":
         return full
@@ -405,7 +405,7 @@ def _matrices(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue
     return full[tuple(slice(s, s + n) for s, n in zip(starts, shape))]
 
 
-def _surrounded(x: Any, axis: int, border: int, boundary: str, value: Any) -> Any:
+def _pad(x: Any, axis: int, border: int, boundary: str, value: Any) -> Any:
     """Pad `x` along an axis."""
     if not border:
         return x
@@ -497,7 +497,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     order = max(b.shape[0], a.shape[0]) - 1
     if zi is not None:
         zi = xp.moveaxis(_state(title, zi, x, place, order), place, -1)
-    y, zf = _filtered(b, a, xp.moveaxis(x, place, -1), zi)
+    y, zf = _filter(b, a, xp.moveaxis(x, place, -1), zi)
     y = xp.moveaxis(y, -1, place)
     return y if zi is None else (y, xp.moveaxis(zf, -1, place))
 
@@ -512,7 +512,7 @@ def _state(title: str, zi: Any, x: Any, place: int, order: int) -> Any:
     return xp.broadcast_to(zi, wanted)
 
 
-def _filtered(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
+def _filter(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
     """Filter along the last axis; also return the final states if initial ones are given.
 
     With zeros before the first sample, the states are added to the first inputs of the recursion.
@@ -643,10 +643,10 @@ def filtfilt(
     place = _signal(title, x, axis)
     t = xp.moveaxis(x, place, -1)
     edge = _edge(title, padtype, padlen, 3 * max(b.shape[0], a.shape[0]), t.shape[-1])
-    t = _extended(t, edge, padtype)
+    t = _extend(t, edge, padtype)
     steady = _steady(b, a)
     for _ in range(2):
-        t, _zf = _filtered(b, a, t, steady * t[..., :1])
+        t, _zf = _filter(b, a, t, steady * t[..., :1])
         t = xp.flip(t, axis=-1)
     return xp.moveaxis(t[..., edge : t.shape[-1] - edge], -1, place)
 
@@ -662,7 +662,7 @@ def _edge(title: str, padtype: Any, padlen: Any, default: int, n: int) -> int:
     return edge
 
 
-def _extended(t: Any, edge: int, padtype: Any) -> Any:
+def _extend(t: Any, edge: int, padtype: Any) -> Any:
     """Continue signals at both ends of the last axis."""
     if not edge:
         return t
@@ -727,7 +727,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     t, after = xp.moveaxis(x, place, -1), []
     for i in range(sos.shape[0]):
         start = None if zi is None else xp.moveaxis(_state(title, zi[i], x, place, 2), place, -1)
-        t, zf = _filtered(sos[i, :3], sos[i, 3:], t, start)
+        t, zf = _filter(sos[i, :3], sos[i, 3:], t, start)
         after.append(zf)
     t = xp.moveaxis(t, -1, place)
     return t if zi is None else (t, xp.stack([xp.moveaxis(z, -1, place) for z in after]))

@@ -177,9 +177,9 @@ class FlowNode(ListNode):
         self._check()
         kept: list[bool] = []
         found = iter(_Pulled.apply(g, self, kept))
-        return self._chosen([next(found) if keep else None for keep in kept])
+        return self._select([next(found) if keep else None for keep in kept])
 
-    def _chosen(self, found: list[Any]) -> list[Any]:
+    def _select(self, found: list[Any]) -> list[Any]:
         """Select the gradients whose input has an edge."""
         start, t, *rest = found
         return [*([start] if self.has_start else []), *([t] if self.has_t else []), *rest]
@@ -202,7 +202,7 @@ class FlowNode(ListNode):
 
     # -- once, by numbers ----------------------------------------------------------------------------------------------------------
 
-    def pulled(self, g: Any) -> list[Any]:
+    def compute(self, g: Any) -> list[Any]:
         """Compute the gradients for the start, the times and the parameters, without history."""
         problem, times = self.problem, self.times
         given, ys = problem.outside(g), problem.outside(self.solution)
@@ -231,9 +231,9 @@ class FlowNode(ListNode):
         if g.depth:
             return [None if v is None else Once.apply(v, ys, _ONE_BY_ONE) for v in self._once(g)]
         self._check()
-        return self._chosen(self._again(g, ys))
+        return self._select(self._recompute(g, ys))
 
-    def _again(self, g: Any, ys: Any) -> list[Any]:
+    def _recompute(self, g: Any, ys: Any) -> list[Any]:
         """Compute the gradients for the start, the times and the parameters, as functions of all that they depend on."""
         problem, times = self.problem, self.times
         n, count = ys.shape[1], len(times)
@@ -253,7 +253,7 @@ class FlowNode(ListNode):
                 a, q = z[n : 2 * n], z[2 * n :]
         if self.has_t:
             by_t[0] = -(a * problem.field(t[0], ys[0])).sum()
-        return [a + g[0], stack(by_t) if self.has_t else None, *_parted(q, shapes)]
+        return [a + g[0], stack(by_t) if self.has_t else None, *_split(q, shapes)]
 
     def _times_again(self) -> Any:
         if not self.has_t:
@@ -338,7 +338,7 @@ class _Adjoint:
 
         if self.beside:
             end = problem.reach(change_of_all, *ends, [*a, *[0.0] * self.size], None, self.atol)
-            self._add(_parted(problem.inside(end[n:]), self.all_parts[1:]), 1.0)
+            self._add(_split(problem.inside(end[n:]), self.all_parts[1:]), 1.0)
             return end[:n]
         if not self.size:
             return problem.reach(change, *ends, a, jacobian, self.atol)
@@ -356,7 +356,7 @@ class _Adjoint:
                 self.sums[k] = v * factor if self.sums[k] is None else self.sums[k] + v * factor
 
 
-def _joined(found: list[Any], parts: list[_Part | None], problem: Problem) -> Any:
+def _join(found: list[Any], parts: list[_Part | None], problem: Problem) -> Any:
     """Concatenate the gradients of parameters into one vector."""
     pieces = [
         zeros((part.size,), dtype=problem.dtype, device=problem.device)
@@ -399,7 +399,7 @@ def _augmented(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Pa
     def field(t: Any, z: Any) -> Any:
         y, a = z[:n], z[n : 2 * n]
         value, found = _products(problem, t, y, a, known, by_all=True, again=state.is_grad_enabled())
-        return concat([value, -_joined(found, everything, problem)])
+        return concat([value, -_join(found, everything, problem)])
 
     out = copy.copy(problem)
     out.field, out.limits = field, {}  # type: ignore[method-assign,assignment]
@@ -410,7 +410,7 @@ def _augmented(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Pa
     return out
 
 
-def _parted(q: Any, parts: list[_Part | None]) -> list[Any]:
+def _split(q: Any, parts: list[_Part | None]) -> list[Any]:
     """Split a vector of integrals into the gradients of the parameters."""
     at = 0
     found: list[Any] = []
@@ -428,7 +428,7 @@ class _Pulled(Function):
 
     @staticmethod
     def forward(g: Any, node: Any, kept: list[bool]) -> Any:
-        found = node.pulled(g)
+        found = node.compute(g)
         kept[:] = [v is not None for v in found]
         return tuple(v for v in found if v is not None)
 
@@ -446,13 +446,13 @@ class _Pulled(Function):
         for row in moveaxis(g, in_dims[0], 0):
             found = iter(_Pulled.apply(row, node, kept))
             rows.append([next(found) if keep else None for keep in kept])
-        columns = [_filled(column) for column in zip(*rows, strict=True)]
+        columns = [_fill_zeros(column) for column in zip(*rows, strict=True)]
         kept[:] = [column is not None for column in columns]
         out = tuple(stack(column) for column in columns if column is not None)
         return out, (0,) * len(out)
 
 
-def _filled(column: tuple[Any, ...]) -> list[Any] | None:
+def _fill_zeros(column: tuple[Any, ...]) -> list[Any] | None:
     """Replace missing gradients by zeros; None if all are missing."""
     like = next((v for v in column if v is not None), None)
     return None if like is None else [zeros_like(like) if v is None else v for v in column]

@@ -124,7 +124,7 @@ def quad_vec(
     total = _weighted(values, scales)
     for argument, bound, sign in (("a", a, -1.0), ("b", b, 1.0)):
         if isinstance(bound, Tensor) and (bound.requires_grad or state.carries_tangents()) and math.isfinite(_bound(argument, bound)):
-            total = total + _moved(argument, lambda x: f(x, *args), bound) * sign
+            total = total + _bound_gain(argument, lambda x: f(x, *args), bound) * sign
     return (total, float(error), info) if full_output else (total, float(error))
 
 
@@ -195,7 +195,7 @@ def _weighted(values: list[Any], weights: list[float]) -> Any:
     return (scales @ piled.reshape((len(weights), -1))).reshape(piled.shape[1:])
 
 
-def _moved(argument: str, f: Any, bound: Any) -> Any:
+def _bound_gain(argument: str, f: Any, bound: Any) -> Any:
     """Return 0 with the derivatives of the integral by a bound."""
     here = bound.detach()
     step = bound - here

@@ -63,12 +63,12 @@ class _Step:
         self.h = end - begin
         self.stages = [slope]
         for row, c in zip(method.A[1:], method.C[1:]):
-            self.stages.append(problem.field(begin + self.h * float(c), self._moved(row[: len(self.stages)])))
-        self.y = self._moved(method.B)
+            self.stages.append(problem.field(begin + self.h * float(c), self._advance(row[: len(self.stages)])))
+        self.y = self._advance(method.B)
         self.stages.append(problem.field(end, self.y))
         self.shape: Any = None
 
-    def _moved(self, weights: Any) -> Any:
+    def _advance(self, weights: Any) -> Any:
         """Return the state after a weighted sum of the first stages."""
         return self.before + self.h * self._sum(weights)
 
@@ -99,7 +99,7 @@ class _Step:
         method, first, end_slope = self.method, self.stages[0], self.stages[-1]
         stages = list(self.stages)
         for row, c in zip(method.A_EXTRA, method.C_EXTRA):
-            self.stages.append(self.problem.field(self.begin + self.h * float(c), self._moved(row[: len(self.stages)])))
+            self.stages.append(self.problem.field(self.begin + self.h * float(c), self._advance(row[: len(self.stages)])))
         change = self.y - self.before
         parts = [change, self.h * first - change, 2.0 * change - self.h * (end_slope + first)]
         parts += [self.h * self._sum(row) for row in method.D]

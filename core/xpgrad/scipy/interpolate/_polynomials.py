@@ -106,7 +106,7 @@ class PPoly:
         at = checked_queries(title, x, self.x)
         flat = xp.reshape(at, (-1,))
         if way == "periodic":
-            flat = _wrapped(flat, self.x)[0]
+            flat = _wrap_queries(flat, self.x)[0]
         out = _evaluated(self.c, self.x, flat)
         if way is False:
             inside = (flat >= self.x[0]) & (flat <= self.x[-1])
@@ -233,7 +233,7 @@ class PPoly:
         ends = xp.stack([_end(title, name, v, self.x) for name, v in (("a", a), ("b", b))])
         whole = self.antiderivative()
         if way == "periodic":
-            flat, turns = _wrapped(ends, self.x)
+            flat, turns = _wrap_queries(ends, self.x)
             values = _evaluated(whole.c, self.x, flat)
             values = values + as_column(turns, values.ndim) * _evaluated(whole.c, self.x, self.x[-1:])
         else:
@@ -252,7 +252,7 @@ def _end(title: str, name: str, v: Any, like: Any) -> Any:
     return t
 
 
-def _wrapped(x: Any, knots: Any) -> tuple[Any, Any]:
+def _wrap_queries(x: Any, knots: Any) -> tuple[Any, Any]:
     """Move queries into the period, and return the number of periods by which they were moved."""
     period = knots[-1] - knots[0]
     turns = xp.floor(((x - knots[0]) / period).detach())

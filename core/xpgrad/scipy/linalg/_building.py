@@ -21,7 +21,7 @@ def _vector(name: str, argument: str, x: Any) -> Any:
     return x
 
 
-def _picked(x: Any, rows: int, columns: int, offset: int, step: int) -> Any:
+def _pick(x: Any, rows: int, columns: int, offset: int, step: int) -> Any:
     """Return a matrix of the elements of a vector at ``offset + step * i - j`` (``+ j`` for negative `step`), modulo its length."""
     i = operations.arange(rows, device=x.device)
     j = operations.arange(columns, device=x.device)
@@ -80,7 +80,7 @@ def toeplitz(c: Tensor, r: Tensor | None = None) -> Tensor:
     column, row = _pair("toeplitz", c, r)
     m, n = column.shape[-1], row.shape[-1]
     whole = concat([operations.flip(row[..., 1:], axis=-1), column], axis=-1)
-    return _picked(whole, m, n, max(n - 1, 0), 1)
+    return _pick(whole, m, n, max(n - 1, 0), 1)
 
 
 @front
@@ -116,7 +116,7 @@ def circulant(c: Tensor) -> Tensor:
     tensor([0., 0., 1.])
     """
     c = _vector("circulant", "c", as_tensor("scipy.linalg.circulant", c))
-    return _picked(c, c.shape[-1], c.shape[-1], 0, 1)
+    return _pick(c, c.shape[-1], c.shape[-1], 0, 1)
 
 
 @front
@@ -157,7 +157,7 @@ def hankel(c: Tensor, r: Tensor | None = None) -> Tensor:
     c = _vector("hankel", "c", as_tensor("scipy.linalg.hankel", c))
     column, row = _pair("hankel", c, operations.zeros_like(c) if r is None else r)
     whole = concat([column, row[..., 1:]], axis=-1)
-    return _picked(whole, column.shape[-1], row.shape[-1], 0, -1)
+    return _pick(whole, column.shape[-1], row.shape[-1], 0, -1)
 
 
 @front

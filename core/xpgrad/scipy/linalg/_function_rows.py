@@ -49,7 +49,7 @@ def _linalg_scale(x: Any, change: Any, least: float) -> Any:
     """Return a constant power of two that scales the change of a matrix to the size of the matrix, or to `least`."""
 
 
-def _moved(row: str, x: Any, change: Any, xp: Any, least: float) -> Any:
+def _derive(row: str, x: Any, change: Any, xp: Any, least: float) -> Any:
     """Return the derivative of a function of matrices along a change: a block of the function (Higham 2008, theorem 3.6).
 
     It is linear in the change, which is first scaled to the size of the matrix, so that the function needs no more accuracy than for the
@@ -98,14 +98,14 @@ def _expm(xp: Any, x: Any) -> Any:
     known = values_are_known(xp, x)
     if not known and backend.on_host(backend.device_of(x)):
         return backend.through_host("linalg.expm", _expm_of_the_host, x, signature="(m,m)->(m,m)")
-    return _scaled_and_squared(xp, x, known)
+    return _scale_and_square(xp, x, known)
 
 
 def _expm_of_the_host(x: Any) -> Any:
     return _expm(host_backend().kernels, x)
 
 
-def _scaled_and_squared(xp: Any, given: Any, known: bool) -> Any:
+def _scale_and_square(xp: Any, given: Any, known: bool) -> Any:
     finite, x = finite_only(xp.wide(given), xp)
     size = _size(x, xp)
     if known and float(xp.max(size)) <= _REACH:
@@ -113,7 +113,7 @@ def _scaled_and_squared(xp: Any, given: Any, known: bool) -> Any:
         x4 = x2 @ x2
         out = _pade(xp, x, x2, x4, x4 @ x2)
     else:
-        *powers, count = _scaled(x, size, xp)
+        *powers, count = _scale_down(x, size, xp)
         out = _pade(xp, *powers)
         for k in range(int(xp.max(count)) if known else _SQUARINGS):
             out = xp.where(count > k, out @ out, out)
@@ -130,7 +130,7 @@ def _pade(xp: Any, x: Any, x2: Any, x4: Any, x6: Any) -> Any:
     return xp.linalg.solve(even - odd, even + odd)
 
 
-def _scaled(x: Any, size: Any, xp: Any) -> tuple[Any, ...]:
+def _scale_down(x: Any, size: Any, xp: Any) -> tuple[Any, ...]:
     """Divide matrices by powers of two; return them, their even powers, and the numbers of squarings."""
     # Al-Mohy and Higham, "A new scaling and squaring algorithm for the matrix exponential" (2009): the norms of powers say how much a
     # matrix must be scaled, which for one that is far from normal is less than its own norm says.
@@ -157,8 +157,8 @@ def _scaled(x: Any, size: Any, xp: Any) -> tuple[Any, ...]:
 
 
 @row_only(
-    lambda g, x, xp: _moved("special_linalg_expm", xp.swap_last(x), g, xp, 1.0), composed=_expm,
-    jvp=lambda d_x, x, xp: _moved("special_linalg_expm", x, d_x, xp, 1.0), elementwise=False, batch="stacked",
+    lambda g, x, xp: _derive("special_linalg_expm", xp.swap_last(x), g, xp, 1.0), composed=_expm,
+    jvp=lambda d_x, x, xp: _derive("special_linalg_expm", x, d_x, xp, 1.0), elementwise=False, batch="stacked",
 )  # fmt: skip
 def _linalg_expm(x: Any) -> Any:
     """Compute the exponentials of square matrices."""
@@ -168,8 +168,8 @@ def _linalg_expm(x: Any) -> Any:
 
 
 @row_only(
-    lambda g, x, xp: _moved("special_linalg_logm", xp.swap_last(x), g, xp, 0.0), composed=by_the_host_of_matrices("logm", "(m,m)->(m,m)"),
-    jvp=lambda d_x, x, xp: _moved("special_linalg_logm", x, d_x, xp, 0.0), elementwise=False, batch="stacked",
+    lambda g, x, xp: _derive("special_linalg_logm", xp.swap_last(x), g, xp, 0.0), composed=by_the_host_of_matrices("logm", "(m,m)->(m,m)"),
+    jvp=lambda d_x, x, xp: _derive("special_linalg_logm", x, d_x, xp, 0.0), elementwise=False, batch="stacked",
 )  # fmt: skip
 def _linalg_logm(x: Any) -> Any:
     """Compute the principal logarithms of square matrices; NaN for a real matrix whose logarithm is complex."""

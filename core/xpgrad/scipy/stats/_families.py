@@ -1,13 +1,15 @@
-"""Base classes of distributions: arguments in SciPy's order, location and scale, the support, and invalid parameters.
+"""Base classes of the univariate distributions: they read arguments as SciPy does, and handle location, scale and support.
 
-A family is a table of functions of the standardised argument. Outside of its support a density is 0, and so is its derivative; for
-parameters that no distribution has, values and derivatives are nan.
+A distribution is a table of functions of the standardised argument. Outside the support the density and its derivatives are 0. For invalid
+parameters, values and derivatives are nan.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import math
+import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +23,32 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 
 
+@functools.cache
+def _with_signatures(cls: type, shapes: tuple[str, ...]) -> type:
+    """Return a subclass whose methods have explicit signatures: ``(x, *args, **options)`` becomes ``(x, a, loc=0, scale=1)``."""
+    by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    optional = {"loc": 0, "scale": 1} if issubclass(cls, Continuous) else {"loc": 0}
+    named = [
+        *(inspect.Parameter(n, by_name) for n in shapes),
+        *(inspect.Parameter(n, by_name, default=value) for n, value in optional.items()),
+    ]
+    # An empty `__slots__` keeps the layout, so that an instance of `cls` can change to the subclass.
+    members: dict[str, Any] = {"__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    for name in dir(cls):
+        method = getattr(cls, name)
+        if name.startswith("_") or not inspect.isfunction(method) or not method.__code__.co_flags & inspect.CO_VARARGS:
+            continue
+        copy = types.FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
+        functools.update_wrapper(copy, method)
+        del copy.__wrapped__
+        first = [inspect.Parameter(n, by_name) for n in method.__code__.co_varnames[: method.__code__.co_argcount]]
+        copy.__signature__ = inspect.Signature([*first, *named])  # type: ignore[attr-defined]
+        members[name] = copy
+    return type(cls.__name__, (cls,), members)
+
+
 class _Family:
-    """A distribution: its name, its shape parameters, its support, its valid parameters, and its functions."""
+    """A univariate distribution: its name, shape parameters, support, parameter check and functions."""
 
     def __init__(self, name: str, shapes: tuple[str, ...], low: float, high: float, valid: Function | None, **functions: Function) -> None:
         self.name: str = name
@@ -31,17 +57,20 @@ class _Family:
         self.high: float = high
         self.valid: Function | None = valid
         self.functions: dict[str, Function] = functions
+        self.__class__ = _with_signatures(type(self), shapes)
 
     def __repr__(self) -> str:
         return f"xpgrad.scipy.stats.{self.name}"
 
     def _operands(self, kind: str, first: str, x: Any, args: tuple[Any, ...], options: dict[str, Any], more: tuple[str, ...]) -> list[Any]:
-        """Return the argument, the shapes and the location (and scale) as Tensors.
+        """Return the argument, the shape parameters, and those named in `more` (the location and perhaps the scale) as Tensors.
 
         Raises
         ------
         TypeError
-            For a missing parameter, and one that there is not.
+            A parameter is missing, unknown or given twice, or an argument is not real.
+        ValueError
+            The arguments do not broadcast.
         """
         title, names = f"{self.name}.{kind}", (*self.shapes, *more)
         if len(args) == len(names) and not options:
@@ -61,7 +90,10 @@ class _Family:
         return operands_of(title, (first, *names), (x, *values), module="stats")
 
     def _factor(self, shapes: list[Any], dtype: Any, scale: Any = None) -> Any:
-        """Return 1 for valid parameters and NaN for others; it depends on parameters only."""
+        """Return a factor that is 1 for valid parameters and nan for invalid ones.
+
+        It depends on the parameters only, so that it is 0-d if they are.
+        """
         checks = [] if self.valid is None else [self.valid(*shapes)]
         if scale is not None:
             checks.append(scale > 0)
@@ -71,34 +103,35 @@ class _Family:
 
 
 class Continuous(_Family):
-    """A continuous distribution with a location and a scale; `x`, the shapes, `loc` and `scale` broadcast, and all are differentiable.
+    """A continuous distribution with a location and a scale.
 
-    Shapes come first, in SciPy's order, then `loc` and `scale`; or by name. A support that depends on the shapes is the function `ends` of
-    these: where it begins and ends, and a place inside.
+    The argument, the shape parameters, `loc` and `scale` broadcast, and all are differentiable. The parameters are passed by position, the
+    shape parameters first in SciPy's order, or by name. The methods of each distribution list them in their signatures.
 
     Parameters
     ----------
     name : str
-        The name, for messages.
+        The name that error messages show.
     shapes : tuple of str
-        The names of the shape parameters.
+        The names of the shape parameters, in SciPy's order.
     low : float
-        Where the support begins, for the location 0 and the scale 1.
+        Lower end of the support for location 0 and scale 1.
     high : float
-        Where it ends.
+        Upper end of the support for location 0 and scale 1.
     valid : callable or None
-        A function of the shape parameters that says, element by element, whether there is such a distribution;
-        otherwise values are nan.
+        Return, element by element, whether the shape parameters are valid. Values for invalid ones are nan. None accepts all.
     **functions : callable
-        The functions of the distribution with the location 0 and the scale 1, of the argument and the shape
-        parameters: `logpdf`, `cdf`, `sf`, and where they are there `logcdf`, `logsf`, `ppf`, `isf`; and `ends`.
+        Functions of the standardised argument and the shape parameters: `logpdf`, `cdf`, `sf`, and optionally `logcdf`,
+        `logsf`, `ppf` and `isf`. For a support that depends on the shape parameters, `ends` returns its lower end, its upper end
+        and a point inside.
 
-    Raises
-    ------
-    TypeError
-        A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
-    ValueError
-        The arguments do not broadcast.
+    See Also
+    --------
+    Discrete : Distributions on integers.
+
+    Notes
+    -----
+    The names and the parametrisation are those of `scipy.stats.rv_continuous`.
 
     Examples
     --------
@@ -110,13 +143,13 @@ class Continuous(_Family):
     """
 
     def _ends(self, shapes: list[Any]) -> tuple[Any, Any, Any]:
-        """Return the ends of the support, and a point inside it."""
+        """Return the lower and the upper end of the support, and a point inside."""
         return self.functions["ends"](*shapes) if "ends" in self.functions else (self.low, self.high, 0.5)
 
     def _of_x(self, kind: str, x: Any, args: tuple[Any, ...], options: dict[str, Any], below: float, above: float) -> Any:
-        """Return a function of the standardised argument with its limits outside the support."""
+        """Evaluate a function at the standardised argument; below and above the support it is `below` and `above`."""
         x, *shapes, loc, scale = self._operands(kind, "x", x, args, options, ("loc", "scale"))
-        if f"located_{kind}" in self.functions:  # one operation, where that is worth it; it knows what is no scale
+        if f"located_{kind}" in self.functions:  # one fused operation, which checks the scale itself
             return self.functions[f"located_{kind}"](x, loc, scale, *shapes)
         scale = scale * self._factor(shapes, x.dtype, scale)
         z = (x - loc) / scale
@@ -138,22 +171,22 @@ class Continuous(_Family):
         Parameters
         ----------
         x : Tensor or number
-            Where: real; broadcasts with the parameters. Differentiable.
+            Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
+            All broadcast with the first argument. Differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
 
@@ -166,33 +199,33 @@ class Continuous(_Family):
         >>> stats.norm.logpdf(xp.asarray([1.0, 2.0, 3.0]), loc, scale).sum().backward()
         >>> loc.grad, scale.grad  # the sums of z, and of z**2 - 1
         (tensor(6.), tensor(11.))
-        >>> stats.expon.logpdf(xp.asarray([-1.0, 2.0]))  # the first is outside of the support
+        >>> stats.expon.logpdf(xp.asarray([-1.0, 2.0]))  # the first is outside the support
         tensor([-inf,  -2.])
         """
         return self._of_x("logpdf", x, args, options, -math.inf, -math.inf)
 
     def pdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """Return the density.
+        """Return the density; 0 outside the support.
 
         Parameters
         ----------
         x : Tensor or number
-            Where: real; broadcasts with the parameters. Differentiable.
+            Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
+            All broadcast with the first argument. Differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
 
@@ -210,27 +243,27 @@ class Continuous(_Family):
         return operations.exp(self.logpdf(x, *args, **options))
 
     def cdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """Return the cumulative distribution function.
+        """Return the cumulative distribution function, the probability of a value of at most `x`.
 
         Parameters
         ----------
         x : Tensor or number
-            Where: real; broadcasts with the parameters. Differentiable.
+            Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
+            All broadcast with the first argument. Differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
 
@@ -242,33 +275,33 @@ class Continuous(_Family):
         tensor([0.1587, 0.5   , 0.8413])
         >>> a = xp.tensor(2.0, requires_grad=True)
         >>> stats.gamma.cdf(1.5, a).backward()
-        >>> a.grad  # by a shape parameter
+        >>> a.grad  # with respect to a shape parameter
         tensor(-0.3135)
         """
         return self._of_x("cdf", x, args, options, 0.0, 1.0)
 
     def sf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """Return the survival function ``1 - cdf``, accurate where it is small.
+        """Return the survival function ``1 - cdf``, accurate also where it is small.
 
         Parameters
         ----------
         x : Tensor or number
-            Where: real; broadcasts with the parameters. Differentiable.
+            Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
+            All broadcast with the first argument. Differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
 
@@ -286,25 +319,28 @@ class Continuous(_Family):
     def logcdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the logarithm of the cumulative distribution function.
 
+        `norm`, `logistic`, `lognorm` and `truncnorm` compute it directly, accurate also where `cdf` underflows.
+        For the other distributions it is the logarithm of `cdf`.
+
         Parameters
         ----------
         x : Tensor or number
-            Where: real; broadcasts with the parameters. Differentiable.
+            Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
+            All broadcast with the first argument. Differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
 
@@ -324,25 +360,28 @@ class Continuous(_Family):
     def logsf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the logarithm of the survival function.
 
+        `norm`, `expon`, `logistic`, `lognorm`, `weibull_min` and `truncnorm` compute it directly, accurate also where `sf` underflows.
+        For the other distributions it is the logarithm of `sf`.
+
         Parameters
         ----------
         x : Tensor or number
-            Where: real; broadcasts with the parameters. Differentiable.
+            Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
+            All broadcast with the first argument. Differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
 
@@ -353,7 +392,7 @@ class Continuous(_Family):
         >>> stats.norm.logsf(50.0)  # sf(50.0) underflows
         tensor(-1254.8314)
         >>> rate = xp.tensor(0.5, requires_grad=True)
-        >>> stats.expon.logsf(3.0, scale=1.0 / rate).backward()  # of -rate * x: what a censored lifetime adds
+        >>> stats.expon.logsf(3.0, scale=1.0 / rate).backward()  # -rate * x, the log-likelihood of a censored lifetime
         >>> rate.grad
         tensor(-3.)
         """
@@ -364,29 +403,31 @@ class Continuous(_Family):
     def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the quantile function, the inverse of `cdf`.
 
+        At 0 and 1 it is the lower and the upper end of the support; outside [0, 1] it is nan.
+
         Parameters
         ----------
         q : Tensor or number
-            Probabilities, in [0, 1]; broadcasts with the parameters. Differentiable.
+            Probabilities in [0, 1]; broadcasts with the parameters. Differentiable.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
+            All broadcast with the first argument. Differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
         NotImplementedError
-            `vonmises` has no quantiles.
+            The distribution has no quantile function in closed form (`vonmises`).
 
         Examples
         --------
@@ -395,38 +436,40 @@ class Continuous(_Family):
         >>> stats.norm.ppf(xp.asarray([0.0, 0.5, 0.975, 1.5]))
         tensor([-inf, 0.  , 1.96,  nan])
         >>> scale = xp.tensor(2.0, requires_grad=True)
-        >>> stats.expon.ppf(0.5, scale=scale).backward()  # a sample's derivative, of uniform numbers: log(2) * scale
+        >>> stats.expon.ppf(0.5, scale=scale).backward()  # a reparametrised sample: log(2) * scale
         >>> scale.grad
         tensor(0.6931)
         """
         return self._quantile("ppf", q, args, options)
 
     def isf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """Return the inverse of `sf`: the ends of the support at 1 and 0, NaN outside.
+        """Return the inverse of the survival function `sf`.
+
+        At 0 and 1 it is the upper and the lower end of the support; outside [0, 1] it is nan.
 
         Parameters
         ----------
         q : Tensor or number
-            Probabilities, in [0, 1]; broadcasts with the parameters. Differentiable.
+            Probabilities in [0, 1]; broadcasts with the parameters. Differentiable.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
+            All broadcast with the first argument. Differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
         NotImplementedError
-            `vonmises` has no quantiles.
+            The distribution has no quantile function in closed form (`vonmises`).
 
         Examples
         --------
@@ -434,7 +477,7 @@ class Continuous(_Family):
         >>> from xpgrad.scipy import stats
         >>> stats.norm.isf(xp.asarray([0.025, 0.5]))
         tensor([1.96, 0.  ])
-        >>> xp.func.grad(stats.expon.isf)(0.25)  # of -log(q)
+        >>> xp.func.grad(stats.expon.isf)(0.25)  # the derivative of -log(q)
         tensor(-4.)
         """
         return self._quantile("isf", q, args, options)
@@ -448,7 +491,7 @@ class Continuous(_Family):
         one = operations.ones_like(q)
         beyond = ~((q >= 0) & (q <= 1))
         inside = beyond | ((q > 0) & (q < 1))
-        q = q * operations.where(beyond, one * math.nan, one)  # by a factor, so that the derivative is nan, too
+        q = q * operations.where(beyond, one * math.nan, one)  # a factor, so that the derivative is nan as well
         z = self.functions[kind](operations.where(inside, q, one * 0.5), *shapes)
         low, high, _ = self._ends(shapes)
         first, last = (low, high) if kind == "ppf" else (high, low)
@@ -458,31 +501,34 @@ class Continuous(_Family):
 
 
 class Discrete(_Family):
-    """A distribution on the integers with a location; its shapes are differentiable.
+    """A distribution on integers with a location; the shape parameters are differentiable.
+
+    The parameters are passed by position, the shape parameters first in SciPy's order, or by name. The methods of each distribution list
+    them in their signatures.
 
     Parameters
     ----------
     name : str
-        The name, for messages.
+        The name that error messages show.
     shapes : tuple of str
-        The names of the shape parameters.
+        The names of the shape parameters, in SciPy's order.
     low : float
-        Where the support begins, for the location 0 and the scale 1.
+        Lower end of the support for location 0.
     high : float
-        Where it ends.
+        Upper end of the support for location 0; infinity if it depends on the shape parameters.
     valid : callable or None
-        A function of the shape parameters that says, element by element, whether there is such a distribution;
-        otherwise values are nan.
+        Return, element by element, whether the shape parameters are valid. Values for invalid ones are nan. None accepts all.
     **functions : callable
-        The functions of the distribution at the location 0, of the integer and the shape parameters: `logpmf`, `cdf`,
-        `sf`, and `last`, the largest integer, where there is one.
+        Functions of the integer, counted from the location, and the shape parameters: `logpmf`, `cdf` and `sf`. For a bounded
+        support, `last` returns its largest integer from the shape parameters.
 
-    Raises
-    ------
-    TypeError
-        A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
-    ValueError
-        The arguments do not broadcast.
+    See Also
+    --------
+    Continuous : Continuous distributions.
+
+    Notes
+    -----
+    The names and the parametrisation are those of `scipy.stats.rv_discrete`.
 
     Examples
     --------
@@ -494,36 +540,36 @@ class Discrete(_Family):
     """
 
     def _of_k(self, kind: str, k: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, list[Any], Any]:
-        """Return the position relative to the location, the shapes, and the factor of `_factor`."""
+        """Return the argument counted from the location, the shape parameters, and the factor of `_factor`."""
         k, *shapes, loc = self._operands(kind, "k", k, args, options, ("loc",))
         return k - loc, shapes, self._factor(shapes, k.dtype)
 
     def _inside(self, k: Any, shapes: list[Any]) -> Any:
-        """Return whether a position is between the ends of the support."""
+        """Return whether `k` lies between the ends of the support, whether or not it is an integer."""
         return (k >= 0) & (k <= self.functions["last"](*shapes)) if "last" in self.functions else k >= 0
 
     def logpmf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """Return the logarithm of the probability of `k`; minus infinity outside the support.
+        """Return the logarithm of the probability of `k`; minus infinity outside the support and between integers.
 
         Parameters
         ----------
         k : Tensor or number
-            Integers, in any dtype; minus infinity between them and outside of the support.
+            Integers, of any real dtype.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with `k`. The shape
+            parameters are differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
 
@@ -542,27 +588,27 @@ class Discrete(_Family):
         return operations.where(inside, value, operations.full_like(value, -math.inf)) * factor + 0.0 * k  # nan stays nan
 
     def pmf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """Return the probability of `k`.
+        """Return the probability of `k`; 0 outside the support and between integers.
 
         Parameters
         ----------
         k : Tensor or number
-            Integers, in any dtype; 0 between them and outside of the support.
+            Integers, of any real dtype.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with `k`. The shape
+            parameters are differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
 
@@ -572,33 +618,33 @@ class Discrete(_Family):
         >>> from xpgrad.scipy import stats
         >>> stats.binom.pmf(xp.asarray([-1.0, 0.0, 0.5, 1.0, 2.0]), 2, 0.5)
         tensor([0.  , 0.25, 0.  , 0.5 , 0.25])
-        >>> xp.func.grad(lambda p: stats.binom.pmf(1, 2, p))(0.25)  # of 2 * p * (1 - p)
+        >>> xp.func.grad(lambda p: stats.binom.pmf(1, 2, p))(0.25)  # the derivative of 2 * p * (1 - p)
         tensor(1.)
         """
         return operations.exp(self.logpmf(k, *args, **options))
 
     def cdf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """Return the cumulative distribution function.
+        """Return the cumulative distribution function, the probability of a value of at most `k`.
 
         Parameters
         ----------
         k : Tensor or number
-            Real; a step at each integer.
+            Points at which to evaluate: real; rounded down to integers. Not differentiable: the value jumps at integers.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with `k`. The shape
+            parameters are differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
 
@@ -608,33 +654,33 @@ class Discrete(_Family):
         >>> from xpgrad.scipy import stats
         >>> stats.poisson.cdf(xp.asarray([-1.0, 0.0, 0.5, 2.0]), 1.0)
         tensor([0.    , 0.3679, 0.3679, 0.9197])
-        >>> xp.func.grad(lambda mu: stats.poisson.cdf(0, mu))(1.0)  # of exp(-mu)
+        >>> xp.func.grad(lambda mu: stats.poisson.cdf(0, mu))(1.0)  # the derivative of exp(-mu)
         tensor(-0.3679)
         """
         return self._tail("cdf", k, args, options, 0.0, 1.0)
 
     def sf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """Return the survival function ``1 - cdf``, accurate where it is small.
+        """Return the survival function ``1 - cdf``, accurate also where it is small.
 
         Parameters
         ----------
         k : Tensor or number
-            Real; a step at each integer.
+            Points at which to evaluate: real; rounded down to integers. Not differentiable: the value jumps at integers.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with `k`. The shape
+            parameters are differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
 
@@ -644,7 +690,7 @@ class Discrete(_Family):
         >>> from xpgrad.scipy import stats
         >>> stats.binom.sf(xp.asarray([0, 1, 2]), 2, 0.5)
         tensor([0.75, 0.25, 0.  ])
-        >>> xp.func.grad(lambda p: stats.binom.sf(1, 2, p))(0.25)  # of p**2
+        >>> xp.func.grad(lambda p: stats.binom.sf(1, 2, p))(0.25)  # the derivative of p**2
         tensor(0.5)
         """
         return self._tail("sf", k, args, options, 1.0, 0.0)
@@ -655,22 +701,22 @@ class Discrete(_Family):
         Parameters
         ----------
         k : Tensor or number
-            Real; a step at each integer.
+            Points at which to evaluate: real; rounded down to integers. Not differentiable: the value jumps at integers.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with `k`. The shape
+            parameters are differentiable.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
 
@@ -686,33 +732,32 @@ class Discrete(_Family):
         return operations.log(self.cdf(k, *args, **options))
 
     def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
-        """Return the quantile function: the first integer at which `cdf` reaches `q`, as a float, computed by SciPy.
+        """Return the quantile function: the smallest integer at which `cdf` is at least `q`.
 
-        It is constant between jumps: nothing is differentiated.
+        SciPy computes it. It is constant between jumps, so the result never requires grad.
 
         Parameters
         ----------
         q : Tensor or number
-            Probabilities, in [0, 1], nan outside; broadcasts with the parameters.
+            Probabilities in [0, 1]; nan outside. Broadcasts with the parameters.
         *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and, where it is continuous,
-            the scale `scale` (default: 1). All broadcast and are differentiable.
+            The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with `q`.
         **options : Tensor or number
-            The same parameters by their names.
+            The same parameters by name.
 
         Returns
         -------
         Tensor
-            Of the shape that the arguments and the parameters broadcast to, floating.
+            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
         TypeError
-            A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
+            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
         ValueError
             The arguments do not broadcast.
         CapabilityError
-            SciPy is not installed, or cannot reach the memory.
+            SciPy is not installed, or cannot reach the memory of the arrays.
 
         Examples
         --------

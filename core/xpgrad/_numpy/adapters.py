@@ -9,16 +9,16 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, overload
 
-from xpgrad._numpy.operands import as_ints, floating as as_floating, into, is_default, lift, lift_all, refuse
-from xpgrad._numpy.table import F, covers
+from xpgrad._numpy.operands import as_floating, as_ints, is_default, lift, lift_sequence, refuse, write_out
+from xpgrad._numpy.table import F, implements
 from xpgrad._operations.source import Text
 
 #: The functions that stand for NumPy's, by the key in the table.
-SAME: dict[str, Callable[..., Any]] = {}
+ADAPTED: dict[str, Callable[..., Any]] = {}
 
 
 #: The signatures of functions that are written in C, which NumPy says since 2.4 only.
-_IN_C: dict[str, Callable[..., None]] = {
+_C_SIGNATURES: dict[str, Callable[..., None]] = {
     "concatenate": lambda arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind": None,
     "dot": lambda a, b, out=None: None,
     "empty_like": lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: None,
@@ -29,17 +29,18 @@ _IN_C: dict[str, Callable[..., None]] = {
 }
 
 
-def signature(name: str) -> inspect.Signature:
+def signature_of(name: str) -> inspect.Signature:
     """Return the signature of NumPy's function of that name."""
     try:
         return inspect.signature(functools.reduce(getattr, name.split("."), sys.modules["numpy"]))  # type: ignore[arg-type]
     except ValueError:
-        return inspect.signature(_IN_C[sys.modules["numpy"].__dict__[name].__name__])
+        return inspect.signature(_C_SIGNATURES[sys.modules["numpy"].__dict__[name].__name__])
 
 
-def _text(name: str, function: Callable[..., Any], arrays: int, floating: bool, ints: tuple[str, ...], scope: dict[str, Any]) -> Text:
+def _write_adapter(name: str, function: Callable[..., Any], arrays: int, floating: bool, ints: tuple[str, ...], scope: dict[str, Any]
+                   ) -> Text:  # fmt: skip
     """Write the function with NumPy's parameters that calls another one; `scope` gets the defaults."""
-    ours, theirs = inspect.signature(function).parameters, signature(name).parameters
+    ours, theirs = inspect.signature(function).parameters, signature_of(name).parameters
     count = arrays or 1
     names, options = [*theirs][:count], [*theirs][count:]
     listed = ", ".join(names)
@@ -49,9 +50,9 @@ def _text(name: str, function: Callable[..., Any], arrays: int, floating: bool, 
     t = Text()
     head = (key if key in required else f"{key}=_default_{key}" if key in options else f"{key}=None" for key in theirs)
     with t.block(f"def call({', '.join(head)}):"):
-        t(f"{listed}, = _lift(_name, {listed})" if arrays else f"{listed} = _lift_all(_name, {listed})")
+        t(f"{listed}, = _lift(_name, {listed})" if arrays else f"{listed} = _lift_sequence(_name, {listed})")
         if floating:
-            t(f"{listed}, = map(_floating, ({listed},))")
+            t(f"{listed}, = map(_as_floating, ({listed},))")
         given = [*names, *placed]
         for key in options:
             if key in ints:
@@ -67,16 +68,16 @@ def _text(name: str, function: Callable[..., Any], arrays: int, floating: bool, 
                 scope[f"_own_{key}"] = ours[key].default
                 given.append(f"{key}=_own_{key} if _is_default({key}, _default_{key}) else {key}")
         t(f"_result = _function({', '.join(given)})")
-        t("return _result if out is None else _into(_name, out, _result)" if "out" in theirs else "return _result")
+        t("return _result if out is None else _write_out(_name, out, _result)" if "out" in theirs else "return _result")
     return t
 
 
-def _first_call(*args: Any, **given: Any) -> Any:
+def _compile_and_call(*args: Any, **given: Any) -> Any:
     """The code of every call until it is called: becomes the real one, in place. Runs with the globals of that call."""
-    return _become(_call, _written, globals())(*args, **given)  # type: ignore[name-defined]  # noqa: F821
+    return _replace_code(_call, _write, globals())(*args, **given)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _become(call: Any, written: Callable[[dict[str, Any]], Text], scope: dict[str, Any]) -> Any:
+def _replace_code(call: Any, written: Callable[[dict[str, Any]], Text], scope: dict[str, Any]) -> Any:
     """Turn a call into the function that stands for NumPy's. NB: to compile all of them when this floor is loaded would cost too much."""
     made = written(scope).compile(f"np.{scope['_name']}()", scope)["call"]
     call.__code__, call.__defaults__ = made.__code__, made.__defaults__
@@ -84,12 +85,12 @@ def _become(call: Any, written: Callable[[dict[str, Any]], Text], scope: dict[st
 
 
 @overload
-def same(name: str, function: None = None, *, arrays: int = 1, floating: bool = False, ints: tuple[str, ...] = (),
+def adapt(name: str, function: None = None, *, arrays: int = 1, floating: bool = False, ints: tuple[str, ...] = (),
          differentiable: bool = True, note: str = "") -> Callable[[F], F]: ...  # fmt: skip
 @overload
-def same(name: str, function: F, *, arrays: int = 1, floating: bool = False, ints: tuple[str, ...] = (),
+def adapt(name: str, function: F, *, arrays: int = 1, floating: bool = False, ints: tuple[str, ...] = (),
          differentiable: bool = True, note: str = "") -> F: ...  # fmt: skip
-def same(name: str, function: Any = None, *, arrays: int = 1, floating: bool = False, ints: tuple[str, ...] = (),
+def adapt(name: str, function: Any = None, *, arrays: int = 1, floating: bool = False, ints: tuple[str, ...] = (),
          differentiable: bool = True, note: str = "") -> Any:  # fmt: skip
     """Declare that a function on Tensors stands for NumPy's function of that name; without `function`, a decorator.
 
@@ -113,13 +114,13 @@ def same(name: str, function: Any = None, *, arrays: int = 1, floating: bool = F
     """
     if function is None:
         options: dict[str, Any] = {"arrays": arrays, "floating": floating, "ints": ints, "differentiable": differentiable, "note": note}
-        return lambda func: same(name, func, **options)
-    SAME[name] = function
+        return lambda func: adapt(name, func, **options)
+    ADAPTED[name] = function
     scope: dict[str, Any] = {
-        "_name": name, "_function": function, "_lift": lift, "_lift_all": lift_all, "_floating": as_floating, "_as_ints": as_ints,
-        "_into": into, "_refuse": refuse, "_is_default": is_default, "_become": _become,
+        "_name": name, "_function": function, "_lift": lift, "_lift_sequence": lift_sequence, "_as_floating": as_floating,
+        "_as_ints": as_ints, "_write_out": write_out, "_refuse": refuse, "_is_default": is_default, "_replace_code": _replace_code,
     }  # fmt: skip
-    scope["_written"] = functools.partial(_text, name, function, arrays, floating, ints)
-    scope["_call"] = call = FunctionType(_first_call.__code__, scope, name)
-    covers(name, differentiable=differentiable, note=note)(call)
+    scope["_write"] = functools.partial(_write_adapter, name, function, arrays, floating, ints)
+    scope["_call"] = call = FunctionType(_compile_and_call.__code__, scope, name)
+    implements(name, differentiable=differentiable, note=note)(call)
     return function
