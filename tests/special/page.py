@@ -103,7 +103,7 @@ The figures are the time for the value and gradient of 100,000 numbers, as a mul
 with an explicit derivative. Both run in turns in one process (`python -m benchmarks.scipy`; the target is 1.3).
 
 * `logsumexp` takes 1.22 to 1.24, `softmax` 1.14 to 1.17, `gammaln` 1.03 and `erf` 1.08.
-* `stats.multivariate_normal.logpdf` of 20,000 vectors of 5 elements, differentiated by all its arguments, takes 1.14 to 1.30.
+* `stats.multivariate_normal.logpdf` of 20,000 vectors with 5 elements, with the gradient of all its arguments, takes 1.14 to 1.30.
 * The sum of `stats.norm.logpdf`, differentiated by the data, the location and the scale, takes 0.94 to 0.98; the first access to new memory
   dominates both times. If the allocator reuses memory, as after a program with larger arrays, it takes 1.22 to 1.32 (median of six runs:
   1.26), because it makes more passes over arrays of this size than handwritten sums do.

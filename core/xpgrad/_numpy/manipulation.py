@@ -16,7 +16,7 @@ from xpgrad._numpy.table import FUNCTIONS, implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal as diagonal_of
 
-# -- questions ---------------------------------------------------------------------------------------------------------
+# -- queries -----------------------------------------------------------------------------------------------------------
 
 
 @implements("shape", differentiable=False, note="a tuple of ints")
@@ -39,7 +39,7 @@ def _size(a: Any, axis: Any = None) -> int:
 
 
 def _is_fortran_order(name: str, order: Any) -> bool:
-    """Return whether elements are read in Fortran's order."""
+    """Return whether `order` is Fortran's; raise `TypeError` if it is none of NumPy's orders."""
     if order not in ("C", "F", "A", "K", None):
         refuse(name, order=order)
     return bool(order == "F")
@@ -75,7 +75,7 @@ adapt("unstack", xp.unstack)
 
 @adapt("swapaxes")
 def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
-    """Exchange two axes."""
+    """Exchange two axes (`numpy.swapaxes`)."""
     order = list(range(x.ndim))
     first, second = (normalize_axis(i, x.ndim, "swapaxes") for i in (axis1, axis2))
     order[first], order[second] = second, first
@@ -127,7 +127,7 @@ for _rank in (1, 2, 3):
 adapt("broadcast_to", lambda x, shape: xp.broadcast_to(x, as_tuple(shape)), ints=("shape",))
 
 
-@adapt("lib.stride_tricks.sliding_window_view", ints=("window_shape", "axis"), note="a copy; `writeable` is refused")
+@adapt("lib.stride_tricks.sliding_window_view", ints=("window_shape", "axis"), note="a copy; `writeable=` raises")
 def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     name, out = "lib.stride_tricks.sliding_window_view", x
     sizes, places = as_tuple(window_shape), tuple(range(out.ndim)) if axis is None else as_tuple(axis)
@@ -156,7 +156,7 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 
 
 def _declare_join(name: str, row: Callable[..., Any]) -> None:
-    """Declare a function of a sequence of arrays, whose result has the dtype that is asked for."""
+    """Implement a NumPy function that joins a sequence of arrays; ``dtype=`` casts its result."""
 
     @adapt(name, arrays=0)
     def join(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
@@ -191,22 +191,22 @@ def _block(arrays: Any) -> Any:
     levels = depth(arrays)
     lifted = iter(lift("block", *leaves(arrays)))
 
-    def joined(item: Any, level: int) -> Any:
+    def join(item: Any, level: int) -> Any:
         if not isinstance(item, list):
             return next(lifted)
-        parts = [joined(part, level + 1) for part in item]
+        parts = [join(part, level + 1) for part in item]
         rank = max(levels, *(p.ndim for p in parts))
         return xp.concat([xp.reshape(p, (1,) * (rank - p.ndim) + p.shape) for p in parts], axis=-(levels - level))
 
-    return joined(arrays, 0) if levels else xp.positive(next(lifted))
+    return join(arrays, 0) if levels else xp.positive(next(lifted))
 
 
-def _declare_split(name: str, along: Any) -> None:
-    """Declare a function that divides an array along the axis `along`, or one that is given if that is None."""
+def _declare_split(name: str, axis_of: Any) -> None:
+    """Implement a NumPy function that splits an array along ``axis_of(x)``; along the argument ``axis`` if `axis_of` is None."""
 
     @adapt(name, ints=("indices_or_sections",))
     def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-        axis = axis if along is None else along(x)
+        axis = axis if axis_of is None else axis_of(x)
         n, given = x.shape[normalize_axis(axis, x.ndim, name)], indices_or_sections
         if isinstance(given, tuple):
             bounds = [0, *given, n]
@@ -229,7 +229,7 @@ _declare_split("vsplit", lambda x: 0)
 _declare_split("dsplit", lambda x: 2)
 
 
-# -- repeating, leaving out and turning --------------------------------------------------------------------------------
+# -- repeating, deleting, rotating -------------------------------------------------------------------------------------
 
 
 adapt("tile", lambda A, reps: xp.tile(A, as_tuple(reps)), ints=("reps",))
@@ -260,7 +260,7 @@ def _take_positions(x: Any, places: list[int], axis: int) -> Any:
 
 
 def _find_positions(name: str, obj: Any, n: int) -> list[int]:
-    """The positions along an axis that an int, a slice, a sequence of ints or a mask names."""
+    """Return the positions along an axis of length `n` that an int, a slice, a sequence of ints or a mask selects."""
     if isinstance(obj, slice):
         return list(range(n))[obj]
     if hasattr(obj, "tolist"):
@@ -282,8 +282,8 @@ def _check_position(name: str, i: int, n: int) -> int:
 def _delete(x: Any, obj: Any, axis: Any = None) -> Any:
     x, axis = resolve_axis(x, axis)
     axis = normalize_axis(axis, x.ndim, "delete")
-    gone = set(_find_positions("delete", obj, x.shape[axis]))
-    return _take_positions(x, [i for i in range(x.shape[axis]) if i not in gone], axis)
+    deleted = set(_find_positions("delete", obj, x.shape[axis]))
+    return _take_positions(x, [i for i in range(x.shape[axis]) if i not in deleted], axis)
 
 
 @implements("insert")
@@ -302,17 +302,17 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
         msg = f"np.insert: a position is out of range for an axis of length {n}: {obj!r:.60}"
         raise IndexError(msg)
     v = v._cast(x.dtype)
-    if len(places) == 1:  # all new elements go there
+    if len(places) == 1:  # one position for all new elements
         v = xp.reshape(v, (1,) * (x.ndim - v.ndim) + v.shape)
         v = v if isinstance(given, (list, tuple, slice)) else xp.moveaxis(v, 0, axis)
         places = places * v.shape[axis]
     v = xp.broadcast_to(v, (*x.shape[:axis], len(places), *x.shape[axis + 1 :]))
-    # Where the old and the new elements end up: new ones before the old one at their position, in the order given.
+    # New elements precede the old element at their position, in the order in which they were given.
     order = sorted([(i, 0, k, n + k) for k, i in enumerate(places)] + [(i, 1, 0, i) for i in range(n)])
     return _take_positions(xp.concat([x, v], axis=axis), [source for *_, source in order], axis)
 
 
-@adapt("trim_zeros", note="one axis; the length of the result depends on values")
+@adapt("trim_zeros", note="one axis only; the length of the result depends on the values")
 def _trim_zeros(x: Any, trim: str = "fb", axis: Any = None) -> Any:
     if x.ndim != 1:
         msg = f"np.trim_zeros: xpgrad trims one axis, but got shape {x.shape}"
@@ -352,21 +352,21 @@ def _roll(x: Any, shift: Any, axis: Any = None) -> Any:
 
 @adapt("diagonal")
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Return the diagonals of matrices along two axes."""
+    """Return diagonals of the matrices along two axes (`numpy.diagonal`)."""
     first, second = (normalize_axis(a, x.ndim, "diagonal") for a in (axis1, axis2))
     return diagonal_of(xp.moveaxis(x, (first, second), (-2, -1)), offset=offset)
 
 
 @adapt("trace")
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-    """Return the sums of diagonals."""
+    """Return the sum of a diagonal of the matrices along two axes (`numpy.trace`)."""
     return xp.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
-# -- borders -----------------------------------------------------------------------------------------------------------
+# -- padding -----------------------------------------------------------------------------------------------------------
 
 
-@implements("pad", note="`linear_ramp`, `empty`, `stat_length`, `reflect_type='odd'` and functions as modes are refused")
+@implements("pad", note="`linear_ramp`, `empty`, `stat_length`, `reflect_type='odd'` and functions as modes raise")
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     (x,) = lift("pad", array)
     known = ("constant", "edge", "reflect", "symmetric", "wrap", "maximum", "minimum", "mean", "median")
@@ -384,7 +384,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
 
 
 def _pairs_per_axis(what: str, given: Any, rank: int) -> list[Any]:
-    """One pair for each axis, of anything, from one for all, a pair for all, or pairs."""
+    """Expand one value, one pair, or a pair for each axis to a list of `rank` pairs (before, after)."""
     if isinstance(given, dict):
         pairs = [(0, 0)] * rank
         for axis, pair in given.items():
@@ -416,8 +416,8 @@ def _pad_axis(x: Any, axis: int, before: int, after: int, mode: str, values: Any
         if not x.dtype.differentiable:
             borders = [b._cast(x.dtype) for b in borders]
     else:
-        from_all = FUNCTIONS[{"maximum": "max", "minimum": "min"}.get(mode, mode)].call(x, axis=axis, keepdims=True)
-        borders = [from_all, from_all]
+        statistic = FUNCTIONS[{"maximum": "max", "minimum": "min"}.get(mode, mode)].call(x, axis=axis, keepdims=True)
+        borders = [statistic, statistic]
     parts = []
     for border, count in zip(borders, (before, after)):
         parts.append(xp.broadcast_to(border._cast(x.dtype), (*x.shape[:axis], count, *x.shape[axis + 1 :])))
@@ -425,7 +425,7 @@ def _pad_axis(x: Any, axis: int, before: int, after: int, mode: str, values: Any
 
 
 def _source_position(i: int, n: int, mode: str) -> int:
-    """The position from which an element of a border is taken."""
+    """Return the position of the element that is copied to position `i` of the padded axis; `i` counts from the first old element."""
     if mode == "edge":
         return min(max(i, 0), n - 1)
     if mode == "wrap":

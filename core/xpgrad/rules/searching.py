@@ -193,7 +193,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     return tuple(finished(x, raw, "nonzero") for raw in x.backend.kernels.nonzero(x._array))
 
 
-def _together(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+def _unify_pair(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     """Return two operands, one of which may be a scalar, on one device and in one dtype, detached."""
     x1, x2 = lift_all(name, (x1, x2))
     tensors = [x for x in (x1, x2) if isinstance(x, TensorBase)]
@@ -249,7 +249,7 @@ def searchsorted(
     tensor([0, 1, 3])
     """
     check_choice(side, ("left", "right"), "searchsorted", "side")
-    a, b = _together("searchsorted", x1, x2)
+    a, b = _unify_pair("searchsorted", x1, x2)
     if a.ndim != 1:
         msg = f"searchsorted: `x1` must have one axis, but got shape {a.shape}; search its rows one by one"
         raise ValueError(msg)
@@ -296,7 +296,7 @@ def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False)
     tensor([False,  True,  True])
     """
     invert = as_flag(invert, "isin", "invert")
-    a, b = _together("isin", x1, x2)
+    a, b = _unify_pair("isin", x1, x2)
     if a.dtype.is_complex:
         msg = "isin works on real Tensors; compare complex ones with `xpgrad.any(x1[:, None] == x2, axis=-1)`"
         raise TypeError(msg)

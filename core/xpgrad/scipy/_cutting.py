@@ -90,7 +90,7 @@ def cut(function: Callable[[Any], Any], x: Any) -> tuple[Any, Link, list[Link]]:
 
 
 def _link(inner: Any, cls: Any) -> Link:
-    link: Link = Link.create()
+    link: Link = Link.made_now()
     if inner is not None:  # a number on the host may meet arrays elsewhere
         cls = inner.cls if inner.cls is not None else inner.backend.tensor_base if inner.backend is not None else cls
     link.cls, link.inner, link.e = cls, inner, ()

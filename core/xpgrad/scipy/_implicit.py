@@ -82,7 +82,7 @@ def implicit(residual: Callable[[Any], Any], solution: Any, how: Any, *, symmetr
     out = solution.clone()
     _carry_tangents(residual, solution, value, out, how, symmetric, recording=recording and bool(links))
     if recording and links:
-        node: Any = ImplicitNode.create()
+        node: Any = ImplicitNode.made_now()
         node.cls, node.e = type(out), tuple(link.inner for link in links)
         node.residual, node.how, node.symmetric = residual, how, symmetric
         node.solution, node.value, node.links = solution, value, links
@@ -163,13 +163,13 @@ class ImplicitNode(ListNode):
             )
             raise RuntimeError(msg)
 
-    def saved_arrays(self) -> list[Any]:
+    def held(self) -> list[Any]:
         return [] if self.value is None else [self.solution._array]
 
     def release(self) -> None:
         self.value = None
 
-    def is_released(self) -> bool:
+    def released(self) -> bool:
         return self.value is None
 
 

@@ -142,7 +142,7 @@ def _cross(walk: Walk, operation: Operation) -> Dependence:
     return found
 
 
-def _solved(walk: Walk, operation: Operation) -> Dependence | None:
+def _solve(walk: Walk, operation: Operation) -> Dependence | None:
     """Return the dependence of ``solve(a, b)``: a column depends on all of that column of `b`. None if `a` depends on the input."""
     a, b = operation.args
     if a in walk.tracked:
@@ -154,5 +154,5 @@ RULES_OF_KINDS: dict[str, Rule] = {"reduction": _reduction, "transform": _mixed_
 
 RULES: dict[str, Rule] = {
     "running_sum": _running, "matmul": _matmul, "linalg.matmul": _matmul, "tensordot": _tensordot, "linalg.tensordot": _tensordot,
-    "vecdot": _vecdot, "linalg.vecdot": _vecdot, "linalg.outer": _outer, "linalg.cross": _cross, "linalg.solve": _solved,
+    "vecdot": _vecdot, "linalg.vecdot": _vecdot, "linalg.outer": _outer, "linalg.cross": _cross, "linalg.solve": _solve,
 }  # fmt: skip

@@ -11,7 +11,7 @@ from xpgrad.func._sparse.propagation import Rule, Walk
 from xpgrad.programs.program import Operation, Variable, substituted, variables_in
 
 
-def _masked(x: Dependence, kept: Any) -> Dependence:
+def _mask(x: Dependence, kept: Any) -> Dependence:
     """Return `x` with no dependence where `kept` is False."""
     return x.moved(np.where(kept, x.which, 0))
 
@@ -40,7 +40,7 @@ def _product(walk: Walk, operation: Operation) -> Dependence:
     found = _elementwise(walk, operation)
     for x in operation.args:
         if x not in walk.tracked and (value := walk.value(x)) is not None and not np.all(kept := nonzero(value)):
-            found = _masked(found, kept)
+            found = _mask(found, kept)
     return found
 
 
@@ -61,20 +61,20 @@ def _keep(walk: Walk, operation: Operation) -> Dependence:
     condition, _ = operation.args
     found = _elementwise(walk, operation)
     value = walk.value(condition)
-    return found if value is None else _masked(found, value)
+    return found if value is None else _mask(found, value)
 
 
 def _share(walk: Walk, operation: Operation) -> Dependence:
     """Return the dependence of ``share(x, low, high)``: on `x`, except where ``low < high`` is known to hold."""
     found = _elementwise(walk, operation)
     low, high = (None if x in walk.tracked else walk.value(x) for x in operation.args[1:])
-    return found if low is None or high is None else _masked(found, ~np.less(low, high))
+    return found if low is None or high is None else _mask(found, ~np.less(low, high))
 
 
 # -- picking ------------------------------------------------------------------------------------------------------------------
 
 
-def _picked(walk: Walk, operation: Operation) -> Dependence | list[Dependence] | None:
+def _select(walk: Walk, operation: Operation) -> Dependence | list[Dependence] | None:
     """Apply the kernel to the numbers of the sets; indices among its arguments must be known."""
     arguments = (operation.args, tuple(operation.options.values()))
     variables = list(dict.fromkeys(variables_in(arguments)))
@@ -86,7 +86,7 @@ def _picked(walk: Walk, operation: Operation) -> Dependence | list[Dependence] |
         if v not in arrays:
             value = walk.value(v)
             if value is None:
-                return _picked_somewhere(operation, parts)
+                return _select_somewhere(operation, parts)
             arrays[v] = value
     args = substituted(operation.args, arrays.__getitem__)
     if operation.name in ("written", "put"):
@@ -105,7 +105,7 @@ def _picked(walk: Walk, operation: Operation) -> Dependence | list[Dependence] |
 _AXES = {"gather_along": 2, "ordered_back": 2, "take": 2, "take_along_axis": 2}
 
 
-def _picked_somewhere(operation: Operation, parts: list[Dependence]) -> Dependence | None:
+def _select_somewhere(operation: Operation, parts: list[Dependence]) -> Dependence | None:
     """Return the dependence of a selection along one axis at unknown places: each element depends on all along the axis."""
     at = _AXES.get(operation.name)
     if at is None:
@@ -140,7 +140,7 @@ def _scatter_add(walk: Walk, operation: Operation) -> Dependence | None:
     return None if places is None else by_places(walk.of(g), np.broadcast_to(places, g.shape), tuple(shape))
 
 
-def _added(walk: Walk, operation: Operation) -> Dependence | None:
+def _add_at(walk: Walk, operation: Operation) -> Dependence | None:
     """Return the dependence of ``buffer[key] += g``."""
     buffer, g, key = operation.args
     places = _positions(walk, key, buffer.shape)
@@ -174,12 +174,12 @@ def _sum_to(walk: Walk, operation: Operation) -> Dependence:
 #: By the kind of a kernel.
 RULES_OF_KINDS: dict[str, Rule] = {
     **dict.fromkeys(("elementwise", "cast", "copy", "part"), _elementwise),
-    **dict.fromkeys(("expansion", "reshape", "transpose", "selection"), _picked),
+    **dict.fromkeys(("expansion", "reshape", "transpose", "selection"), _select),
 }
 
 #: By its name, where its kind says too little.
 RULES: dict[str, Rule] = {
     "multiply": _product, "scale": _product, "where": _where, "keep": _keep, "share": _share,
-    "scatter_add": _scatter_add, "scatter_into": _added, "add_at": _added, "segment_sum": _segment_sum, "scatter_along": _scatter_along,
+    "scatter_add": _scatter_add, "scatter_into": _add_at, "add_at": _add_at, "segment_sum": _segment_sum, "scatter_along": _scatter_along,
     "sum_to": _sum_to,
 }  # fmt: skip

@@ -66,7 +66,7 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
     parts = [part for part in (start, t) if part is not None and part._node is not None]
     if not parts and not parameters:
         return out
-    node: Any = FlowNode.create()
+    node: Any = FlowNode.made_now()
     node.cls, node.e = type(out), (*(part._node for part in parts), *parameters)
     node.has_start, node.has_t = start._node is not None, t is not None and t._node is not None
     node.problem, node.times, node.t, node.solution = problem, times, None if t is None else t.detach(), out.detach()
@@ -272,13 +272,13 @@ class FlowNode(ListNode):
                 parts = [p if p is not None or v is None else _Part(v) for p, v in zip(parts, found)]
         return parts
 
-    def saved_arrays(self) -> list[Any]:
+    def held(self) -> list[Any]:
         return [] if self.problem is None else [self.solution._array]
 
     def release(self) -> None:
         self.problem = None
 
-    def is_released(self) -> bool:
+    def released(self) -> bool:
         return self.problem is None
 
 
