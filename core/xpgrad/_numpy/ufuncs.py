@@ -31,7 +31,7 @@ from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import ROWS, Row
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.indexing import prepare_key
-from xpgrad.rules.writing import unread
+from xpgrad.rules.writing import transpose_read
 
 
 class Ufunc:
@@ -609,7 +609,7 @@ def _at(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any) -> None:
     value = value if isinstance(value, Tensor) else as_constant(f"{ufunc.name}.at", value, x)
     part = x[key]
     value = xp.broadcast_to(value._cast(x.dtype), part.shape)
-    update = unread(operations, value, key if basic_key(key) else prepare_key(x, key), x.shape)
+    update = transpose_read(operations, value, key if basic_key(key) else prepare_key(x, key), x.shape)
     if ufunc.name == "add":
         x += update
     else:

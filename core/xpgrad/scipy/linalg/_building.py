@@ -1,4 +1,4 @@
-"""Matrices that are made of vectors, or of blocks."""
+"""Build matrices from vectors or blocks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def _vector(name: str, argument: str, x: Any) -> Any:
     return x
 
 
-def _picked(x: Any, rows: int, columns: int, offset: int, step: int) -> Any:
-    """The matrix of the elements of a vector at ``offset + step * i - j`` (``+ j`` for a negative `step`), modulo its length."""
+def _pick(x: Any, rows: int, columns: int, offset: int, step: int) -> Any:
+    """Return a matrix of the elements of a vector at ``offset + step * i - j`` (``+ j`` for negative `step`), modulo its length."""
     i = operations.arange(rows, device=x.device)
     j = operations.arange(columns, device=x.device)
     where = reshape(i, (rows, 1)) + offset - reshape(j, (1, columns)) * step
@@ -41,7 +41,7 @@ def _pair(name: str, c: Any, r: Any) -> tuple[Any, Any]:
 
 @front
 def toeplitz(c: Tensor, r: Tensor | None = None) -> Tensor:
-    """The matrix with constant diagonals whose first column is `c` and whose first row is `r` (`scipy.linalg.toeplitz`).
+    """Return the matrix with constant diagonals whose first column is `c` and whose first row is `r` (`scipy.linalg.toeplitz`).
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ def toeplitz(c: Tensor, r: Tensor | None = None) -> Tensor:
     column, row = _pair("toeplitz", c, r)
     m, n = column.shape[-1], row.shape[-1]
     whole = concat([operations.flip(row[..., 1:], axis=-1), column], axis=-1)
-    return _picked(whole, m, n, max(n - 1, 0), 1)
+    return _pick(whole, m, n, max(n - 1, 0), 1)
 
 
 @front
 def circulant(c: Tensor) -> Tensor:
-    """The matrix whose columns are `c`, each moved on by one (`scipy.linalg.circulant`).
+    """Return the matrix whose columns are `c`, each rotated by one more position (`scipy.linalg.circulant`).
 
     Parameters
     ----------
@@ -116,12 +116,12 @@ def circulant(c: Tensor) -> Tensor:
     tensor([0., 0., 1.])
     """
     c = _vector("circulant", "c", as_tensor("scipy.linalg.circulant", c))
-    return _picked(c, c.shape[-1], c.shape[-1], 0, 1)
+    return _pick(c, c.shape[-1], c.shape[-1], 0, 1)
 
 
 @front
 def hankel(c: Tensor, r: Tensor | None = None) -> Tensor:
-    """The matrix with constant antidiagonals whose first column is `c` and whose last row is `r` (`scipy.linalg.hankel`).
+    """Return the matrix with constant antidiagonals whose first column is `c` and whose last row is `r` (`scipy.linalg.hankel`).
 
     Parameters
     ----------
@@ -157,12 +157,12 @@ def hankel(c: Tensor, r: Tensor | None = None) -> Tensor:
     c = _vector("hankel", "c", as_tensor("scipy.linalg.hankel", c))
     column, row = _pair("hankel", c, operations.zeros_like(c) if r is None else r)
     whole = concat([column, row[..., 1:]], axis=-1)
-    return _picked(whole, column.shape[-1], row.shape[-1], 0, -1)
+    return _pick(whole, column.shape[-1], row.shape[-1], 0, -1)
 
 
 @front
 def block_diag(*arrs: Tensor) -> Tensor:
-    """The matrix with the given ones along its diagonal, and zeros elsewhere (`scipy.linalg.block_diag`).
+    """Return the matrix with the given matrices along its diagonal, and zeros elsewhere (`scipy.linalg.block_diag`).
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices
 
 
 def identity_near(x: Any, n: int, xp: Any) -> Any:
-    """The identity matrix of a length, of the dtype of a raw array `x`."""
+    """Return the identity matrix with a size and the dtype of a raw array `x`."""
     return identity_like(xp.zeros_near(x, (n, n)), xp)
 
 
@@ -24,7 +24,7 @@ def identity_near(x: Any, n: int, xp: Any) -> Any:
 
 
 def _triangle(x: Any, lower: bool, unit: bool, xp: Any) -> Any:
-    """The elements that are read."""
+    """Return the triangle of a matrix that is read."""
     return xp.lower(x, -1 if unit else 0) if lower else xp.upper(x, 1 if unit else 0)
 
 
@@ -64,7 +64,7 @@ def _triangular_jvp(d_a: Any, d_b: Any, a: Any, out: Any, turned: bool, lower: b
     _triangular_left, _triangular_right, composed=_triangular, jvp=_triangular_jvp, elementwise=False, batch="broadcast", fresh=False
 )  # fmt: skip
 def _linalg_solve_triangular(a: Any, b: Any, turned: bool, lower: bool, unit: bool) -> Any:
-    """The ``x`` with ``a @ x == b``, or with the transpose of `a` if `turned`, where one triangle of `a` is read."""
+    """Solve ``a @ x == b``, or with the transpose of `a` if `turned`, reading one triangle of `a`."""
 
 
 # -- Sylvester's equation ------------------------------------------------------------------------------------------------------------
@@ -101,14 +101,14 @@ def _sylvester_jvp(d_a: Any, d_b: Any, d_q: Any, a: Any, b: Any, out: Any, xp: A
     elementwise=False, batch="broadcast", fresh=False,
 )  # fmt: skip
 def _linalg_solve_sylvester(a: Any, b: Any, q: Any) -> Any:
-    """The ``x`` with ``a @ x + x @ b == q``."""
+    """Solve ``a @ x + x @ b == q``."""
 
 
 # -- banded matrices -----------------------------------------------------------------------------------------------------------------
 
 
 def _ahead(x: Any, steps: int, xp: Any) -> Any:
-    """Elements from `steps` places on along the last axis, and zeros where there are none."""
+    """Shift elements along the last axis by `steps`, and fill with zeros."""
     if steps == 0:
         return x
     axis, n = len(x.shape) - 1, x.shape[-1]
@@ -117,7 +117,7 @@ def _ahead(x: Any, steps: int, xp: Any) -> Any:
 
 
 def _turned_band(ab: Any, lower: int, upper: int, xp: Any) -> Any:
-    """The diagonals of the transpose, in the order that SciPy keeps them in."""
+    """Return the diagonals of the transpose in SciPy's order."""
     # NB: beyond the corners diagonals are empty, and a shift by more than all elements is not one.
     n = ab.shape[-1]
     rows = [_ahead(ab[..., k, :], max(-n, min(n, upper - k)), xp)[..., None, :] for k in range(lower + upper, -1, -1)]
@@ -125,7 +125,7 @@ def _turned_band(ab: Any, lower: int, upper: int, xp: Any) -> Any:
 
 
 def _within_band(left: Any, right: Any, lower: int, upper: int, xp: Any) -> Any:
-    """The diagonals of ``left @ right.mT``."""
+    """Return the diagonals of ``left @ right.mT``."""
     left, right = xp.swap_last(left), xp.swap_last(right)
     n = left.shape[-1]
     rows = []
@@ -158,7 +158,7 @@ def _banded_left(g: Any, ab: Any, out: Any, ab_shape: Any, lower: int, upper: in
     composed=by_the_host_of_matrices("solve_banded", "(d,m),(m,k)->(m,k)", _banded), elementwise=False, batch="broadcast", fresh=False,
 )  # fmt: skip
 def _linalg_solve_banded(ab: Any, b: Any, lower: int, upper: int) -> Any:
-    """The ``x`` with ``a @ x == b``, where `ab` has the diagonals of `a`."""
+    """Solve ``a @ x == b``, where `ab` has the diagonals of `a`."""
 
 
 # -- least squares -------------------------------------------------------------------------------------------------------------------
@@ -199,4 +199,4 @@ def _least_squares_right(g: Any, a: Any, rtol: float, xp: Any) -> Any:
 
 @row_only(_least_squares_left, _least_squares_right, composed=_least_squares, outputs=2, conj=False, elementwise=False, batch="stacked")
 def _linalg_lstsq(a: Any, b: Any, rtol: float) -> Any:
-    """The shortest of the vectors that come nearest to ``a @ x == b``, and the singular values of `a`, both in stacks of one shape."""
+    """Return the shortest least-squares solution of ``a @ x == b``, and the singular values of `a`, in stacks of one shape."""

@@ -16,18 +16,18 @@ from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices, values_are_known
 
 
 def finite_only(x: Any, xp: Any) -> tuple[Any, Any]:
-    """Where matrices are finite, and the matrices with zeros for the others, for which libraries raise, hang or invent something."""
+    """Return a mask of the finite matrices, and the matrices with zeros for others, on which libraries raise or hang."""
     finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
     return finite, xp.where(finite, x, xp.zeros_like(x))
 
 
 def kept(finite: Any, out: Any, xp: Any) -> Any:
-    """A result, but nan for the matrices that are not finite."""
+    """Return a result with NaN for the matrices that are not finite."""
     return xp.where(finite, out, xp.zeros_like(out) + math.nan)
 
 
 def _size(x: Any, xp: Any) -> Any:
-    """The largest sum of a column's absolute values, with axes of length 1: the norm of order 1."""
+    """Return the norm of order 1, the largest column sum of absolute values, with axes of length 1."""
     return xp.max(xp.sum(xp.abs(x), axis=-2, keepdims=True), axis=-1, keepdims=True)
 
 
@@ -46,13 +46,14 @@ def _scale(xp: Any, x: Any, change: Any, least: float) -> Any:
 
 @row_only(None, None, composed=_scale, elementwise=False, batch="stacked")
 def _linalg_scale(x: Any, change: Any, least: float) -> Any:
-    """The power of two that makes a change of a matrix as large as the matrix, or as `least`: a constant."""
+    """Return a constant power of two that scales the change of a matrix to the size of the matrix, or to `least`."""
 
 
-def _moved(row: str, x: Any, change: Any, xp: Any, least: float) -> Any:
-    """How a function of matrices moves as `x` does: a block of it (Higham, "Functions of Matrices" (2008), theorem 3.6).
+def _derive(row: str, x: Any, change: Any, xp: Any, least: float) -> Any:
+    """Return the derivative of a function of matrices along a change: a block of the function (Higham 2008, theorem 3.6).
 
-    It is linear in the change, which therefore is made as large as the matrix first: the function is not asked for more than that takes.
+    It is linear in the change, which is first scaled to the size of the matrix, so that the function needs no more accuracy than for the
+    matrix itself.
     """
     scale = xp.special_linalg_scale(x, change, least)
     axis, n = len(x.shape) - 1, x.shape[-1]
@@ -74,19 +75,19 @@ _SQUARINGS = 40
 
 
 def _times(x: Any, factor: Any, count: int) -> Any:
-    """``x * factor**count``; the power itself might overflow."""
+    """Return ``x * factor**count`` without overflow of the power."""
     for _ in range(count):
         x = x * factor
     return x
 
 
 def _log2(x: Any, xp: Any) -> Any:
-    """The logarithm; that of 0 is a large negative number."""
+    """Return the binary logarithm; a large negative number for 0."""
     return xp.where(x > 0, xp.log2(xp.where(x > 0, x, xp.ones_like(x))), xp.zeros_like(x) - 4096.0)
 
 
 def _steps(x: Any, xp: Any) -> Any:
-    """Numbers rounded upwards, and 0 for negative ones."""
+    """Round numbers up, with 0 for negative ones."""
     return xp.where(x > 0, xp.ceil(x), xp.zeros_like(x))
 
 
@@ -97,14 +98,14 @@ def _expm(xp: Any, x: Any) -> Any:
     known = values_are_known(xp, x)
     if not known and backend.on_host(backend.device_of(x)):
         return backend.through_host("linalg.expm", _expm_of_the_host, x, signature="(m,m)->(m,m)")
-    return _scaled_and_squared(xp, x, known)
+    return _scale_and_square(xp, x, known)
 
 
 def _expm_of_the_host(x: Any) -> Any:
     return _expm(host_backend().kernels, x)
 
 
-def _scaled_and_squared(xp: Any, given: Any, known: bool) -> Any:
+def _scale_and_square(xp: Any, given: Any, known: bool) -> Any:
     finite, x = finite_only(xp.wide(given), xp)
     size = _size(x, xp)
     if known and float(xp.max(size)) <= _REACH:
@@ -112,7 +113,7 @@ def _scaled_and_squared(xp: Any, given: Any, known: bool) -> Any:
         x4 = x2 @ x2
         out = _pade(xp, x, x2, x4, x4 @ x2)
     else:
-        *powers, count = _scaled(x, size, xp)
+        *powers, count = _scale_down(x, size, xp)
         out = _pade(xp, *powers)
         for k in range(int(xp.max(count)) if known else _SQUARINGS):
             out = xp.where(count > k, out @ out, out)
@@ -122,15 +123,15 @@ def _scaled_and_squared(xp: Any, given: Any, known: bool) -> Any:
 
 
 def _pade(xp: Any, x: Any, x2: Any, x4: Any, x6: Any) -> Any:
-    """The Padé approximant of a matrix of norm up to `_REACH`, of which even powers are given."""
+    """Return the Padé approximant of a matrix of norm up to `_REACH` from its even powers."""
     c, identity = _PADE, identity_like(x, xp)
     odd = x @ (x6 @ (x6 * c[13] + x4 * c[11] + x2 * c[9]) + x6 * c[7] + x4 * c[5] + x2 * c[3] + identity * c[1])
     even = x6 @ (x6 * c[12] + x4 * c[10] + x2 * c[8]) + x6 * c[6] + x4 * c[4] + x2 * c[2] + identity
     return xp.linalg.solve(even - odd, even + odd)
 
 
-def _scaled(x: Any, size: Any, xp: Any) -> tuple[Any, ...]:
-    """Matrices divided by powers of two, their even powers, and the exponents: how often the exponential is to be squared."""
+def _scale_down(x: Any, size: Any, xp: Any) -> tuple[Any, ...]:
+    """Divide matrices by powers of two; return them, their even powers, and the numbers of squarings."""
     # Al-Mohy and Higham, "A new scaling and squaring algorithm for the matrix exponential" (2009): the norms of powers say how much a
     # matrix must be scaled, which for one that is far from normal is less than its own norm says.
     one = xp.ones_like(size)
@@ -156,22 +157,22 @@ def _scaled(x: Any, size: Any, xp: Any) -> tuple[Any, ...]:
 
 
 @row_only(
-    lambda g, x, xp: _moved("special_linalg_expm", xp.swap_last(x), g, xp, 1.0), composed=_expm,
-    jvp=lambda d_x, x, xp: _moved("special_linalg_expm", x, d_x, xp, 1.0), elementwise=False, batch="stacked",
+    lambda g, x, xp: _derive("special_linalg_expm", xp.swap_last(x), g, xp, 1.0), composed=_expm,
+    jvp=lambda d_x, x, xp: _derive("special_linalg_expm", x, d_x, xp, 1.0), elementwise=False, batch="stacked",
 )  # fmt: skip
 def _linalg_expm(x: Any) -> Any:
-    """The exponentials of square matrices."""
+    """Compute the exponentials of square matrices."""
 
 
 # -- the logarithm and the square root --------------------------------------------------------------------------------------------
 
 
 @row_only(
-    lambda g, x, xp: _moved("special_linalg_logm", xp.swap_last(x), g, xp, 0.0), composed=by_the_host_of_matrices("logm", "(m,m)->(m,m)"),
-    jvp=lambda d_x, x, xp: _moved("special_linalg_logm", x, d_x, xp, 0.0), elementwise=False, batch="stacked",
+    lambda g, x, xp: _derive("special_linalg_logm", xp.swap_last(x), g, xp, 0.0), composed=by_the_host_of_matrices("logm", "(m,m)->(m,m)"),
+    jvp=lambda d_x, x, xp: _derive("special_linalg_logm", x, d_x, xp, 0.0), elementwise=False, batch="stacked",
 )  # fmt: skip
 def _linalg_logm(x: Any) -> Any:
-    """The principal logarithms of square matrices; nan for real ones of which it is not real."""
+    """Compute the principal logarithms of square matrices; NaN for a real matrix whose logarithm is complex."""
 
 
 def _root_vjp(g: Any, out: Any, xp: Any) -> Any:
@@ -185,7 +186,7 @@ def _root_vjp(g: Any, out: Any, xp: Any) -> Any:
     jvp=lambda d_x, out, xp: xp.special_linalg_solve_sylvester(out, out, d_x), elementwise=False, batch="stacked",
 )  # fmt: skip
 def _linalg_sqrtm(x: Any) -> Any:
-    """The principal square roots of square matrices; nan for real ones of which it is not real."""
+    """Compute the principal square roots of square matrices; NaN for a real matrix whose root is complex."""
 
 
 # -- the polar decomposition ------------------------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ def _halves_left(g: Any, p: Any, out: Any, xp: Any) -> Any:
     _halves_left, lambda g, p, xp: xp.special_linalg_halves(xp.swap_last(p), g), composed=_halves, elementwise=False, batch="stacked"
 )  # fmt: skip
 def _linalg_halves(p: Any, q: Any) -> Any:
-    """The ``x`` with ``p @ x + x @ p == q`` for Hermitian `p`: Lyapunov's equation; nan where `p` has eigenvalues whose sum is 0."""
+    """Solve Lyapunov's equation ``p @ x + x @ p == q`` for Hermitian `p`; NaN if two eigenvalues of `p` add up to 0."""
 
 
 def _polar(xp: Any, x: Any) -> Any:
@@ -245,4 +246,4 @@ def _polar_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 @row_only(_polar_vjp, composed=_polar, outputs=2, conj=False, elementwise=False, batch="stacked")
 def _linalg_polar(x: Any) -> Any:
-    """The unitary and the positive factor of matrices with as many rows as columns, or more: ``u @ p == x``."""
+    """Compute the unitary and the positive factor of matrices with at least as many rows as columns: ``u @ p == x``."""

@@ -11,7 +11,7 @@ from xpgrad.scipy.linalg._operands import adjoint, front, matrix
 
 
 class PolarResult(NamedTuple):
-    """The pair that `polar` returns.
+    """The unitary and the positive factor that `polar` returns.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class PolarResult(NamedTuple):
 
 @front
 def expm(A: Tensor) -> Tensor:
-    """The exponential of a square matrix (`scipy.linalg.expm`; Al-Mohy and Higham 2009).
+    """Return the exponential of a square matrix (`scipy.linalg.expm`; Al-Mohy and Higham 2009).
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def expm(A: Tensor) -> Tensor:
 
 @front
 def logm(A: Tensor) -> Tensor:
-    """The principal logarithm of a square matrix (`scipy.linalg.logm`), computed by SciPy.
+    """Return the principal logarithm of a square matrix (`scipy.linalg.logm`), computed by SciPy.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def logm(A: Tensor) -> Tensor:
 
 @front
 def sqrtm(A: Tensor) -> Tensor:
-    """The principal square root of a square matrix (`scipy.linalg.sqrtm`), computed by SciPy.
+    """Return the principal square root of a square matrix (`scipy.linalg.sqrtm`), computed by SciPy.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def sqrtm(A: Tensor) -> Tensor:
 
 @front
 def polar(a: Tensor, side: Literal["right", "left"] = "right") -> PolarResult:
-    """The polar decomposition (`scipy.linalg.polar`): ``a == u @ p``, or ``a == p @ u`` for ``side="left"``.
+    """Return the polar decomposition (`scipy.linalg.polar`): ``a == u @ p``, or ``a == p @ u`` for ``side="left"``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Kernels of functions of matrices that are not composed of others: SciPy computes them, in the host's memory."""
+"""Kernels of matrix functions that SciPy computes in host memory, since they are not composed of others."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from xpgrad.errors import CapabilityError
 
 
 def values_are_known(xp: Any, x: Any) -> bool:
-    """Return whether the values of a raw array may be looked at, so that a kernel may do as they say."""
+    """Return whether the values of a raw array can be read, so that a kernel may branch on them."""
     backend = xp._backend
     return not backend.capabilities.lazy and not backend.is_traced(x)
 
 
 def by_the_host_of_matrices(name: str, signature: str, composed: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """The kernel of a row that SciPy's function computes: of arrays, then of Python's values.
+    """Return the kernel of a row that calls SciPy's function of arrays and Python values.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from xpgrad.scipy.linalg._operands import adjoint, batches, checked, front, toge
 
 @front
 def solve_sylvester(a: Tensor, b: Tensor, q: Tensor) -> Tensor:
-    """The solution of Sylvester's equation ``a @ x + x @ b == q`` (`scipy.linalg.solve_sylvester`; Bartels and Stewart 1972).
+    """Solve Sylvester's equation ``a @ x + x @ b == q`` (`scipy.linalg.solve_sylvester`; Bartels and Stewart 1972).
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _of_lyapunov(name: str, a: Any, q: Any) -> tuple[Any, Any]:
 
 @front
 def solve_continuous_lyapunov(a: Tensor, q: Tensor) -> Tensor:
-    """The solution of Lyapunov's equation ``a @ x + x @ a^H == q`` (`scipy.linalg.solve_continuous_lyapunov`); see `solve_sylvester`.
+    """Solve Lyapunov's equation ``a @ x + x @ a^H == q`` (`scipy.linalg.solve_continuous_lyapunov`).
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ solve_lyapunov = solve_continuous_lyapunov
 
 @front
 def solve_discrete_lyapunov(a: Tensor, q: Tensor, method: Literal["direct", "bilinear"] | None = None) -> Tensor:
-    """The solution of the discrete Lyapunov equation ``a @ x @ a^H - x + q == 0`` (`scipy.linalg.solve_discrete_lyapunov`).
+    """Solve the discrete Lyapunov equation ``a @ x @ a^H - x + q == 0`` (`scipy.linalg.solve_discrete_lyapunov`).
 
     Parameters
     ----------

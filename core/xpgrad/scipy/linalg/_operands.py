@@ -1,4 +1,4 @@
-"""The operands of functions of matrices: what they may be, their stacks, and how the functions are registered."""
+"""Check and convert the operands of matrix functions, and register the functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def front(func: F) -> F:
-    """Register a public function; it stands for the row of its name, if there is one."""
+    """Register a public function; it stands for the row with its name, if there is one."""
     title = f"scipy.linalg.{func.__name__}"
     EXTRAS[title] = func
     if (row := ROWS.get(f"{PREFIX}linalg_{func.__name__}")) is not None:
@@ -32,7 +32,7 @@ def floating(x: Any) -> Any:
 
 
 def checked(name: str, argument: str, x: Any, *, square: bool = True) -> Any:
-    """A Tensor of (square) matrices of floating or complex numbers.
+    """Convert an operand to a Tensor of (square) floating-point or complex matrices.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def matrix(name: str, argument: str, x: Any, *, square: bool = True) -> Any:
 
 
 def together(name: str, *xs: Any) -> list[Any]:
-    """Tensors on one device, in their common dtype.
+    """Convert Tensors to one device and their common dtype.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def together(name: str, *xs: Any) -> list[Any]:
 
 
 def batches(name: str, **xs: Any) -> tuple[int, ...]:
-    """The common shape of stacks.
+    """Return the common shape of stacks.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def batches(name: str, **xs: Any) -> tuple[int, ...]:
 
 
 def right_side(name: str, b: Any, rows: int, of: str) -> tuple[Any, bool]:
-    """The right side as matrices, and whether it is a vector.
+    """Return the right side as matrices, and whether it is a vector.
 
     Raises
     ------

@@ -62,7 +62,7 @@ class LstsqResult(NamedTuple):
 def solve_triangular(
     a: Tensor, b: Tensor, trans: Literal[0, 1, 2, "N", "T", "C"] = 0, lower: bool = False, unit_diagonal: bool = False
 ) -> Tensor:  # fmt: skip
-    """The solution of ``a @ x == b`` for a triangular matrix (`scipy.linalg.solve_triangular`).
+    """Solve ``a @ x == b`` for a triangular matrix (`scipy.linalg.solve_triangular`).
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def solve_triangular(
 
 @front
 def cho_factor(a: Tensor, lower: bool = False) -> tuple[Tensor, bool]:
-    """The triangular factor of a Hermitian positive definite matrix, for `cho_solve` (`scipy.linalg.cho_factor`).
+    """Return the triangular factor of a Hermitian positive definite matrix, for `cho_solve` (`scipy.linalg.cho_factor`).
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def cho_factor(a: Tensor, lower: bool = False) -> tuple[Tensor, bool]:
 
 @front
 def cho_solve(c_and_lower: tuple[Tensor, bool], b: Tensor) -> Tensor:
-    """The solution of ``a @ x == b`` from the factor of `a` (`scipy.linalg.cho_solve`).
+    """Solve ``a @ x == b`` with the factor of `a` (`scipy.linalg.cho_solve`).
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def cho_solve(c_and_lower: tuple[Tensor, bool], b: Tensor) -> Tensor:
 
 @front
 def solve_banded(l_and_u: tuple[int, int], ab: Tensor, b: Tensor) -> Tensor:
-    """The solution of ``a @ x == b`` for a banded matrix (`scipy.linalg.solve_banded`).
+    """Solve ``a @ x == b`` for a banded matrix (`scipy.linalg.solve_banded`).
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Tensor, b: Tensor) -> Tensor:
 
 @front
 def lstsq(a: Tensor, b: Tensor, cond: float | None = None) -> LstsqResult:
-    """The shortest of the vectors that minimise the length of ``a @ x - b`` (`scipy.linalg.lstsq`).
+    """Return the shortest vector that minimises the length of ``a @ x - b`` (`scipy.linalg.lstsq`).
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ expon: Continuous = Continuous(
 
 
 def _laplace_tail(z: Any) -> Any:
-    """The probability beyond `z`."""
+    """Return the probability beyond `z`."""
     right = z > 0
     half = xp.exp(xp.where(right, -z, z)) * 0.5  # NB: not of the absolute value, whose derivative at 0 is 0
     return xp.where(right, half, 1.0 - half)
@@ -85,7 +85,7 @@ logistic: Continuous = Continuous(
 
 
 def _of_logarithm(function: Any, at_zero: float) -> Any:
-    """A function of the logarithm and the shape as one of the number; at 0, where all derivatives of the density are 0, its limit."""
+    """Turn a function of the logarithm into one of the number; at 0, where all derivatives of the density are 0, use its limit."""
 
     def of_number(z: Any, s: Any) -> Any:
         begins = z == 0
@@ -137,7 +137,7 @@ weibull_min: Continuous = Continuous(
 
 
 def _vonmises_cdf(z: Any, kappa: Any) -> Any:
-    """The distribution function, a turn being 1: by its Fourier series, or for narrow peaks by Gauss' formula under the bell curve.
+    """Compute the distribution function by its Fourier series, or for narrow peaks by Gauss's quadrature.
 
     The series has 50 terms, which up to a concentration of 25 leaves less than 1e-16. Beyond, with ``s = 2 sqrt(kappa) sin(z / 2)``, the
     density is ``exp(-s**2 / 2)`` by a factor that is smooth where that is not 0.
@@ -170,7 +170,7 @@ vonmises: Continuous = Continuous(
 
 
 def _between(a: Any, b: Any) -> Any:
-    """The logarithm of the normal probability of an interval, also far from 0."""
+    """Return the logarithm of the normal probability of an interval, accurate far from 0."""
     flipped = a > 0
     a, b = xp.where(flipped, -b, a), xp.where(flipped, -a, b)
     left = b <= 0
@@ -183,7 +183,7 @@ def _between(a: Any, b: Any) -> Any:
 
 
 def _truncated_quantile(q: Any, a: Any, b: Any) -> Any:
-    """The quantile, counted from the nearer tail; nan where its probability underflows."""
+    """Return the quantile from the nearer tail; NaN if its probability underflows."""
     flipped = a > 0
     low = xp.where(flipped, -b, a)
     p = xp.where(flipped, 1.0 - q, q)
@@ -238,23 +238,23 @@ bernoulli: Discrete = Discrete(
 
 
 def _host_quantile(name: str) -> Any:
-    """The kernel of a quantile on integers: SciPy's own, which are exact, on the host's memory."""
+    """Return the kernel of a quantile on integers, which calls SciPy's on host memory."""
     return by_the_host(f"stats_{name}_ppf")
 
 
 @row_only(None, None, composed=_host_quantile("poisson"))
 def _poisson_ppf(q: Any, mu: Any) -> Any:
-    """The first count at which the distribution function reaches `q`."""
+    """Return the first count at which the distribution function reaches `q`."""
 
 
 @row_only(None, None, None, composed=_host_quantile("binom"))
 def _binom_ppf(q: Any, n: Any, p: Any) -> Any:
-    """The first count at which the distribution function reaches `q`."""
+    """Return the first count at which the distribution function reaches `q`."""
 
 
 @row_only(None, None, composed=_host_quantile("bernoulli"))
 def _bernoulli_ppf(q: Any, p: Any) -> Any:
-    """The first of 0 and 1 at which the distribution function reaches `q`."""
+    """Return the first of 0 and 1 at which the distribution function reaches `q`."""
 
 
 # -- of vectors -----------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The logarithm of the normal density by two operations that hold one array, the standardised argument, of which all derivatives are made.
+"""The logarithm of the normal density as two operations that save one array, the standardised argument.
 
 Most programs that fit anything compute it, of as many numbers as they have data; it costs what its passes over memory cost.
 """
@@ -16,31 +16,31 @@ _LOG_ROOT = math.log(2 * math.pi) / 2
 
 
 def _scale_or_nan(xp: Any, scale: Any) -> Any:
-    """The scale, or nan for what is none, and with it values and derivatives."""
+    """Return the scale, or NaN for an invalid one."""
     if scale.ndim == 0 and xp._backend.is_host and not xp._backend.is_traced(scale):  # one that is good is looked at sooner than chosen
         return scale if scale > 0 else scale * math.nan
     return xp.where(scale > 0, scale, scale * math.nan)
 
 
 def _writes(xp: Any, scale: Any) -> bool:
-    """Return whether what is made on the way may be written over: the library writes, and a number fits into any array."""
+    """Return whether intermediate results may be overwritten."""
     return scale.ndim == 0 and bool(xp._backend.capabilities.mutable)
 
 
 def _one_of(g: Any) -> Any:
-    """One element of a cotangent whose elements are one in memory, as a sum's are; of others the whole."""
+    """Return one element of a cotangent that is expanded from one element, as that of a sum is; else all of it."""
     strides = getattr(g, "strides", None)
     return g if not strides or any(strides) or 0 in g.shape else g[(0,) * len(strides)]
 
 
 def _total(g: Any, xp: Any) -> Any:
-    """The sum of a cotangent."""
+    """Return the sum of a cotangent."""
     one = _one_of(g)
     return xp.sum(g) if one is g else one * float(math.prod(g.shape))
 
 
 def _by_loc(g: Any, loc_shape: Any, scale: Any, xp: Any) -> Any:
-    """Sum what goes to a number before it is divided by a number: that saves a pass."""
+    """Sum the cotangent of a 0-d location before it is divided by the scale, which saves a pass over memory."""
     return (xp.sum(g) if loc_shape == () == scale.shape else g) * (-1.0 / scale)
 
 
@@ -49,7 +49,7 @@ def _flat(x: Any, xp: Any) -> Any:
 
 
 def _by_scale(g: Any, scale: Any, out: Any, xp: Any) -> Any:
-    """Sum what goes to a number by a product of vectors, which makes no array."""
+    """Sum the cotangent of a 0-d scale by a product of vectors, which makes no array."""
     moved = xp.vecdot(_flat(g, xp), _flat(out, xp)) if scale.shape == () else g * out
     return moved * (-1.0 / scale)
 
@@ -63,7 +63,7 @@ def _standardised_jvp(d_loc: Any, d_scale: Any, d_x: Any, out: Any, scale: Any) 
 # The argument is the last operand, so that its gradient may overwrite what came in.
 @helper(_by_loc, _by_scale, "g * (1.0 / scale)", composed=True, jvp=_standardised_jvp)
 def _standardised(xp: Any, loc: Any, scale: Any, x: Any) -> Any:
-    """``(x - loc) / scale``."""
+    """Return ``(x - loc) / scale``."""
     z, inverse = x - loc, 1.0 / _scale_or_nan(xp, scale)
     if not _writes(xp, scale):
         return z * inverse
@@ -85,7 +85,7 @@ def _log_density_jvp(d_z: Any, d_scale: Any, z: Any, scale: Any) -> Any:
     composed=True, jvp=_log_density_jvp,
 )  # fmt: skip
 def _normal_log_density(xp: Any, z: Any, scale: Any) -> Any:
-    """The logarithm of the density of a standardised argument, by the scale that it had."""
+    """Compute the logarithm of the density from the standardised argument and the scale."""
     out, log_scale = xp.square(z), xp.log(_scale_or_nan(xp, scale)) + _LOG_ROOT
     if not _writes(xp, scale):
         return out * -0.5 - log_scale
@@ -95,5 +95,5 @@ def _normal_log_density(xp: Any, z: Any, scale: Any) -> Any:
 
 
 def norm_logpdf(x: Any, loc: Any, scale: Any) -> Any:
-    """The logarithm of the normal density."""
+    """Return the logarithm of the normal density."""
     return _normal_log_density(_standardised(loc, scale, x), scale)

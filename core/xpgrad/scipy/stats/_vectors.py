@@ -1,4 +1,4 @@
-"""Distributions of vectors: the multivariate normal one and Dirichlet's, with SciPy's names, arguments and shapes.
+"""Distributions of vectors: the multivariate normal and Dirichlet's, with SciPy's names, arguments and shapes.
 
 They are composed of Cholesky's decomposition and of special functions, so that every derivative, mode and backend follows.
 """
@@ -42,7 +42,7 @@ class MultivariateNormal:
         return "xpgrad.scipy.stats.multivariate_normal"
 
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Tensor:
-        """The logarithm of the density.
+        """Return the logarithm of the density.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class MultivariateNormal:
         return (z * z).sum(-1) * -0.5 - (_log_volume(factor) + dim * (math.log(2 * math.pi) / 2))
 
     def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Tensor:
-        """The density; see `logpdf`.
+        """Return the density; see `logpdf`.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class MultivariateNormal:
         return xp.exp(self.logpdf(x, mean, cov))
 
     def entropy(self, mean: Any = None, cov: Any = 1.0) -> Tensor:
-        """The differential entropy, shape (); see `logpdf`.
+        """Return the differential entropy, shape (); see `logpdf`.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class MultivariateNormal:
 
 
 def _factor(cov: Any) -> Any:
-    """Cholesky's factor of the symmetric part."""
+    """Return Cholesky's factor of the symmetric part."""
     return cholesky((cov + cov.mT) * 0.5)
 
 
@@ -163,7 +163,7 @@ def _log_volume(factor: Any) -> Any:
 
 
 def _normal(kind: str, x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]:
-    """The operands, with vectors and a matrix; and the dimension, found as SciPy finds it."""
+    """Return the operands as vectors and a matrix, and the dimension as SciPy determines it."""
     title = f"multivariate_normal.{kind}"
     x, mean, cov = arrays_of(f"scipy.stats.{title}", real=True, x=x, mean=0.0 if mean is None else mean, cov=cov)
     dim = mean.shape[0] if mean.ndim == 1 else cov.shape[0] if cov.ndim else 1
@@ -204,7 +204,7 @@ class Dirichlet:
         return "xpgrad.scipy.stats.dirichlet"
 
     def logpdf(self, x: Any, alpha: Any) -> Tensor:
-        """The logarithm of the density.
+        """Return the logarithm of the density.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class Dirichlet:
         return value * xp.where(good, one, one * math.nan)
 
     def pdf(self, x: Any, alpha: Any) -> Tensor:
-        """The density; see `logpdf`.
+        """Return the density; see `logpdf`.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ class Dirichlet:
         return xp.exp(self.logpdf(x, alpha))
 
     def entropy(self, alpha: Any) -> Tensor:
-        """The differential entropy, shape (); see `logpdf`.
+        """Return the differential entropy, shape (); see `logpdf`.
 
         Parameters
         ----------
