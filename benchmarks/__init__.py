@@ -1,4 +1,4 @@
-"""The speed of xpgrad: ratios to hand-written NumPy, next to PyTorch, HIPS autograd, MyGrad and JAX where they are installed.
+"""Compare xpgrad's speed with handwritten NumPy and, if installed, with PyTorch, HIPS autograd, MyGrad and JAX.
 
-`python -m benchmarks` measures; `workloads` says what is computed, `contestants` by whom, `measure` how it is timed.
+`python -m benchmarks` measures. `workloads` defines the computations, `contestants` the libraries, and `measure` the timing.
 """

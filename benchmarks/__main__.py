@@ -1,4 +1,4 @@
-"""`python -m benchmarks`, from the repository's root: see ``--help``. One thread for all contestants, so this comes before NumPy."""
+"""`python -m benchmarks`, from the repository's root: see ``--help``. Limits all to one thread before NumPy is imported."""
 
 from __future__ import annotations
 

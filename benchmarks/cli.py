@@ -1,4 +1,4 @@
-"""The command: what to run, the progress bar, the tables and the JSON file."""
+"""The command line: options, the progress bar, the tables and the JSON file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IMPORT_TARGET = 1.15
 
 
 class Progress:
-    """A bar on the terminal: tqdm's where it is installed, else a line of our own; nothing where nobody watches."""
+    """A progress bar: tqdm's if installed, otherwise a simple line; nothing if the output is not a terminal."""
 
     def __init__(self, total: int) -> None:
         self.bar: Any = None
@@ -41,7 +41,7 @@ class Progress:
             self._draw()
 
     def to(self, fraction: float) -> None:
-        """Advance within the current part, of which there are `total`."""
+        """Set the progress within the current part, which has `total` steps."""
         if self.bar is not None:
             self.bar.n = self.done + fraction
             self.bar.refresh()
@@ -64,7 +64,7 @@ class Progress:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the benchmarks; returns 0, or 1 with ``--check`` if a target was missed."""
+    """Run the benchmarks; return 0, or 1 with ``--check`` if a target was missed."""
     names = [*WORKLOADS, *EXTRAS]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -100,7 +100,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(names: list[str], available: Any, *, rounds: int, seconds: float, quick: bool) -> dict[str, Any]:
-    """Run what is named; returns what ``--json`` writes."""
+    """Run the named benchmarks; return what ``--json`` writes."""
     contestants: dict[str, Contestant] = {key: c() for key, c in available.items()}
     results: dict[str, Any] = {
         "machine": {"processor": processor(), "system": platform.system(), "python": platform.python_version(), "threads": 1},
@@ -152,7 +152,7 @@ def _one(name: str, contestants: Any, rounds: int, seconds: float, quick: bool, 
 
 
 def missed(results: dict[str, Any]) -> list[str]:
-    """The targets that were missed, in words."""
+    """Return a sentence for each missed target."""
     out = []
     for name, w in results["workloads"].items():
         mine = w["ratios"]["xpgrad"][0]
@@ -173,7 +173,7 @@ def missed(results: dict[str, Any]) -> list[str]:
 
 
 def caption(results: dict[str, Any]) -> str:
-    """Machine and versions."""
+    """Return a description of the machine and the versions."""
     machine = results["machine"]
     versions = ", ".join(f"{library['title']} {library['version']}" for library in results["libraries"].values())
     quick = "; quick run" if results["quick"] else ""
@@ -189,7 +189,7 @@ def _cell(found: list[float] | tuple[float, float, float] | None, spread: bool) 
 
 
 def rows(results: dict[str, Any], spread: bool) -> list[list[str]]:
-    """The table: a head, then one row per workload."""
+    """Return the table: a header, then one row per workload."""
     others = [key for key in results["libraries"] if key != "numpy"]
     table = [["forward + backward", "by hand", "target", *(results["libraries"][key]["title"] for key in others)]]
     for w in results["workloads"].values():
@@ -204,7 +204,7 @@ def rows(results: dict[str, Any], spread: bool) -> list[list[str]]:
 
 
 def notes(results: dict[str, Any]) -> list[str]:
-    """The remarks that do not fit the table."""
+    """Return the remarks that do not fit into the table."""
     out = []
     deep5, deep = (results["workloads"].get(name) for name in ("deep5", "deep"))
     if deep5 and deep:
@@ -231,7 +231,7 @@ def notes(results: dict[str, Any]) -> list[str]:
 
 
 def plain(results: dict[str, Any]) -> str:
-    """The table for the terminal: xpgrad's ratios with the middle half of the rounds, and the targets that were missed."""
+    """Return the table for the terminal: xpgrad's ratios with quartiles, and the missed targets."""
     lines = []
     if results["workloads"]:
         table = rows(results, spread=True)
@@ -246,7 +246,7 @@ def plain(results: dict[str, Any]) -> str:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The table in Markdown, to paste."""
+    """Return the table in Markdown."""
     lines = []
     if results["workloads"]:
         head, *body = rows(results, spread=False)
@@ -259,7 +259,7 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def processor() -> str:
-    """The processor's model, never the machine's name."""
+    """Return the processor's model, but not the machine's name."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as info:
             for line in info:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def mlp(m: Any, w1: Any, b1: Any, w2: Any, b2: Any, x: Any, y: Any) -> Any:
-    """The digits step: 64-128-10, batch 64, cross-entropy against one-hot labels."""
+    """Define the digits step: 64-128-10, batch 64, cross-entropy with one-hot labels."""
     hidden = m.maximum(x @ w1 + b1, 0.0 * b1)
     scores = hidden @ w2 + b2
     scores = scores - m.max(scores, axis=1, keepdims=True)
@@ -29,7 +29,7 @@ def mlp(m: Any, w1: Any, b1: Any, w2: Any, b2: Any, x: Any, y: Any) -> Any:
 
 
 def chain(m: Any, x: Any) -> Any:
-    """200 operations on 4 elements."""
+    """Define a chain of 200 operations on 4 elements."""
     y = x
     for _ in range(50):
         y = m.sin(y) * 0.9 + x * 0.1
@@ -57,7 +57,7 @@ PROGRAMS: dict[str, tuple[str, Callable[..., Any], int]] = {
 
 
 def contestants(name: str) -> dict[str, Callable[[], list[Any]]]:
-    """A step for each library that returns the loss and the gradients, as its own arrays."""
+    """Return a step for each library, which returns the loss and the gradients as the library's arrays."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -86,7 +86,7 @@ def contestants(name: str) -> dict[str, Callable[[], list[Any]]]:
 
 
 def run_times(name: str, rounds: int) -> tuple[float, float, float]:
-    """JAX's milliseconds, xpgrad's, and the median of the rounds' ratios."""
+    """Return JAX's and xpgrad's milliseconds, and the median of the rounds' ratios."""
     import numpy as np
 
     steps = contestants(name)
@@ -108,7 +108,7 @@ def run_times(name: str, rounds: int) -> tuple[float, float, float]:
 
 
 def compile_times(name: str, rounds: int) -> tuple[float, float, float]:
-    """Seconds of the first call, in fresh processes: JAX's, xpgrad's, and their ratio."""
+    """Return the seconds of the first call in fresh processes: JAX's, xpgrad's, and their ratio."""
     times: dict[str, list[float]] = {"jax": [], "xpgrad": []}
     for _ in range(rounds):
         for key, found in times.items():
@@ -120,7 +120,7 @@ def compile_times(name: str, rounds: int) -> tuple[float, float, float]:
 
 
 def _first(key: str, name: str) -> float:
-    """Seconds of the first step, with JAX itself warmed up by another function."""
+    """Return the seconds of the first step, after JAX itself was warmed up by another function."""
     import jax
     import jax.numpy as jnp
 

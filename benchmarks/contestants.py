@@ -1,4 +1,4 @@
-"""The contestants: for each library its own functions under NumPy's names, and the way its users take a gradient."""
+"""The contestants: for each library, its functions under NumPy's names, and how its users compute a gradient."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Missing(Exception):
 
 
 class Contestant:
-    """One library. `step` makes the function that is timed; `numbers` turns its results into NumPy arrays."""
+    """A library. `step` returns the function that is timed; `numbers` converts its results to NumPy arrays."""
 
     key: ClassVar[str]
     title: ClassVar[str]
@@ -34,12 +34,12 @@ class Contestant:
         return importlib.metadata.version(cls.distribution)
 
     def step(self, workload: Workload, leaves: tuple[Any, ...], constants: tuple[Any, ...]) -> Step:
-        """The step of a workload on copies of the data.
+        """Return the step of a workload on copies of the data.
 
         Raises
         ------
         Missing
-            If the library sits it out.
+            If the library does not take part.
         """
         if self.key in workload.without:
             raise Missing(workload.without[self.key])
@@ -61,7 +61,7 @@ class Contestant:
 
 
 class Hand(Contestant):
-    """Nobody's library: the baseline."""
+    """The handwritten NumPy code, which is the baseline."""
 
     key = "numpy"
     title = "NumPy by hand"
@@ -72,7 +72,7 @@ class Hand(Contestant):
 
 
 class Plain(Contestant):
-    """The derivative by hand as it is written at first: an array for each operation, where `Hand` writes over what is dead."""
+    """The simple handwritten derivative: a new array for each operation, whereas `Hand` reuses arrays."""
 
     key = "plain"
     title = "simple version by hand"
@@ -148,7 +148,7 @@ class XPGrad(Contestant):
 
 
 class Compiled(XPGrad):
-    """xpgrad with the loss, or the product, compiled; the compilation is not timed."""
+    """xpgrad with the compiled loss or product; compilation is not timed."""
 
     key = "compiled"
     title = "xpgrad.compile"
@@ -157,7 +157,7 @@ class Compiled(XPGrad):
         return super().gradient(*self._compiled(loss, leaves, constants))
 
     def descent(self, loss: Any, leaves: Any, constants: Any) -> Step:
-        """The whole step as one function, as JAX's."""
+        """Return the whole step as one function, as for JAX."""
         count, function = len(leaves), self._function(loss, len(leaves), constants)
         value_and_grad = self.xp.func.value_and_grad
 
@@ -178,7 +178,7 @@ class Compiled(XPGrad):
         return step
 
     def _function(self, loss: Any, count: int, constants: Any) -> Any:
-        """The loss as a function of Tensors only: numbers are part of it."""
+        """Return the loss as a function of Tensors only, with its numbers bound."""
         m = self.m
         places = [i for i, c in enumerate(constants) if isinstance(c, np.ndarray)]
 
@@ -191,7 +191,7 @@ class Compiled(XPGrad):
         return function
 
     def _compiled(self, loss: Any, leaves: Any, constants: Any) -> tuple[Any, Any, Any]:
-        """The loss, compiled, with its leaves and those of its constants that are arrays."""
+        """Return the compiled loss, with its leaves and its array constants."""
         run = self.xp.compile(self._function(loss, len(leaves), constants))
         arrays = tuple(c for c in constants if isinstance(c, np.ndarray))
         like, others = self._enter(leaves, arrays)
@@ -208,7 +208,7 @@ class Compiled(XPGrad):
 
 
 class Whole(Compiled):
-    """The loss and its gradients as one compiled function, as JAX's users write it: no tape, and no `backward()`."""
+    """The loss and its gradients as one compiled function, as in JAX: no graph and no `backward()`."""
 
     key = "whole"
     title = "compile(value_and_grad)"
@@ -228,7 +228,7 @@ class Whole(Compiled):
 
 
 class PyTorch(XPGrad):
-    """PyTorch, eager: its users' code is xpgrad's."""
+    """Eager PyTorch, with the same user code as xpgrad."""
 
     key = "torch"
     title = "PyTorch"
@@ -346,7 +346,7 @@ class MyGrad(Contestant):
 
 
 class JAX(Contestant):
-    """JAX, compiled; the compilation is not timed."""
+    """Compiled JAX; compilation is not timed."""
 
     key = "jax"
     title = "JAX (jit)"
@@ -415,5 +415,5 @@ CONTESTANTS: dict[str, type[Contestant]] = {c.key: c for c in (Hand, Plain, XPGr
 
 
 def installed() -> dict[str, type[Contestant]]:
-    """The contestants whose library can be imported."""
+    """Return the contestants whose library can be imported."""
     return {key: c for key, c in CONTESTANTS.items() if importlib.util.find_spec(c.distribution) is not None}

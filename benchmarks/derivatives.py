@@ -25,7 +25,7 @@ Step = Callable[[], Any]
 
 
 def rosenbrock(m: Any, x: Any) -> Any:
-    """The chained Rosenbrock function of any number of variables."""
+    """Return the chained Rosenbrock function of any number of variables."""
     return m.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
 
@@ -97,7 +97,7 @@ def _torch(w: Any, x: Any, v: Any) -> dict[str, Step]:
 
 
 def contestants() -> dict[str, dict[str, Step]]:
-    """A step for each library and each task, on the same numbers; PyTorch only where it is installed."""
+    """Return a step for each library and task, on the same numbers; PyTorch only if it is installed."""
     import numpy as np
 
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.equations`: gradients of `odeint` by the parameters, beside those of HIPS autograd's, in turns, in one process.
+"""`python -m benchmarks.equations`: compare the time of `odeint`'s gradients with HIPS autograd's, in turns, in one process.
 
 Both integrate by SciPy's LSODA with its own tolerances, forward and backward; the gradients of both are compared first. HIPS autograd
 integrates the state backward with the adjoint, xpgrad forward again, from the outputs.
@@ -26,7 +26,7 @@ _WEIGHTS = _RNG.normal(size=(32, 32)) * 0.3
 
 
 def hunters(np: Any) -> Any:
-    """Lotka's and Volterra's equation, by single numbers."""
+    """Return the right-hand side of the Lotka-Volterra equation, computed number by number."""
 
     def right(y: Any, t: Any, p: Any) -> Any:
         change = [p[0] * y[0] - p[1] * y[0] * y[1], -p[2] * y[1] + p[3] * y[0] * y[1]]
@@ -36,7 +36,7 @@ def hunters(np: Any) -> Any:
 
 
 def network(np: Any) -> Any:
-    """A layer as the right side."""
+    """Return a layer as the right-hand side."""
     return lambda y, t, w: np.tanh(np.matmul(w, y))
 
 

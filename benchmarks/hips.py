@@ -1,4 +1,4 @@
-"""The dialect beside HIPS autograd itself: ``python -m benchmarks.hips`` times programs with both, in turns, in one process.
+"""Compare the dialect with HIPS autograd: ``python -m benchmarks.hips`` times programs with both, in turns, in one process.
 
 A program is written once, for a package `m` with the interface of HIPS autograd; the results of both are compared first.
 """
@@ -150,7 +150,7 @@ def _leaves(x: Any) -> list[Any]:
 
 
 def measured(name: str, seconds: float = 2.0) -> tuple[float, float]:
-    """The medians, in seconds of the processor, of a program with HIPS autograd and with the dialect, called in turns.
+    """Return the median CPU seconds of a program with HIPS autograd and with the dialect, called in turns.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.inplace`: the cost of in-place writing for programs that do not write, and its allocations for those that do.
+"""`python -m benchmarks.inplace`: measure what support for in-place writes costs programs that do not write, and what writes allocate.
 
 The out-of-place hot path is compared with a copy of the sources from which version counters, aliases and views are cut out; both run in
 turns, each in a process of its own. The contexts and the optimiser's step are measured in one process.
@@ -59,14 +59,14 @@ def cut_sources(folder: Path) -> None:
 
 
 def hot_path(rounds: int) -> dict[str, tuple[float, float, float]]:
-    """Per workload the quartiles of the ratio of the time with in-place writing to the time without."""
+    """Return, per workload, the quartiles of the ratio of the time with in-place writing to the time without."""
     with tempfile.TemporaryDirectory() as folder:
         cut_sources(Path(folder))
         return in_turns((ROOT, Path(folder)), WORKLOADS, rounds)
 
 
 def context_cost(rounds: int) -> float:
-    """Microseconds per operation that `allow_mutation_on_saved_tensors` adds while nothing is written."""
+    """Return the microseconds per operation that `allow_mutation_on_saved_tensors` adds while nothing is written."""
     import xpgrad as xp
 
     x = xp.ones(4, requires_grad=True)
@@ -92,7 +92,7 @@ def context_cost(rounds: int) -> float:
 
 
 def step_allocations(shape: tuple[int, ...] = (256, 256)) -> tuple[int, int]:
-    """The peak of memory, in bytes, of ``p -= lr * p.grad`` under `no_grad`, and of the same in NumPy."""
+    """Return the peak memory in bytes of ``p -= lr * p.grad`` under `no_grad`, and of the same in NumPy."""
     import numpy as np
 
     import xpgrad as xp

@@ -1,4 +1,4 @@
-"""The measurements: agreement first, then times taken in turns, peaks of memory, what a pass leaves behind, imports."""
+"""Measurements: agreement of results, times in turns, peak memory, objects left after a pass, import times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Tick = Callable[[], None]
 
 
 def steps_of(workload: Workload, contestants: dict[str, Contestant], size: int) -> tuple[dict[str, Step], dict[str, str]]:
-    """The steps on the same data, and the reasons why a contestant has none."""
+    """Return the steps on the same data, and for contestants without a step the reason."""
     leaves, constants = workload.data(np.random.default_rng(0), size)
     steps: dict[str, Step] = {}
     missing: dict[str, str] = {}
@@ -72,7 +72,7 @@ def settle_allocator() -> None:
 
 
 def take_turns(steps: dict[str, Step], rounds: int, seconds: float, tick: Tick, sample: float = 0.004) -> dict[str, list[float]]:
-    """Seconds per step of each contestant: in every round each runs once, in rotating order.
+    """Return the seconds per step of each contestant; in every round each runs once, in rotating order.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def take_turns(steps: dict[str, Step], rounds: int, seconds: float, tick: Tick, 
 
 
 def ratio(times: list[float], base: list[float]) -> tuple[float, float, float]:
-    """The median of the rounds' ratios, and their quartiles."""
+    """Return the median of the rounds' ratios, and their quartiles."""
     ratios = sorted(t / b for t, b in zip(times, base))
     if len(ratios) < 4:
         return statistics.median(ratios), ratios[0], ratios[-1]
@@ -121,7 +121,7 @@ def ratio(times: list[float], base: list[float]) -> tuple[float, float, float]:
 
 
 def peak_arrays(step: Step, nbytes: int) -> float:
-    """The peak of memory allocated during a step, results included, in arrays of `nbytes`.
+    """Return the peak of memory allocated during a step, results included, in arrays of `nbytes`.
 
     The step must be a new one: an old one has its last gradients already.
     """
@@ -138,7 +138,7 @@ def peak_arrays(step: Step, nbytes: int) -> float:
 
 
 def left_behind(size: int = 100_000) -> dict[str, int]:
-    """The objects that a backward pass leaves behind, counted with the cyclic collector off.
+    """Count the objects that a backward pass leaves behind, with the cyclic collector off.
 
     Returns
     -------
@@ -208,7 +208,7 @@ _PROGRAMS = {
 
 
 def import_times(rounds: int, tick: Tick) -> dict[str, list[float]]:
-    """Seconds that each program takes in an interpreter of its own (whose start is not counted), in turns."""
+    """Return the seconds that each program takes in a fresh interpreter, without its start-up time, in turns."""
     times: dict[str, list[float]] = {title: [] for title in _PROGRAMS}
     with tempfile.TemporaryDirectory() as cache:
         # All byte code comes from the same place, also where the environment keeps Python from writing any.

@@ -1,4 +1,4 @@
-"""What NumPy's spelling costs beside xpgrad's: ``python -m benchmarks.protocols`` times pairs of calls in turns, on four numbers each."""
+"""Compare NumPy's spelling of calls with xpgrad's: ``python -m benchmarks.protocols`` times pairs in turns, on four numbers each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAIRS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = 
 
 
 def differences(rounds: int = 2000, calls: int = 20) -> dict[str, tuple[float, float]]:
-    """For each pair the microseconds of xpgrad's spelling, and how many more NumPy's takes: the best of rounds taken in turns."""
+    """Return, for each pair, the microseconds of xpgrad's spelling and the extra time of NumPy's; the best of rounds in turns."""
     x, y = (xp.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True) for _ in range(2))
     found = {}
     for name, pair in PAIRS.items():

@@ -1,6 +1,6 @@
-"""Special functions beside the same by hand: ``python -m benchmarks.scipy`` times values with gradients, in turns, in one process.
+"""Compare special functions with handwritten ones: ``python -m benchmarks.scipy`` times values and gradients in turns.
 
-By hand is NumPy and SciPy on arrays, the derivative written out; the results of both are compared first.
+The handwritten version uses NumPy and SciPy on arrays with an explicit derivative; the results are compared first.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _norm(x: Any) -> Any:
 
 
 def _vectors() -> tuple[Any, Any]:
-    """A mean and a covariance for vectors of 5."""
+    """Return a mean and a covariance for vectors of 5 elements."""
     rng = np.random.default_rng(2)
     a = rng.normal(size=(5, 5))
     return rng.normal(size=5), a @ a.T + np.eye(5)
@@ -95,7 +95,7 @@ def _norm_by_xpgrad(x: Any) -> Any:
 
 
 def _gradient(function: Callable[[Any], Any], weights: Any = None) -> Program:
-    """The value and the gradient by xpgrad's tape, as arrays."""
+    """Return the value and the gradient by xpgrad, as arrays."""
     g = None if weights is None else xp.asarray(weights)
 
     def program(x: Any) -> Any:
@@ -119,7 +119,7 @@ PROGRAMS: dict[str, tuple[Program, Program]] = {
 
 
 def measured(seconds: float = 2.0, names: Any = None) -> dict[str, tuple[float, float]]:
-    """The times of both, in seconds, by program: the medians of runs in turns."""
+    """Return the times of both in seconds, by program: the medians of runs in turns."""
     x = np.random.default_rng(0).uniform(0.1, 5.0, SIZE)
     found = {}
     for name in names or PROGRAMS:

@@ -1,4 +1,4 @@
-"""Filters, splines and transforms beside SciPy: ``python -m benchmarks.signals`` times values with gradients, in turns, in one process.
+"""Compare filters, splines and transforms with SciPy: ``python -m benchmarks.signals`` times values and gradients in turns.
 
 SciPy computes the value only: it has no gradients. The values of both are compared first.
 """
@@ -45,7 +45,7 @@ PROGRAMS: dict[str, tuple[Function, Function, tuple[Any, ...]]] = {
 
 
 def measured(seconds: float = 2.0, names: Any = None) -> dict[str, tuple[float, float, float]]:
-    """The times of SciPy's value, of the value with xpgrad and of the value with all gradients, in seconds: medians of runs in turns."""
+    """Return the median seconds of SciPy's value, xpgrad's value, and the value with all gradients, run in turns."""
     found = {}
     for name in names or PROGRAMS:
         theirs, ours, arrays = PROGRAMS[name]

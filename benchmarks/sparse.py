@@ -1,6 +1,6 @@
-"""`python -m benchmarks.sparse`: sparse Jacobians and Hessians beside the products they are made of, in turns, in one process.
+"""`python -m benchmarks.sparse`: compare sparse Jacobians and Hessians with their products, in turns, in one process.
 
-The matrix is compared with products in random directions first. Its time is told in those of one product: a `jvp` for a Jacobian, a
+The matrix is first compared with products in random directions. Its time is given in multiples of one product: a `jvp` for a Jacobian, a
 Hessian-vector product for a Hessian. Peaks are those of one matrix, from a prepared derivative, by `tracemalloc`.
 """
 
@@ -28,7 +28,7 @@ _RNG = np.random.default_rng(0)
 
 
 class Problem(NamedTuple):
-    """A function, where its derivative is taken, whether that is a Hessian, and the fewest products that are known to do."""
+    """A function, the point of the derivative, whether that is a Hessian, and the smallest known number of products."""
 
     f: Callable[[Any], Any]
     x: Any
@@ -37,13 +37,13 @@ class Problem(NamedTuple):
 
 
 def tridiagonal(x: Any) -> Any:
-    """Broyden's equations."""
+    """Return Broyden's tridiagonal equations."""
     inner = (3.0 - 2.0 * x) * x + 1.0
     return xp.concat([inner[:1] - 2.0 * x[1:2], inner[1:-1] - x[:-2] - 2.0 * x[2:], inner[-1:] - x[-2:-1]])
 
 
 def brusselator(u: Any) -> Any:
-    """The Brusselator on a square that closes on itself, two species."""
+    """Return the Brusselator with two species on a periodic square."""
     a, b = u[0], u[1]
 
     def around(w: Any) -> Any:
@@ -54,12 +54,12 @@ def brusselator(u: Any) -> Any:
 
 
 def arrowhead(x: Any) -> Any:
-    """One equation with all unknowns, and one unknown in all equations."""
+    """Return a system with one equation in all unknowns, and one unknown in all equations."""
     return xp.concat([xp.reshape(xp.sum(x**2), (1,)), x[1:] ** 2 * x[:1]])
 
 
 def banded(p: Any) -> Any:
-    """The residuals of a smooth curve through data: values, and second differences."""
+    """Return the residuals of a smooth curve through data: values and second differences."""
     return xp.concat([xp.exp(p) - 1.5, 10.0 * (p[2:] - 2.0 * p[1:-1] + p[:-2]) ** 2])
 
 
@@ -68,19 +68,19 @@ _ROWS = np.repeat(np.arange(N), np.diff(_DRAWN.indptr))
 
 
 def drawn(x: Any) -> Any:
-    """Each equation with about ten unknowns, drawn at random."""
+    """Return equations with about ten random unknowns each."""
     y = xp.zeros(N)
     y.index_add_(0, _ROWS, xp.sin(x[_DRAWN.indices]) * _DRAWN.data)
     return y
 
 
 def chain(x: Any) -> Any:
-    """Rosenbrock's function, chained."""
+    """Return the chained Rosenbrock function."""
     return xp.sum((1.0 - x[:-1]) ** 2) + 100.0 * xp.sum((x[1:] - x[:-1] ** 2) ** 2)
 
 
 def hub(x: Any) -> Any:
-    """All unknowns meet one: an arrowhead."""
+    """Return a function in which one unknown interacts with all others: an arrowhead."""
     return xp.sum(x[1:] ** 2 * xp.exp(x[0]))
 
 
@@ -98,7 +98,7 @@ PROBLEMS = {
 
 
 def measured(problem: Problem) -> dict[str, Any]:
-    """What a problem costs; times are medians of rounds in which the matrix and one product take turns."""
+    """Measure a problem; times are medians of rounds in which the matrix and one product take turns."""
     x = xp.asarray(problem.x)
     transform = xp.func.sparse_hessian if problem.hessian else xp.func.sparse_jacobian
     start = time.perf_counter()
@@ -132,7 +132,7 @@ def measured(problem: Problem) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print the table; 1 if a matrix costs more than its products may."""
+    """Print the table; return 1 if a matrix exceeds the time allowed for its products."""
     print("| problem | entries | products | fewest known | `group_columns` | prepare | one product | matrix | matrix / products | peak |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     missed = 0

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.turns OTHER`: this checkout against another one, workload by workload, in turns within one run.
+"""`python -m benchmarks.turns OTHER`: compare this checkout with another one, workload by workload, in turns within one run.
 
-Each side runs in a process of its own, with its own sources; a ratio is that of two neighbouring measurements, so that it holds while the
+Each side runs in a separate process with its own sources. Ratios are taken of consecutive measurements, so that they are valid even if the
 machine's speed drifts. `benchmarks.inplace` compares in the same way.
 """
 
@@ -23,7 +23,7 @@ WORKLOADS = ("chain", "mixed", "digits", "rnn", "stencil", "graph", "fan", "deep
 
 
 def _serve() -> None:
-    """A worker: for each name on standard input, the seconds per step of that workload."""
+    """Run as a worker: for each name on standard input, print the seconds per step of that workload."""
     import numpy as np
 
     from benchmarks.contestants import CONTESTANTS
@@ -48,7 +48,7 @@ def _serve() -> None:
 
 
 def in_turns(roots: tuple[Path, Path], workloads: Sequence[str], rounds: int) -> dict[str, tuple[float, float, float]]:
-    """Per workload the ratio of the first checkout's time to the second's.
+    """Return, per workload, the ratio of the first checkout's time to the second's.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The workloads: each once as a user of any library writes it, and once by hand in NumPy, forward and backward.
+"""The workloads: each as a user of any library writes it, and handwritten in NumPy, forward and backward.
 
-``loss(m, *leaves, *constants)`` runs on every tape: ``m`` holds the library's own functions under NumPy's names (see `contestants`).
-``hand(leaves, constants)`` returns the step that a careful person writes without one: it computes what is needed and no more, keeps
-what the backward reads, and accumulates in place.
+``loss(m, *leaves, *constants)`` runs on every library: ``m`` has the library's own functions under NumPy's names (see `contestants`).
+``hand(leaves, constants)`` returns the step that a careful person writes by hand: it computes only what is needed, keeps what
+the backward pass reads, and accumulates in place.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Workload:
     without : dict
         Libraries that do not take part, with the reason.
     tolerance : float
-        How much results may differ, relatively: what the dtype of the leaves allows.
+        The relative tolerance of results, given the dtype of the leaves.
     memory : float or None
         The peak of allocated memory is reported as well, in arrays of the leaves' size; it must not exceed this.
     """

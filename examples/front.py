@@ -1,4 +1,4 @@
-"""Draw the picture of the README: a curve fitted to data by gradient descent, and the way that the parameters take.
+"""Draw the picture of the README: a curve fitted to data by gradient descent, and the path of the parameters.
 
 python examples/front.py --picture docs/front.png
 """

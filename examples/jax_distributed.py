@@ -1,7 +1,7 @@
-"""A regression on data that two processes hold in halves: `python examples/jax_distributed.py` starts both on this host.
+"""Fit a regression to data divided between two processes: `python examples/jax_distributed.py` starts both on this host.
 
-Each process gives JAX its own rows; the arrays, and so the Tensors around them, are those of all processes. The loss and its gradients
-are computed by both together, and the weights are the same on both without a line of communication in this program.
+Each process gives JAX its own rows; the arrays, and so the Tensors, span both processes. The processes compute the loss and its gradients
+together, and the weights are the same on both, without any communication code in this program.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ ROWS, COLUMNS = 64, 3
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:
-    """Points and their targets, with weights (1, -2, 0.5) behind them; each process keeps its rows only."""
+    """Return points and targets made with the weights (1, -2, 0.5); each process keeps only its own rows."""
     rng = np.random.default_rng(0)
     points = rng.standard_normal((ROWS, COLUMNS))
     return points, points @ np.asarray([1.0, -2.0, 0.5])
 
 
 def loss_of(w: Any, x: Any, y: Any) -> Any:
-    """The mean squared error of a linear model."""
+    """Return the mean squared error of a linear model."""
     import xpgrad as xp
 
     return xp.mean((x @ w - y) ** 2)
 
 
 def train(rank: int, world: int, address: str, steps: int, rate: float) -> np.ndarray:
-    """One process's part; returns the weights."""
+    """Run one process's part, and return the weights."""
     os.environ["JAX_ENABLE_X64"] = "1"
     import jax
 
@@ -67,7 +67,7 @@ def train(rank: int, world: int, address: str, steps: int, rate: float) -> np.nd
 
 
 def launch(world: int, steps: int, rate: float, seconds: float) -> int:
-    """Start all processes on this host; 0 if each of them succeeds in time."""
+    """Start all processes on this host; return 0 if each of them succeeds in time."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -79,7 +79,7 @@ def launch(world: int, steps: int, rate: float, seconds: float) -> int:
     ]
     deadline = time.monotonic() + seconds
     try:
-        for process in processes:  # one after the other, so that what they say does not mix
+        for process in processes:  # one after the other, so that their output does not mix
             print(process.communicate(timeout=max(deadline - time.monotonic(), 0.1))[0], end="")
         codes = [process.returncode for process in processes]
     except subprocess.TimeoutExpired:
@@ -94,7 +94,7 @@ def launch(world: int, steps: int, rate: float, seconds: float) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Start the processes, or be one of them."""
+    """Start the processes, or run as one of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rank", type=int, help="be this process; without it, all of them are started")
     parser.add_argument("--address", default="127.0.0.1:0", help="host:port where process 0 listens")

@@ -1,13 +1,13 @@
-"""Differentiate solutions: three problems whose answer SciPy finds, with gradients through the answer.
+"""Differentiate the solutions of three problems that SciPy solves.
 
     python examples/solutions.py
     python examples/solutions.py --device torch
 
 * A support vector machine: how its validation loss changes with the regularisation, and a few steps down that slope.
 * A layer that is an equilibrium, trained by the implicit function theorem: no iteration is recorded.
-* A reaction: the rates of a differential equation are fitted to its course, and the sensitivity of its steady state is told.
+* A reaction: the rates of a differential equation are fitted to measurements, and the sensitivity of its steady state is computed.
 
-It prints what it finds, with each gradient beside a central difference, and returns 1 if one of them is off.
+It prints the results, compares each gradient with a central difference, and returns 1 if one of them is wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NEAR = 1e-3
 
 
 def compared(name: str, f: Callable[[Any], Any], at: Any) -> bool:
-    """Print a function's derivative beside a difference, and say whether they agree; `at` is a 0-d Tensor."""
+    """Print a function's derivative at the 0-d Tensor `at` and a difference quotient; return whether they agree."""
     leaf = at.detach().clone().requires_grad_()
     slope = float(xp.autograd.grad(f(leaf), leaf)[0])
     h = 1e-4
@@ -67,7 +67,7 @@ def machine(device: str) -> bool:
 
 
 def equilibrium(device: str) -> bool:
-    """Train a layer ``z = tanh(z W + x U)`` so that the sum of its equilibrium tells the length of `x`."""
+    """Train a layer ``z = tanh(z W + x U)`` so that the sum of its equilibrium equals the length of `x`."""
     rng = np.random.default_rng(1)
     data = rng.normal(size=(64, 3))
     x, wanted = xp.asarray(data, device=device), xp.asarray((data**2).sum(1), device=device)
@@ -98,7 +98,7 @@ def equilibrium(device: str) -> bool:
 
 
 def reaction(device: str) -> bool:
-    """Fit the rates of ``A <-> B -> C`` with inflow to its course, and say how its steady state depends on them."""
+    """Fit the rates of ``A <-> B -> C`` with inflow, and print how its steady state depends on them."""
     times = np.linspace(0.0, 4.0, 9)
     start = xp.asarray([1.0, 0.0], device=device)
 

@@ -6,7 +6,7 @@
 * A smooth curve through noisy data with outliers: the Jacobian of the residuals, for `scipy.optimize.least_squares`.
 * The Brusselator, a reaction that spreads: the Jacobian of a stiff equation, for `scipy.integrate.solve_ivp`.
 
-It prints what was solved, with how many products a matrix was computed, and returns 1 if a solution is off.
+It prints the problems and the number of products for each matrix, and returns 1 if a solution is wrong.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from xpgrad.func import grad, sparse_hessian, sparse_jacobian
 
 
 def chain() -> bool:
-    """Links of one length between two nails, which hang so that their energy is least; the shape is a catenary."""
+    """Minimize the energy of links of equal length that hang between two nails; the shape is a catenary."""
     links, length = 24, 1.0 / 16.0
 
     def points(z: xp.Tensor) -> tuple[xp.Tensor, xp.Tensor]:
@@ -60,7 +60,7 @@ def chain() -> bool:
 
 
 def curve() -> bool:
-    """A curve of which second differences are small, through data of which some are wrong."""
+    """Fit a curve with small second differences to data with outliers."""
     rng = np.random.default_rng(0)
     n = 1000
     t = np.linspace(0.0, 1.0, n)
@@ -81,7 +81,7 @@ def curve() -> bool:
 
 
 def reaction() -> bool:
-    """The Brusselator on a square that closes on itself, with a drop added at one place; stiff, since it spreads fast."""
+    """Solve the Brusselator on a periodic square, with a drop added at one place; it is stiff because of fast diffusion."""
     n = 24
     places = np.linspace(0.0, 1.0, n, endpoint=False)
     drop = 5.0 * ((places[:, None] - 0.3) ** 2 + (places - 0.6) ** 2 <= 0.01)
@@ -108,7 +108,7 @@ def reaction() -> bool:
 
 
 def main() -> int:
-    """Solve all three; 0 if every solution is what it should be."""
+    """Solve all three problems; return 0 if every solution is right."""
     return 0 if all([chain(), curve(), reaction()]) else 1
 
 

@@ -226,7 +226,7 @@ def _dense(x: Any) -> bool:
 
 
 def _on_operands_device(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that makes the device of its first array the current one."""
+    """Return a kernel that makes the device of its first array the current one."""
 
     @functools.wraps(function)
     def guarded(*args: Any, **options: Any) -> Any:

@@ -125,7 +125,7 @@ class _Graph:
 
 
 def _users_level() -> int:
-    """The level of the user's line above the caller of this, for a warning: the first one outside of xpgrad and this package."""
+    """Return the level of the user's line above the caller of this, for a warning: the first one outside of xpgrad and this package."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("xpgrad", "xpgrad_cupy"):
         frame, level = frame.f_back, level + 1
@@ -230,7 +230,7 @@ def refuse(stream: Any, what: str) -> None:
 
 
 def uncaptured(function: Callable[..., Any], what: str) -> Callable[..., Any]:
-    """A kernel that is refused while a compiled function is captured."""
+    """Return a kernel that is refused while a compiled function is captured."""
 
     @functools.wraps(function)
     def guarded(*args: Any, **options: Any) -> Any:

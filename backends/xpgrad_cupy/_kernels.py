@@ -76,7 +76,7 @@ def scale(g: Any, factor: Any) -> Any:
 
 @kernel
 def segment_sum(values: Any, positions: Any, size: int) -> Any:
-    """Zeros of length `size` with `values` added at `positions`, duplicates included."""
+    """Return zeros of length `size` with `values` added at `positions`, duplicates included."""
     out = cupy.zeros(size, values.dtype)
     _add(out, positions, values)
     return out
@@ -84,7 +84,7 @@ def segment_sum(values: Any, positions: Any, size: int) -> Any:
 
 @kernel
 def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of `shape` with `values` added at an advanced index, duplicates included."""
+    """Return zeros of `shape` with `values` added at an advanced index, duplicates included."""
     return scatter_into(cupy.zeros(shape, values.dtype), values, key)
 
 
@@ -101,7 +101,7 @@ def _wide(part: Any) -> Any:
 
 
 def _add(out: Any, key: Any, values: Any) -> None:
-    """``out[key] += values``, duplicates included, in place."""
+    """Return ``out[key] += values``, duplicates included, in place."""
     key = tuple(map(_wide, key)) if key.__class__ is tuple else _wide(key)
     kind = out.dtype.char
     if kind in _ATOMIC:
@@ -120,7 +120,7 @@ def _add(out: Any, key: Any, values: Any) -> None:
 
 @kernel
 def last_writer(positions: Any, size: int) -> Any:
-    """The last writer of each of the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
+    """Return the last writer of each of the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
     out = cupy.zeros(size, np.uint64)
     cupyx.scatter_max(out, positions, cupy.arange(1, len(positions) + 1, dtype=np.uint64))
     return out.view(np.int64)

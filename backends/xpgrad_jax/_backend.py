@@ -32,7 +32,7 @@ def _x64() -> bool:
 
 
 def _shape_of_elements(signature: str, arrays: Any) -> tuple[int, ...]:
-    """The shape of what a function of elements with axes of their own returns, as its signature says."""
+    """Return the shape of what a function of elements with axes of their own returns, as its signature says."""
     given, result = ([part.split(",") for part in side.strip("()").split("),(")] for side in signature.split("->"))
     lengths = {axis: n for axes, a in zip(given, arrays) for axis, n in zip(axes, a.shape[-len(axes) :])}
     batch = jnp.broadcast_shapes(*(a.shape[: -len(axes)] for axes, a in zip(given, arrays)))

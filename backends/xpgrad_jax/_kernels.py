@@ -34,7 +34,7 @@ def copy(x: Any) -> Any:
 
 @kernel
 def atan2(x1: Any, x2: Any) -> Any:
-    """The angle of a point; JAX computes something of complex numbers, too, for which there is none."""
+    """Return the angle of a point; JAX computes something of complex numbers, too, for which there is none."""
     if jnp.iscomplexobj(x1) or jnp.iscomplexobj(x2):
         msg = "atan2 is not defined for complex numbers"
         raise TypeError(msg)
@@ -42,7 +42,7 @@ def atan2(x1: Any, x2: Any) -> Any:
 
 
 def _checked(key: Any, shape: tuple[int, ...]) -> Any:
-    """The key, whose integers must lie within the axes: JAX would clamp them."""
+    """Return the key, whose integers must lie within the axes: JAX would clamp them."""
     parts = key if isinstance(key, tuple) else (key,)
     used = sum(p is not None and p is not Ellipsis for p in parts)
     if used > len(shape):
@@ -126,7 +126,7 @@ def _bounds(indices: Any) -> Any:
 
 
 def _advanced(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """A key with integer arrays and masks, checked as far as its values are known: JAX would fill, clamp or drop.
+    """Return a key with integer arrays and masks, checked as far as its values are known: JAX would fill, clamp or drop.
 
     NB: integer arrays come in the widest integers, since JAX counts negative ones from the end in their own dtype.
     """
@@ -161,7 +161,7 @@ def _advanced(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def _width(part: Any) -> int:
-    """The number of axes of the array that a part of a key consumes."""
+    """Return the number of axes of the array that a part of a key consumes."""
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if isinstance(part, jax.Array) and part.dtype == bool else 1

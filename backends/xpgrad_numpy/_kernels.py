@@ -119,7 +119,7 @@ def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
 
 @kernel
 def expand_reduced(g: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) -> Any:
-    """The inverse of a reduction's change of shape: a read-only view."""
+    """Return the inverse of a reduction's change of shape: a read-only view."""
     g = np.asarray(g)
     if axes is not None and not keepdims:
         index: list[Any] = [slice(None)] * len(shape)
@@ -182,7 +182,7 @@ def scale(g: Any, factor: Any) -> Any:
 
 @kernel
 def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of `shape` with `values` added at an advanced index, duplicates included."""
+    """Return zeros of `shape` with `values` added at an advanced index, duplicates included."""
     return scatter_into(np.zeros(shape, values.dtype), values, key)
 
 

@@ -22,7 +22,7 @@ def _wide(x: Any) -> Any:
 
 
 def _each(one: Callable[..., Any], ranks: int, shape: Any, *arrays: Any) -> Any:
-    """A function of matrices for each element of a stack, whose axes broadcast; nan where a matrix is not finite.
+    """Return a function of matrices for each element of a stack, whose axes broadcast; nan where a matrix is not finite.
 
     Parameters
     ----------

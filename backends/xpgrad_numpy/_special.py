@@ -25,7 +25,7 @@ _ORDERS = frozenset(("iv", "ive", "jv", "jve", "kv", "kve", "yv"))
 
 
 def _exponentials(x: Any, axes: Any) -> tuple[Any, Any]:
-    """The largest real part, 0 where it is infinite, and the exponentials of what lies below it."""
+    """Return the largest real part, 0 where it is infinite, and the exponentials of what lies below it."""
     top = np.max(x.real if x.dtype.kind == "c" else x, axis=axes, keepdims=True)
     if not np.isfinite(top).all():
         top = np.where(np.isfinite(top), top, top.dtype.type(0))
@@ -63,12 +63,12 @@ def _one_line(x: Any, h: Any, rank: int) -> bool:
 
 
 def _at(key: Any) -> Any:
-    """A key for the last axes."""
+    """Return a key for the last axes."""
     return (..., *key)
 
 
 def _part(start: Any, sizes: Any) -> Any:
-    """The key of a window of the last axes."""
+    """Return the key of a window of the last axes."""
     return _at(slice(i, i + n) for i, n in zip(start, sizes))
 
 
@@ -113,7 +113,7 @@ def _sliding_product(x: Any, h: Any, rank: int, fourier: bool) -> Any:
 
 
 def _by_fourier(x: Any, h: Any, rank: int, inside: list[slice]) -> Any:
-    """A part of the convolution on a circle that is long enough for that part."""
+    """Return a part of the convolution on a circle that is long enough for that part."""
     axes = tuple(range(-rank, 0))
     lengths = [_fast(s.stop) for s in inside]
     out: Any
@@ -126,7 +126,7 @@ def _by_fourier(x: Any, h: Any, rank: int, inside: list[slice]) -> Any:
 
 @functools.lru_cache(1024)
 def _fast(n: int) -> int:
-    """The smallest length of at least `n` with the prime factors 2, 3 and 5 only."""
+    """Return the smallest length of at least `n` with the prime factors 2, 3 and 5 only."""
     best = 1 << max(n - 1, 0).bit_length()
     for fives in (5**k for k in range(28)):
         for base in (fives * 3**k for k in range(41)):

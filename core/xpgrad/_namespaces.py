@@ -61,17 +61,17 @@ def namespace(device: Device | str | None = None) -> ModuleType:
     True
     """
     there = tensor_class(as_device(device)).device
-    return sys.modules["xpgrad"] if there == tensor_class(get_default_device()).device else _of(there)
+    return sys.modules["xpgrad"] if there == tensor_class(get_default_device()).device else _device_namespace(there)
 
 
 @functools.cache
-def _of(device: Device) -> DeviceNamespace:
+def _device_namespace(device: Device) -> DeviceNamespace:
     return DeviceNamespace("xpgrad", device)
 
 
 def _again(name: str, device: str) -> Any:
     """Return the namespace that was pickled."""
-    found = _of(tensor_class(Device(device)).device)
+    found = _device_namespace(tensor_class(Device(device)).device)
     return found if name == "xpgrad" else getattr(found, name.removeprefix("xpgrad."))
 
 
@@ -90,7 +90,7 @@ class DeviceNamespace(ModuleType):
             raise AttributeError(missing_name(repr(self), name) if hint else f"{self!r} has no attribute {name!r}")
         found = getattr(whole, name)
         if name in MAKERS.get(self.__name__, ()):
-            found = _made_on(self._device, found)
+            found = _bind_device(self._device, found)
         elif (inner := f"{self.__name__}.{name}") in MAKERS:
             found = DeviceNamespace(inner, self._device)
         elif name == "__array_namespace_info__":
@@ -108,7 +108,7 @@ class DeviceNamespace(ModuleType):
         return _again, (self.__name__, str(self._device))
 
 
-def _made_on(home: Device, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _bind_device(home: Device, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Return a creation function whose default device is `home`."""
 
     @functools.wraps(function)

@@ -386,14 +386,12 @@ class Backend(ABC):
         Whether its arrays are in the host's memory.
     weak_scalars : bool
         Whether its kernels take Python scalars and promote them as the engine's table says. If False, the array is converted to the dtype
-        of
-        the result first; kernels of arithmetic still get a Python number as the other operand, of a kind that this dtype takes directly
-        (an int, float or complex for complex dtypes, an int or float for floating-point ones, an int for integers).
+        of the result first; kernels of arithmetic still get a Python number as the other operand, of a kind that this dtype takes
+        directly (an int, float or complex for complex dtypes, an int or float for floating-point ones, an int for integers).
     checks_indices : bool
         Whether its kernels, and the library, refuse every index that is out of range, in reads and writes: with an IndexError, before
-        anything
-        is written. The core then checks nothing, which saves time. False if unknown: the core checks a user's key before a kernel gets it
-        ("Keys" below).
+        anything is written. The core then checks nothing, which saves time. False if unknown: the core checks a user's key before a
+        kernel gets it ("Keys" below).
     overrides : dict
         Its own kernels by name, on raw arrays.
     missing : frozenset of str
@@ -494,8 +492,7 @@ class Backend(ABC):
         """Copy a NumPy array to a device: later writes to one are not seen in the other.
 
         The dtype stays the same. If the library lacks it, raise the `CapabilityError` that ``self.raw_dtype(DTYPES[array.dtype.name])``
-        raises, or
-        let the library's TypeError pass; never narrow the dtype, which loses digits silently.
+        raises, or let the library's TypeError pass; never narrow the dtype, which loses digits silently.
 
         Parameters
         ----------
@@ -963,8 +960,7 @@ class Backend(ABC):
         """Return the default dtype of a kind.
 
         By default float64 and complex128, or float32 and complex64 if the capabilities `float64` and `complex128` are False; int64 for
-        the others.
-        Override it if a device has no int64, or if devices differ.
+        the others. Override it if a device has no int64, or if devices differ.
 
         Parameters
         ----------
@@ -1239,8 +1235,7 @@ class Backend(ABC):
         """Return a Tensor's raw array in a form that can be viewed and written to, and store it in the Tensor.
 
         Override it if some results are of a type that cannot be (NumPy's scalars): convert ``tensor._array``, assign the result to it,
-        and return
-        it. Shape and dtype stay.
+        and return it. Shape and dtype stay.
 
         Parameters
         ----------

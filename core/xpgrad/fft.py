@@ -114,7 +114,7 @@ def _several_axes(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int | N
     return [None if n is None or n == -1 else _length(name, "s", n) for n in s or [None] * len(places)], places
 
 
-def _fitted(name: str, x: Tensor, length: int | None, axis: int) -> Tensor:
+def _fit_length(name: str, x: Tensor, length: int | None, axis: int) -> Tensor:
     """Trim `x`, or pad it with zeros, to a length along an axis."""
     have = x.shape[axis]
     if length is None or length == have:
@@ -128,25 +128,25 @@ def _fitted(name: str, x: Tensor, length: int | None, axis: int) -> Tensor:
     return PRIMITIVES["index_basic_transpose"](x, key, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
 
 
-def _complex(x: Tensor) -> Tensor:
+def _to_complex(x: Tensor) -> Tensor:
     return x._cast(complex_of(x.dtype))
 
 
 # -- complex transforms ----------------------------------------------------------------------------------------------------------
 
 
-def _along(name: str, x: Tensor, n: Any, axis: Any, norm: str, forward: bool) -> Tensor:
+def _transform_axis(name: str, x: Tensor, n: Any, axis: Any, norm: str, forward: bool) -> Tensor:
     x = _check(name, x, norm)
     length, place = _one_axis(name, x, n, axis)
-    return _rows.fourier(_complex(_fitted(name, x, length, place)), (place,), forward, norm)
+    return _rows.fourier(_to_complex(_fit_length(name, x, length, place)), (place,), forward, norm)
 
 
-def _over(name: str, x: Tensor, s: Any, axes: Any, norm: str, forward: bool) -> Tensor:
+def _transform_axes(name: str, x: Tensor, s: Any, axes: Any, norm: str, forward: bool) -> Tensor:
     x = _check(name, x, norm)
     lengths, places = _several_axes(name, x, s, axes)
     for length, place in zip(lengths, places):
-        x = _fitted(name, x, length, place)
-    return _rows.fourier(_complex(x), tuple(places), forward, norm)
+        x = _fit_length(name, x, length, place)
+    return _rows.fourier(_to_complex(x), tuple(places), forward, norm)
 
 
 @front
@@ -190,7 +190,7 @@ def fft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backwa
     >>> x.grad
     tensor([8., 0., 0., 0.])
     """
-    return _along("fft", x, n, axis, norm, True)
+    return _transform_axis("fft", x, n, axis, norm, True)
 
 
 @front
@@ -229,7 +229,7 @@ def ifft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
     >>> xp.fft.ifft(xp.tensor([4.0, 0.0, 0.0, 0.0]))
     tensor([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
     """
-    return _along("ifft", x, n, axis, norm, False)
+    return _transform_axis("ifft", x, n, axis, norm, False)
 
 
 @front
@@ -269,7 +269,7 @@ def fftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | Non
     tensor([[4.+0.j, 0.+0.j],
             [0.+0.j, 0.+0.j]])
     """
-    return _over("fftn", x, s, axes, norm, True)
+    return _transform_axes("fftn", x, s, axes, norm, True)
 
 
 @front
@@ -309,7 +309,7 @@ def ifftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | No
     tensor([[1.+0.j, 0.+0.j],
             [0.+0.j, 0.+0.j]])
     """
-    return _over("ifftn", x, s, axes, norm, False)
+    return _transform_axes("ifftn", x, s, axes, norm, False)
 
 
 # -- transforms of real values ------------------------------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ def ifftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | No
 
 def _to_half(name: str, x: Tensor, length: int | None, place: int, norm: str) -> Tensor:
     note_complex()
-    return _rows.real_to_half(_fitted(name, x, length, place), place, norm)
+    return _rows.real_to_half(_fit_length(name, x, length, place), place, norm)
 
 
 def _from_half(name: str, x: Tensor, length: int | None, place: int, norm: str) -> Tensor:
@@ -326,7 +326,7 @@ def _from_half(name: str, x: Tensor, length: int | None, place: int, norm: str) 
         if length < 1:
             msg = f"{name}: axis {place} of shape {x.shape} is too short for the default length; give the length with `n` or `s`"
             raise ValueError(msg)
-    return _rows.half_to_real(_complex(_fitted(name, x, length // 2 + 1, place)), length, place, norm)
+    return _rows.half_to_real(_to_complex(_fit_length(name, x, length // 2 + 1, place)), length, place, norm)
 
 
 @front
@@ -449,7 +449,7 @@ def rfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | No
     x = _check("rfftn", x, norm, real=True)
     lengths, places = _several_axes("rfftn", x, s, axes)
     for length, place in zip(lengths[:-1], places[:-1]):
-        x = _fitted("rfftn", x, length, place)
+        x = _fit_length("rfftn", x, length, place)
     out = _to_half("rfftn", x, lengths[-1], places[-1], norm)
     return _rows.fourier(out, tuple(places[:-1]), True, norm) if len(places) > 1 else out
 
@@ -463,7 +463,8 @@ def irfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | N
     x : Tensor or raw array
         At least one axis; floating-point or complex. The last transformed axis has the frequencies from zero up.
     s : sequence of int, optional
-        Lengths of the result along `axes`; the last one is by default the even one, ``2 * (m - 1)`` for m frequencies. -1 is the default.
+        Lengths of the result along `axes`; -1 stands for the default: the length of `x`, and along the last axis the even length
+        ``2 * (m - 1)`` for m frequencies.
     axes : sequence of int, optional
         Axes to transform; by default all of them, or the last ``len(s)`` ones.
     norm : {"backward", "ortho", "forward"}
@@ -494,8 +495,8 @@ def irfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | N
     lengths, places = _several_axes("irfftn", x, s, axes)
     if len(places) > 1:
         for length, place in zip(lengths[:-1], places[:-1]):
-            x = _fitted("irfftn", x, length, place)
-        x = _rows.fourier(_complex(x), tuple(places[:-1]), False, norm)
+            x = _fit_length("irfftn", x, length, place)
+        x = _rows.fourier(_to_complex(x), tuple(places[:-1]), False, norm)
     return _from_half("irfftn", x, lengths[-1], places[-1], norm)
 
 
@@ -671,7 +672,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | s
     return _frequencies("rfftfreq", n, d, dtype, device, True)
 
 
-def _shifted(name: str, x: Any, axes: Any, sign: int) -> Tensor:
+def _shift(name: str, x: Any, axes: Any, sign: int) -> Tensor:
     x = as_tensor(name, x)
     places = normalize_axes(tuple(axes) if isinstance(axes, list) else axes, x.ndim, name, "axes")
     places = tuple(range(x.ndim)) if places is None else places
@@ -708,7 +709,7 @@ def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     >>> xp.fft.fftshift(xp.tensor([0.0, 1.0, -2.0, -1.0]))
     tensor([-2., -1.,  0.,  1.])
     """
-    return _shifted("fftshift", x, axes, 1)
+    return _shift("fftshift", x, axes, 1)
 
 
 @composite
@@ -740,4 +741,4 @@ def ifftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     >>> xp.fft.ifftshift(xp.tensor([-2.0, -1.0, 0.0, 1.0]))
     tensor([ 0.,  1., -2., -1.])
     """
-    return _shifted("ifftshift", x, axes, -1)
+    return _shift("ifftshift", x, axes, -1)

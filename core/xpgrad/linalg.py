@@ -23,7 +23,7 @@ from xpgrad.rules.elementwise import abs as _abs
 from xpgrad.rules.linear_algebra import matmul as matmul, tensordot as tensordot, vecdot as vecdot
 from xpgrad.rules.manipulation import _same_kind, broadcast_to, matrix_transpose as matrix_transpose, reshape, reshape_to
 from xpgrad.rules.matrices import check_order, diagonal_offset, need_floating, need_matrices, raw_tolerance
-from xpgrad.rules.reduction import finished, max as _max, min as _min, sum as _sum
+from xpgrad.rules.reduction import max as _max, min as _min, sum as _sum, wrap_constant
 
 __all__ = [
     "EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
@@ -179,15 +179,15 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
-def _recorded(x: Tensor) -> bool:
+def _is_recorded(x: Tensor) -> bool:
     """Return whether an operation on `x` will be recorded, or may have a tangent."""
     mode = state.current()
     return (x._node is not None and state.records(mode)) or (mode is not None and bool(mode.levels))
 
 
-def _constant(x: Tensor, name: str, **options: Any) -> Tensor:
+def _call_unrecorded(x: Tensor, name: str, **options: Any) -> Tensor:
     """Call a function of the library's own linear algebra extension, without recording."""
-    return finished(x, x.backend.adopt(getattr(x.backend.kernels.linalg, name)(x._array, **options)), f"linalg.{name}")
+    return wrap_constant(x, x.backend.adopt(getattr(x.backend.kernels.linalg, name)(x._array, **options)), f"linalg.{name}")
 
 
 # -- inverses and determinants ------------------------------------------------------------------------------------------------
@@ -238,8 +238,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
         Square matrices, of shape (..., M, M); floating-point or complex.
     x2 : Tensor or raw array
         One vector, of shape (M,), or matrices, of shape (..., M, K), whose batch broadcasts with that of `x1`. A stack of vectors is
-        given as
-        ``x2[..., None]``.
+        given as ``x2[..., None]``.
 
     Returns
     -------
@@ -450,7 +449,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 @nondifferentiable(primitive=True)
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """Return the ranks of matrices: their numbers of singular values above a tolerance.
+    """Return the ranks of matrices: how many singular values of each are above a tolerance.
 
     Parameters
     ----------
@@ -483,7 +482,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     x = need_matrices("matrix_rank", x)
     if 0 in x.shape[-2:]:
         return zeros(x.shape[:-2], dtype=x.default_dtype("indexing"), device=x.device)
-    return _constant(x, "matrix_rank", rtol=raw_tolerance("matrix_rank", rtol, x))
+    return _call_unrecorded(x, "matrix_rank", rtol=raw_tolerance("matrix_rank", rtol, x))
 
 
 # -- factorisations -------------------------------------------------------------------------------------------------------------
@@ -605,9 +604,9 @@ def eigvals(x: Tensor, /) -> Tensor:
     tensor([0.+1.j, 0.-1.j])
     """
     x = need_matrices("eigvals", x, square=True)
-    if _recorded(x):
+    if _is_recorded(x):
         return _factors.general_eigen_pairs(x)[0]
-    return finished(x, x.backend.adopt(x.backend.kernels.general_eigenvalues(x._array)), "linalg.eigvals")
+    return wrap_constant(x, x.backend.adopt(x.backend.kernels.general_eigenvalues(x._array)), "linalg.eigvals")
 
 
 @front
@@ -683,7 +682,7 @@ def eigvalsh(x: Tensor, /) -> Tensor:
             [-0.4472,  0.2764]])
     """
     x = need_matrices("eigvalsh", x, square=True)
-    return _factors.eigen_pairs(x)[0] if _recorded(x) else _constant(x, "eigvalsh")
+    return _factors.eigen_pairs(x)[0] if _is_recorded(x) else _call_unrecorded(x, "eigvalsh")
 
 
 @front
@@ -691,8 +690,7 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
     """Decompose matrices into orthonormal columns times upper triangular matrices: ``x == Q @ R``.
 
     The gradient needs independent first ``min(M, N)`` columns; it is nan where they are not. With ``mode="complete"`` and M > N it does
-    not
-    exist, and backward raises NotImplementedError.
+    not exist, and backward raises NotImplementedError.
 
     Parameters
     ----------
@@ -744,8 +742,7 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     -------
     SVDResult
         Named tuple of `U`, of shape (..., M, M) or (..., M, K); `S`, real, descending and of shape (..., K); and `Vh`, of shape (..., N,
-        N) or
-        (..., K, N).
+        N) or (..., K, N).
 
     Raises
     ------
@@ -802,7 +799,7 @@ def svdvals(x: Tensor, /) -> Tensor:
     tensor([4., 3.])
     """
     x = need_matrices("svdvals", x)
-    return _factors.singular_triples(x, False)[1] if _recorded(x) else _constant(x, "svdvals")
+    return _factors.singular_triples(x, False)[1] if _is_recorded(x) else _call_unrecorded(x, "svdvals")
 
 
 # -- norms -----------------------------------------------------------------------------------------------------------------------

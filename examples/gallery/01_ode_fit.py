@@ -1,12 +1,14 @@
 """Hares and lynxes: a differential equation fitted to data
 =========================================================
 
-The Hudson's Bay Company counted the pelts that it bought; from 1900 to 1920 hares and lynxes went up and down in turns. Lotka's and
-Volterra's equation is fitted to the logarithms of these counts: four rates and the state in 1900. `odeint` is differentiable in all six, so
-that `least_squares` has exact Jacobians, and one more Jacobian tells how well the data determine the course.
+The Hudson's Bay Company recorded the number of pelts that it bought. From 1900 to 1920 the numbers of hares and lynxes rose and fell in
+turns. The Lotka-Volterra equation is fitted to the logarithms of these counts, with six parameters: four rates and the state in 1900.
+`odeint` is differentiable in all six, so `least_squares` gets exact Jacobians. One more Jacobian shows how well the data determine the
+solution.
 
-The rates are compared with the means of Bob Carpenter's Bayesian analysis of the same data, "Predator-prey population dynamics: the
-Lotka-Volterra model in Stan" (2018), which has the data, too; the functions are those of the pages on equations and on solvers.
+The rates are compared with the posterior means of Bob Carpenter's Bayesian analysis of the same data, "Predator-prey population dynamics:
+the Lotka-Volterra model in Stan" (2018), which is also the source of the data. The pages on equations and on solvers describe the functions
+used here.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ PUBLISHED = np.asarray([0.55, 0.028, 0.80, 0.024])  # births, being eaten, death
 
 
 def course(logs: xp.Tensor, times: xp.Tensor) -> xp.Tensor:
-    """Logarithms of hares and lynxes at times, of shape (times, 2), of the logarithms of the four rates and of the start."""
+    """Return the logarithms of hares and lynxes, of shape (times, 2), given the logarithms of the rates and of the start."""
     births, eaten, deaths, eating = xp.unstack(xp.exp(logs[:4]))
 
     def change(state: xp.Tensor, t: xp.Tensor) -> xp.Tensor:
@@ -38,7 +40,7 @@ def course(logs: xp.Tensor, times: xp.Tensor) -> xp.Tensor:
 
 @program({"farthest from a published rate": (0.0, 0.06), "scatter of the logarithms": (0.2, 0.3), "gradient, off by": (0.0, 1e-5)})
 def main(small: bool) -> Result:
-    """Fit the rates, and say how uncertain the course is."""
+    """Fit the rates, and compute how uncertain the solution is."""
     counts = xp.log(xp.asarray([*zip(HARES, LYNXES)]))
 
     def residuals(logs: xp.Tensor) -> xp.Tensor:

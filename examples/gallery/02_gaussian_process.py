@@ -1,12 +1,12 @@
 """A Gaussian process, its hyper-parameters, and its slope
 ========================================================
 
-A curve was measured at sixty places with noise, and nowhere in a gap. A Gaussian process says what the curve may be, once its amplitude,
-its length and the noise are known: those that make the data most likely. ``minimize`` finds them with the gradient of the likelihood,
-through a Cholesky decomposition. The slope of the curve is a Gaussian process, too: ``jacfwd`` differentiates the kernel.
+A curve was measured at sixty places with noise, except in a gap. A Gaussian process describes which curves are likely, given its amplitude,
+its length scale and the noise. ``minimize`` finds the values of these that make the data most likely, with the gradient of the likelihood
+through a Cholesky decomposition. The slope of the curve is also a Gaussian process: ``jacfwd`` differentiates the kernel.
 
-Parameters, likelihood and its gradient are compared with those of scikit-learn, whose gradients are written by hand; the data are made up.
-The picture shows the curve and its slope with twice their errors, and what is true: in the gap the errors grow.
+The parameters, the likelihood and its gradient are compared with scikit-learn's, whose gradients are handwritten. The data are simulated.
+The picture shows the curve and its slope with error bands of two standard deviations, and the true curve: the errors grow in the gap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from xpgrad.scipy.optimize import minimize
 
 
 def kernel(logs: xp.Tensor, a: xp.Tensor, b: xp.Tensor) -> xp.Tensor:
-    """Covariance of the curve at places a and b, of the logarithms of variance, length and the noise's variance."""
+    """Return the covariance of the curve at a and b; the parameters are logarithms of variance, length and noise variance."""
     return xp.exp(logs[0] - 0.5 * (a - b) ** 2 * xp.exp(-2.0 * logs[1]))
 
 

@@ -1,13 +1,13 @@
 """Inside a plate: the conductivity, from potentials at its nodes
 ===============================================================
 
-Currents are led into a plate at eight places, one after the other, and out at its edge. The potentials are measured at some nodes of a
-grid, with noise. How well does each part conduct? The potentials solve a linear system whose matrix depends on the conductivity,
-and ``linalg.solve`` is differentiable: one more solve, with the transposed matrix, has the slopes of the misfit by all conductivities. This
-is the adjoint method, and nobody had to write the adjoint equation. ``minimize`` does the rest.
+Currents enter a plate at eight places, one after the other, and leave it at its edge. The potentials are measured at some nodes of a grid,
+with noise. How well does each part conduct? The potentials solve a linear system whose matrix depends on the conductivity. ``linalg.solve``
+is differentiable: one more solve, with the transposed matrix, gives the derivatives of the misfit with respect to all conductivities. This
+is the adjoint method, without an adjoint equation written by hand. ``minimize`` finds the conductivity.
 
-The gradient is compared with a central difference along a random direction. The plate is made up. The picture shows it, what was
-found, and how the misfit goes down until it is about as large as the noise.
+The gradient is compared with a central difference along a random direction. The plate is simulated. The picture shows the plate, the
+reconstruction, and how the misfit decreases until it is about as large as the noise.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from xpgrad.scipy.optimize import minimize
 
 
 def differences(n: int) -> np.ndarray:
-    """The matrix that takes n by n potentials, which are 0 beyond the edge, to their differences along all (n + 1) n 2 edges."""
+    """Return the matrix that maps n by n potentials (0 outside) to their differences along all 2 n (n + 1) edges."""
     steps = np.eye(n + 1, n) - np.eye(n + 1, n, -1)
     return np.concatenate([np.kron(steps, np.eye(n)), np.kron(np.eye(n), steps)])
 
 
 @program({"misfit, by the noise": (0.8, 1.1), "correlation with the truth": (0.9, 1.0), "gradient, off by": (0.0, 1e-6)})
 def main(small: bool) -> Result:
-    """Measure, invert, and draw."""
+    """Simulate measurements, reconstruct the conductivity, and draw."""
     n, rng = 12 if small else 18, np.random.default_rng(0)
     across, up = np.meshgrid(*2 * [np.linspace(-1.0, 1.0, n)])
     good, bad = (((across - a) ** 2 + (up - b) ** 2) / 0.12 for a, b in ((0.35, 0.3), (-0.4, -0.3)))
@@ -41,7 +41,7 @@ def main(small: bool) -> Result:
     seen = xp.asarray(np.flatnonzero((np.arange(n * n) + np.arange(n * n) // n) % 2))
 
     def potentials(logs: xp.Tensor) -> xp.Tensor:
-        """Those measured, for each source, of the logarithms of the conductivities: what flows in at a node flows out of it."""
+        """Return the measured potentials for each source, given log-conductivities: currents at each node sum to zero."""
         conductances = halves @ xp.exp(logs)
         return xp.take(xp.linalg.solve(steps.T @ (conductances[:, None] * steps), sources), seen, axis=0)
 

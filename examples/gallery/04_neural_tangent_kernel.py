@@ -1,13 +1,14 @@
 """Wide networks learn like a kernel
 ==================================
 
-How a small step of training at one input changes the output at another one is the neural tangent kernel: the product of two rows of the
-Jacobian by the parameters. In a network with one wide layer it hardly depends on the random numbers at the start and hardly changes later
-(Jacot, Gabriel and Hongler, "Neural Tangent Kernel", 2018), and so training is linear, with a solution in closed form.
+The neural tangent kernel describes how a small training step at one input changes the output at another one. It is the product of two rows
+of the Jacobian with respect to the parameters. In a network with one wide layer, the kernel hardly depends on the random initial parameters
+and hardly changes during training (Jacot, Gabriel and Hongler, "Neural Tangent Kernel", 2018). So training is linear, with a solution in
+closed form.
 
-``jacrev`` has the kernel of networks of several widths; for inputs on a circle the limit is (sin a + 2 (pi - a) cos a) / (2 pi), where a is
-their angle, from Cho's and Saul's integrals ("Kernel Methods for Deep Learning", 2009). A wide network is trained, and compared with what
-the kernel predicts. The picture shows both.
+``jacrev`` computes the kernel of networks of several widths. For inputs on a circle the limit is (sin a + 2 (pi - a) cos a) / (2 pi), where
+a is the angle between them, from Cho's and Saul's integrals ("Kernel Methods for Deep Learning", 2009). A wide network is trained and
+compared with the prediction of the kernel. The picture shows both.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ def initial(width: int, rng: np.random.Generator) -> Params:
 
 
 def network(params: Params, angles: xp.Tensor) -> xp.Tensor:
-    """The outputs for inputs on the circle, by their angles."""
+    """Return the outputs for inputs on the circle, given by their angles."""
     inputs = xp.stack([xp.cos(angles), xp.sin(angles)], axis=1)
     return xp.maximum(inputs @ params["in"], 0.0) @ params["out"] / params["out"].size ** 0.5
 
 
 def kernel(params: Params, a: xp.Tensor, b: xp.Tensor) -> xp.Tensor:
-    """The neural tangent kernel at angles a and b."""
+    """Return the neural tangent kernel at angles a and b."""
     pairs = zip(*(jacrev(network)(params, angles).values() for angles in (a, b)))
     return sum((xp.reshape(left, (a.size, -1)) @ xp.reshape(right, (b.size, -1)).T for left, right in pairs), xp.zeros(()))
 

@@ -1,13 +1,14 @@
 """Eight schools: Hamiltonian Monte Carlo
 =======================================
 
-Coaching for a test was tried in eight schools (Rubin, "Estimation in parallel randomized experiments", 1981). The effect in each is known
-with a large error; how much do the schools have in common? Hamiltonian Monte Carlo draws from the posterior of the mean effect, of the
-scatter between schools and of all eight effects: a point slides over the logarithm of the density, whose gradient is the force. Points of
-many chains move together, as rows of one Tensor, and ``grad`` has the forces on all.
+Eight schools coached pupils for a test (Rubin, "Estimation in parallel randomized experiments", 1981). The effect in each school is known
+with a large error; how similar are the effects? Hamiltonian Monte Carlo draws samples from the posterior of the mean effect, of the scatter
+between schools and of all eight effects: a point moves in a potential given by the logarithm of the density, whose gradient is the force.
+The points of many chains move together, as rows of one Tensor, and ``grad`` computes all forces.
 
-The priors are Stan's for this example: normal of width 5 for the mean, half a Cauchy of width 5 for the scatter. Mean and scatter are
-compared with integrals over a grid, where effects are integrated out in closed form; the picture shows how the effects shrink together.
+The priors are those of Stan's version of this example: normal of width 5 for the mean, half-Cauchy of width 5 for the scatter. The mean and
+the scatter are compared with integrals over a grid, for which the effects are integrated out in closed form. The picture shows how the
+effects shrink towards each other.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ EFFECTS, ERRORS = np.asarray([28.0, 8, -3, 7, -1, 1, 18, 12]), np.asarray([15.0,
 
 
 def log_density(points: xp.Tensor) -> xp.Tensor:
-    """Of chains of points: mean, logarithm of the scatter, and each school's distance from the mean, by the scatter."""
+    """Return the log-density of each chain's point: mean, log of the scatter, and each school's deviation / scatter."""
     mean, log, distances = points[:, :1], points[:, 1:2], points[:, 2:]
     misfits = (mean + xp.exp(log) * distances - xp.asarray(EFFECTS)) / xp.asarray(ERRORS)
     prior = (mean / 5.0) ** 2 + 2.0 * xp.log1p(xp.exp(2.0 * log) / 25.0) - 2.0 * log
@@ -34,7 +35,7 @@ forces = grad(lambda points: xp.sum(log_density(points)))  # each chain's densit
 
 
 def exact() -> np.ndarray:
-    """Means of mean and scatter, by integrals over a grid."""
+    """Return the posterior means of mean and scatter, by integrals over a grid."""
     mean, scatter = np.linspace(-25.0, 35.0, 601)[:, None, None], np.linspace(1e-3, 200.0, 8000)[:, None]
     variances = ERRORS**2 + scatter**2
     logs = -0.5 * ((EFFECTS - mean) ** 2 / variances + np.log(variances)).sum(axis=-1)
@@ -44,7 +45,7 @@ def exact() -> np.ndarray:
 
 @program({"mean, off by": (0.0, 0.4), "scatter, off by": (0.0, 0.4), "accepted": (0.8, 1.0)})
 def main(small: bool) -> Result:
-    """Draw, and compare with the integrals."""
+    """Draw samples, and compare them with the integrals."""
     rng, chains, draws = np.random.default_rng(0), 50 if small else 100, 150 if small else 500
     points = xp.asarray(rng.normal(size=(chains, 10)) * np.asarray([5.0, *9 * [1.0]]))
     scales, accepted, kept = xp.asarray([3.0, *9 * [1.0]]), [], []

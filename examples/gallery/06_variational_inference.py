@@ -1,12 +1,14 @@
 """How toxic is it? Variational inference, and how much it misses
 ===============================================================
 
-Four doses of a poison were given to five animals each (Racine and others, "Bayesian methods in practice", 1986). Variational inference fits
-a distribution that can be drawn from to the posterior of a line's start and slope, on the scale of logits: it maximises a lower bound of
-the data's probability, whose gradient goes through the draws. A normal distribution is fitted, and one whose axes are bent by a sinh.
+Four doses of a poison were given to five animals each (Racine and others, "Bayesian methods in practice", 1986). The model is a line for
+the logit of the probability of death. Variational inference approximates the posterior of its intercept and slope by a distribution that is
+easy to sample. It maximizes a lower bound of the probability of the data, whose gradient passes through the samples. Two distributions are
+fitted: a normal one, and one whose axes are bent by a sinh.
 
-Draws are those of a quadrature, so that ``minimize`` sees a smooth function. The data's probability and the means are compared with sums
-over a fine grid, as two parameters allow; the picture shows that the posterior is not normal, and what each distribution misses.
+The samples are the nodes of a quadrature, so that ``minimize`` gets a smooth function. The probability of the data and the means are
+compared with sums over a fine grid, which is possible for two parameters. The picture shows that the posterior is not normal, and what each
+distribution misses.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ DOSES, DEATHS = np.asarray([-0.86, -0.30, -0.05, 0.73]), np.asarray([0.0, 1.0, 3
 
 
 def log_joint(points: xp.Tensor) -> xp.Tensor:
-    """Of starts and slopes in the last axis; both have wide normal priors."""
+    """Return the log-density of data and parameters; the last axis has intercept and slope, with wide normal priors."""
     logits = points[..., :1] + points[..., 1:] * xp.asarray(DOSES)
     priors = (points / xp.asarray([4.0, 20.0])) ** 2
     return xp.sum(log_expit(logits) * DEATHS + log_expit(-logits) * (5.0 - DEATHS), axis=-1) - xp.sum(0.5 * priors, axis=-1)
 
 
 def transport(params: xp.Tensor, normal: xp.Tensor) -> xp.Tensor:
-    """A point of the distribution, of one of the standard normal: bent along both axes by params[5:], scaled, sheared and moved."""
+    """Map a standard normal point to the distribution: bend both axes by params[5:], then scale, shear and shift."""
     bend = params[5:]
     bent = xp.sinh(bend + xp.asinh(normal)) - xp.sinh(bend)
     a, b = xp.unstack(bent * xp.exp(params[2:4]))
@@ -39,7 +41,7 @@ def transport(params: xp.Tensor, normal: xp.Tensor) -> xp.Tensor:
 
 
 def negative_bound(params: xp.Tensor, normals: xp.Tensor, weights: xp.Tensor) -> xp.Tensor:
-    """Minus the bound: the density of transported points needs the determinants of the transport."""
+    """Return minus the bound, with the log-determinants of the transport."""
     points = vmap(transport, in_dims=(None, 0))(params, normals)
     volumes = xp.linalg.slogdet(vmap(jacfwd(transport, argnums=1), in_dims=(None, 0))(params, normals)).logabsdet
     entropy = volumes + 0.5 * xp.sum(normals**2, axis=1) + np.log(2.0 * np.pi)

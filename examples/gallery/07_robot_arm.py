@@ -1,11 +1,13 @@
 """A robot arm reaches around obstacles
 =====================================
 
-An arm with five joints reaches from one place to another, past two discs. The joints' angles at some times are the unknowns: ``minimize``
-makes the motion smooth, ends it at the goal, and keeps the arm out of the discs: links' places are differentiated by all angles.
+An arm with five joints reaches from one place to another, past two discs. The unknowns are the joint angles at some times. ``minimize``
+makes the motion smooth, ends it at the goal, and keeps the arm out of the discs; for this the positions of the links are differentiated
+with respect to all angles.
 
-The Jacobian is compared with the geometric one: a joint moves the hand at a right angle to the way from joint to hand. How near the hand is
-to its goal, and how far the arm stays from the discs, is measured at more times than the plan knows; the picture shows the motion.
+The Jacobian is compared with the geometric one: a joint moves the hand at a right angle to the line from the joint to the hand. The
+distances of the hand from its goal and of the arm from the discs are measured at more times than the plan uses. The picture shows the
+motion.
 """
 
 from __future__ import annotations
@@ -24,28 +26,28 @@ START, GOAL = np.asarray([0.1, 0.2, 0.1, 0.1, 0.1]), np.asarray([-1.9, 1.4])
 
 
 def joints(angles: xp.Tensor) -> xp.Tensor:
-    """The places of joints and hand, of shape (..., 6, 2), of the angles between links, of shape (..., 5)."""
+    """Return the positions of joints and hand, shape (..., 6, 2), given the angles between links, shape (..., 5)."""
     turned = xp.cumulative_sum(angles, axis=-1)
     links = xp.asarray(LENGTHS)[:, None] * xp.stack([xp.cos(turned), xp.sin(turned)], axis=-1)
     return xp.concat([xp.zeros_like(links[..., :1, :]), xp.cumulative_sum(links, axis=-2)], axis=-2)
 
 
 def gaps(angles: xp.Tensor) -> xp.Tensor:
-    """How far points of the links are from the edges of the discs."""
+    """Return the distances of points of the links from the edges of the discs."""
     ends = joints(angles)[..., None, :]
     points = ends[..., :-1, :, :] + xp.asarray(np.arange(6.0)[:, None] / 6.0) * (ends[..., 1:, :, :] - ends[..., :-1, :, :])
     return xp.linalg.vector_norm(points[..., None, :] - xp.asarray(DISCS[:, :2]), axis=-1) - xp.asarray(DISCS[:, 2])
 
 
 def between(plan: xp.Tensor, each: int) -> xp.Tensor:
-    """The start and the plan, with `each` times for one, by straight lines."""
+    """Interpolate the start and the plan linearly, with `each` times for one."""
     times = np.linspace(0.0, plan.shape[0], each * plan.shape[0] + 1)
     hats = np.maximum(1.0 - np.abs(times[:, None] - np.arange(plan.shape[0] + 1)), 0.0)
     return xp.asarray(hats) @ xp.concat([xp.asarray(START)[None, :], plan])
 
 
 def cost(plan: xp.Tensor) -> xp.Tensor:
-    """Roughness of a plan, at rest before and after, distance from the goal, and being nearer to a disc than 0.1."""
+    """Return the cost of a plan: roughness (at rest before and after), distance from the goal, closeness (< 0.1) to a disc."""
     rest = xp.zeros((1, 5))
     rough = xp.sum(xp.diff(xp.concat([rest, xp.diff(between(plan, 1), axis=0), rest]), axis=0) ** 2)
     near = xp.sum(xp.maximum(0.1 - gaps(between(plan, 4)), 0.0) ** 2)

@@ -1,11 +1,12 @@
 """A lens without aberration: optics by gradients
 ===============================================
 
-Light in glass falls parallel onto the curved end of a lens, and is refracted into air. With a spherical end, rays far from the axis meet it
-too early. The end is a polynomial here, and the rays are traced through it by Snell's law: ``vmap`` has all of them, ``grad`` the surface's
-slope inside of the trace, and ``least_squares`` the Jacobian of where the rays go, through that slope, by the polynomial's coefficients.
+Parallel light in glass meets the curved end of a lens and is refracted into air. If the end is spherical, rays far from the axis cross the
+axis too early. Here the end is a polynomial, and the rays are traced through it by Snell's law. ``vmap`` traces all rays, ``grad`` computes
+the slope of the surface inside the trace, and ``least_squares`` gets the Jacobian of the rays' positions, through that slope, with respect
+to the polynomial's coefficients.
 
-By Fermat's principle the ideal end is known: a hyperbola, along which all ways take light as long (Descartes, "La Dioptrique", 1637).
+By Fermat's principle the ideal end is a hyperbola, for which light takes equally long along all paths (Descartes, "La Dioptrique", 1637).
 The picture shows the rays of both lenses, and how far each ray misses the focus.
 """
 
@@ -23,12 +24,12 @@ INDEX, FOCUS, RADIUS = 1.5, 10.0, 2.5
 
 
 def depth(terms: xp.Tensor, height: xp.Tensor) -> xp.Tensor:
-    """How far the glass ends before its vertex, at a height above the axis: a polynomial of even powers."""
+    """Return the distance of the surface from its vertex plane at a height: a polynomial of even powers."""
     return -xp.sum(terms * (height / RADIUS) ** xp.arange(2.0, 2.0 * terms.size + 1.0, 2.0))
 
 
 def ray(terms: xp.Tensor, height: xp.Tensor) -> tuple[xp.Tensor, xp.Tensor]:
-    """Where a ray leaves the glass, and its slope afterwards, by Snell's law for the normal (1, -slope) of the surface."""
+    """Return where a ray leaves the glass, and its slope by Snell's law for the surface normal (1, -slope)."""
     place, slope = value_and_grad(depth, argnums=1)(terms, height)
     cosine = 1.0 / xp.sqrt(1.0 + slope**2)
     bend = xp.sqrt(1.0 - INDEX**2 * (1.0 - cosine**2)) - INDEX * cosine
@@ -36,7 +37,7 @@ def ray(terms: xp.Tensor, height: xp.Tensor) -> tuple[xp.Tensor, xp.Tensor]:
 
 
 def misses(terms: xp.Tensor, heights: xp.Tensor) -> xp.Tensor:
-    """The heights at which rays arrive in the plane of the focus."""
+    """Return the heights at which rays arrive in the focal plane."""
     places, slopes = vmap(ray, in_dims=(None, 0))(terms, heights)
     return heights + slopes * (FOCUS - places)
 

@@ -1,13 +1,13 @@
 """A soap film, by Newton's method with sparse Hessians
 =====================================================
 
-A soap film takes the least area that its frame allows. Its heights at the nodes of a grid are the unknowns, thousands of them, and the area
-is the sum of those of triangles. Newton's method needs the Hessian, in which each node has six neighbours only: ``func.sparse_hessian``
-finds out which entries there are, computes all by a few products, and returns a matrix of SciPy's, for SciPy's sparse solver.
+A soap film has the least area that its frame allows. The unknowns are its heights at thousands of nodes of a grid, and the area is the sum
+of the areas of triangles. Newton's method needs the Hessian, in which each node has only six neighbours. ``func.sparse_hessian`` finds the
+nonzero entries, computes them by a few products, and returns a SciPy matrix for SciPy's sparse solver.
 
-The frame is on Scherk's surface, log(cos y / cos x), whose area is least (1834). So the film's heights are known; they are compared on
-two grids, since the error of a triangulation declines with the square of the distance of nodes. The picture shows the film, and that
-the last steps double the digits.
+The frame lies on Scherk's surface, log(cos y / cos x), which is a minimal surface (1834), so the heights of the film are known. They are
+compared on two grids, since the error of a triangulation decreases with the square of the grid spacing. The picture shows the film, and
+that the last steps double the number of correct digits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xpgrad.func import grad, sparse_hessian
 
 
 def area(inner: xp.Tensor, frame: xp.Tensor, step: float) -> xp.Tensor:
-    """The film's area, of its inner heights; `frame` has those at the edge, and anything inside."""
+    """Return the film's area, given its inner heights; `frame` has the heights at the edge, and any values inside."""
     top, bottom, left, right = frame[:1, :], frame[-1:, :], frame[1:-1, :1], frame[1:-1, -1:]
     heights = xp.concat([top, xp.concat([left, inner, right], axis=1), bottom])
     down, across = xp.diff(heights, axis=0) / step, xp.diff(heights, axis=1) / step
@@ -31,7 +31,7 @@ def area(inner: xp.Tensor, frame: xp.Tensor, step: float) -> xp.Tensor:
 
 
 def film(n: int) -> tuple[np.ndarray, np.ndarray, list[float], str]:
-    """The film of n by n inner nodes, Scherk's surface there, the length of the gradient at each step, and the Hessian's kind."""
+    """Return the film of n by n nodes, Scherk's surface there, the gradient norm at each step, and the prepared Hessian."""
     x = np.linspace(-1.2, 1.2, n + 2)
     step, surface = float(x[1] - x[0]), np.log(np.cos(x[:, None]) / np.cos(x))
     frame, inner, slopes = xp.asarray(surface), xp.zeros((n, n)), []
@@ -51,7 +51,7 @@ def film(n: int) -> tuple[np.ndarray, np.ndarray, list[float], str]:
 
 @program({"film, off by": (0.0, 0.01), "order": (1.8, 2.2), "last slope": (0.0, 1e-11)})
 def main(small: bool) -> Result:
-    """Blow two films, and draw the finer one."""
+    """Compute two films, and draw the finer one."""
     n = 31 if small else 95
     coarse, rough, _, _ = film(n // 2)
     fine, surface, slopes, kind = film(n)

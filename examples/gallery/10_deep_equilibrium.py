@@ -1,12 +1,12 @@
 """A layer of infinite depth: deep equilibrium
 ============================================
 
-A deep equilibrium model (Bai, Kolter and Koltun, 2019) repeats one layer until nothing changes any more, and returns what is left: the
-fixed point of z = tanh(z W + x U + b). ``fixed_point`` finds it, and its derivatives come from the implicit function theorem, so that no
-iteration is stored. Here it learns which of two spirals a point is on.
+A deep equilibrium model (Bai, Kolter and Koltun, 2019) repeats one layer until its output no longer changes, and returns this fixed point
+of z = tanh(z W + x U + b). ``fixed_point`` finds it. The derivatives come from the implicit function theorem, so no iteration is stored.
+Here the model learns which of two spirals a point is on.
 
-The gradient is compared with that through eighty layers, unrolled. The picture shows what was learned, and that the gradient through a
-few layers is wrong: the deeper they are, the nearer it comes to the one of the fixed point, but each layer costs memory.
+The gradient is compared with that of eighty unrolled layers. The picture shows the result of training, and that the gradient through a few
+layers is wrong: with more layers it approaches the gradient of the fixed point, but each layer costs memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HIDDEN = 24
 
 
 def layer(z: xp.Tensor, params: dict[str, xp.Tensor], points: xp.Tensor) -> xp.Tensor:
-    """The layer; its matrix is scaled so that it contracts."""
+    """Apply the layer, whose matrix is scaled so that the layer contracts."""
     matrix = 0.8 * params["W"] / xp.sqrt(1.0 + xp.sum(params["W"] ** 2))
     return xp.tanh(z @ matrix + points @ params["U"] + params["b"])
 

@@ -2,13 +2,13 @@
 ==================================================================
 
 Sensors at random places measure temperatures, with errors larger than the differences between places. A map of 100 waves is fitted by least
-squares. The matrix, with a row for each sensor and a column for each wave, would fill 320 MB. On dask its rows are made in chunks, used and
-forgotten, in the backward pass as in the forward pass: a gradient is one pass through the data. SciPy's conjugate gradients need no more:
-the gradient of a quadratic function changes by its Hessian times the step.
+squares. The matrix, with a row for each sensor and a column for each wave, would need 320 MB. On dask its rows are created in chunks, used
+and discarded, in the forward and in the backward pass: a gradient is one pass over the data. SciPy's conjugate gradients need no more,
+because the gradient of a quadratic function changes by its Hessian times the step.
 
-How far each wave may be off is known: its variance is that of the noise over the sum of the squares in its column. Squared errors over
-these variances have a mean of 1. The picture shows some measurements, the map, and how far it is off. ``--device numpy`` and others run the
-same program, with the whole matrix in memory.
+The error of each wave is known: its variance is the variance of the noise divided by the sum of squares of its column. Squared errors
+divided by these variances have a mean of 1. The picture shows some measurements, the map, and its error. With ``--device numpy`` and others
+the same program runs with the whole matrix in memory.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ WAVES, NOISE = 10, 2.0  # in each direction; of a measurement
 
 
 def basis(places: xp.Tensor) -> xp.Tensor:
-    """Rows of the matrix: the values of all waves at places of shape (rows, 2) in a square of length 1."""
+    """Return rows of the matrix: the values of all waves at places, shape (rows, 2), in the unit square."""
     across, up = (xp.cos(places[:, k, None] * (np.pi * xp.arange(float(WAVES)))) for k in range(2))
     return xp.reshape(across[:, :, None] * up[:, None, :], (-1, WAVES**2))
 
 
 def misfit(map_: xp.Tensor, places: xp.Tensor, measured: xp.Tensor) -> xp.Tensor:
-    """Half the mean square of what a map, a vector of heights of waves, is off."""
+    """Return half the mean squared error of a map, given by the amplitudes of the waves."""
     return 0.5 * xp.mean((basis(places) @ map_ - measured) ** 2)
 
 

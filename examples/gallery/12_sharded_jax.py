@@ -1,13 +1,13 @@
 """A photograph that four devices share: denoising on sharded arrays
 ====================================================================
 
-Each of four devices (here four parts of one processor) holds a quarter of a noisy photograph, some rows of it. The restored one should be
-near, and have little variation between neighbours: the total variation of Rudin, Osher and Fatemi (Physica D 60, 1992). The arrays are
-JAX's, with a sharding; ``compile`` makes one program of a step and its gradient, which JAX divides among the devices.
+Each of four devices (here four parts of one processor) has a quarter of the rows of a noisy photograph. The restored photograph should be
+similar to the noisy one and have little total variation (Rudin, Osher and Fatemi, Physica D 60, 1992). The arrays are sharded JAX arrays.
+``compile`` makes one program of a step and its gradient, which JAX divides among the devices.
 
-The gradient is compared with NumPy's, of the whole photograph in one place. The picture shows which rows are where, and how accelerated
-steps (Nesterov's) lower the energy. The photograph is ``china.jpg`` as scikit-learn brings it (CC BY 2.0,
-https://www.flickr.com/photos/danielbuechele/6061409035). ``--device torch`` and others run the same, with the photograph in one place.
+The gradient is compared with NumPy's, for the whole photograph on one device. The picture shows which device has which rows, and how
+Nesterov's accelerated steps reduce the energy. The photograph is ``china.jpg`` from scikit-learn (CC BY 2.0,
+https://www.flickr.com/photos/danielbuechele/6061409035). With ``--device torch`` and others the same program runs on one device.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PHOTOGRAPH = load_sample_image("china.jpg")[:424:2, ::2].mean(axis=2) / 255.0
 
 
 def shared(array: np.ndarray) -> xp.Tensor:
-    """A Tensor whose rows all devices share."""
+    """Return a Tensor whose rows are divided among all devices."""
     if not str(xp.zeros(0).device).startswith("jax"):
         return xp.asarray(array)
     mesh = Mesh(np.asarray(jax.devices()), ("devices",))
@@ -36,14 +36,14 @@ def shared(array: np.ndarray) -> xp.Tensor:
 
 
 def energy(picture: xp.Tensor, noisy: xp.Tensor) -> xp.Tensor:
-    """Half the squared difference from the noisy picture, and the total variation, a little rounded."""
+    """Return half the squared difference from the noisy picture plus the smoothed total variation."""
     down, across = picture[1:, :-1] - picture[:-1, :-1], picture[:-1, 1:] - picture[:-1, :-1]
     return 0.5 * xp.sum((picture - noisy) ** 2) + 0.12 * xp.sum(xp.sqrt(down**2 + across**2 + 1e-3))
 
 
 @xp.compile
 def step(picture: xp.Tensor, ahead: xp.Tensor, noisy: xp.Tensor) -> tuple[xp.Tensor, xp.Tensor, xp.Tensor]:
-    """The next picture, the place ahead of it where the next gradient is computed, and the energy."""
+    """Return the next picture, the extrapolated picture for the next gradient, and the energy."""
     slope, value = grad_and_value(energy)(ahead, noisy)
     new = ahead - 0.03 * slope
     return new, new + 0.9 * (new - picture), value
@@ -51,7 +51,7 @@ def step(picture: xp.Tensor, ahead: xp.Tensor, noisy: xp.Tensor) -> tuple[xp.Ten
 
 @program({"signal to noise, dB": (20.0, 40.0), "gradient, off by": (0.0, 1e-12), "devices left out": (0.0, 0.0)}, device="jax")
 def main(small: bool) -> Result:
-    """Restore the photograph, and see where it is."""
+    """Restore the photograph, and show where its rows are."""
     rough = PHOTOGRAPH + 0.15 * np.random.default_rng(0).normal(size=PHOTOGRAPH.shape)
     noisy = shared(rough)
     picture, ahead, course = noisy, noisy, []

@@ -1,13 +1,14 @@
 """Where a double pendulum is chaotic
 =====================================
 
-A double pendulum that is let go from high up forgets its start. Its equations of motion are not written down: they are Euler's and
-Lagrange's, with derivatives of the kinetic less the potential energy by ``grad``, ``jacfwd`` and ``hessian``. ``linearize`` goes through
-each step, forward; ``vmap`` and ``compile`` take thousands of pendulums at once. The map shows how far ends move with starts.
+A double pendulum released from high up soon forgets its initial state. Its equations of motion are not written by hand: they are the
+Euler-Lagrange equations, with the derivatives of the Lagrangian by ``grad``, ``jacfwd`` and ``hessian``. ``linearize`` propagates tangents
+through each step; ``vmap`` and ``compile`` run thousands of pendulums at once. The map shows how strongly the final state depends on the
+initial one.
 
-Two laws check it. Motion keeps volumes of angles and momenta (Liouville), so that the Jacobian of angles and speeds has the determinant
-m(start) / m(end), where m, that of the matrix of masses, is 1 + sin(difference of the angles)^2. Small swings have frequencies whose
-squares are 2 - sqrt(2) and 2 + sqrt(2).
+Two laws check the result. The motion preserves volumes of angles and momenta (Liouville), so the Jacobian in angles and speeds has the
+determinant m(start) / m(end), where m = 1 + sin(difference of the angles)^2 is the determinant of the mass matrix. Small oscillations have
+frequencies whose squares are 2 - sqrt(2) and 2 + sqrt(2).
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ STEP, STEPS = 0.05, 240  # the unit of time is sqrt(length of a rod / gravity)
 
 
 def lagrangian(q: xp.Tensor, v: xp.Tensor) -> xp.Tensor:
-    """Kinetic less potential energy, of two angles and their speeds; rods, masses and gravity are 1."""
+    """Return kinetic minus potential energy, given two angles and their speeds; rods, masses and gravity are 1."""
     return v[0] ** 2 + 0.5 * v[1] ** 2 + v[0] * v[1] * xp.cos(q[0] - q[1]) + 2.0 * xp.cos(q[0]) + xp.cos(q[1])
 
 
 def change(state: xp.Tensor) -> xp.Tensor:
-    """How angles and speeds change: the derivative of dL/dv by time is dL/dq, solved for the acceleration."""
+    """Return the time derivative of angles and speeds: d/dt dL/dv = dL/dq, solved for the acceleration."""
     q, v = state[:2], state[2:]
     force = grad(lagrangian)(q, v) - jacfwd(grad(lagrangian, argnums=1))(q, v) @ v
     return xp.concat([v, xp.linalg.solve(hessian(lagrangian, argnums=1)(q, v), force)])
 
 
 def step(state: xp.Tensor) -> xp.Tensor:
-    """The state a step later, by Runge and Kutta's method of fourth order."""
+    """Return the state one step later, by the Runge-Kutta method of fourth order."""
     second = change(state + 0.5 * STEP * (first := change(state)))
     third = change(state + 0.5 * STEP * second)
     return state + STEP / 6.0 * (first + 2.0 * second + 2.0 * third + change(state + STEP * third))
@@ -44,14 +45,14 @@ def step(state: xp.Tensor) -> xp.Tensor:
 @xp.compile
 @vmap
 def step_along(state: xp.Tensor, moves: xp.Tensor) -> tuple[xp.Tensor, xp.Tensor]:
-    """States a step later, and what becomes of small moves of them, of shape (moves, 4)."""
+    """Return the state one step later, and propagate tangents of shape (moves, 4)."""
     after, along = linearize(step, state)
     return after, vmap(along)(moves)
 
 
 @program({"volume, off by": (0.0, 1e-4), "frequencies, off by": (0.0, 1e-9)})
 def main(small: bool) -> Result:
-    """Stretch a plane of starts, and look closer at two."""
+    """Map how a plane of initial states is stretched, and show two of them in detail."""
     n = 10 if small else 36
     plane = [(upper, lower) for lower in np.linspace(-179.0, 179.0, 2 * n) for upper in np.linspace(1.0, 179.0, n)]
     degrees = np.asarray([(150.3, -100), (150, -100), (149.7, -100), (60.3, 30), (60, 30), (59.7, 30), *plane])

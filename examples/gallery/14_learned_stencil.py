@@ -1,14 +1,14 @@
 """Waves that keep their speed: the coefficients of a stencil, learned
 ======================================================================
 
-A finite difference carries short waves too slowly, so that a packet of waves falls apart. Tam and Webb chose seven points' coefficients so
-that long waves are exact to fourth order, and that the squared error, over all waves of at least four points, is least: 0.79926643,
+Finite differences propagate short waves too slowly, so that a wave packet disperses. Tam and Webb chose coefficients for seven points such
+that the stencil has fourth order, and that the squared error over all waves of at least four points per wavelength is minimal: 0.79926643,
 -0.18941314, 0.02651995 ("Dispersion-relation-preserving finite difference schemes for computational acoustics", Journal of Computational
-Physics 107, 1993). ``minimize`` finds these digits.
+Physics 107, 1993). ``minimize`` reproduces these digits.
 
-A stencil that is learned from data may do better, for waves such as those in the data: here the gradient goes through a simulation of many
-steps, of which ``checkpoint`` keeps the states only, and computes the stages again. The picture shows a packet that was not among the data,
-after a way twice as long, and the speeds of waves. The Taylor stencil is the textbook's, of sixth order.
+A stencil learned from data can be better for waves similar to the data. Its gradient passes through a simulation of many steps;
+``checkpoint`` keeps only the states and recomputes the stages. The picture shows a packet that was not in the data after twice the
+distance, and the speeds of waves. For comparison it includes the usual Taylor stencil of sixth order.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ WAVES = 2.0 * np.pi * np.arange(1, 65) / 128  # their wave numbers
 
 
 def seen(stencil: xp.Tensor, waves: xp.Tensor) -> xp.Tensor:
-    """Wave numbers as the stencil sees them: the true ones, times the speeds."""
+    """Return the stencil's effective wave numbers: the true ones times the wave speeds."""
     return 2.0 * xp.sin(waves[..., None] * xp.arange(1.0, 4.0)) @ stencil
 
 
 @xp.compile
 def step(stencil: xp.Tensor, u: xp.Tensor) -> xp.Tensor:
-    """A step of du/dt = -du/dx in four stages."""
+    """Return the state after a step of du/dt = -du/dx in four stages."""
     start = u
     for part in (4, 3, 2, 1):
         slope = sum(stencil[k] * (xp.roll(u, -k - 1, axis=-1) - xp.roll(u, k + 1, axis=-1)) for k in range(3))
@@ -43,7 +43,7 @@ def step(stencil: xp.Tensor, u: xp.Tensor) -> xp.Tensor:
 
 
 def after(stencil: xp.Tensor, u: xp.Tensor, way: int) -> xp.Tensor:
-    """Waves when they should have gone a way."""
+    """Return waves after the time in which they should travel a distance."""
     for _ in range(int(way / STEP)):
         u = checkpoint(step, stencil, u, use_reentrant=False)
     return u
@@ -51,7 +51,7 @@ def after(stencil: xp.Tensor, u: xp.Tensor, way: int) -> xp.Tensor:
 
 @program({"off from Tam and Webb's": (0.0, 1e-8), "error, learned by theirs": (0.0, 0.5)})
 def main(small: bool) -> Result:
-    """Find the published stencil, learn another one, and let a packet travel."""
+    """Find the published stencil, learn another one, and propagate a packet."""
     fourth, free = xp.asarray([2 / 3, -1 / 12, 0.0]), xp.asarray([5.0, -4.0, 1.0])  # how much of `free`, the order leaves open
     error = lambda much: quad_vec(lambda k: (seen(fourth + much * free, k) - k) ** 2, 0.0, np.pi / 2)[0]  # noqa: E731
     webb = fourth + minimize(error, xp.asarray(0.0), tol=1e-12).x.detach() * free

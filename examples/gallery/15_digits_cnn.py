@@ -1,12 +1,12 @@
 """A small convolutional network, and the pixels that speak for a digit
 =======================================================================
 
-Two layers of convolutions learn to read handwritten digits, by stochastic gradient descent. ``compile`` makes one function of the loss and
-its gradient. Another gradient asks for reasons: the network has no biases, so that scores are homogeneous in the pixels, and by Euler's
-theorem the products of the pixels with the gradient by them add up to the score. ``vmap`` has these products for each image; the picture
-shows, for the digits that are least sure, which pixels speak for the digit that was read and which for the one that came second. A
-convolution is compared with SciPy's ``correlate2d``. The digits are E. Alpaydin's and C. Kaynak's (UCI Machine Learning Repository, 1998,
-https://doi.org/10.24432/C50P49, CC BY 4.0), as scikit-learn has them.
+A network with two convolutional layers learns to read handwritten digits by stochastic gradient descent. ``compile`` makes one function of
+the loss and its gradient. Another gradient explains the result: the network has no biases, so its scores are homogeneous in the pixels, and
+by Euler's theorem the products of the pixels and their gradients sum to the score. ``vmap`` computes these products for each image. The
+picture shows, for the least certain digits, which pixels speak for the predicted digit and which for the second choice. A convolution is
+compared with SciPy's ``correlate2d``. The digits are E. Alpaydin's and C. Kaynak's (UCI Machine Learning Repository, 1998,
+https://doi.org/10.24432/C50P49, CC BY 4.0), from scikit-learn.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from xpgrad.scipy.special import log_softmax
 
 
 def convolve(images: xp.Tensor, weights: xp.Tensor) -> xp.Tensor:
-    """Images of shape (n, height, width, channels) by weights of 3 x 3 pixels, of shape (9 channels, new channels); negatives are 0."""
+    """Convolve (n, height, width, channels) images with 3 x 3 weights, shape (9 channels, new channels); apply ReLU."""
     height, width = images.shape[1] - 2, images.shape[2] - 2
     patches = xp.concat([images[:, k : k + height, m : m + width] for k in range(3) for m in range(3)], axis=3)
     return xp.maximum(patches @ weights, 0.0)
 
 
 def scores(weights: list[xp.Tensor], images: xp.Tensor) -> xp.Tensor:
-    """Scores of the ten digits, of images of shape (n, 10, 10): a convolution, the largest of 2 x 2 pixels, another one, and a product."""
+    """Return the scores of ten digits for (n, 10, 10) images: convolution, 2 x 2 max-pooling, convolution, product."""
     x = xp.reshape(convolve(images[..., None], weights[0]), (len(images), 4, 2, 4, 2, -1))
     return xp.reshape(convolve(xp.max(x, axis=(2, 4)), weights[1]), (len(images), -1)) @ weights[2]
 
 
 @xp.compile
 def loss(weights: list[xp.Tensor], images: xp.Tensor, labels: xp.Tensor) -> xp.Tensor:
-    """The cross-entropy."""
+    """Return the cross-entropy."""
     return -xp.mean(xp.take_along_axis(log_softmax(scores(weights, images), axis=1), labels[:, None], axis=1))
 
 
 @program({"accuracy": (0.9, 1.0), "convolution, off by": (0.0, 1e-12), "Euler's theorem, off by": (0.0, 1e-9)})
 def main(small: bool) -> Result:
-    """Train, test, and ask for reasons."""
+    """Train, test, and explain the predictions."""
     rng, (ink, digits) = np.random.default_rng(0), load_digits(return_X_y=True)
     images, labels = xp.asarray(np.pad(ink.reshape(-1, 8, 8) / 16.0, ((0, 0), (1, 1), (1, 1)))), xp.asarray(digits)
     train, test = np.split(rng.permutation(len(digits)), [1437])

@@ -1,13 +1,13 @@
 """A flower of fifty circles: differentiable rendering
 ======================================================
 
-Edges in a drawing stop gradients: a pixel is inside of a circle or outside, and does not tell which way to go. With edges that are soft
-over a pixel, a picture is a smooth function of the circles' centres, radii and colours, in which those in front hide those behind. To draw
-a photograph with circles is then to ``minimize`` the squared difference, from circles at random places.
+Sharp edges have no useful gradient: a pixel is inside a circle or outside, and its value does not say in which direction to move. If edges
+are smoothed over a pixel, a picture is a smooth function of the circles' centres, radii and colours; circles in front hide those behind.
+Then ``minimize`` can draw a photograph with circles, starting from circles at random places, by minimizing the squared difference.
 
-One law holds for every picture: when a radius grows by 1, the area grows by the circumference, and when a centre moves, the area stays. The
-derivatives of the sum of all pixels, for one white circle, are compared with these. The photograph is ``flower.jpg`` as scikit-learn brings
-it (CC BY 2.0, https://www.flickr.com/photos/vultilion/6056698931).
+Two facts hold for every circle: when its radius grows by 1, its area grows by the circumference, and when its centre moves, its area stays
+the same. The derivatives of the sum of all pixels for one white circle are compared with these. The photograph is ``flower.jpg`` from
+scikit-learn (CC BY 2.0, https://www.flickr.com/photos/vultilion/6056698931).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DOWN, ACROSS = np.indices((53, 80, 1))[:2] / 10.0  # where they are, in tens of 
 
 @xp.compile
 def render(circles: xp.Tensor) -> xp.Tensor:
-    """The picture of circles, those behind first; each has its centre across and down, its radius, and red, green and blue."""
+    """Return the picture of circles, back to front; each has its centre (across, down), its radius, and red, green and blue."""
     across, down = xp.asarray(ACROSS), xp.asarray(DOWN)
     picture = xp.zeros(PHOTOGRAPH.shape)
     for k in range(circles.shape[0]):

@@ -1,10 +1,11 @@
 """The Nile at Aswan: a Kalman filter and its parameters
 ========================================================
 
-How much of the Nile's yearly flow is chance, and how fast does its level drift? The Kalman filter gives the likelihood of both variances,
-for a level that walks at random and is measured with noise; ``minimize`` finds the most likely ones, and ``hessian`` their errors. Another
-gradient is a smoother: a filter knows the past only, but the derivative of the logarithm of the likelihood by each flow, times the noise's
-variance, is by how much the level of that year, seen from all years, is away from the flow. The second derivative has the level's error.
+How much of the Nile's yearly flow is noise, and how fast does its level drift? The model is a level that follows a random walk and is
+measured with noise, and the Kalman filter computes the likelihood of the two variances. ``minimize`` finds the most likely variances, and
+``hessian`` their errors. A gradient also gives a smoother, which uses all years and not only the past: the derivative of the log-likelihood
+by each flow, times the variance of the noise, is the difference between the smoothed level and the flow. The second derivative gives the
+error of the level.
 
 The flows, in 10^8 cubic metres, are those of Cobb, "The problem of the Nile" (Biometrika 65, 1978). The variances, 15099 and 1469.1, are
 those of Durbin and Koopman, "Time Series Analysis by State Space Methods" (2nd edition, 2012, chapter 2). The smoothed levels are compared
@@ -31,7 +32,7 @@ PUBLISHED, ENDS = np.asarray([15099.0, 1469.1]), np.asarray([-1.0, 1.0])
 
 
 def likelihood(logs: xp.Tensor, flows: xp.Tensor) -> xp.Tensor:
-    """Logarithm of the likelihood of flows, of those of the variances of noise and drift; nothing is known before the first flow."""
+    """Return the log-likelihood of flows, given log-variances of noise and drift; nothing is known before the first flow."""
     noise, drift = xp.unstack(xp.exp(logs))
     level, *later = xp.unstack(flows)
     variance, total = noise + drift, xp.asarray(0.0)

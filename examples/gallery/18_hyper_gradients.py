@@ -1,14 +1,14 @@
 """Wrong diagnoses: hyper-gradients say which data to leave out
 ===============================================================
 
-A tenth of the labels that a logistic regression learns from are wrong. Which ones? Each patient has a weight in the training, and the loss
-on other patients, whose labels were checked, is differentiated by these weights, through the training: ``minimize`` is a differentiable
-function of them, by the implicit function theorem, and one backward pass has the slopes of all. The patient whose weight should go down
-fastest is left out, and the next one is looked for.
+A tenth of the labels used to train a logistic regression are wrong. Which ones? Each patient has a weight in the training, and the loss on
+other patients, whose labels were checked, is differentiated with respect to these weights, through the training. By the implicit function
+theorem the result of ``minimize`` is a differentiable function of the weights, and one backward pass computes all derivatives. The patient
+whose weight should decrease fastest is removed, and the search is repeated.
 
-The first slopes are compared with central differences, for which the training runs twice for each patient. The picture shows these slopes,
-and how the loss goes down, also on patients that have taken no part, towards that of right labels. The measurements are Street's, Wolberg's
-and Mangasarian's (UCI Machine Learning Repository, 1995, https://doi.org/10.24432/C5DW2B, CC BY 4.0), as scikit-learn has them.
+The first derivatives are compared with central differences, which need two trainings for each patient. The picture shows these derivatives,
+and how the loss decreases towards that of correct labels, also on patients that were not used before. The measurements are Street's,
+Wolberg's and Mangasarian's (UCI Machine Learning Repository, 1995, https://doi.org/10.24432/C5DW2B, CC BY 4.0), from scikit-learn.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from xpgrad.scipy.special import log_expit
 
 
 def losses(plane: xp.Tensor, patients: xp.Tensor) -> xp.Tensor:
-    """The logistic loss of each patient: of 30 measurements and a 1, with the opposite sign where the label is healthy."""
+    """Return the logistic loss of each patient; a row has 30 measurements and a 1, negated if the label is healthy."""
     return -log_expit(patients @ plane)
 
 
 def trained(weights: xp.Tensor, patients: xp.Tensor) -> xp.Tensor:
-    """The plane that separates patients best, each counting as much as its weight."""
+    """Return the plane that separates the weighted patients best."""
     return minimize(lambda plane: weights @ losses(plane, patients) + 0.5 * plane @ plane, xp.zeros(31), tol=1e-6).x
 
 
 @program({"slopes, off by": (0.0, 1e-5), "wrong, of the first 20": (17.0, 20.0), "loss, by that of right labels": (0.9, 1.5)})
 def main(small: bool) -> Result:
-    """Flip labels, and find them."""
+    """Flip labels, and find the flipped ones."""
     rng, (measured, healthy) = np.random.default_rng(0), load_breast_cancer(return_X_y=True)
     scaled = np.pad((measured - measured.mean(axis=0)) / measured.std(axis=0), ((0, 0), (0, 1)), constant_values=1.0)
     parts = np.split(rng.permutation(scaled * (1.0 - 2.0 * healthy[:, None])), [300, 420])

@@ -1,10 +1,10 @@
 """Portfolios, and how far their weights can be trusted
 =======================================================
 
-Four assets with known risks. ``minimize`` finds three portfolios without negative weights: that of least variance, that with the most
-return beyond cash for its risk, and that to which all assets contribute the same risk. Weights are functions of what was estimated:
-``jacrev`` goes through ``minimize``, by the implicit function theorem, and tells how uncertain they are where ten years of monthly returns
-are all that is known.
+There are four assets with known risks. ``minimize`` finds three portfolios without negative weights: the one with the least variance, the
+one with the highest excess return over cash for its risk, and the one to which all assets contribute the same risk. The weights are
+functions of estimates. ``jacrev`` differentiates through ``minimize``, by the implicit function theorem, and shows how uncertain the
+weights are if only ten years of monthly returns are known.
 
 Risks, correlations, and the weights of least variance (74.5 %, 0, 15.2 %, 10.3 %) and of equal contributions (38.4 %, 19.2 %, 24.3 %, 18.2
 %) are those of S. Maillard, T. Roncalli and J. Teiletche, "The properties of equally weighted risk contribution portfolios" (Journal of
@@ -29,19 +29,19 @@ NAMES, YEARS = ("least variance", "equal contributions", "best return for its ri
 
 
 def best(covariance: xp.Tensor, returns: xp.Tensor) -> xp.Tensor:
-    """The weights with the most return for their risk; with returns of 1, those of least variance."""
+    """Return the weights with the highest return for their risk; with returns of 1, those of least variance."""
     held = minimize(lambda w: 0.5 * w @ covariance @ w - returns @ w, xp.ones(4), method="SLSQP", bounds=[(0.0, None)] * 4, tol=1e-12).x
     return held / xp.sum(held)
 
 
 def equal(covariance: xp.Tensor) -> xp.Tensor:
-    """The weights of equal contributions to the variance, which are weight times risk along with the others."""
+    """Return the weights with equal contributions to the variance: weight times covariance with the portfolio."""
     held = root(lambda w: w * (covariance @ w) - 1.0, 1.0 / xp.asarray(RISKS), tol=1e-12).x
     return held / xp.sum(held)
 
 
 def errors(slopes: xp.Tensor, covariance: xp.Tensor) -> xp.Tensor:
-    """The errors of weights, of their derivatives by the covariance, when that is estimated from 12 independent returns a year."""
+    """Return the errors of weights, given their derivatives by a covariance that is estimated from 12 returns a year."""
     moved = (slopes + xp.matrix_transpose(slopes)) @ covariance / 2.0
     return xp.sqrt(2.0 * xp.sum(moved * xp.matrix_transpose(moved), axis=(1, 2)) / (12 * YEARS))
 

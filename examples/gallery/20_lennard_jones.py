@@ -1,13 +1,15 @@
 """Thirteen atoms: the Lennard-Jones cluster of least energy
 ============================================================
 
-Argon atoms attract each other from afar and repel where they touch, as Lennard and Jones' potential says. Thirteen of them have many
-arrangements in which no small move lowers the energy; the lowest is an icosahedron around an atom. Basin hopping finds it: shake the atoms,
-``minimize`` with the gradient, keep what is lower. The ``hessian`` there has the frequencies at which the cluster vibrates.
+Argon atoms attract each other at large distances and repel each other at short ones, as described by the Lennard-Jones potential. Thirteen
+atoms have many arrangements that are local minima of the energy; the lowest is an icosahedron around a central atom. Basin hopping finds
+it: perturb the atoms, ``minimize`` with the gradient, keep the result if its energy is lower. The ``hessian`` at the minimum gives the
+frequencies at which the cluster vibrates.
 
 The lowest energy is -44.326801 (M. R. Hoare and P. Pal, "Physical cluster mechanics", Advances in Physics 20, 1971; digits from the
-Cambridge Cluster Database). Symmetry tells more: of 39 ways to move, 6 shift or turn the whole, which costs nothing, and the other 33 have
-nine frequencies only, with 1, 3, 3, 3, 4, 4, 5, 5 and 5 ways each. The picture shows the atoms, the minima on the way, and the frequencies.
+Cambridge Cluster Database). Symmetry gives a second check: of the 39 degrees of freedom, 6 shift or rotate the whole cluster, which costs
+no energy, and the other 33 have only nine different frequencies, with multiplicities 1, 3, 3, 3, 4, 4, 5, 5 and 5. The picture shows the
+atoms, the minima on the way, and the frequencies.
 """
 
 from __future__ import annotations
@@ -26,21 +28,21 @@ PAIRS = np.stack(np.triu_indices(ATOMS, 1))
 
 @xp.compile
 def energy(places: xp.Tensor) -> xp.Tensor:
-    """Energy of places of shape (atoms, 3), in depths of the well; the unit of length is where two atoms neither attract nor repel."""
+    """Return the energy in well depths, given positions of shape (atoms, 3); two atoms at distance 1 have energy 0."""
     first, second = (xp.take(places, xp.asarray(side), axis=0) for side in PAIRS)
     attraction = xp.sum((first - second) ** 2, axis=1) ** -3
     return 4.0 * xp.sum(attraction**2 - attraction)
 
 
 def lowest(start: xp.Tensor) -> tuple[xp.Tensor, float]:
-    """The minimum below a place, and its energy."""
+    """Return the local minimum reached from given positions, and its energy."""
     found = minimize(energy, start, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-7, "maxls": 50})
     return found.x.detach(), float(found.fun)
 
 
 @program({"energy, off by": (0.0, 1e-6), "stiffness of moving, turning": (0.0, 1e-3), "spread of multiplets": (0.0, 1e-4)})
 def main(small: bool) -> Result:
-    """Hop from minimum to minimum, and let the lowest vibrate."""
+    """Search for the lowest minimum, and compute its vibrations."""
     rng = np.random.default_rng(1)
     places, least = lowest(xp.asarray(1.5 * rng.normal(size=(ATOMS, 3))))
     minima = [least]

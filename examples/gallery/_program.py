@@ -1,4 +1,4 @@
-"""Turn a function into a program of the gallery: its options, its device, the bounds of its numbers, and its picture."""
+"""Turn a function into a gallery program with options, a device, bounds for its numbers, and a picture."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 import xpgrad as xp
 
-matplotlib.use("agg")  # pictures are files; a notebook, or sphinx-gallery, shows the figures that a program leaves open
+matplotlib.use("agg")  # pictures are written to files; notebooks and sphinx-gallery show open figures
 
-#: Okabe and Ito's colours, which colour-blind readers tell apart, too.
+#: Okabe and Ito's colours, which colour-blind readers can distinguish.
 BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#777777"
 
 
@@ -30,7 +30,7 @@ class Result(NamedTuple):
     figure : Figure
         Its picture.
     numbers : dict of str to float
-        The figures that it reports, by name: those that have bounds, and no others.
+        The numbers that it reports, by name; exactly those that have bounds.
     """
 
     figure: Figure
@@ -38,7 +38,7 @@ class Result(NamedTuple):
 
 
 class Program:
-    """A function of the gallery with what all of them share; `program` makes one."""
+    """A function of the gallery with its command line and checks; `program` makes one."""
 
     def __init__(self, compute: Callable[[bool], Result], bounds: dict[str, tuple[float, float]], device: str) -> None:
         self.compute = compute
@@ -47,8 +47,8 @@ class Program:
         self.__doc__ = compute.__doc__
 
     def __call__(self, device: str | None = None, small: bool = False, picture: str | None = None) -> dict[str, float]:
-        """Run on a device, write the picture to the path `picture`, if there is one, and return the numbers by name."""
-        # At each run: sphinx-gallery, which has all programs in one process, resets the style after each.
+        """Run on a device, write the picture to the path `picture` if given, and return the numbers by name."""
+        # Set at each run: sphinx-gallery runs all programs in one process and resets the style after each.
         plt.rcParams.update({"figure.dpi": 110, "figure.constrained_layout.use": True, "axes.titlesize": "medium", "legend.frameon": False})
         with xp.default_device(device or self.device):
             figure, numbers = self.compute(small)
@@ -57,7 +57,7 @@ class Program:
         return numbers
 
     def failures(self, numbers: dict[str, float]) -> list[str]:
-        """A sentence for each number that is missing or unknown, or that is not within its bounds."""
+        """Return a sentence for each number that is missing, unknown or out of bounds."""
         said = [f"{name}: expected, but not reported" for name in self.bounds.keys() - numbers.keys()]
         for name, value in numbers.items():
             low, high = self.bounds.get(name, (math.nan, math.nan))
@@ -66,7 +66,7 @@ class Program:
         return said
 
     def command(self, arguments: list[str] | None = None) -> None:
-        """Read the options, run, print the numbers, and exit with 1 if one of them is not what is expected."""
+        """Read the options, run, print the numbers, and exit with 1 if one of them is out of bounds."""
         about = inspect.getdoc(sys.modules["__main__"])
         parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
         parser.add_argument("--device", default=self.device, help="where the Tensors are: numpy, torch, jax, ... (default: %(default)s)")
@@ -83,5 +83,5 @@ class Program:
 
 
 def program(bounds: dict[str, tuple[float, float]], device: str = "numpy") -> Callable[[Callable[[bool], Result]], Program]:
-    """Make a program of a function of `small` that returns a `Result`; each of its numbers is to lie within its bounds."""
+    """Return a decorator for a function of `small` that returns a `Result`, whose numbers must lie within the bounds."""
     return lambda compute: Program(compute, bounds, device)

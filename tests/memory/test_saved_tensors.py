@@ -46,7 +46,7 @@ def nodes_of(*tensors: Any) -> list[Any]:
 
 def held(*tensors: Any) -> list[Any]:
     """The arrays that the nodes behind Tensors keep."""
-    return [a for node in nodes_of(*tensors) for a in node.saved_arrays()]
+    return [a for node in nodes_of(*tensors) for a in node.held()]
 
 
 def gradients(function: Callable[..., Any], points: list[np.ndarray], device: str, pair: Pair | None = None) -> tuple[list[Any], int, int]:
@@ -182,7 +182,7 @@ def test_hooks_of_single_values(xpgrad_device: str) -> None:
     y = a * b
     node = y.grad_fn
     node._raw_saved_self.register_hooks(lambda t: t.clone(), lambda t: t * 10.0)
-    assert len(node.saved_arrays()) == 1
+    assert len(node.held()) == 1
     assert [g.tolist() for g in xp.autograd.grad(xp.sum(y), [a, b], retain_graph=True)] == [[2.0, 4.0], [10.0, 20.0]]
     assert node._saved_other.tolist() == [2.0, 4.0]
     assert node._saved_other.grad_fn is b.grad_fn
@@ -214,7 +214,7 @@ def test_hooks_of_one_output(xpgrad_device: str) -> None:
     found = node._saved_out
     assert [t.grad_fn is node for t in found] == [True, True]
     np.testing.assert_array_equal(values(found[1]), values(r))
-    assert len(node.saved_arrays()) == 1
+    assert len(node.held()) == 1
     np.testing.assert_array_equal(values(xp.autograd.grad(loss([q, r]), x)[0]), values(expected))
     with pytest.raises(RuntimeError, match="after it has been freed"):
         saved[0].register_hooks(lambda t: t, lambda t: t)

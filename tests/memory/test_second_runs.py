@@ -333,4 +333,4 @@ def test_compiled_functions() -> None:
         for v, e in zip(xp.autograd.grad(loss(recorded), [x, w]), expected, strict=True):
             np.testing.assert_allclose(values(v), values(e), rtol=1e-4)
     node = checkpoint(several, x, w).grad_fn
-    assert node.saved_arrays() == []
+    assert node.held() == []

@@ -1,4 +1,4 @@
-"""The page of NumPy's functions, docs/numpy.md: its text is here, its table is the core's.
+"""Generate docs/numpy.md: the text below, and a table of the core's functions.
 
 ``PYTHONPATH=tests python -m numpy_protocols.page`` writes it.
 """
@@ -22,9 +22,9 @@ PLACES: list[tuple[str, Any]] = [("", np), ("linalg.", np.linalg), ("fft.", np.f
 
 HEAD = """# NumPy code on Tensors
 
-A Tensor of any device is an argument of NumPy's own functions: `np.sin(x)`, `np.add.reduce(x)`, `np.linalg.norm(x)` compute by xpgrad's
-rows, on the Tensor's device, and record. So code that was written for NumPy differentiates unchanged, on JAX and CuPy too, and inside
-of `vmap`, `func.grad`, forward mode and `compile`. NumPy hands its functions over by two protocols, `__array_ufunc__` ([NEP
+NumPy's own functions accept Tensors of any device: `np.sin(x)`, `np.add.reduce(x)` and `np.linalg.norm(x)` compute with xpgrad's rules on
+the Tensor's device, and are recorded. So code written for NumPy can be differentiated unchanged, also on JAX and CuPy, and inside `vmap`,
+`func.grad`, forward mode and `compile`. NumPy calls xpgrad through two protocols, `__array_ufunc__` ([NEP
 13](https://numpy.org/neps/nep-0013-ufunc-overrides.html)) and `__array_function__` ([NEP
 18](https://numpy.org/neps/nep-0018-array-function-protocol.html)).
 
@@ -33,7 +33,7 @@ import numpy as np
 import xpgrad as xp
 
 
-def energy(x, springs):  # NumPy code: it has never heard of xpgrad
+def energy(x, springs):  # NumPy code without any mention of xpgrad
     gaps = np.diff(x, prepend=0.0) - 1.0
     return np.sum(springs * np.where(gaps > 0, np.square(gaps), np.log1p(np.exp(gaps))))
 
@@ -46,44 +46,44 @@ print(np.median(np.fft.rfft(x.detach()).real))  # tensor(3.)
 
 ## The rules
 
-* **Nothing is converted silently.** What has no rule raises `TypeError`, with the nearest name that has one. `np.asarray(x)` of what
-  requires grad raises, as ever; `x.detach().numpy()` says that a constant is meant. `requires_grad` does not change what a function
-  does.
-* **Constants.** Beside a Tensor, numbers are weak (Python's, NumPy's, and NumPy's 0-d arrays); lists of numbers and NumPy's arrays become
-  [constants](constants.md) on the Tensor's device, in the dtype that they have, without a copy where the library can share memory: writing
-  to such an array later is not seen. Where the device is not in the host's memory, a NumPy array raises
-  `DeviceMismatchError`: move it there once. A list that holds Tensors is stacked. Arrays of objects, masked arrays and other libraries'
-  arrays raise and say what to do.
-* **`out=`** must be a Tensor; it is [written in place](writing-in-place.md), and that is recorded. With `where=` beside `out=` the
-  elements that are left out are not computed at all, so that an infinite derivative there does no harm. `where=` without `out=` raises
-  in a universal function.
-* **Options** (`axis=`, `keepdims=`, `dtype=`, `initial=`, ...) mean what they mean in NumPy, or are refused by name. `order=` and
-  `subok=` change nothing about values: what NumPy decides there is the backend's.
-* **Dtypes** follow xpgrad's promotion, which is the same on every device: an integer with a floating dtype gives the latter (NumPy:
-  int64 with float32 gives float64); functions of integers with floating results, such as `np.sin` and `np.mean`, give the device's
-  default floating dtype; NumPy's scalars are as weak as Python's. What NumPy always computes in
-  float64 (`cov`, `interp`, `bincount`, the polynomials, ...) stays in the precision of the Tensors. Indices and counts are int64, or
-  what the backend has.
-* **Results** are Tensors where NumPy's are arrays or NumPy scalars. Views are the library's, as for `xpgrad.reshape`.
-* **Methods of universal functions**: `reduce` and `accumulate` (by rows for sums, products and extrema, step by step for the others),
+* **Nothing is converted silently.** A function without a rule raises `TypeError`, which suggests the nearest name that has one.
+  `np.asarray(x)` raises if `x` requires grad; use `x.detach().numpy()` to get a constant. A function does the same whether or not
+  `requires_grad` is set.
+* **Constants.** Combined with a Tensor, numbers (Python's, NumPy's, and NumPy's 0-d arrays) do not decide the dtype. Lists of numbers and
+  NumPy arrays become [constants](constants.md) on the Tensor's device and keep their dtype. They are not copied if the library can share
+  memory; later writes to such an array are not noticed. If the device is not in CPU memory, a NumPy array raises `DeviceMismatchError`:
+  move it to the device once. A list that contains Tensors is stacked. Object arrays, masked arrays and other libraries' arrays raise an
+  error that says what to do.
+* **`out=`** must be a Tensor. It is [written in place](writing-in-place.md), and the write is recorded. With both `where=` and `out=`,
+  excluded elements are not computed at all, so an infinite derivative there does no harm. `where=` without `out=` raises in a universal
+  function.
+* **Options** (`axis=`, `keepdims=`, `dtype=`, `initial=`, ...) mean what they mean in NumPy, or raise an error that names the option.
+  `order=` and `subok=` do not affect values: the backend decides the memory order.
+* **Dtypes** follow xpgrad's promotion, which is the same on every device. An integer combined with a floating dtype gives the floating
+  dtype (NumPy: int64 with float32 gives float64). Functions of integers with floating results, such as `np.sin` and `np.mean`, give the
+  device's default floating dtype. NumPy scalars promote like Python numbers. Functions that NumPy always computes in float64 (`cov`,
+  `interp`, `bincount`, the polynomials, ...) keep the precision of the Tensors. Indices and counts are int64, or the backend's own index
+  dtype.
+* **Results** are Tensors where NumPy returns arrays or NumPy scalars. Whether a result is a view depends on the library, as for
+  `xpgrad.reshape`.
+* **Methods of universal functions**: `reduce` and `accumulate` (one operation for sums, products and extrema, step by step for the others),
   `outer`, `reduceat`, and `at` for `np.add` and `np.subtract`.
-* **What NumPy does not ask about.** An argument that is a list of lists, a method of a NumPy array (`array.dot(x)`), an array of
-  objects that holds Tensors, and the options that NumPy reads itself (`np.sum(array, initial=x)`) never reach the Tensor's protocols:
-  NumPy converts the Tensor there, which raises if it requires grad; where NumPy wants one number (`initial=x`), `float(x)` warns, as
-  in PyTorch, and the result has no gradient; inside of a function that a transform runs it raises. An array of objects computes with
-  each Tensor by itself, and keeps their histories.
-* **`like=x`** makes an array beside a Tensor: `np.zeros(3, like=x)`, `np.asarray(array, like=x)`.
+* **Cases in which NumPy does not call xpgrad.** These are an argument that is a list of lists, a method of a NumPy array (`array.dot(x)`),
+  an object array that contains Tensors, and the options that NumPy reads itself (`np.sum(array, initial=x)`). NumPy then converts the
+  Tensor, which raises if it requires grad. If NumPy needs one number (`initial=x`), `float(x)` warns, as in PyTorch, and the result has no
+  gradient; inside a function that a transform runs it raises. An object array computes with each Tensor separately and keeps their
+  histories.
+* **`like=x`** creates an array on the device of `x`: `np.zeros(3, like=x)`, `np.asarray(array, like=x)`.
 
-An operation of this kind costs less than 1.5 us more than its xpgrad spelling (`python -m benchmarks.protocols`).
+A NumPy call on Tensors takes less than 1.5 us longer than the same call in xpgrad (`python -m benchmarks.protocols`).
 
 ## Coming from MyGrad
 
-A program for [MyGrad](https://mygrad.readthedocs.io) writes `xp.tensor(values, requires_grad=True)` for `mg.tensor(values)`, and `np`
-for `mg` in what it computes: every function of MyGrad that has NumPy's name is in the table below, with the same values and gradients.
-The others:
+To port a program from [MyGrad](https://mygrad.readthedocs.io), replace `mg.tensor(values)` by `xp.tensor(values, requires_grad=True)`, and
+`mg` by `np` in the computations. Every MyGrad function with NumPy's name is in the table below, with the same values and gradients. For the
+other functions write:
 
-| MyGrad | here |
-|---|---|
+| MyGrad | NumPy and xpgrad |
 | `mg.sec(x)` | `1 / np.cos(x)` |
 | `mg.csc(x)` | `1 / np.sin(x)` |
 | `mg.cot(x)` | `1 / np.tan(x)` |
@@ -111,30 +111,30 @@ The others:
 | `mg.nnet.softmax(x)` | `np.exp(x) / np.sum(np.exp(x), axis=-1, keepdims=True)` |
 | `mg.nnet.logsoftmax(x)` | `x - np.log(np.sum(np.exp(x), axis=-1, keepdims=True))` |
 
-* `f.backward()` of an `f` with axes sums it in MyGrad; here it needs a gradient, as in PyTorch, or `np.sum(f).backward()`.
-* Gradients add up over several passes here, and last until they are deleted; MyGrad forgets them when the Tensor is used again. `x.grad` is
-  a Tensor. Passes free the graph in both.
-* `constant=True` of a function is `x.detach()`; `mg.no_autodiff` is `xp.no_grad()`; `mg.execute_op` and `Operation` are
-  [`xp.autograd.Function`](tutorial.md). There is no memory guard to turn off: writes are recorded, or refused.
-* MyGrad's other layers, losses and initial values (`batchnorm`, `conv_nd`, `max_pool`, `focal_loss`, `softmax_crossentropy`, ...) have no
-  counterpart: they are compositions of NumPy's functions. Its own `sliding_window_view`, with steps and gaps, is NumPy's with a key:
+* `f.backward()` sums an `f` with axes in MyGrad. Here it needs a gradient, as in PyTorch; or write `np.sum(f).backward()`.
+* Gradients accumulate over several passes here, until you delete them; MyGrad deletes them when the Tensor is used again. `x.grad` is a
+  Tensor. A pass frees the graph in both libraries.
+* Instead of `constant=True` use `x.detach()`; instead of `mg.no_autodiff`, `xp.no_grad()`; instead of `mg.execute_op` and `Operation`,
+  [`xp.autograd.Function`](tutorial.md). There is no memory guard to turn off: a write is either recorded or raises.
+* MyGrad's other layers, losses and initializers (`batchnorm`, `conv_nd`, `max_pool`, `focal_loss`, `softmax_crossentropy`, ...) have no
+  counterpart here: compose them from NumPy's functions. For its `sliding_window_view` with steps and gaps, index NumPy's:
   `np.lib.stride_tricks.sliding_window_view(x, 3)[::2]`.
 
 ## The table
 
-Every public function of `numpy`, `numpy.linalg`, `numpy.fft` and `numpy.lib.stride_tricks` in NumPy 2.4. The tests compare each ✓ with
-NumPy itself: its values, and central differences of them, with a Tensor that requires grad in each argument. This page is written by
-`PYTHONPATH=tests python -m numpy_protocols.page`.
+The table lists every public function of `numpy`, `numpy.linalg`, `numpy.fft` and `numpy.lib.stride_tricks` in NumPy 2.4. For each ✓ the
+tests compare the values with NumPy's, and the gradients with central differences, with a Tensor that requires grad in each argument. This
+page is generated: `PYTHONPATH=tests python -m numpy_protocols.page`.
 
 * ✓: differentiable.
-* constant: computes; the result (an index, a count, a truth, a shape) has no derivative.
+* constant: computed, but the result (an index, a count, a bool, a shape) has no derivative.
 * no: raises `TypeError`, for the reason given.
-* aside: NumPy does not ask a Tensor about it.
+* aside: NumPy does not pass Tensors to xpgrad for this function.
 """
 
 
 def names() -> Iterator[tuple[str, str]]:
-    """The public names, and the name under which the function behind each is in the tables (`np.acos` is `arccos`)."""
+    """Yield each public name and its key in the tables (`np.acos` has the key `arccos`)."""
     for prefix, module in PLACES:
         for name in dir(module):
             found = getattr(module, name)
@@ -143,7 +143,7 @@ def names() -> Iterator[tuple[str, str]]:
 
 
 def row(name: str, key: str) -> str:
-    """The line of a name."""
+    """Return the table row of a name."""
     same = "" if name == key else f"as `{key}`"
     reason = ABSENT.get(key) or next((why for why, group in NOT_DISPATCHED.items() if key in group), "")
     entry = UFUNCS.get(key) or FUNCTIONS.get(key)
@@ -155,10 +155,10 @@ def row(name: str, key: str) -> str:
 
 
 def page() -> str:
-    """The text of docs/numpy.md."""
+    """Return the text of docs/numpy.md."""
     rows = [row(*pair) for pair in names()]
     marks = [line.split(" | ")[1] for line in rows]
-    counts = f"{len(rows)} names: {marks.count('✓')} differentiable, {marks.count('constant')} constant, {marks.count('no')} not there."
+    counts = f"{len(rows)} names: {marks.count('✓')} differentiable, {marks.count('constant')} constant, {marks.count('no')} not supported."
     return "\n".join([HEAD, counts, "", "| function | | |", "|---|---|---|", *rows, ""])
 
 

@@ -1,4 +1,4 @@
-"""The page of SciPy's functions, docs/scipy.md: its text is here, its figures are measured.
+"""Generate docs/scipy.md: the text below, and a table of measured errors.
 
 ``PYTHONPATH=tests python -m special.page`` writes it, in some minutes.
 """
@@ -30,8 +30,8 @@ SLOW = {
 
 HEAD = """# SciPy's functions
 
-`xpgrad.scipy.special` has SciPy's special functions for Tensors on every backend: with gradients of every order, forward mode, `vmap` and
-`compile`. The names, arguments and values are SciPy's. Functions of matrices have [a page of their own](matrix-functions.md).
+`xpgrad.scipy.special` has SciPy's special functions for Tensors on every backend. They support gradients of every order, forward mode,
+`vmap` and `compile`. The names, arguments and values are SciPy's. Matrix functions are on [another page](matrix-functions.md).
 
 ```python
 import xpgrad as xp
@@ -45,40 +45,43 @@ a = xp.tensor(2.0, requires_grad=True)  # the shape of a gamma distribution
 print(round(xp.autograd.grad(special.gammainc(a, 1.5), a)[0].item(), 6))  # -0.313489
 ```
 
-## Who computes
+## Implementations
 
-* NumPy: SciPy. PyTorch, JAX and CuPy: their own functions (`torch.special`, `jax.scipy.special`, `cupyx.scipy.special`) where these are as
-  accurate as SciPy's. What a library lacks is composed of its other functions where that is accurate, else SciPy computes it where the
-  memory is the host's (also for dask, by chunks, and inside of a compiled function of JAX), else a `CapabilityError` says so.
+* On NumPy, SciPy computes. PyTorch, JAX and CuPy use their own functions (`torch.special`, `jax.scipy.special`, `cupyx.scipy.special`) if
+  these are as accurate as SciPy's. A function that a library lacks is composed of its other functions if that is accurate. Otherwise SciPy
+  computes it if the array is in CPU memory (also for dask, by chunks, and inside a compiled JAX function); if not, `CapabilityError` is
+  raised.
 * SciPy is optional: `pip install 'xpgrad[scipy]'`. `expit`, `logit`, `log_expit`, `xlogy`, `xlog1py`, `entr`, `rel_entr`, `kl_div`, `sinc`,
-  `logsumexp`, `softmax` and `log_softmax` need nothing; the others say what to install.
-* A backend names its library's own functions in `Backend.special`, and how SciPy reaches its memory in `Backend.through_host`.
+  `logsumexp`, `softmax` and `log_softmax` work without it; the errors of the others say what to install.
+* A backend provides its library's own functions in `Backend.special`, and defines in `Backend.through_host` how SciPy is called on its
+  arrays.
 
 ## The rules
 
-* Integers become floating numbers of the default dtype. Two arguments meet as in every function of xpgrad.
-* Beyond a domain the value is SciPy's nan or infinity, and the derivative is nan or infinite.
-* `gammainc`, `gammaincc`, `betainc`, `betaincc` and the inverses are differentiable in their shapes as well, by quadrature; a second
-  derivative in which both are by shapes is refused. The order of a Bessel function, of `polygamma` and the `x` of `zeta` have no
-  derivative: `NotImplementedError` says so, and nothing is ever 0 for want of a formula.
-* Complex arguments are taken where SciPy's functions of them are holomorphic: the error functions, `gamma`, `loggamma`, `digamma`,
-  `polygamma`, `rgamma`, `xlogy`, `xlog1py`, `sinc`, `exp1`, `expi`, `lambertw`, `logsumexp`, and the Bessel functions of any order.
+* Integers are converted to the default floating dtype. The dtypes of several arguments promote as in every function of xpgrad.
+* Outside the domain of a function, the value is SciPy's nan or infinity, and the derivative is nan or infinite.
+* `gammainc`, `gammaincc`, `betainc`, `betaincc` and the inverses are also differentiable in their shape parameters, by quadrature. A second
+  derivative in which both differentiations are with respect to shape parameters raises an error. The order of a Bessel function or of
+  `polygamma`, and the `x` of `zeta`, have no derivative and raise `NotImplementedError`. A missing formula never gives 0.
+* Complex arguments are accepted if SciPy's function is holomorphic: the error functions, `gamma`, `loggamma`, `digamma`, `polygamma`,
+  `rgamma`, `xlogy`, `xlog1py`, `sinc`, `exp1`, `expi`, `lambertw`, `logsumexp`, and the Bessel functions of any order.
 
 ## SciPy's own functions
 
-`scipy.special.erf(x)` of a Tensor is a Tensor: SciPy's universal functions ask their arguments (NEP 13), and what has a name here is
-computed here. Its functions that are none, such as `scipy.special.logsumexp` or `scipy.stats.entropy`, look for a namespace when the
-environment has `SCIPY_ARRAY_API=1` before SciPy is imported: then they are written in xpgrad's functions, and differentiate. For special
-functions SciPy looks at the attribute `special` of the namespace, as it would for an extension of the standard: `xpgrad.special` is
-`xpgrad.scipy.special`, loaded when it is first asked for. SciPy itself refuses a Tensor beside a NumPy array in that mode, and some of its
-functions (`comb`, the spherical Bessel functions) convert to NumPy's arrays whatever they get, which a Tensor that requires grad refuses.
+`scipy.special.erf(x)` of a Tensor is a Tensor: SciPy's universal functions call the protocol of their arguments (NEP 13), and xpgrad
+computes those that it has. Other SciPy functions, such as `scipy.special.logsumexp` or `scipy.stats.entropy`, use the argument's namespace
+if the environment variable `SCIPY_ARRAY_API=1` is set before SciPy is imported. They then compute with xpgrad's functions and can be
+differentiated. For special functions SciPy looks for the attribute `special` of the namespace, as for an extension of the standard:
+`xpgrad.special` is `xpgrad.scipy.special`, loaded at first use. In this mode SciPy itself raises for a Tensor combined with a NumPy array.
+Some of its functions (`comb`, the spherical Bessel functions) always convert to NumPy arrays, which raises for a Tensor that requires grad.
 
 ## Distributions
 
 `xpgrad.scipy.stats` has `norm`, `expon`, `laplace`, `cauchy`, `logistic`, `lognorm`, `uniform`, `gamma`, `beta`, `chi2`, `t`,
 `weibull_min`, `truncnorm` and `vonmises`, with `logpdf`, `pdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf` and `isf` (`vonmises` without the
-last two); `poisson`, `binom` and `bernoulli`, with `logpmf`, `pmf`, `cdf`, `logcdf`, `sf` and `ppf`; and for vectors `multivariate_normal`
-and `dirichlet`, with `logpdf`, `pdf` and `entropy`. Arguments and parameters are differentiable, in SciPy's order or by name.
+last two). It has `poisson`, `binom` and `bernoulli`, with `logpmf`, `pmf`, `cdf`, `logcdf`, `sf` and `ppf`. For vectors it has
+`multivariate_normal` and `dirichlet`, with `logpdf`, `pdf` and `entropy`. All are differentiable in their arguments and parameters, which
+may be passed in SciPy's order or by name.
 
 ```python
 from xpgrad.scipy import stats
@@ -89,28 +92,31 @@ xp.sum(stats.gamma.logpdf(data, shape, scale=0.8)).backward()
 print(round(shape.grad.item(), 6))  # 1.261076
 ```
 
-Outside of a support a density and its derivative are 0; for parameters that no distribution has, such as a negative scale, values and
-derivatives are nan. Quantiles of distributions on integers are steps, computed by SciPy and not differentiated. Vectors lie along the last
-axis for `multivariate_normal` and along the first for `dirichlet`, as SciPy's; axes of length 1 stay, which SciPy drops; what is no vector
-of probabilities gives nan, where SciPy raises ValueError.
+Outside the support, a density and its derivative are 0. For invalid parameters, such as a negative scale, values and derivatives are nan.
+Quantiles of discrete distributions are step functions, computed by SciPy and not differentiated. As in SciPy, vectors are along the last
+axis for `multivariate_normal` and along the first for `dirichlet`. Axes of length 1 are kept, whereas SciPy drops them; a vector that is
+not a vector of probabilities gives nan, whereas SciPy raises ValueError.
 
-## How fast
+## Speed
 
-Values with gradients of 100,000 numbers beside the same by hand in NumPy and SciPy, the derivative written out, in turns, in one process
-(`python -m benchmarks.scipy`; the target is 1.3): `logsumexp` 1.22 to 1.24, `softmax` 1.14 to 1.17, `gammaln` 1.03, `erf` 1.08, and by
-all its arguments `stats.multivariate_normal.logpdf` of 20,000 vectors of 5 1.14 to 1.30. `stats.norm.logpdf`, summed, by the data, the
-location and the scale takes 0.94 to 0.98, where the first touch of memory is most of both; where the allocator keeps its memory, as after
-a program with larger arrays, it takes 1.22 to 1.32, in the median of six runs 1.26: of as many elements it makes more passes than sums
-written by hand.
+The figures are the time for the value and gradient of 100,000 numbers, as a multiple of the same computation handwritten in NumPy and SciPy
+with an explicit derivative. Both run in turns in one process (`python -m benchmarks.scipy`; the target is 1.3).
 
-## How accurate
+* `logsumexp` takes 1.22 to 1.24, `softmax` 1.14 to 1.17, `gammaln` 1.03 and `erf` 1.08.
+* `stats.multivariate_normal.logpdf` of 20,000 vectors with 5 elements, with the gradient of all its arguments, takes 1.14 to 1.30.
+* The sum of `stats.norm.logpdf`, differentiated by the data, the location and the scale, takes 0.94 to 0.98; the first access to new memory
+  dominates both times. If the allocator reuses memory, as after a program with larger arrays, it takes 1.22 to 1.32 (median of six runs:
+  1.26), because it makes more passes over arrays of this size than handwritten sums do.
+
+## Accuracy
 
 """
 
-FIGURES = """Against mpmath {mpmath} with 40 digits, on NumPy {numpy} with SciPy {scipy}, in double precision: the worst of 200 random
-points (of 10 to 60 where mpmath takes long) of the usual range, and near the edges (tails, poles, 0, huge numbers). An error is relative to
-the value plus what the arguments' own rounding changes, `|f| + |x f'|`: where a function crosses zero nobody does better. The bounds
-that the tests ask for are 1e-12 in the usual range and 1e-9 near the edges; values are SciPy's own, derivatives ours.
+FIGURES = """The errors are measured against mpmath {mpmath} with 40 digits, on NumPy {numpy} with SciPy {scipy}, in double precision. The
+table shows the worst of 200 random points (10 to 60 if mpmath is slow) in the usual range, and the worst near the edges (tails, poles, 0,
+huge numbers). An error is relative to the value plus the change caused by rounding the arguments, `|f| + |x f'|`, which no implementation
+can avoid near a zero of the function. The tests require 1e-12 in the usual range and 1e-9 near the edges. Values are computed by SciPy,
+derivatives by xpgrad.
 
 | function | usual range | value | first derivatives | value, edges | first derivatives, edges |
 |---|---|---|---|---|---|

@@ -79,5 +79,5 @@ def rebind(x: Any, raw: Any) -> None:
     for t, array in sharing:
         t._array = array
         if t.fresh is None and t._node is not None:
-            t._node.replace_array(array)
+            t._node.array_replaced(array)
     bump(x)

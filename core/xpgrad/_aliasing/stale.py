@@ -30,7 +30,7 @@ def take_over(x: Any, node: Any) -> None:
     old = x._node
     alias = x._alias or alias_of(x)
     if node is not None and old is not None and old is not node and old.hooks is not None and old.hooks.retain:
-        old.transfer_retained_grad(node)
+        old.hand_over_retained(node)
     x._node = node
     mark_node(node, alias)
 

@@ -387,11 +387,7 @@ class DefaultKernels:
         >>> DefaultKernels.flat_index(kernels, (np.asarray([1, 0]), 2), (2, 3), np.ones(1))
         array([5, 2])
         """
-        parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
-        used = sum(_axes_of(xp, p) for p in parts)
-        if used > len(shape):
-            raise too_many_indices_error(shape, used)
-        check_ellipsis(parts)
+        parts, used = _key_parts(xp, key, shape)
         if not any(p is Ellipsis for p in parts):
             parts = (*parts, Ellipsis)
         strides = row_major_strides(shape)
@@ -849,11 +845,7 @@ def check_key(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> tuple[Any
     """
     if is_basic(key):
         return full_key(key, shape)
-    parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
-    used = sum(_axes_of(xp, p) for p in parts)
-    if used > len(shape):
-        raise too_many_indices_error(shape, used)
-    check_ellipsis(parts)
+    parts, used = _key_parts(xp, key, shape)
     axis, arrays = 0, []
     for part in parts:
         if part is Ellipsis:
@@ -875,6 +867,16 @@ def check_key(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> tuple[Any
             axis += 1
     _together(arrays)
     return parts
+
+
+def _key_parts(xp: Any, key: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], int]:
+    """Return the parts of a key and the number of axes that they index; raise if there are too many, or two ellipses."""
+    parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
+    used = sum(_axes_of(xp, p) for p in parts)
+    if used > len(shape):
+        raise too_many_indices_error(shape, used)
+    check_ellipsis(parts)
+    return parts, used
 
 
 def _eigen(xp: Any, name: str, x: Any) -> Any:

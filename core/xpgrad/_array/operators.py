@@ -9,7 +9,7 @@ from xpgrad._rows.row import ROWS
 
 
 def add_operators(cls: type, kernels: Callable[[Any], Any]) -> None:
-    """Set the operators that formulas and kernels use on a class.
+    """Add to a class the Python operators that formulas and kernels use.
 
     Parameters
     ----------

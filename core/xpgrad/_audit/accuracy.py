@@ -299,7 +299,7 @@ def behind_the_back(base: Outcome) -> list[Finding]:
         event = base.trace.events[i]
         x = event.tensors[j]
         unseen = version == (0 if x._alias is None else x._version)
-        if unseen and any(h is raw for h in event.node.saved_arrays()) and not _same(x.backend.to_host(raw), before):
+        if unseen and any(h is raw for h in event.node.held()) and not _same(x.backend.to_host(raw), before):
             message = (
                 f"an operand of `{event.name}` was overwritten after it was used, where autograd cannot see it (by `.data`, `.array` or "
                 "shared memory): the gradient is computed from the new values"

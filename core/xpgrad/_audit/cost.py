@@ -63,7 +63,7 @@ def costs(base: Outcome, nodes: list[Any]) -> tuple[Cost, list[Finding]]:
     for node in reversed(nodes):
         event = by_node.get(node)
         size = 0
-        for raw in node.saved_arrays():
+        for raw in node.held():
             if id(raw) in seen:
                 continue
             seen[id(raw)] = raw

@@ -16,7 +16,7 @@ __all__ = [
 
 
 class DType:
-    """A data type of the standard (or `float16`, `bfloat16`). It equals only itself.
+    """A data type of the standard, `float16` or `bfloat16`; equal only to itself.
 
     Attributes
     ----------
@@ -108,39 +108,18 @@ class DType:
 _SIGNED, _UNSIGNED, _REAL, _COMPLEX = "signed integer", "unsigned integer", "real floating", "complex floating"
 DTYPES: Final[dict[str, DType]] = {
     name: DType(name, kind, size)
-    for name, kind, size in (
-        ("bool", "bool", 1),
-        ("int8", _SIGNED, 1),
-        ("int16", _SIGNED, 2),
-        ("int32", _SIGNED, 4),
-        ("int64", _SIGNED, 8),
-        ("uint8", _UNSIGNED, 1),
-        ("uint16", _UNSIGNED, 2),
-        ("uint32", _UNSIGNED, 4),
-        ("uint64", _UNSIGNED, 8),
-        ("float16", _REAL, 2),
-        ("bfloat16", _REAL, 2),
-        ("float32", _REAL, 4),
-        ("float64", _REAL, 8),
-        ("complex64", _COMPLEX, 8),
-        ("complex128", _COMPLEX, 16),
+    for kind, sizes in (
+        ("bool", {"bool": 1}),
+        (_SIGNED, {"int8": 1, "int16": 2, "int32": 4, "int64": 8}),
+        (_UNSIGNED, {"uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8}),
+        (_REAL, {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}),
+        (_COMPLEX, {"complex64": 8, "complex128": 16}),
     )
+    for name, size in sizes.items()
 }
-bool_: DType = DTYPES["bool"]
-int8: DType = DTYPES["int8"]
-int16: DType = DTYPES["int16"]
-int32: DType = DTYPES["int32"]
-int64: DType = DTYPES["int64"]
-uint8: DType = DTYPES["uint8"]
-uint16: DType = DTYPES["uint16"]
-uint32: DType = DTYPES["uint32"]
-uint64: DType = DTYPES["uint64"]
-float16: DType = DTYPES["float16"]
-bfloat16: DType = DTYPES["bfloat16"]
-float32: DType = DTYPES["float32"]
-float64: DType = DTYPES["float64"]
-complex64: DType = DTYPES["complex64"]
-complex128: DType = DTYPES["complex128"]
+bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128 = (
+    DTYPES.values()
+)
 _BY_SIZE = {kind: {d.itemsize: d for d in DTYPES.values() if d.kind == kind} for kind in (_SIGNED, _UNSIGNED, _COMPLEX)}
 
 
@@ -384,8 +363,7 @@ class iinfo:  # noqa: N801 (the standard's name)
             raise TypeError(msg)
         bits = 8 * dtype.itemsize
         low, high = (0, 2**bits - 1) if dtype.kind == _UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        for name, value in (("bits", bits), ("max", high), ("min", low), ("dtype", dtype)):
-            object.__setattr__(self, name, value)
+        vars(self).update(bits=bits, max=high, min=low, dtype=dtype)
 
 
 @dataclass(frozen=True)
@@ -424,15 +402,8 @@ class finfo:  # noqa: N801 (the standard's name)
         mantissa, exponent = {"float16": (10, 5), "bfloat16": (7, 8), "float32": (23, 8), "float64": (52, 11)}[dtype.name]
         top = 2 ** (exponent - 1) - 1
         largest = (2.0 - 2.0**-mantissa) * 2.0**top
-        for name, value in (
-            ("bits", 8 * dtype.itemsize),
-            ("eps", 2.0**-mantissa),
-            ("max", largest),
-            ("min", -largest),
-            ("smallest_normal", 2.0 ** (1 - top)),
-            ("dtype", dtype),
-        ):
-            object.__setattr__(self, name, value)
+        smallest = 2.0 ** (1 - top)
+        vars(self).update(bits=8 * dtype.itemsize, eps=2.0**-mantissa, max=largest, min=-largest, smallest_normal=smallest, dtype=dtype)
 
 
 def _of(obj: Any) -> Any:

@@ -1,7 +1,7 @@
-"""NumPy's functions on Tensors: `np.sin(x)`, ``np.add.reduce(x)`` and `np.linalg.norm(x)` compute by xpgrad's rows, and record.
+"""NumPy's functions on Tensors: `np.sin(x)`, ``np.add.reduce(x)`` and `np.linalg.norm(x)` run xpgrad's operations and record gradients.
 
-NumPy hands them over by `Tensor.__array_ufunc__` and `Tensor.__array_function__`; the first call of either loads this floor. Nothing here
-imports NumPy: its functions say their names.
+NumPy calls `Tensor.__array_ufunc__` or `Tensor.__array_function__`, whose first call imports this package. Nothing here imports NumPy:
+its functions are looked up by name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions that the package has itself: what turns a call of NumPy's into one of the package's, options and all."""
+"""Adapters: functions with NumPy's signatures that convert the arguments and call a function on Tensors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from xpgrad._numpy.operands import as_floating, as_ints, is_default, lift, lift_
 from xpgrad._numpy.table import F, implements
 from xpgrad._operations.source import Text
 
-#: The functions that stand for NumPy's, by the key in the table.
+#: The function on Tensors that each adapter calls, by the key in the table.
 ADAPTED: dict[str, Callable[..., Any]] = {}
 
 
-#: The signatures of functions that are written in C, which NumPy says since 2.4 only.
+#: Signatures of NumPy functions written in C; `inspect.signature` knows these only since NumPy 2.4.
 _C_SIGNATURES: dict[str, Callable[..., None]] = {
     "concatenate": lambda arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind": None,
     "dot": lambda a, b, out=None: None,
@@ -30,7 +30,7 @@ _C_SIGNATURES: dict[str, Callable[..., None]] = {
 
 
 def signature_of(name: str) -> inspect.Signature:
-    """Return the signature of NumPy's function of that name."""
+    """Return the signature of a NumPy function, given its key in the table (``"linalg.inv"``)."""
     try:
         return inspect.signature(functools.reduce(getattr, name.split("."), sys.modules["numpy"]))  # type: ignore[arg-type]
     except ValueError:
@@ -39,25 +39,25 @@ def signature_of(name: str) -> inspect.Signature:
 
 def _write_adapter(name: str, function: Callable[..., Any], arrays: int, floating: bool, ints: tuple[str, ...], scope: dict[str, Any]
                    ) -> Text:  # fmt: skip
-    """Write the function with NumPy's parameters that calls another one; `scope` gets the defaults."""
+    """Generate the source of the adapter of `function`, and put the defaults that the source names into `scope`."""
     ours, theirs = inspect.signature(function).parameters, signature_of(name).parameters
     count = arrays or 1
     names, options = [*theirs][:count], [*theirs][count:]
-    listed = ", ".join(names)
-    placed = [key for key, our in zip(theirs, ours.values()) if our.kind is our.POSITIONAL_ONLY][count:]
+    arguments = ", ".join(names)
+    positional = [key for key, our in zip(theirs, ours.values()) if our.kind is our.POSITIONAL_ONLY][count:]
     required = [key for key in theirs if theirs[key].default is inspect.Parameter.empty]
     scope.update({f"_default_{key}": theirs[key].default for key in options})
     t = Text()
     head = (key if key in required else f"{key}=_default_{key}" if key in options else f"{key}=None" for key in theirs)
     with t.block(f"def call({', '.join(head)}):"):
-        t(f"{listed}, = _lift(_name, {listed})" if arrays else f"{listed} = _lift_sequence(_name, {listed})")
+        t(f"{arguments}, = _lift(_name, {arguments})" if arrays else f"{arguments} = _lift_sequence(_name, {arguments})")
         if floating:
-            t(f"{listed}, = map(_as_floating, ({listed},))")
-        given = [*names, *placed]
+            t(f"{arguments}, = map(_as_floating, ({arguments},))")
+        given = [*names, *positional]
         for key in options:
             if key in ints:
                 t(f"{key} = None if {key} is None else _as_ints(_name, {key!r}, {key})")
-            if key in placed or key == "out":
+            if key in positional or key == "out":
                 continue
             if key not in ours:
                 with t.block(f"if {key} is not _default_{key} and not _is_default({key}, _default_{key}):"):
@@ -73,13 +73,13 @@ def _write_adapter(name: str, function: Callable[..., Any], arrays: int, floatin
 
 
 def _compile_and_call(*args: Any, **given: Any) -> Any:
-    """The code of every call until it is called: becomes the real one, in place. Runs with the globals of that call."""
+    """Compile the adapter at its first call, and call it. Every new adapter runs this code, with its own globals."""
     return _replace_code(_call, _write, globals())(*args, **given)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _replace_code(call: Any, written: Callable[[dict[str, Any]], Text], scope: dict[str, Any]) -> Any:
-    """Turn a call into the function that stands for NumPy's. NB: to compile all of them when this floor is loaded would cost too much."""
-    made = written(scope).compile(f"np.{scope['_name']}()", scope)["call"]
+def _replace_code(call: Any, write: Callable[[dict[str, Any]], Text], scope: dict[str, Any]) -> Any:
+    """Replace the placeholder code of `call` by the compiled adapter. Compiling every adapter at import would take too long."""
+    made = write(scope).compile(f"np.{scope['_name']}()", scope)["call"]
     call.__code__, call.__defaults__ = made.__code__, made.__defaults__
     return call
 
@@ -92,10 +92,10 @@ def adapt(name: str, function: F, *, arrays: int = 1, floating: bool = False, in
          differentiable: bool = True, note: str = "") -> F: ...  # fmt: skip
 def adapt(name: str, function: Any = None, *, arrays: int = 1, floating: bool = False, ints: tuple[str, ...] = (),
          differentiable: bool = True, note: str = "") -> Any:  # fmt: skip
-    """Declare that a function on Tensors stands for NumPy's function of that name; without `function`, a decorator.
+    """Implement a NumPy function by a function on Tensors, through an adapter; without `function`, return a decorator.
 
-    The call has NumPy's signature, which is read when it is first called. Arrays become Tensors; ``out=`` is written to; an option that
-    `function` has by the same name is handed over, if it is not NumPy's default; any other is refused unless it changes nothing.
+    The adapter has NumPy's signature, which is read at the first call. It converts arrays to Tensors, passes the options that `function`
+    also has, and writes the result into ``out=`` if it is given. Any other option raises `TypeError`, unless it does not affect values.
 
     Parameters
     ----------
@@ -104,11 +104,11 @@ def adapt(name: str, function: Any = None, *, arrays: int = 1, floating: bool = 
     function : callable
         ``function(*tensors, **options)``.
     arrays : int
-        The number of arrays, which come first; 0: the first argument is a sequence of arrays.
+        The number of leading parameters that are arrays; 0 if the first parameter is a sequence of arrays.
     floating : bool
-        Integers and bools are taken as floating numbers.
+        Whether integers and bools are cast to the default floating dtype.
     ints : tuple of str
-        Options that are an int, or integers in whatever form.
+        Options that are an int, or integers in any form (`operands.as_ints`).
     differentiable, note
         As in `Entry`.
     """

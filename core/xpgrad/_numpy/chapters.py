@@ -1,6 +1,6 @@
-"""All chapters of the table, which importing declares.
+"""Import all chapters, which fills the table of functions.
 
-A function of the namespace that NumPy has by the same name, and dispatches, needs no entry: it stands for NumPy's.
+A function of xpgrad's namespace whose name NumPy also has, and dispatches, is added here without a declaration in a chapter.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
 
-host_backend().array_types()  # loads NumPy, whoever asks for this module
+host_backend().array_types()  # loads NumPy, whichever module imports this one first
 for _table in (RULES, COMPOSITE, NONDIFFERENTIABLE):
     for _name, _function in _table.items():
-        _theirs: Any = getattr(sys.modules["numpy"], _name, None)
-        if _name not in FUNCTIONS and hasattr(_theirs, "_implementation") and _theirs.__name__ == _name:
+        _numpy_function: Any = getattr(sys.modules["numpy"], _name, None)
+        if _name not in FUNCTIONS and hasattr(_numpy_function, "_implementation") and _numpy_function.__name__ == _name:
             adapt(_name, _function, differentiable=_table is not NONDIFFERENTIABLE)

@@ -1,4 +1,4 @@
-"""Making arrays: beside a Tensor, between Tensors, and by ``like=``."""
+"""Array creation: like a Tensor, between Tensors, and with the keyword argument ``like=``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import shape_tuple
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.operands import as_constant, as_floating, as_ints, lift, refuse
+from xpgrad._numpy.operands import as_constant, as_floating, as_ints, lift, refuse, reshape_to_axis
 from xpgrad._numpy.table import LIKE, F, implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal
@@ -19,7 +19,7 @@ from xpgrad.rules.indexing import add_slices
 
 
 def _resolve_dtype(x: Any, dtype: Any) -> Any:
-    """Return the dtype that is asked for beside `x`."""
+    """Return `dtype` as a dtype of the device of `x`; the dtype of `x` if it is None."""
     return x.dtype if dtype is None else as_dtype(dtype, x.default_dtype)
 
 
@@ -43,11 +43,11 @@ adapt("copy", lambda x: x.clone())
 adapt("astype", lambda x, dtype, copy=True: xp.astype(x, dtype, copy=copy))
 
 
-# -- numbers at equal distances ----------------------------------------------------------------------------------------
+# -- evenly spaced numbers ---------------------------------------------------------------------------------------------
 
 
 def _fractions(x: Any, num: int, endpoint: bool) -> Any:
-    """The numbers ``0, 1 / n, ...`` along a new first axis."""
+    """Return `num` evenly spaced numbers from 0 to 1 along a new first axis, to be broadcast with `x`."""
     count = num - 1 if endpoint else num
     steps = xp.arange(num, dtype=xp.real(x).dtype, device=x.device) / max(count, 1)
     return xp.reshape(steps, (num,) + (1,) * x.ndim)
@@ -55,7 +55,7 @@ def _fractions(x: Any, num: int, endpoint: bool) -> Any:
 
 @adapt("linspace", arrays=2, floating=True, ints=("num",))
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Any:
-    """Return numbers at equal distances along a new axis."""
+    """Return evenly spaced numbers along a new axis (`numpy.linspace`)."""
     a, b = xp.broadcast_arrays(start, stop)
     steps = _fractions(a, num, endpoint)
     out = a * (1 - steps) + b * steps
@@ -92,7 +92,7 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
     order = list(range(len(parts)))
     if indexing == "xy" and len(parts) > 1:
         order[:2] = 1, 0
-    return tuple(xp.reshape(t, tuple(-1 if i == axis else 1 for i in range(len(parts)))) for axis, t in zip(order, parts))
+    return tuple(reshape_to_axis(t, axis, len(parts)) for axis, t in zip(order, parts))
 
 
 # -- matrices ----------------------------------------------------------------------------------------------------------
@@ -103,12 +103,12 @@ adapt("triu", lambda m, k=0: xp.triu(_as_matrix(m), k=k))
 
 
 def _as_matrix(x: Any) -> Any:
-    """`x`, a vector as the rows of a square matrix."""
+    """Return a matrix unchanged, and a vector of n elements as an n x n matrix whose rows all equal it."""
     return xp.broadcast_to(x, (x.shape[0], x.shape[0])) if x.ndim == 1 else x
 
 
 def build_diagonal(x: Any, k: int) -> Any:
-    """A matrix with a vector on its k-th diagonal."""
+    """Return a square matrix with the vector `x` on its k-th diagonal and zeros elsewhere."""
     n = x.shape[0] + abs(k)
     places = xp.arange(x.shape[0], device=x.device) * (n + 1) + (k if k > 0 else -k * n)
     flat = add_slices(xp.zeros((n * n,), dtype=x.dtype, device=x.device), 0, places, x)
@@ -118,7 +118,7 @@ def build_diagonal(x: Any, k: int) -> Any:
 @adapt("diag")
 def _diag(x: Any, k: int = 0) -> Any:
     if x.ndim not in (1, 2):
-        msg = f"np.diag needs one axis or two, but got shape {x.shape}"
+        msg = f"np.diag needs one or two axes, but got shape {x.shape}"
         raise ValueError(msg)
     return build_diagonal(x, k) if x.ndim == 1 else diagonal(x, offset=k)
 
@@ -128,7 +128,7 @@ adapt("diagflat", lambda v, k=0: build_diagonal(xp.reshape(v, (-1,)), k))
 
 @adapt("vander")
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """Return the powers of a vector, in columns."""
+    """Return the Vandermonde matrix of a vector (`numpy.vander`)."""
     count = x.shape[0] if N is None else N
     powers = [xp.ones_like(x)]
     for _ in range(count - 1):
@@ -137,7 +137,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     return xp.stack(powers if increasing else powers[::-1], axis=-1)
 
 
-# -- beside the keyword argument `like` --------------------------------------------------------------------------------
+# -- with the keyword argument `like` ----------------------------------------------------------------------------------
 
 
 def _implements_like(*names: str) -> Callable[[F], F]:

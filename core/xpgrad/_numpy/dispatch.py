@@ -1,4 +1,4 @@
-"""The two methods by which NumPy hands its functions to Tensors: `__array_ufunc__` (NEP 13) and `__array_function__` (NEP 18)."""
+"""The two methods through which NumPy dispatches to Tensors: `__array_ufunc__` (NEP 13) and `__array_function__` (NEP 18)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from xpgrad._tensor.tensor import Tensor
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
-    """Apply a universal function of NumPy, recorded (NEP 13)."""
+    """Apply a NumPy ufunc to Tensors and record it (`Tensor.__array_ufunc__`, NEP 13)."""
     found = _FOUND_UFUNCS.get(ufunc) or find_ufunc(ufunc)
     if method == "__call__" and not kwargs:
         return found.call(*inputs)
     return apply_method(found, method, inputs, kwargs)
 
 
-#: NumPy's function objects that were met, and what stands for them.
+#: The implementation of each NumPy function object that was called before.
 _CALLS: dict[Any, Any] = {}
 
 
 def array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Apply another function of NumPy, recorded (NEP 18)."""
+    """Apply a NumPy function that is not a ufunc and record it (`Tensor.__array_function__`, NEP 18)."""
     call = _CALLS.get(func)
     if call is None:
         call = _look_up(self, func)
@@ -32,17 +32,17 @@ def array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> 
     return call(*args, **kwargs)
 
 
-#: What stands before the names of a module's functions in the table.
+#: The prefix of the table's keys for each of NumPy's modules.
 _PREFIXES = {"numpy": "", "numpy.linalg": "linalg.", "numpy.fft": "fft.", "numpy.lib.stride_tricks": "lib.stride_tricks."}
 
 
 def _look_up(x: Any, func: Any) -> Any:
-    """The function that stands for one of NumPy's; None for one that makes an array beside `x`.
+    """Return the implementation of a NumPy function; None for a function that was called with ``like=x``.
 
     Raises
     ------
     TypeError
-        If there is none.
+        If the table has no implementation.
     """
     module = getattr(func, "__module__", None) or "?"
     name = getattr(func, "__name__", repr(func))
@@ -60,6 +60,6 @@ def _look_up(x: Any, func: Any) -> Any:
 
 
 def install() -> None:
-    """Put the two methods on `Tensor`, in the place of those that load this floor at their first call."""
+    """Set the two methods on `Tensor`, replacing the ones that import this package at their first call."""
     setattr(Tensor, "__array_ufunc__", array_ufunc)  # noqa: B010 (a type checker sees a method that is replaced)
     setattr(Tensor, "__array_function__", array_function)  # noqa: B010 (as above)

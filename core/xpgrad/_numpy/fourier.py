@@ -1,4 +1,4 @@
-"""`numpy.fft`, whose functions take integers too."""
+"""Functions of `numpy.fft`; integers are converted to floating numbers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from xpgrad._numpy.operands import as_ints
 
 
 def _declare_multi_axis(name: str, axes: tuple[int, int] | None) -> None:
-    """Declare the transform over several axes that the package has for each number of them."""
-    row = getattr(fft, name.replace("2", "n"))
+    """Declare a NumPy transform over two or all axes, computed by xpgrad's n-dimensional transform."""
+    function = getattr(fft, name.replace("2", "n"))
 
     @adapt(f"fft.{name}", floating=True)
     def transform(x: Any, s: Any = None, axes: Any = axes, norm: Any = "backward") -> Any:
-        return row(x, s=None if s is None else [n if n is None else as_ints(f"fft.{name}", "s", n) for n in s], axes=axes, norm=norm)
+        return function(x, s=None if s is None else [n if n is None else as_ints(f"fft.{name}", "s", n) for n in s], axes=axes, norm=norm)
 
 
 for _name in ("fft", "ifft", "rfft", "irfft"):

@@ -1,4 +1,4 @@
-"""Products of arrays, and `numpy.linalg`."""
+"""Products of arrays, and the functions of `numpy.linalg`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _kron(x: Any, y: Any) -> Any:
     return xp.reshape(x * y, tuple(m * n for m, n in zip(first, second)))
 
 
-@adapt("cross", arrays=2, note="of vectors of length 3")
+@adapt("cross", arrays=2, note="vectors of length 3 only")
 def _cross(x: Any, y: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -76,7 +76,7 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: An
 
 
 def _build_equation(operands: Any) -> tuple[str, list[Any]]:
-    """The equation for operands that alternate with lists of numbers, which name their axes."""
+    """Return the equation and the arrays of an `einsum` call whose operands alternate with lists of axis numbers."""
     arrays, lists = list(operands[0 : len(operands) - 1 : 2]), list(operands[1::2])
     texts = ["".join("..." if i is Ellipsis else _LETTERS[i] for i in labels) for labels in lists[: len(arrays)]]
     result = operands[-1] if len(operands) % 2 else None
@@ -112,8 +112,8 @@ def _tensorinv(x: Any, ind: int = 2) -> Any:
 @adapt("linalg.tensorsolve", arrays=2, floating=True)
 def _tensorsolve(x: Any, y: Any, axes: Any = None) -> Any:
     if axes is not None:
-        moved = [i % x.ndim for i in axes]
-        x = xp.permute_dims(x, tuple(i for i in range(x.ndim) if i not in moved) + tuple(moved))
+        last = [i % x.ndim for i in axes]
+        x = xp.permute_dims(x, tuple(i for i in range(x.ndim) if i not in last) + tuple(last))
     shape = x.shape[y.ndim :]
     return xp.reshape(linalg.solve(xp.reshape(x, (y.size, -1)), xp.reshape(y, (-1,))), shape)
 
@@ -128,18 +128,18 @@ def _matrix_rank(x: Any, tol: Any = None, hermitian: bool = False, rtol: Any = N
 
 
 def least_squares(a: Any, b: Any, rcond: Any) -> Any:
-    """The solution of least squares of the smallest norm."""
+    """Return the least-squares solution of the smallest norm."""
     return xp.matmul(linalg.pinv(a, rtol=rcond), b)
 
 
-@adapt("linalg.lstsq", arrays=2, floating=True, note="differentiable where the rank does not change; `rcond` is a constant")
+@adapt("linalg.lstsq", arrays=2, floating=True, note="differentiable while the rank stays the same; `rcond` is a constant")
 def _lstsq(x: Any, y: Any, rcond: Any = None) -> Any:
     rows, columns = x.shape
     limit = xp.finfo(x.dtype).eps * max(rows, columns) if rcond is None or rcond < 0 else rcond
     solution = least_squares(x, y, limit)
     rank = int(linalg.matrix_rank(x.detach(), rtol=limit))
-    rest = y - xp.matmul(x, solution)
-    squares = xp.sum(xp.real(rest * xp.conj(rest)) if rest.dtype.is_complex else rest * rest, axis=0)
+    residual = y - xp.matmul(x, solution)
+    squares = xp.sum(xp.real(residual * xp.conj(residual)) if residual.dtype.is_complex else residual * residual, axis=0)
     squares = xp.reshape(squares, (-1,)) if rank == columns and rows > columns else xp.zeros((0,), dtype=squares.dtype, device=x.device)
     return solution, squares, rank, linalg.svdvals(x)
 
@@ -148,7 +148,7 @@ def _lstsq(x: Any, y: Any, rcond: Any = None) -> Any:
 
 
 def _hermitian_from_triangle(x: Any, upper: bool) -> Any:
-    """The Hermitian matrix whose one triangle is that of `x`: NumPy never reads the other, so it has no gradient."""
+    """Return the Hermitian matrix with one triangle of `x`. NumPy does not read the other triangle, so its gradient is zero."""
     if upper:
         return xp.triu(x) + _adjoint(xp.triu(x, k=1))
     return xp.tril(x) + _adjoint(xp.tril(x, k=-1))
@@ -173,7 +173,7 @@ def _is_upper(name: str, triangle: Any) -> bool:
     return triangle in ("U", "u")
 
 
-_ONE_TRIANGLE = "the gradient is that of the one triangle that NumPy reads"
+_ONE_TRIANGLE = "only the triangle that NumPy reads has a gradient"
 
 
 @adapt("linalg.cholesky", floating=True, note=_ONE_TRIANGLE)
@@ -188,16 +188,16 @@ for _name in ("eigh", "eigvalsh"):
         return function(_hermitian_from_triangle(_check_square(name, x), _is_upper(name, UPLO)))
 
 
-_REAL = "real where the matrix is and all eigenvalues are, as in NumPy; complex in `vmap`, on lazy devices and where values are traced"
+_REAL = "real if the matrix and all eigenvalues are real, as in NumPy; complex in `vmap`, on lazy devices and while values are traced"
 
 
 def can_read_values(x: Any) -> bool:
-    """Return whether values can be looked at, by which NumPy chooses some dtypes: not in `vmap`, nor lazy or traced ones."""
+    """Return whether the values of `x` can be read, which decide some dtypes in NumPy: not in `vmap`, nor of a lazy or traced array."""
     return not (x.depth or x.backend.capabilities.lazy or x.backend.is_traced(x._array))
 
 
 def _has_real_eigenvalues(x: Any, values: Any) -> bool:
-    """Return whether NumPy would return real eigenvalues: of a real matrix, all of them real."""
+    """Return whether NumPy would return real eigenvalues: the matrix `x` and all of `values` are real."""
     return not x.dtype.is_complex and can_read_values(values) and not bool(xp.any(xp.not_equal(xp.imag(values.detach()), 0)))
 
 
@@ -209,7 +209,7 @@ def _eig(x: Any) -> Any:
 
 @adapt("linalg.eigvals", floating=True, note=_REAL)
 def eigvals(x: Any) -> Any:
-    """Return eigenvalues, real ones as real numbers where values can be looked at."""
+    """Return eigenvalues; with a real dtype if NumPy would return one, and the values can be read."""
     values = linalg.eigvals(_check_square("eigvals", x))
     return xp.real(values) if _has_real_eigenvalues(x, values) else values
 
@@ -222,7 +222,7 @@ def _qr(x: Any, mode: Any = "reduced") -> Any:
     return out.R if mode == "r" else out
 
 
-@adapt("linalg.svd", floating=True, note="`hermitian` makes no difference")
+@adapt("linalg.svd", floating=True, note="`hermitian` is accepted and ignored")
 def _svd(x: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     return linalg.svd(x, full_matrices=full_matrices) if compute_uv else linalg.svdvals(x)
 
@@ -241,7 +241,7 @@ def _norm(t: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
             raise ValueError(msg)
         return linalg.vector_norm(t, axis=axes[0], keepdims=keepdims, ord=ord)
     if len(axes) != 2:
-        msg = f"np.linalg.norm: order {ord!r} is for one axis or two, but got axis={axis!r} for shape {t.shape}"
+        msg = f"np.linalg.norm: order {ord!r} needs one or two axes, but got axis={axis!r} for shape {t.shape}"
         raise ValueError(msg)
     first, second = (i % t.ndim for i in axes)
     out = linalg.matrix_norm(xp.moveaxis(t, (first, second), (-2, -1)), keepdims=keepdims, ord=ord)

@@ -11,12 +11,12 @@ import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.operands import as_constant, as_ints, as_tuple, lift, refuse, resolve_axis
+from xpgrad._numpy.operands import as_constant, as_ints, as_tuple, lift, refuse, resolve_axis, slice_axis
 from xpgrad._numpy.table import FUNCTIONS, implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal as diagonal_of
 
-# -- questions ---------------------------------------------------------------------------------------------------------
+# -- queries -----------------------------------------------------------------------------------------------------------
 
 
 @implements("shape", differentiable=False, note="a tuple of ints")
@@ -39,7 +39,7 @@ def _size(a: Any, axis: Any = None) -> int:
 
 
 def _is_fortran_order(name: str, order: Any) -> bool:
-    """Return whether elements are read in Fortran's order."""
+    """Return whether `order` is Fortran's; raise `TypeError` if it is none of NumPy's orders."""
     if order not in ("C", "F", "A", "K", None):
         refuse(name, order=order)
     return bool(order == "F")
@@ -52,8 +52,7 @@ def _reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> An
     (x,) = lift("reshape", a)
     target = as_ints("reshape", "shape", shape)
     if _is_fortran_order("reshape", order):
-        target = target if isinstance(target, tuple) else (target,)
-        return _reverse_axes(xp.reshape(_reverse_axes(x), target[::-1], copy=copy))
+        return _reverse_axes(xp.reshape(_reverse_axes(x), as_tuple(target)[::-1], copy=copy))
     return xp.reshape(x, target, copy=copy)
 
 
@@ -75,7 +74,7 @@ adapt("unstack", xp.unstack)
 
 @adapt("swapaxes")
 def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
-    """Exchange two axes."""
+    """Exchange two axes (`numpy.swapaxes`)."""
     order = list(range(x.ndim))
     first, second = (normalize_axis(i, x.ndim, "swapaxes") for i in (axis1, axis2))
     order[first], order[second] = second, first
@@ -91,7 +90,7 @@ def _rollaxis(x: Any, axis: int, start: int = 0) -> Any:
 
 @adapt("expand_dims")
 def _expand_dims(x: Any, axis: Any) -> Any:
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = as_tuple(axis)
     rank = x.ndim + len(axes)
     for i in sorted(normalize_axis(i, rank, "expand_dims") for i in axes):
         x = xp.expand_dims(x, axis=i)
@@ -127,7 +126,7 @@ for _rank in (1, 2, 3):
 adapt("broadcast_to", lambda x, shape: xp.broadcast_to(x, as_tuple(shape)), ints=("shape",))
 
 
-@adapt("lib.stride_tricks.sliding_window_view", ints=("window_shape", "axis"), note="a copy; `writeable` is refused")
+@adapt("lib.stride_tricks.sliding_window_view", ints=("window_shape", "axis"), note="a copy; `writeable=` raises")
 def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     name, out = "lib.stride_tricks.sliding_window_view", x
     sizes, places = as_tuple(window_shape), tuple(range(out.ndim)) if axis is None else as_tuple(axis)
@@ -156,7 +155,7 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 
 
 def _declare_join(name: str, row: Callable[..., Any]) -> None:
-    """Declare a function of a sequence of arrays, whose result has the dtype that is asked for."""
+    """Implement a NumPy function that joins a sequence of arrays; ``dtype=`` casts its result."""
 
     @adapt(name, arrays=0)
     def join(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
@@ -191,23 +190,23 @@ def _block(arrays: Any) -> Any:
     levels = depth(arrays)
     lifted = iter(lift("block", *leaves(arrays)))
 
-    def joined(item: Any, level: int) -> Any:
+    def join(item: Any, level: int) -> Any:
         if not isinstance(item, list):
             return next(lifted)
-        parts = [joined(part, level + 1) for part in item]
+        parts = [join(part, level + 1) for part in item]
         rank = max(levels, *(p.ndim for p in parts))
         return xp.concat([xp.reshape(p, (1,) * (rank - p.ndim) + p.shape) for p in parts], axis=-(levels - level))
 
-    return joined(arrays, 0) if levels else xp.positive(next(lifted))
+    return join(arrays, 0) if levels else xp.positive(next(lifted))
 
 
-def _declare_split(name: str, along: Any) -> None:
-    """Declare a function that divides an array along the axis `along`, or one that is given if that is None."""
+def _declare_split(name: str, axis_of: Any) -> None:
+    """Implement a NumPy function that splits an array along ``axis_of(x)``; along the argument ``axis`` if `axis_of` is None."""
 
     @adapt(name, ints=("indices_or_sections",))
     def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-        axis = axis if along is None else along(x)
-        n, given = x.shape[normalize_axis(axis, x.ndim, name)], indices_or_sections
+        axis = normalize_axis(axis if axis_of is None else axis_of(x), x.ndim, name)
+        n, given = x.shape[axis], indices_or_sections
         if isinstance(given, tuple):
             bounds = [0, *given, n]
         else:
@@ -215,11 +214,8 @@ def _declare_split(name: str, along: Any) -> None:
                 msg = f"np.{name}: an axis of length {n} does not divide into {given} equal parts"
                 raise ValueError(msg)
             size, more = divmod(n, given)
-            bounds = [0]
-            for k in range(given):
-                bounds.append(bounds[-1] + size + (k < more))
-        lead = (slice(None),) * normalize_axis(axis, x.ndim, name)
-        return [x[(*lead, slice(a, b))] for a, b in itertools.pairwise(bounds)]
+            bounds = [k * size + min(k, more) for k in range(given + 1)]
+        return [slice_axis(x, axis, a, b) for a, b in itertools.pairwise(bounds)]
 
 
 _declare_split("split", None)
@@ -229,7 +225,7 @@ _declare_split("vsplit", lambda x: 0)
 _declare_split("dsplit", lambda x: 2)
 
 
-# -- repeating, leaving out and turning --------------------------------------------------------------------------------
+# -- repeating, deleting, rotating -------------------------------------------------------------------------------------
 
 
 adapt("tile", lambda A, reps: xp.tile(A, as_tuple(reps)), ints=("reps",))
@@ -260,15 +256,14 @@ def _take_positions(x: Any, places: list[int], axis: int) -> Any:
 
 
 def _find_positions(name: str, obj: Any, n: int) -> list[int]:
-    """The positions along an axis that an int, a slice, a sequence of ints or a mask names."""
+    """Return the positions along an axis of length `n` that an int, a slice, a sequence of ints or a mask selects."""
     if isinstance(obj, slice):
         return list(range(n))[obj]
     if hasattr(obj, "tolist"):
         obj = obj.tolist()
     if isinstance(obj, (list, tuple)) and obj and all(isinstance(i, bool) for i in obj):
         return [i for i, keep in enumerate(obj) if keep]
-    given = as_ints(name, "obj", obj)
-    return [_check_position(name, i, n) for i in (given if isinstance(given, tuple) else (given,))]
+    return [_check_position(name, i, n) for i in as_tuple(as_ints(name, "obj", obj))]
 
 
 def _check_position(name: str, i: int, n: int) -> int:
@@ -282,8 +277,8 @@ def _check_position(name: str, i: int, n: int) -> int:
 def _delete(x: Any, obj: Any, axis: Any = None) -> Any:
     x, axis = resolve_axis(x, axis)
     axis = normalize_axis(axis, x.ndim, "delete")
-    gone = set(_find_positions("delete", obj, x.shape[axis]))
-    return _take_positions(x, [i for i in range(x.shape[axis]) if i not in gone], axis)
+    deleted = set(_find_positions("delete", obj, x.shape[axis]))
+    return _take_positions(x, [i for i in range(x.shape[axis]) if i not in deleted], axis)
 
 
 @implements("insert")
@@ -296,23 +291,22 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     if isinstance(given, slice) or (isinstance(given, (list, tuple)) and given and all(isinstance(i, bool) for i in given)):
         places = _find_positions("insert", given, n)
     else:
-        numbers = as_ints("insert", "obj", given)
-        places = [i + n if i < 0 else i for i in (numbers if isinstance(numbers, tuple) else (numbers,))]
+        places = [i + n if i < 0 else i for i in as_tuple(as_ints("insert", "obj", given))]
     if any(not 0 <= i <= n for i in places):
         msg = f"np.insert: a position is out of range for an axis of length {n}: {obj!r:.60}"
         raise IndexError(msg)
     v = v._cast(x.dtype)
-    if len(places) == 1:  # all new elements go there
+    if len(places) == 1:  # one position for all new elements
         v = xp.reshape(v, (1,) * (x.ndim - v.ndim) + v.shape)
         v = v if isinstance(given, (list, tuple, slice)) else xp.moveaxis(v, 0, axis)
         places = places * v.shape[axis]
     v = xp.broadcast_to(v, (*x.shape[:axis], len(places), *x.shape[axis + 1 :]))
-    # Where the old and the new elements end up: new ones before the old one at their position, in the order given.
+    # New elements precede the old element at their position, in the order in which they were given.
     order = sorted([(i, 0, k, n + k) for k, i in enumerate(places)] + [(i, 1, 0, i) for i in range(n)])
     return _take_positions(xp.concat([x, v], axis=axis), [source for *_, source in order], axis)
 
 
-@adapt("trim_zeros", note="one axis; the length of the result depends on values")
+@adapt("trim_zeros", note="one axis only; the length of the result depends on the values")
 def _trim_zeros(x: Any, trim: str = "fb", axis: Any = None) -> Any:
     if x.ndim != 1:
         msg = f"np.trim_zeros: xpgrad trims one axis, but got shape {x.shape}"
@@ -352,21 +346,21 @@ def _roll(x: Any, shift: Any, axis: Any = None) -> Any:
 
 @adapt("diagonal")
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Return the diagonals of matrices along two axes."""
+    """Return diagonals of the matrices along two axes (`numpy.diagonal`)."""
     first, second = (normalize_axis(a, x.ndim, "diagonal") for a in (axis1, axis2))
     return diagonal_of(xp.moveaxis(x, (first, second), (-2, -1)), offset=offset)
 
 
 @adapt("trace")
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-    """Return the sums of diagonals."""
+    """Return the sum of a diagonal of the matrices along two axes (`numpy.trace`)."""
     return xp.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
-# -- borders -----------------------------------------------------------------------------------------------------------
+# -- padding -----------------------------------------------------------------------------------------------------------
 
 
-@implements("pad", note="`linear_ramp`, `empty`, `stat_length`, `reflect_type='odd'` and functions as modes are refused")
+@implements("pad", note="`linear_ramp`, `empty`, `stat_length`, `reflect_type='odd'` and functions as modes raise")
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     (x,) = lift("pad", array)
     known = ("constant", "edge", "reflect", "symmetric", "wrap", "maximum", "minimum", "mean", "median")
@@ -384,7 +378,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
 
 
 def _pairs_per_axis(what: str, given: Any, rank: int) -> list[Any]:
-    """One pair for each axis, of anything, from one for all, a pair for all, or pairs."""
+    """Expand one value, one pair, or a pair for each axis to a list of `rank` pairs (before, after)."""
     if isinstance(given, dict):
         pairs = [(0, 0)] * rank
         for axis, pair in given.items():
@@ -416,16 +410,17 @@ def _pad_axis(x: Any, axis: int, before: int, after: int, mode: str, values: Any
         if not x.dtype.differentiable:
             borders = [b._cast(x.dtype) for b in borders]
     else:
-        from_all = FUNCTIONS[{"maximum": "max", "minimum": "min"}.get(mode, mode)].call(x, axis=axis, keepdims=True)
-        borders = [from_all, from_all]
-    parts = []
-    for border, count in zip(borders, (before, after)):
-        parts.append(xp.broadcast_to(border._cast(x.dtype), (*x.shape[:axis], count, *x.shape[axis + 1 :])))
-    return xp.concat([parts[0], x, parts[1]], axis=axis)
+        statistic = FUNCTIONS[{"maximum": "max", "minimum": "min"}.get(mode, mode)].call(x, axis=axis, keepdims=True)
+        borders = [statistic, statistic]
+    first, last = (
+        xp.broadcast_to(border._cast(x.dtype), (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+        for border, count in zip(borders, (before, after))
+    )
+    return xp.concat([first, x, last], axis=axis)
 
 
 def _source_position(i: int, n: int, mode: str) -> int:
-    """The position from which an element of a border is taken."""
+    """Return the position of the element that is copied to position `i` of the padded axis; `i` counts from the first old element."""
     if mode == "edge":
         return min(max(i, 0), n - 1)
     if mode == "wrap":

@@ -1,4 +1,4 @@
-"""Functions of each element that are not universal functions: rounding, parts of complex numbers, interpolation, special functions."""
+"""Elementwise functions that are not ufuncs: rounding, parts of complex numbers, interpolation, special functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.operands import as_floating, lift, refuse, write_out
+from xpgrad._numpy.operands import as_floating, lift, refuse, slice_axis, write_out
 from xpgrad._numpy.reductions import dtype_bounds
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
@@ -23,7 +23,7 @@ def _angle(z: Any, deg: bool = False) -> Any:
     return out * (180.0 / math.pi) if deg else out
 
 
-@adapt("real_if_close", note="reads the values")
+@adapt("real_if_close", note="the dtype of the result depends on the values")
 def _real_if_close(x: Any, tol: Any = 100) -> Any:
     if not x.dtype.is_complex:
         return x
@@ -67,7 +67,7 @@ def _nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, n
 @adapt("sinc", floating=True)
 def _sinc(x: Any) -> Any:
     angle = x * math.pi
-    # Near 0 the quotient, and even more its derivatives, lose all digits: the series is exact there.
+    # Near 0 the quotient loses digits, and its derivatives lose more; the series is exact to rounding there.
     near = xp.abs(angle.detach()) < 0.05
     safe = xp.where(near, xp.ones_like(angle), angle)
     square = xp.where(near, angle * angle, xp.zeros_like(angle))
@@ -110,16 +110,16 @@ def _unwrap(x: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * ma
     if isinstance(period, Tensor):
         refuse("unwrap", period=period)
     limit = period / 2 if discont is None else discont
-    # The jumps are whole periods: as constants, they leave the derivative alone.
+    # The corrections are whole periods, hence constants with zero derivative.
     steps = xp.diff(x.detach(), axis=axis)
     whole = xp.remainder(steps + period / 2, period) - period / 2
     whole = xp.where((whole == -period / 2) & (steps > 0), period / 2, whole)
     jumps = xp.where(xp.abs(steps) < limit, xp.zeros_like(steps), whole - steps)
-    lead = (slice(None),) * (axis % x.ndim)
-    return xp.concat([x[(*lead, slice(None, 1))], x[(*lead, slice(1, None))] + xp.cumulative_sum(jumps, axis=axis)], axis=axis)
+    first, rest = (slice_axis(x, axis % x.ndim, *ends) for ends in ((None, 1), (1, None)))
+    return xp.concat([first, rest + xp.cumulative_sum(jumps, axis=axis)], axis=axis)
 
 
-@adapt("interp", arrays=5, note="`period` is refused")
+@adapt("interp", arrays=5, note="`period=` raises")
 def _interp(at: Any, knots: Any, heights: Any, low: Any, high: Any) -> Any:
     at, knots, heights = as_floating(at), as_floating(knots), as_floating(heights)
     n = knots.shape[0] if knots.ndim == 1 else -1

@@ -1,4 +1,4 @@
-"""Operands of NumPy's functions: what is not a Tensor becomes a constant beside the Tensors, or is refused by name."""
+"""Operands of NumPy's functions: numbers and arrays become constants on the Tensors' device; other objects raise `TypeError`."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._operations.coerce import unify
-from xpgrad._operations.lift import is_movable, lift as lift_beside, lift_matching
+from xpgrad._operations.lift import is_movable, lift as lift_raw, lift_matching
 from xpgrad._tensor.tensor import Tensor
 
 # -- constants ---------------------------------------------------------------------------------------------------------
 
 
 def as_constant(name: str, x: Any, like: Tensor) -> Tensor:
-    """`x`, which is not a Tensor, as a constant on the device of `like`.
+    """Convert `x`, which is not a Tensor, to a constant on the device of `like`.
 
     Parameters
     ----------
     name : str
-        The function's name, for the message.
+        The function's name, for error messages.
     x : number, sequence of numbers or Tensors, NumPy array, or raw array of the library of `like`
-        An array shares its memory where the library can: writing to it later is not seen (`_operations.lift`).
+        The constant shares an array's memory if the library can; later writes to the array are not tracked (`_operations.lift`).
     like : Tensor
 
     Raises
     ------
     TypeError
-        For an array of objects, a masked array, an array of another library, or an object of another kind.
+        If `x` is an array of objects, a masked array, an array of another library, or no array at all.
     DeviceMismatchError
-        For a NumPy array where the device is not in the host's memory, or a raw array on another device.
+        If `x` is a NumPy array and the device's memory is not the host's, or if `x` is a raw array on another device.
     """
     if (scalar := _as_number(x)) is not NOT_SCALAR:
         return xp.asarray(scalar, device=like.device)
     if isinstance(x, (list, tuple)):
-        if _find_tensors(x):  # a list is as many operands, and none of them leaves the graph
+        if _find_tensors(x):  # stacking keeps each Tensor of the list in the graph
             return xp.asarray(x)
         for item in x:
             if isinstance(item, (list, tuple)) or is_raw_array(item):
                 _check_array(name, item, like)
         return xp.asarray(x, device=like.device)
     _check_kind(name, x, like)
-    found: Tensor = lift_beside(f"np.{name}", x, like)
+    found: Tensor = lift_raw(f"np.{name}", x, like)
     return found if found.device == like.device else found.to_device(like.device)
 
 
 def _as_number(x: Any) -> Any:
-    """`x` as a Python scalar if it is one of Python's or NumPy's, or a 0-d array of NumPy's, which its comparisons make of a scalar."""
+    """Return `x` as a Python scalar if it is a number of Python or NumPy, or a 0-d NumPy array; else `NOT_SCALAR`."""
     scalar = as_scalar(x)
     if scalar is NOT_SCALAR and getattr(x, "ndim", None) == 0 and not isinstance(x, Tensor) and not hasattr(x, "mask"):
         host: Any = host_backend().array_types()
@@ -61,17 +61,17 @@ def _as_number(x: Any) -> Any:
 
 
 def _check_array(name: str, x: Any, like: Tensor) -> None:
-    """Raise for what, in a list, is not an array that can stand beside a Tensor as a constant."""
+    """Raise unless every item of a nested list is a number or an array that can be a constant on the device of `like`."""
     if isinstance(x, (list, tuple)):
         for item in x:
             _check_array(name, item, like)
     elif as_scalar(x) is NOT_SCALAR:
         _check_kind(name, x, like)
-        lift_beside(f"np.{name}", x, like)
+        lift_raw(f"np.{name}", x, like)
 
 
 def _check_kind(name: str, x: Any, like: Tensor) -> None:
-    """Raise for objects, text and what is not an array."""
+    """Raise `TypeError` if `x` is not an array, or a NumPy array of objects or text."""
     what = f"{type(x).__module__}.{type(x).__qualname__}"
     host: Any = host_backend().array_types()
     if isinstance(x, host) and x.dtype.kind not in "biufc":
@@ -85,11 +85,11 @@ def _check_kind(name: str, x: Any, like: Tensor) -> None:
         raise TypeError(msg)
 
 
-# -- several operands --------------------------------------------------------------------------------------------------
+# -- lifting operands --------------------------------------------------------------------------------------------------
 
 
 def _reference_tensor(name: str, tensors: list[Any]) -> Any:
-    """The Tensor beside which constants are made: one that no other mixes with by moving."""
+    """Return the Tensor whose device constants get: the first that is not movable to other devices, else the first."""
     if not tensors:
         msg = f"np.{name}: none of the arrays is a Tensor, only `out` or an option; wrap one with `xpgrad.asarray(x)`"
         raise TypeError(msg)
@@ -97,12 +97,12 @@ def _reference_tensor(name: str, tensors: list[Any]) -> Any:
 
 
 def lift(name: str, *args: Any) -> Any:
-    """Operands as Tensors on one device; None stays None.
+    """Convert operands to Tensors on one device; None stays None.
 
     Raises
     ------
     TypeError, DeviceMismatchError
-        As `constant`, and for Tensors on several devices.
+        As `as_constant`, and if the Tensors are on several devices.
     """
     first = args[0].__class__
     if issubclass(first, Tensor) and (len(args) == 1 or all(a.__class__ is first for a in args)):
@@ -115,7 +115,7 @@ def lift(name: str, *args: Any) -> Any:
 
 
 def _lift_pair(a: Any, b: Any) -> Any:
-    """A Tensor and an array that stands beside it as it is, in their order; else None."""
+    """Fast path of `lift` for a Tensor and an array that needs no conversion: return both as Tensors; None otherwise."""
     if isinstance(a, Tensor):
         b = lift_matching(b, a)
         return None if b is None else (a, b)
@@ -126,7 +126,10 @@ def _lift_pair(a: Any, b: Any) -> Any:
 
 
 def _lift_constant(name: str, x: Any, tensors: list[Any], like: Tensor) -> Tensor:
-    """A constant; a number in the dtype in which it meets the Tensors as a weak one. A bool stays one: it is a condition."""
+    """Convert `x` to a constant; a number gets the dtype that results from promoting it with the Tensors.
+
+    A bool keeps its dtype, because it is a condition.
+    """
     scalar = _as_number(x)
     if scalar is NOT_SCALAR or isinstance(scalar, bool):
         return as_constant(name, x, like)
@@ -135,7 +138,7 @@ def _lift_constant(name: str, x: Any, tensors: list[Any], like: Tensor) -> Tenso
 
 
 def lift_weak(name: str, *args: Any) -> Any:
-    """Operands as Tensors on one device, but Python's and NumPy's scalars as Python scalars, which do not raise a precision."""
+    """Convert arrays to Tensors on one device, and numbers to Python scalars, so that they do not raise the precision of the result."""
     if len(args) == 2 and (found := _lift_pair(*args)) is not None:
         return found
     tensors = [a for a in args if isinstance(a, Tensor)]
@@ -158,12 +161,14 @@ def _unify_tensors(name: str, out: list[Any]) -> Any:
 
 
 def lift_sequence(name: str, arrays: Any) -> list[Any]:
-    """A sequence of array-likes as Tensors on one device.
+    """Convert the items of a sequence to Tensors on one device.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is not a sequence, or an empty one.
+    TypeError
+        If `arrays` is not iterable.
+    ValueError
+        If it is empty.
     """
     if isinstance(arrays, Tensor):
         return list(arrays)
@@ -189,24 +194,32 @@ def _find_tensors(x: Any) -> list[Any]:
 
 
 def as_floating(x: Any) -> Any:
-    """`x`, or its values in the device's default floating dtype if it holds integers or bools."""
+    """Cast integers and bools to the device's default floating dtype; return other Tensors unchanged."""
     return x if x._node is not None or x.dtype.differentiable else x._cast(x.default_dtype("real floating"))
 
 
 def as_numpy_dtype(dtype: Any) -> Any:
-    """NumPy's dtype of that name: what NumPy code compares with."""
+    """Return NumPy's dtype of the same name, which NumPy code expects."""
     return sys.modules["numpy"].dtype(dtype)
+
+
+_KINDS = ("bool", "unsigned integer", "signed integer", "real floating", "complex floating")
+
+
+def can_cast_same_kind(dtype: Any, to: Any) -> bool:
+    """Return whether NumPy's casting rule "same_kind" allows a cast: it keeps fractions, imaginary parts and signs."""
+    return _KINDS.index(dtype.kind) <= _KINDS.index(to.kind)
 
 
 # -- options -----------------------------------------------------------------------------------------------------------
 
 
 def is_default(value: Any, default: Any) -> bool:
-    """Return whether an argument is its default, or NumPy's mark for one that was not given."""
+    """Return whether an argument equals its default, or is NumPy's marker for an omitted argument (`numpy._NoValue`)."""
     return value is default or type(value).__name__ == "_NoValueType" or (type(value) is type(default) and bool(value == default))
 
 
-#: Arguments that change nothing about the result's values, by the values that they may have.
+#: Options that do not affect the result's values: the accepted values of each, or None if every value is accepted.
 _HARMLESS: dict[str, tuple[Any, ...] | None] = {
     "order": (None, "K", "C", "A"), "subok": (True, False), "casting": ("same_kind",), "optimize": None, "kind": None,
     "overwrite_input": (True, False), "assume_unique": (True, False), "signature": (None,), "copy": (True,),
@@ -214,7 +227,7 @@ _HARMLESS: dict[str, tuple[Any, ...] | None] = {
 
 
 def refuse(name: str, **options: Any) -> None:
-    """Raise TypeError for an argument, by name, that has another value than its default (None if it has no other)."""
+    """Raise `TypeError` naming the first option that is set to something other than None or a value in `_HARMLESS`."""
     for option, value in options.items():
         harmless = _HARMLESS.get(option, (None,))
         if harmless is not None and not any(is_default(value, h) for h in harmless):
@@ -225,12 +238,12 @@ def refuse(name: str, **options: Any) -> None:
 
 
 def as_ints(name: str, what: str, value: Any) -> Any:
-    """An int, or a tuple of ints, from one, a sequence of them, or an array.
+    """Convert an integer, a sequence of integers or an integer array to an int or a (nested) tuple of ints.
 
     Raises
     ------
     TypeError
-        If it is not made of integers.
+        If `value` contains something other than integers.
     """
     if value.__class__ is int:
         return value
@@ -248,22 +261,34 @@ def as_ints(name: str, what: str, value: Any) -> Any:
 
 
 def as_tuple(value: Any) -> Any:
-    """Return an int, or several, as a tuple."""
+    """Return a tuple or list unchanged, and anything else as a tuple of one item."""
     return value if isinstance(value, (tuple, list)) else (value,)
 
 
 def resolve_axis(x: Any, axis: Any) -> tuple[Any, Any]:
-    """Return `x` and the axis along which a function goes: all elements, in order, if it is None."""
+    """Return `x` and `axis`; if `axis` is None, the flattened `x` and 0."""
     return (xp.reshape(x, (-1,)), 0) if axis is None else (x, axis)
 
 
+def slice_axis(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+    """Return ``x[..., start:stop, ...]``, sliced along one axis that is not negative."""
+    return x[(*(slice(None),) * axis, slice(start, stop))]
+
+
+def reshape_to_axis(x: Any, axis: int, rank: int) -> Any:
+    """Reshape a vector to `rank` axes of length 1, except for `axis`, so that it broadcasts along that axis."""
+    return xp.reshape(x, (1,) * axis + (-1,) + (1,) * (rank - axis - 1))
+
+
 def write_out(name: str, out: Any, result: Any, where: Any = None) -> Any:
-    """A result, or `out` after the result was written into it, recorded like any other write in place.
+    """Write `result` into `out`, as a recorded in-place write, and return `out`; return `result` if `out` is None.
+
+    If `where` is given, elements of `out` at which it is False keep their value.
 
     Raises
     ------
     TypeError
-        If `out` is not a Tensor: what a gradient depends on cannot be written into another library's array.
+        If `out` is not a Tensor: gradients cannot flow through another library's array.
     """
     if out is None or type(out).__name__ == "_NoValueType":
         return result
@@ -283,15 +308,14 @@ def write_out(name: str, out: Any, result: Any, where: Any = None) -> Any:
 
 
 def cast_to_out(name: str, result: Any, out: Any) -> Any:
-    """A result in the dtype of `out`, by NumPy's rule "same_kind".
+    """Cast `result` to the dtype of `out`, under NumPy's casting rule "same_kind".
 
     Raises
     ------
     TypeError
-        If that would lose its fractions, imaginary part or sign.
+        If the cast would lose fractions, imaginary parts or signs.
     """
-    order = {"bool": 0, "unsigned integer": 1, "signed integer": 2, "real floating": 3, "complex floating": 4}
-    if order[result.dtype.kind] > order[out.dtype.kind]:
+    if not can_cast_same_kind(result.dtype, out.dtype):
         msg = f"np.{name}: a result of dtype {result.dtype} does not fit `out` of dtype {out.dtype}; convert it with `xpgrad.astype`"
         raise TypeError(msg)
     return result._cast(out.dtype)

@@ -9,25 +9,25 @@ from typing import Any
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype, iinfo
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.operands import as_floating, lift, lift_weak, refuse, resolve_axis, write_out
+from xpgrad._numpy.operands import as_floating, as_tuple, lift, lift_weak, refuse, reshape_to_axis, resolve_axis, slice_axis, write_out
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 
 
 def resolve_no_value(value: Any, default: Any = None) -> Any:
-    """An argument, or its default where NumPy's mark says that it was not given."""
+    """Return an argument; `default` if it is NumPy's marker for an omitted argument (`numpy._NoValue`)."""
     if value is None or value is False or value is True:
         return value
     return default if type(value).__name__ == "_NoValueType" else value
 
 
 def has_keepdims(keepdims: Any) -> bool:
-    """`keepdims` as a bool."""
+    """Return `keepdims` as a bool; False if it was omitted."""
     return bool(resolve_no_value(keepdims, False))
 
 
 def fill_where_false(name: str, a: Any, where: Any, fill: Any) -> Any:
-    """`a` with a number in the place of what ``where`` leaves out."""
+    """Lift `a`, and replace elements at which `where` is False by `fill`."""
     where = resolve_no_value(where, True)
     if where is True:
         return lift(name, a)[0]
@@ -37,7 +37,7 @@ def fill_where_false(name: str, a: Any, where: Any, fill: Any) -> Any:
 
 
 def count_where(x: Any, where: Any, axis: Any) -> Any:
-    """How many elements take part in a reduction, with its axes kept: in the dtype of `x`."""
+    """Count the elements that `where` selects, over `axis`, with ``keepdims=True`` and in the dtype of `x`."""
     mask = xp.broadcast_to(where, xp.broadcast_shapes(where.shape, x.shape))
     return xp.sum(xp.astype(mask, x.dtype), axis=axis, keepdims=True)
 
@@ -53,7 +53,7 @@ def _combine_initial(name: str, combine: Any, initial: Any, result: Any) -> Any:
 
 
 def _bool_to_int(x: Any) -> Any:
-    """`x`, or its truth values as integers, which they are summed as."""
+    """Cast bools to integers, because NumPy sums them as integers; return other Tensors unchanged."""
     return x._cast(x.default_dtype("integral")) if x._node is None and x.dtype.kind == "bool" else x
 
 
@@ -67,7 +67,7 @@ def _sum(name: str, row: Any, combine: Any, neutral: int, a: Any, axis: Any, dty
 @implements("sum")
 def total(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
           ) -> Any:  # fmt: skip
-    """Add elements up."""
+    """Sum elements (`numpy.sum`)."""
     if where is True and initial is None and out is None and isinstance(a, Tensor) and (a._node is not None or a.dtype.kind != "bool"):
         return xp.sum(a, axis=axis, dtype=dtype, keepdims=resolve_no_value(keepdims, False))
     return _sum("sum", xp.sum, xp.add, 0, a, axis, dtype, out, keepdims, initial, where)
@@ -76,12 +76,12 @@ def total(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims
 @implements("prod")
 def product(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
             ) -> Any:  # fmt: skip
-    """Multiply elements."""
+    """Multiply elements (`numpy.prod`)."""
     return _sum("prod", xp.prod, xp.multiply, 1, a, axis, dtype, out, keepdims, initial, where)
 
 
 def replace_nan(a: Any, fill: float) -> Any:
-    """`a` with a number in the place of what is not one."""
+    """Lift `a`, and replace nan by `fill`."""
     (x,) = lift("isnan", a)
     return x if not x.dtype.differentiable else xp.where(xp.isnan(x), type(x).scalar(fill, x.dtype), x)
 
@@ -94,7 +94,7 @@ for _name, _reduce, _neutral in (("nansum", total, 0), ("nanprod", product, 1)):
 
 
 def _declare_cumulative(name: str, row: Any, neutral: int | None) -> None:
-    """Declare the running totals by a row, in which nan counts as `neutral` unless that is None."""
+    """Implement a cumulative NumPy function by `row`; nan counts as `neutral`, unless that is None."""
 
     @adapt(name)
     def running(x: Any, axis: Any = None, dtype: Any = None) -> Any:
@@ -134,13 +134,13 @@ def _reduce_extremum(name: str, row: Any, combine: Any, a: Any, axis: Any, out: 
 
 @implements("max", "amax")
 def maximum(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
-    """Return the largest elements."""
+    """Return the maximum over axes (`numpy.max`)."""
     return _reduce_extremum("max", xp.max, xp.maximum, a, axis, out, keepdims, initial, where)
 
 
 @implements("min", "amin")
 def minimum(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
-    """Return the smallest elements."""
+    """Return the minimum over axes (`numpy.min`)."""
     return _reduce_extremum("min", xp.min, xp.minimum, a, axis, out, keepdims, initial, where)
 
 
@@ -154,8 +154,8 @@ for _name, _pick, _fill in (("nanmax", maximum, -math.inf), ("nanmin", minimum, 
             return pick(x, axis, out, keepdims, initial, where)
         result = pick(replace_nan(x, fill), axis, None, keepdims, initial, where)
         if resolve_no_value(initial) is None:
-            nothing = xp.all(xp.isnan(x), axis=axis, keepdims=has_keepdims(keepdims))
-            result = xp.where(nothing, type(x).scalar(math.nan, x.dtype), result)
+            all_nan = xp.all(xp.isnan(x), axis=axis, keepdims=has_keepdims(keepdims))
+            result = xp.where(all_nan, type(x).scalar(math.nan, x.dtype), result)
         return write_out(name, out, result)
 
 
@@ -174,7 +174,7 @@ def _cast_floating(x: Any, dtype: Any) -> Any:
 
 @implements("mean")
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
-    """Return means."""
+    """Return the mean over axes (`numpy.mean`)."""
     if where is True and dtype is None and out is None and isinstance(a, Tensor):
         return xp.mean(a, axis=axis, keepdims=resolve_no_value(keepdims, False))
     where = resolve_no_value(where, True)
@@ -190,7 +190,7 @@ def _mean_where(x: Any, mask: Any, axis: Any) -> Any:
 
 
 def squeeze_reduced(result: Any, x: Any, axis: Any, keepdims: Any) -> Any:
-    """A reduction's result whose axes were kept, without them unless `keepdims`."""
+    """Remove the reduced axes from a result that was computed with ``keepdims=True``, unless `keepdims` is True."""
     if has_keepdims(keepdims):
         return result
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -213,13 +213,13 @@ def _variance(name: str, a: Any, axis: Any = None, dtype: Any = None, out: Any =
         x = replace_nan(x, 0.0)
     number = count_where(x, mask, axis)
     middle = _mean_where(x, mask, axis) if centre is None else centre
-    apart = xp.where(mask, x - middle, xp.zeros_like(x))
-    squares = xp.real(apart * xp.conj(apart)) if x.dtype.is_complex else apart * apart
+    deviation = xp.where(mask, x - middle, xp.zeros_like(x))
+    squares = xp.real(deviation * xp.conj(deviation)) if x.dtype.is_complex else deviation * deviation
     freedom = xp.real(number) - ddof
-    blank = xp.full_like(freedom, math.nan)
-    result = xp.sum(squares, axis=axis, keepdims=True) / xp.where(freedom > 0, freedom, blank)
+    undefined = xp.full_like(freedom, math.nan)
+    result = xp.sum(squares, axis=axis, keepdims=True) / xp.where(freedom > 0, freedom, undefined)
     if name.endswith("std"):
-        flat = result == 0  # as for `xpgrad.std`, the derivative where all values are equal is 0
+        flat = result == 0  # where all values are equal the derivative is 0, as for `xpgrad.std`
         result = xp.where(flat, xp.zeros_like(result), xp.sqrt(xp.where(flat, xp.ones_like(result), result)))
     return write_out(name, out, squeeze_reduced(result, x, axis, keepdims))
 
@@ -260,13 +260,13 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
     return (result, xp.broadcast_to(number, result.shape)) if returned else result
 
 
-# -- truth, counts and places ------------------------------------------------------------------------------------------
+# -- truth, counts and indices -----------------------------------------------------------------------------------------
 
 
 for _name, _row, _trivial in (("all", xp.all, True), ("any", xp.any, False)):
 
     @implements(_name, differentiable=False)
-    def _truth(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True,
+    def _all_or_any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True,
                name: str = _name, row: Any = _row, trivial: bool = _trivial) -> Any:  # fmt: skip
         (x,) = lift(name, a)
         x = fill_where_false(name, x if x.dtype.kind == "bool" else xp.not_equal(x, 0), where, trivial)
@@ -278,8 +278,8 @@ adapt("argmax", lambda x, axis=None, keepdims=False: xp.argmax(_bool_to_int(x), 
 adapt("argmin", lambda x, axis=None, keepdims=False: xp.argmin(_bool_to_int(x), axis=axis, keepdims=keepdims), differentiable=False)
 for _name, _row, _fill in (("nanargmax", xp.argmax, -math.inf), ("nanargmin", xp.argmin, math.inf)):
 
-    @adapt(_name, differentiable=False, note="all nan gives the index 0, where NumPy raises")
-    def _nan_argument(x: Any, axis: Any = None, keepdims: Any = False, row: Any = _row, fill: float = _fill) -> Any:
+    @adapt(_name, differentiable=False, note="returns index 0 if all elements are nan; NumPy raises")
+    def _nan_arg_extremum(x: Any, axis: Any = None, keepdims: Any = False, row: Any = _row, fill: float = _fill) -> Any:
         return row(_bool_to_int(replace_nan(x, fill)), axis=axis, keepdims=keepdims)
 
 
@@ -296,8 +296,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     if x.dtype.kind == "bool":
         refuse("diff", prepend=before, append=after)
         for _ in range(n):
-            lead = (slice(None),) * (axis % x.ndim)
-            x = xp.not_equal(x[(*lead, slice(1, None))], x[(*lead, slice(None, -1))])
+            x = xp.not_equal(slice_axis(x, axis % x.ndim, 1, None), slice_axis(x, axis % x.ndim, None, -1))
         return x
     return xp.diff(x, axis=axis, n=n, prepend=before, append=after)
 
@@ -320,7 +319,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         y, x = lift("trapezoid", y, x)
         step = xp.diff(x, axis=axis if x.ndim > 1 else -1)
         if x.ndim == 1:
-            step = xp.reshape(step, tuple(-1 if i == axis % y.ndim else 1 for i in range(y.ndim)))
+            step = reshape_to_axis(step, axis % y.ndim, y.ndim)
     y = xp.moveaxis(as_floating(y), axis, -1)
     if isinstance(step, Tensor) and step.ndim == y.ndim:
         step = xp.moveaxis(step, axis, -1)
@@ -331,10 +330,10 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     x, *given = lift("gradient", f, *varargs)
     x = as_floating(x)
-    axes = tuple(range(x.ndim)) if axis is None else tuple(a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    axes = tuple(range(x.ndim)) if axis is None else tuple(a % x.ndim for a in as_tuple(axis))
     steps: list[Any] = [None] * len(axes) if not given else given * len(axes) if len(given) == 1 and given[0].ndim == 0 else given
     if len(steps) != len(axes):
-        msg = f"np.gradient: {len(given)} distances were given for {len(axes)} axes; give none, one number, or one for each"
+        msg = f"np.gradient: got {len(given)} spacings for {len(axes)} axes; give none, one number, or one for each axis"
         raise TypeError(msg)
     if edge_order not in (1, 2):
         msg = f"np.gradient: `edge_order` must be 1 or 2, but got {edge_order!r}"
@@ -349,44 +348,42 @@ def _gradient_along(x: Any, axis: int, step: Any, edge_order: int) -> Any:
         msg = f"np.gradient: axis {axis} has {n} elements, but edge_order={edge_order} needs at least {edge_order + 1}"
         raise ValueError(msg)
     if step is not None and step.ndim and step.shape != (n,):
-        msg = f"np.gradient: the coordinates along axis {axis} must have shape ({n},), but got {step.shape}"
+        msg = f"np.gradient: the coordinates to_axis axis {axis} must have shape ({n},), but got {step.shape}"
         raise ValueError(msg)
 
     def part(start: int | None, stop: int | None) -> Any:
-        return x[(*(slice(None),) * axis, slice(start, stop))]
+        return slice_axis(x, axis, start, stop)
 
-    def along(d: Any) -> Any:
-        return xp.reshape(d, tuple(-1 if i == axis else 1 for i in range(x.ndim)))
+    def to_axis(d: Any) -> Any:
+        return reshape_to_axis(d, axis, x.ndim)
 
     gaps = xp.ones((n - 1,), dtype=xp.real(x).dtype, device=x.device)
     if step is not None:
         gaps = step[1:] - step[:-1] if step.ndim else xp.broadcast_to(step, (n - 1,))
-    a, b = along(gaps[:-1]), along(gaps[1:])
-    first, last = along(gaps[:1]), along(gaps[-1:])
-    parts = []
+    a, b = to_axis(gaps[:-1]), to_axis(gaps[1:])
+    first, last = to_axis(gaps[:1]), to_axis(gaps[-1:])
     if edge_order == 1 or n < 3:
         start = (part(1, 2) - part(0, 1)) / first
         end = (part(n - 1, n) - part(n - 2, n - 1)) / last
     else:
-        d1, d2 = along(gaps[:1]), along(gaps[1:2])
+        d1, d2 = to_axis(gaps[:1]), to_axis(gaps[1:2])
         start = (
             part(0, 1) * (-(2.0 * d1 + d2) / (d1 * (d1 + d2))) + part(1, 2) * ((d1 + d2) / (d1 * d2)) - part(2, 3) * (d1 / (d2 * (d1 + d2)))
         )
-        d1, d2 = along(gaps[-2:-1]), along(gaps[-1:])
+        d1, d2 = to_axis(gaps[-2:-1]), to_axis(gaps[-1:])
         end = part(n - 3, n - 2) * (d2 / (d1 * (d1 + d2))) - part(n - 2, n - 1) * ((d2 + d1) / (d1 * d2))
         end = end + part(n - 1, n) * ((2.0 * d2 + d1) / (d2 * (d1 + d2)))
-    parts.append(start)
-    if n > 2:
-        parts.append(part(0, n - 2) * (-b / (a * (a + b))) + part(1, n - 1) * ((b - a) / (a * b)) + part(2, n) * (a / (b * (a + b))))
-    parts.append(end)
-    return xp.concat(parts, axis=axis)
+    if n == 2:
+        return xp.concat([start, end], axis=axis)
+    inner = part(0, n - 2) * (-b / (a * (a + b))) + part(1, n - 1) * ((b - a) / (a * b)) + part(2, n) * (a / (b * (a + b)))
+    return xp.concat([start, inner, end], axis=axis)
 
 
-# -- numbers that count as the bounds of a dtype, for the other chapters -----------------------------------------------
+# -- bounds of dtypes, for other chapters ------------------------------------------------------------------------------
 
 
 def dtype_bounds(x: Any) -> tuple[Any, Any]:
-    """The least and greatest number of the dtype of `x`."""
+    """Return the smallest and the largest finite number of the dtype of `x`."""
     if x.dtype.differentiable:
         limits = xp.finfo(x.dtype)
         return limits.min, limits.max

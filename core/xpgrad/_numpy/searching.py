@@ -1,4 +1,4 @@
-"""Choosing, sorting, searching, sets and truth: what is found has no gradient, what is taken has one."""
+"""Selection, sorting, searching, sets and comparisons: selected elements have a gradient, indices and bools have none."""
 
 from __future__ import annotations
 
@@ -11,15 +11,26 @@ from typing import Any
 import xpgrad as xp
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.operands import as_constant, as_numpy_dtype, as_tuple, lift, lift_sequence, lift_weak, refuse, resolve_axis, write_out
-from xpgrad._numpy.reductions import dtype_bounds
+from xpgrad._numpy.operands import (
+    as_constant,
+    as_numpy_dtype,
+    as_tuple,
+    lift,
+    lift_sequence,
+    lift_weak,
+    refuse,
+    reshape_to_axis,
+    resolve_axis,
+    write_out,
+)
+from xpgrad._numpy.reductions import dtype_bounds, resolve_no_value
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.sets import UniqueAll, UniqueCounts, UniqueInverse
 
 
 def _as_index(x: Any, places: Any) -> Any:
-    """Integers beside `x`, which index it."""
+    """Convert indices of `x` to a Tensor of integers; an empty list becomes an empty Tensor."""
     if isinstance(places, Tensor):
         return places
     return as_constant("take", places, x) if not isinstance(places, (list, tuple)) or places else xp.asarray(
@@ -27,12 +38,12 @@ def _as_index(x: Any, places: Any) -> Any:
     )  # fmt: skip
 
 
-# -- choosing ----------------------------------------------------------------------------------------------------------
+# -- selection ---------------------------------------------------------------------------------------------------------
 
 
 @implements("where")
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    """Choose between two arrays; without them, find where a condition holds."""
+    """Select from `x` or `y` by a condition; without them, return the indices at which it holds (`numpy.where`)."""
     if x is None and y is None:
         return xp.nonzero(lift("where", condition)[0])
     if x is None or y is None:
@@ -51,6 +62,17 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     return xp.where(mask, a, b)
 
 
+def _apply_mode(name: str, index: Any, n: int, mode: str) -> Any:
+    """Map indices that are out of range for length `n` into it by NumPy's `mode`; return them unchanged for mode 'raise'."""
+    if mode == "wrap":
+        return xp.remainder(index, n)
+    if mode == "clip":
+        return xp.clip(index, 0, n - 1)
+    if mode != "raise":
+        refuse(name, mode=mode)
+    return index
+
+
 @implements("take")
 def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     like = a if isinstance(a, Tensor) else indices
@@ -59,13 +81,7 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     x, axis = resolve_axis(x, axis)
     axis = normalize_axis(axis, x.ndim, "take")
     n = x.shape[axis]
-    if mode == "wrap":
-        index = xp.remainder(index, n)
-    elif mode == "clip":
-        index = xp.clip(index, 0, n - 1)
-    elif mode != "raise":
-        refuse("take", mode=mode)
-    flat = xp.take(x, xp.reshape(index, (-1,)), axis=axis)
+    flat = xp.take(x, xp.reshape(_apply_mode("take", index, n, mode), (-1,)), axis=axis)
     return write_out("take", out, xp.reshape(flat, (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])))
 
 
@@ -92,11 +108,8 @@ adapt("extract", lambda condition, arr: _compress(xp.reshape(condition, (-1,)), 
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     parts = lift_sequence("choose", [a, *(choices if not isinstance(choices, Tensor) else xp.unstack(choices))])
     index, *options = xp.broadcast_arrays(*parts)
-    if mode in ("wrap", "clip"):
-        index = xp.remainder(index, len(options)) if mode == "wrap" else xp.clip(index, 0, len(options) - 1)
-    elif mode != "raise":
-        refuse("choose", mode=mode)
-    elif bool(xp.any((index < 0) | (index >= len(options)))):
+    index = _apply_mode("choose", index, len(options), mode)
+    if mode == "raise" and bool(xp.any((index < 0) | (index >= len(options)))):
         msg = f"np.choose: an index is out of range for {len(options)} choices"
         raise ValueError(msg)
     result = options[-1]
@@ -135,7 +148,7 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
     one = t.dtype.differentiable
     for mask, function in zip(masks, funclist):
         if isinstance(function, Callable):  # type: ignore[arg-type]
-            # Elements of other pieces must not reach the function: an infinite derivative there would come back as nan.
+            # The function must not see elements of other pieces: an infinite derivative there, times a zero gradient, would be nan.
             inside = xp.where(mask, t, _largest_in_piece(t, mask)) if one else t
             value = function(inside, *args, **kw)
         else:
@@ -146,16 +159,15 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
 
 
 def _largest_in_piece(x: Any, mask: Any) -> Any:
-    """A number of the piece itself, as a constant; any if the piece is empty."""
+    """Return the largest element at which `mask` is True, as a constant; the dtype's lower bound if there is none."""
     with xp.no_grad():
-        held = x.detach()
-        return xp.max(xp.where(mask, held, type(x).scalar(dtype_bounds(x)[0], x.dtype))) if x.size else held
+        values = x.detach()
+        return xp.max(xp.where(mask, values, type(x).scalar(dtype_bounds(x)[0], x.dtype))) if x.size else values
 
 
 @implements("clip")
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **kwargs: Any) -> Any:  # noqa: A002 (NumPy's names)
-    low, high = (p if type(p).__name__ != "_NoValueType" else None for p in (a_min, a_max))
-    low, high = (low if min is None else min), (high if max is None else max)
+    low, high = (resolve_no_value(old) if new is None else new for old, new in ((a_min, min), (a_max, max)))
     refuse("clip", **{k: v for k, v in kwargs.items() if k not in ("casting", "order", "subok")})
     x, low, high = lift_weak("clip", a, low, high)
     if not isinstance(x, Tensor):
@@ -175,7 +187,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min:
 
 
 def _declare_sort(name: str, row: Callable[..., Any], differentiable: bool = True, note: str = "") -> None:
-    """Declare a function that sorts; `kind` and `stable` make no difference, and a partition is sorted as a whole."""
+    """Implement a NumPy function that sorts or partitions, by a full sort; `kind`, `stable` and `kth` are ignored."""
 
     @adapt(name, differentiable=differentiable, note=note)
     def sort(x: Any, axis: Any = -1, kth: Any = None, kind: Any = None, order: Any = None, stable: Any = None) -> Any:
@@ -184,7 +196,7 @@ def _declare_sort(name: str, row: Callable[..., Any], differentiable: bool = Tru
         return row(x, axis=axis)
 
 
-_SORTS_ALL = "everything is sorted, which is a partition about any `kth`"
+_SORTS_ALL = "all elements are sorted, which is a valid partition for any `kth`"
 _declare_sort("sort", xp.sort)
 _declare_sort("argsort", xp.argsort, differentiable=False)
 _declare_sort("partition", xp.sort, note=_SORTS_ALL)
@@ -204,7 +216,7 @@ def _lexsort(keys: Any, axis: int = -1) -> Any:
 
 
 def _find_nonzero(x: Any) -> Any:
-    """Return where the elements of `x`, in order, are not zero."""
+    """Return the positions of the nonzero elements of the flattened `x`."""
     return xp.nonzero(xp.reshape(x.detach(), (-1,)))[0]
 
 
@@ -220,12 +232,12 @@ def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any
 
 
 def _search(x: Any, values: Any, side: Any, order: Any = None) -> Any:
-    """Positions in sorted numbers, in the shape of the values."""
+    """Return insertion positions of `values` in the sorted vector `x`, in the shape of `values`."""
     flat = xp.searchsorted(x, xp.reshape(values, (-1,)), side=side, sorter=order)
     return xp.reshape(flat, values.shape)
 
 
-@adapt("digitize", arrays=2, differentiable=False, note="`bins` ascend")
+@adapt("digitize", arrays=2, differentiable=False, note="`bins` must be ascending")
 def _digitize(values: Any, edges: Any, right: bool = False) -> Any:
     if bool(xp.any(edges[1:] < edges[:-1])):
         msg = "np.digitize: xpgrad needs ascending `bins`; use `len(bins) - np.digitize(x, bins[::-1], not right)` for descending ones"
@@ -235,7 +247,7 @@ def _digitize(values: Any, edges: Any, right: bool = False) -> Any:
 
 @adapt("unravel_index", ints=("shape",), differentiable=False)
 def unravel_index(rest: Any, shape: Any, order: str = "C") -> Any:
-    """Return the indices into an array of a shape that are positions among its elements."""
+    """Convert positions in the flattened array to one index per axis of `shape` (`numpy.unravel_index`)."""
     refuse("unravel_index", **({} if order == "C" else {"order of columns": order}))
     out: list[Any] = []
     for n in as_tuple(shape)[::-1]:
@@ -262,7 +274,7 @@ for _name, _part in (("tril_indices_from", xp.tril), ("triu_indices_from", xp.tr
         return xp.nonzero(part(xp.ones(x.shape, dtype=x.default_dtype("real floating"), device=x.device), k=k))
 
 
-@implements("ix_", differentiable=False, note="of integers and masks")
+@implements("ix_", differentiable=False, note="integers and masks only")
 def _ix(*args: Any) -> Any:
     out = []
     for i, x in enumerate(lift("ix_", *args)):
@@ -271,7 +283,7 @@ def _ix(*args: Any) -> Any:
         if x.ndim != 1 or x.dtype.differentiable:
             msg = f"np.ix_ needs one-dimensional integers or masks, but got {x.dtype} of shape {x.shape}"
             raise ValueError(msg)
-        out.append(xp.reshape(x, tuple(-1 if j == i else 1 for j in range(len(args)))))
+        out.append(reshape_to_axis(x, i, len(args)))
     return tuple(out)
 
 
@@ -279,19 +291,19 @@ def _ix(*args: Any) -> Any:
 
 
 def _find_distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
-    """Distinct elements in ascending order, the first position of each, the position among them of each element, and counts."""
+    """Return the sorted distinct elements, their first positions, the inverse indices and the counts."""
     flat = xp.reshape(x, (-1,))
     if not flat.size:
-        none = xp.zeros((0,), dtype=x.default_dtype("indexing"), device=x.device)
-        return flat.clone(), none, none, none
-    held = flat.detach()
-    held = held._cast(held.default_dtype("integral")) if held.dtype.kind == "bool" else held
-    order = xp.argsort(held)
-    ranked = xp.take(held, order)
-    new = ranked[1:] != ranked[:-1]
+        empty = xp.zeros((0,), dtype=x.default_dtype("indexing"), device=x.device)
+        return flat.clone(), empty, empty, empty
+    values = flat.detach()
+    values = values._cast(values.default_dtype("integral")) if values.dtype.kind == "bool" else values
+    order = xp.argsort(values)
+    ranked = xp.take(values, order)
+    differs = ranked[1:] != ranked[:-1]
     if equal_nan and ranked.dtype.differentiable:
-        new = new & ~(xp.isnan(ranked[1:]) & xp.isnan(ranked[:-1]))
-    first = xp.concat([xp.ones((1,), dtype=xp.bool, device=x.device), new])
+        differs = differs & ~(xp.isnan(ranked[1:]) & xp.isnan(ranked[:-1]))
+    first = xp.concat([xp.ones((1,), dtype=xp.bool, device=x.device), differs])
     (starts,) = xp.nonzero(first)
     places = xp.take(order, starts)
     number = xp.cumulative_sum(first._cast(order.dtype)) - 1
@@ -300,7 +312,7 @@ def _find_distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
     return xp.take(flat, places), places, xp.reshape(inverse, x.shape), ends - starts
 
 
-@adapt("unique", note="`axis` is refused; equal elements give the gradient to the first")
+@adapt("unique", note="`axis=` raises; the gradient goes to the first of equal elements")
 def _unique(x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, *,
             equal_nan: bool = True, sorted: bool = True) -> Any:  # noqa: A002 (NumPy's name)  # fmt: skip
     values, *rest = _find_distinct(x, equal_nan)
@@ -322,7 +334,7 @@ def _flatten_all(*arrays: Any) -> Any:
 adapt("union1d", lambda ar1, ar2: _unique(xp.concat(_flatten_all(ar1, ar2))), arrays=2)
 
 
-@adapt("intersect1d", arrays=2, note="the gradient goes to the first argument; `return_indices` is refused")
+@adapt("intersect1d", arrays=2, note="the gradient goes to the first argument; `return_indices=` raises")
 def _intersect1d(ar1: Any, ar2: Any) -> Any:
     a, b = _flatten_all(ar1, ar2)
     a = _unique(a)
@@ -342,7 +354,7 @@ def _setxor1d(ar1: Any, ar2: Any) -> Any:
     return xp.sort(xp.concat([a[xp.isin(a, b, invert=True)], b[xp.isin(b, a, invert=True)]]))
 
 
-# -- truth and kinds ---------------------------------------------------------------------------------------------------
+# -- comparisons and dtypes --------------------------------------------------------------------------------------------
 
 
 adapt("isclose", xp.isclose, arrays=2, differentiable=False)
@@ -367,7 +379,7 @@ def _array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
 def _array_equiv(x: Any, y: Any) -> bool:
     try:
         return bool(xp.all(xp.equal(x, y)))
-    except ValueError:  # their shapes do not broadcast
+    except ValueError:  # the shapes do not broadcast
         return False
 
 
@@ -383,7 +395,7 @@ adapt("isneginf", lambda x: xp.equal(x, -math.inf), floating=True, differentiabl
 adapt("isposinf", lambda x: xp.equal(x, math.inf), floating=True, differentiable=False)
 
 
-@implements("result_type", differentiable=False, note="NumPy's dtype of the name that xpgrad's promotion gives")
+@implements("result_type", differentiable=False, note="a NumPy dtype, by xpgrad's promotion")
 def _result_type(*arrays_and_dtypes: Any) -> Any:
     given = [a.dtype if hasattr(a, "dtype") and hasattr(a, "shape") else a for a in arrays_and_dtypes if not isinstance(a, Tensor)]
     return as_numpy_dtype(xp.result_type(*(a for a in arrays_and_dtypes if isinstance(a, Tensor)), *given))
@@ -394,12 +406,12 @@ def _can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
     return sys.modules["numpy"].can_cast(as_numpy_dtype(from_.dtype), to, casting)
 
 
-@implements("min_scalar_type", differentiable=False, note="NumPy's dtype of the Tensor; a 0-d one is not asked for its value")
+@implements("min_scalar_type", differentiable=False, note="a NumPy dtype; that of the Tensor, whatever the value of a 0-d one")
 def _min_scalar_type(a: Any, /) -> Any:
     return as_numpy_dtype(a.dtype)
 
 
-@implements("common_type", differentiable=False, note="NumPy's dtype")
+@implements("common_type", differentiable=False, note="a NumPy dtype")
 def _common_type(*arrays: Any) -> Any:
     found = xp.result_type(*lift("common_type", *arrays))
     return as_numpy_dtype(found if found.differentiable else xp.float64).type
@@ -409,12 +421,12 @@ def _common_type(*arrays: Any) -> Any:
 
 
 def _check_target(name: str, x: Any) -> Any:
-    """Return what is written to.
+    """Return the target of an in-place write.
 
     Raises
     ------
     TypeError
-        If it is not a Tensor: a Tensor's values would leave the graph.
+        If it is not a Tensor: gradients cannot flow through another library's array.
     """
     if not isinstance(x, Tensor):
         what = f"{type(x).__module__}.{type(x).__qualname__}"
@@ -435,7 +447,7 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     write_out("copyto", x, value, None if where is True else lift("copyto", where, x)[0])
 
 
-@implements("fill_diagonal", note="in place; matrices")
+@implements("fill_diagonal", note="in place; `wrap=` raises")
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     x = _check_target("fill_diagonal", a)
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1) or wrap:
@@ -449,7 +461,7 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 @implements("put", note="in place")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    """Write at positions among all elements."""
+    """Write at positions in the flattened array, in place (`numpy.put`)."""
     x = _check_target("put", a)
     index = xp.reshape(_as_index(x, ind), (-1,))
     if mode in ("wrap", "clip"):
@@ -461,7 +473,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 def _repeat_to_length(value: Any, count: int) -> Any:
-    """The first elements of a vector that is repeated."""
+    """Repeat a vector, or cut it off, so that it has `count` elements."""
     n = value.shape[0]
     return value if n == count else value[:count] if n > count else xp.tile(value, (-(-count // n),))[:count]
 
@@ -491,8 +503,6 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
         put(x, index, values)
         return
     axis = normalize_axis(axis, x.ndim, "put_along_axis")
-    key = tuple(
-        index if i == axis else xp.reshape(xp.arange(n, device=x.device), tuple(-1 if j == i else 1 for j in range(x.ndim)))
-        for i, n in enumerate(x.shape)
-    )
-    x[key] = _as_value("put_along_axis", x, values)
+    key = [reshape_to_axis(xp.arange(n, device=x.device), i, x.ndim) for i, n in enumerate(x.shape)]
+    key[axis] = index
+    x[tuple(key)] = _as_value("put_along_axis", x, values)

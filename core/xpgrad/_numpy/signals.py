@@ -1,4 +1,4 @@
-"""Convolutions, polynomials, and functions that are applied along axes."""
+"""Convolutions, polynomials, and functions applied along axes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from xpgrad._tensor.tensor import Tensor
 
 
 def _convolve_full(x: Any, y: Any) -> Any:
-    """The convolution of two vectors: the shorter one's products with windows of the longer one."""
+    """Return the full convolution of two vectors: products of the shorter one with windows of the longer one."""
     if x.shape[0] < y.shape[0]:
         x, y = y, x
     n, m = x.shape[0], y.shape[0]
@@ -44,7 +44,7 @@ def _convolve(name: str, a: Any, v: Any, mode: Any, reverse: bool) -> Any:
     if mode == "full":
         return out
     if mode == "same":
-        # NB: NumPy's correlation of a vector with a longer one is the mirrored one of the two exchanged.
+        # If the second vector is longer, NumPy correlates them in exchanged order and reverses the result.
         start = (m - 1) // 2 if not (reverse and x.shape[0] < y.shape[0]) else m // 2
         return out[start : start + n]
     if mode == "valid":
@@ -86,7 +86,7 @@ adapt("polysub", lambda a1, a2: _add_polynomials(a1, a2, -1), arrays=2)
 adapt("polymul", lambda a1, a2: _convolve_full(*_as_coefficients(a1, a2)), arrays=2)
 
 
-@adapt("polydiv", arrays=2, floating=True, note="leading zeros of the remainder are not cut off")
+@adapt("polydiv", arrays=2, floating=True, note="leading zeros of the remainder are kept")
 def _polydiv(u: Any, v: Any) -> Any:
     x, y = _as_coefficients(u, v)
     dtype = xp.result_type(x, y)
@@ -125,9 +125,9 @@ def _polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return c
 
 
-@adapt("poly", floating=True, note="real of zeros in conjugate pairs, where values can be looked at")
+@adapt("poly", floating=True, note="real if complex zeros come in conjugate pairs and their values can be read")
 def _poly(zeros: Any) -> Any:
-    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1]:  # the characteristic polynomial of a matrix
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1]:  # a matrix: its characteristic polynomial
         out = _polynomial_from_zeros(linalg.eigvals(zeros))
         return out if zeros.dtype.is_complex else xp.real(out)
     if zeros.ndim > 1:
@@ -137,7 +137,7 @@ def _poly(zeros: Any) -> Any:
 
 
 def _polynomial_from_zeros(zeros: Any) -> Any:
-    """The coefficients of the polynomial with these zeros."""
+    """Return the coefficients of the monic polynomial with these zeros."""
     one = xp.ones((1,), dtype=zeros.dtype, device=zeros.device)
     out = one
     for zero in xp.unstack(zeros):
@@ -146,40 +146,41 @@ def _polynomial_from_zeros(zeros: Any) -> Any:
 
 
 def _are_conjugate_pairs(zeros: list[complex]) -> bool:
-    """Return whether complex numbers are those of a polynomial with real coefficients."""
+    """Return whether the complex conjugates of the numbers are the same numbers."""
     return sorted((z.real, z.imag) for z in zeros) == sorted((z.real, -z.imag) for z in zeros)
 
 
-@adapt("roots", floating=True, note="zeros in front are dropped, as constants; real or complex as `linalg.eigvals`")
+@adapt("roots", floating=True, note="leading zeros are dropped and have no gradient; real or complex as in `linalg.eigvals`")
 def _roots(p: Any) -> Any:
     (c,) = _as_coefficients(p)
     if c.ndim != 1:
         msg = f"np.roots needs the coefficients in one dimension, but got shape {c.shape}"
         raise ValueError(msg)
-    there = [not can_read_values(c) or bool(x) for x in xp.not_equal(c.detach(), 0)]
-    if True not in there[:-1]:
+    nonzero = [not can_read_values(c) or bool(x) for x in xp.not_equal(c.detach(), 0)]
+    if True not in nonzero[:-1]:
         return xp.zeros((0,), dtype=c.dtype, device=c.device)
-    c = c[there.index(True) :]
+    c = c[nonzero.index(True) :]
     found = _find_zeros(c)
-    # NB: NumPy divides by the factors x first, and adds their zeros behind: the derivatives in the last coefficients would be lost.
-    dropped = there[::-1].index(True)
+    # NumPy strips trailing zero coefficients and appends roots 0. The roots depend on these coefficients, so they stay here, and only
+    # the order of the roots is NumPy's.
+    dropped = nonzero[::-1].index(True)
     if not dropped:
         return found
     rest, order = found.detach().tolist(), []
-    for zero in (_find_zeros(c.detach()[:-dropped]).tolist() if dropped < c.shape[0] - 1 else []) + [0.0] * dropped:  # in NumPy's order
-        left = [i for i in range(len(rest)) if i not in order]
-        order.append(min(left, key=lambda i: abs(rest[i] - zero)))
+    for zero in (_find_zeros(c.detach()[:-dropped]).tolist() if dropped < c.shape[0] - 1 else []) + [0.0] * dropped:
+        unused = [i for i in range(len(rest)) if i not in order]
+        order.append(min(unused, key=lambda i: abs(rest[i] - zero)))
     return xp.take(found, xp.asarray(order, device=c.device), axis=0)
 
 
 def _find_zeros(c: Any) -> Any:
-    """The zeros of the polynomial with these coefficients: the eigenvalues of its companion matrix."""
+    """Return the zeros of the polynomial with these coefficients, as eigenvalues of its companion matrix."""
     n = c.shape[0] - 1
     below = xp.eye(n - 1, n, dtype=c.dtype, device=c.device)
     return eigvals(xp.concat([xp.reshape(-c[1:] / c[0], (1, n)), below]))
 
 
-@implements("polyfit", note="`full` and `cov` are refused")
+@implements("polyfit", note="`full=` and `cov=` raise")
 def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
     refuse("polyfit", full=None if full is False else full, cov=None if cov is False else cov)
     at, heights, weights = lift("polyfit", x, y, w)
@@ -189,7 +190,7 @@ def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w:
         weights = as_floating(weights)
         matrix = matrix * xp.reshape(weights, (-1, 1))
         heights = heights * (weights if heights.ndim == 1 else xp.reshape(weights, (-1, 1)))
-    # Columns of unit length: the powers of large numbers differ by many orders of magnitude.
+    # Scaling the columns to unit length keeps the problem well conditioned: powers differ by many orders of magnitude.
     scale = xp.sqrt(xp.sum(matrix * matrix, axis=0))
     limit = xp.finfo(at.dtype).eps * at.shape[0] if rcond is None else rcond
     out = least_squares(matrix / scale, heights, limit)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._numpy.operands import as_constant, as_floating, is_default, lift, lift_sequence, refuse, write_out
+from xpgrad._numpy.operands import as_constant, as_floating, as_tuple, is_default, lift, lift_sequence, refuse, reshape_to_axis, write_out
 from xpgrad._numpy.reductions import has_keepdims
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
@@ -14,20 +14,20 @@ from xpgrad.rules.indexing import add_slices
 
 # -- quantiles ---------------------------------------------------------------------------------------------------------
 
-#: The parameters of the continuous methods: the sought position among n elements is ``n q + alpha + q (1 - alpha - beta) - 1``.
+#: Parameters of the continuous methods: quantile q of n elements is at position ``n q + alpha + q (1 - alpha - beta) - 1``.
 _CONTINUOUS = {
     "linear": (1.0, 1.0), "weibull": (0.0, 0.0), "hazen": (0.5, 0.5), "interpolated_inverted_cdf": (0.0, 1.0),
     "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
 }  # fmt: skip
-#: Those that pick one of the two neighbours of the linear method's position, or their middle.
-_DISCRETE = ("lower", "higher", "midpoint", "nearest")
+#: The weight of the upper neighbour in methods that take one of the two neighbours of the linear method's position, or their mean.
+_DISCRETE = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": 0.0}
 
 
 def _merge_reduced_axes(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
-    """`x` with the reduced axes merged into one, the last; and which they were."""
+    """Return `x` with the reduced axes merged into one last axis, and a tuple of these axes."""
     if axis is None:
         return xp.reshape(x, (-1,)), tuple(range(x.ndim))
-    axes = tuple(a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    axes = tuple(a % x.ndim for a in as_tuple(axis))
     rest = [i for i in range(x.ndim) if i not in axes]
     return xp.reshape(xp.permute_dims(x, (*rest, *axes)), (*(x.shape[i] for i in rest), -1)), axes
 
@@ -51,13 +51,11 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
         msg = f"np.{name} needs at least one element along the axes that it reduces, but got shape {x.shape}"
         raise ValueError(msg)
     ranked = xp.sort(flat, axis=-1)
-    # One axis for the quantiles in front of those of `x`; how many elements count may differ from row to row.
+    # Quantiles get a new first axis. The number of elements that are not nan may differ from row to row.
     positions = xp.reshape(at, (-1,) + (1,) * (flat.ndim - 1))
-    lacking = xp.isnan(ranked.detach())
+    is_nan = xp.isnan(ranked.detach())
     number = (
-        xp.sum(xp.astype(~lacking, at.dtype), axis=-1)
-        if nans
-        else xp.full(flat.shape[:-1], flat.shape[-1], dtype=at.dtype, device=x.device)
+        xp.sum(xp.astype(~is_nan, at.dtype), axis=-1) if nans else xp.full(flat.shape[:-1], flat.shape[-1], dtype=at.dtype, device=x.device)
     )
     number = xp.broadcast_to(number, (at.size, *flat.shape[:-1]))
     alpha, beta = _CONTINUOUS.get(method, (1.0, 1.0))
@@ -65,20 +63,18 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     last = xp.maximum(number - 1.0, 0.0)
     place = xp.minimum(xp.maximum(place, 0.0), last)
     below = xp.floor(place.detach())
-    share = place - below
+    fraction = place - below
     if method in _DISCRETE:
-        share = xp.where(share > 0, xp.ones_like(share), xp.zeros_like(share)) * {"lower": 0.0, "higher": 1.0, "midpoint": 0.5}.get(
-            method, 0.0
-        )
+        fraction = xp.where(fraction > 0, xp.full_like(fraction, _DISCRETE[method]), xp.zeros_like(fraction))
         if method == "nearest":
             below = xp.round(place.detach())
     above = xp.minimum(below + 1.0, last)
     lower, upper = (_take_ranked(ranked, t) for t in (below, above))
-    # Positions are computed as exactly as the device can; constant ones do not change the precision of the result.
-    result = lower + (upper - lower) * share
+    # A `q` that is not a Tensor has the default precision, which must not change the dtype of the result.
+    result = lower + (upper - lower) * fraction
     result = result if isinstance(q, Tensor) else result._cast(x.dtype)
     if not nans:
-        result = xp.where(lacking[..., -1], math.nan, result)
+        result = xp.where(is_nan[..., -1], math.nan, result)
     elif bool(xp.any(number == 0)):
         result = xp.where(number == 0, math.nan, result)
     if has_keepdims(keepdims):
@@ -87,14 +83,14 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
 
 
 def _take_ranked(ranked: Any, place: Any) -> Any:
-    """The elements of rows at places that differ from row to row, and from quantile to quantile along a first axis."""
+    """Take elements of sorted rows. The first axis of `place` is that of the quantiles; the positions may differ from row to row."""
     index = xp.moveaxis(place._cast(place.default_dtype("indexing")), 0, -1)
     return xp.moveaxis(xp.take_along_axis(ranked, index, axis=-1), -1, 0)
 
 
 for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
 
-    @implements(_name, note="differentiable in `q` too; `weights` and the methods without interpolation are refused")
+    @implements(_name, note="also differentiable in `q`; `weights=` and discontinuous methods raise")
     def _quantile_function(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
                      keepdims: Any = False, *, weights: Any = None, name: str = _name) -> Any:  # fmt: skip
         return _quantile(name, a, q, axis, out, method, keepdims, weights, name.startswith("nan"), name.endswith("percentile"))
@@ -115,7 +111,7 @@ for _name in ("median", "nanmedian"):
 @implements("cov")
 def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *,
         dtype: Any = None) -> Any:  # fmt: skip
-    """Return covariances."""
+    """Return the covariance matrix of variables (`numpy.cov`)."""
     x, other, repeats, weights = lift("cov", m, y, fweights, aweights)
     rows = []
     for t in (x, other):
@@ -141,7 +137,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
         number = xp.sum(w)
         centred = _subtract_mean(x, w, number)
         scaled = centred * w
-        # With weights of their own, observations count as often as their squares say.
+        # With `aweights` the effective number of observations depends on the squares of the weights.
         factor = number - freedom * (xp.sum(w * weights._cast(w.dtype)) / number if weights is not None else 1.0)
     right = xp.matrix_transpose(centred if scaled is None else scaled)
     out = xp.matmul(centred, xp.conj(right) if right.dtype.is_complex else right)
@@ -167,7 +163,7 @@ def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) 
 
 
 def _sum_by_index(index: Any, weights: Any, length: int) -> Any:
-    """The sums of weights (or the numbers) of equal indices."""
+    """Return a vector of `length` elements; element i sums the weights at which `index` is i (or counts them, without weights)."""
     ones = xp.ones_like(index) if weights is None else weights
     return add_slices(xp.zeros((length,), dtype=ones.dtype, device=index.device), 0, index, ones)
 
@@ -185,7 +181,7 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def _bin_edges(name: str, x: Any, bins: Any, limits: Any) -> Any:
-    """The edges of bins, differentiable in the data where they depend on it."""
+    """Return the edges of bins. They are differentiable in the data if their range is that of the data."""
     if isinstance(bins, str):
         msg = f"np.{name}: xpgrad does not choose the number of bins ({bins!r}); give it, or the edges"
         raise TypeError(msg)
@@ -213,11 +209,11 @@ def _bin_edges(name: str, x: Any, bins: Any, limits: Any) -> Any:
 
 
 def _find_bins(x: Any, edges: Any) -> tuple[Any, Any]:
-    """The bin of each element, and whether it is in one; the last bin is closed."""
-    held, bounds = x.detach(), edges.detach()
+    """Return the bin index of each element, and a mask of the elements that are in a bin. The last bin includes its right edge."""
+    values, bounds = x.detach(), edges.detach()
     n = edges.shape[0] - 1
-    place = xp.searchsorted(bounds, held, side="right") - 1
-    place = xp.where(held == bounds[-1], n - 1, place)
+    place = xp.searchsorted(bounds, values, side="right") - 1
+    place = xp.where(values == bounds[-1], n - 1, place)
     return place, (place >= 0) & (place < n)
 
 
@@ -228,7 +224,7 @@ def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any
     return _bin_edges("histogram_bin_edges", xp.reshape(x, (-1,)), bins, range)
 
 
-@implements("histogram", note="differentiable in the weights, and in the edges with `density`; counts have no gradient")
+@implements("histogram", note="differentiable in the weights, and in the edges if `density=True`; counts have no gradient")
 def _histogram_1d(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:  # noqa: A002 (NumPy's name)
     counts, (edges,) = _histogram("histogram", [a], [bins], None if range is None else [range], density, weights)
     return counts, edges
@@ -251,11 +247,9 @@ def _histogram_dd(sample: Any, bins: Any = 10, range: Any = None, density: Any =
 
 
 def _bins_per_axis(bins: Any, rank: int) -> list[Any]:
-    if hasattr(bins, "__len__") and not (hasattr(bins, "ndim") and not bins.ndim):
-        if len(bins) == rank:
-            return list(bins)
-        return [bins] * rank
-    return [bins] * rank
+    """Return one specification of bins for each of `rank` axes."""
+    is_sequence = hasattr(bins, "__len__") and getattr(bins, "ndim", 1)
+    return list(bins) if is_sequence and len(bins) == rank else [bins] * rank
 
 
 def _histogram(name: str, columns: Any, bins: Any, ranges: Any, density: Any, weights: Any) -> tuple[Any, list[Any]]:
@@ -267,9 +261,9 @@ def _histogram(name: str, columns: Any, bins: Any, ranges: Any, density: Any, we
     flat: Any = 0
     inside: Any = None
     for x, e in zip(data, edges):
-        place, held = _find_bins(x, e)
-        flat = flat * (e.shape[0] - 1) + place
-        inside = held if inside is None else inside & held
+        index, in_bin = _find_bins(x, e)
+        flat = flat * (e.shape[0] - 1) + index
+        inside = in_bin if inside is None else inside & in_bin
     ones = xp.ones_like(flat) if w is None else xp.reshape(w, (-1,))
     ones = xp.where(inside, ones, xp.zeros_like(ones))
     counts = xp.reshape(_sum_by_index(xp.where(inside, flat, 0), ones, math.prod(lengths)), lengths)
@@ -280,6 +274,6 @@ def _histogram(name: str, columns: Any, bins: Any, ranges: Any, density: Any, we
         total = xp.sum(counts)
         for i, e in enumerate(edges):
             e = as_floating(e)
-            counts = counts / xp.reshape(e[1:] - e[:-1], tuple(-1 if j == i else 1 for j, _ in enumerate(edges)))
+            counts = counts / reshape_to_axis(e[1:] - e[:-1], i, len(edges))
         counts = counts / total
     return counts, edges

@@ -1,4 +1,4 @@
-"""The table of NumPy's functions: by name, the function on Tensors that stands for each, and the reason where there is none."""
+"""The table of NumPy's functions: the implementation of each on Tensors, or the reason why it has none."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Entry(NamedTuple):
-    """A function of NumPy that Tensors have.
+    """The implementation of a NumPy function.
 
     Attributes
     ----------
     call : callable
         The function on Tensors, with NumPy's signature.
     differentiable : bool
-        False where no result has a derivative.
+        Whether a result has a derivative.
     note : str
-        What differs from NumPy, for the documentation.
+        How it differs from NumPy, for the documentation.
     """
 
     call: Callable[..., Any]
@@ -27,18 +27,18 @@ class Entry(NamedTuple):
     note: str
 
 
-#: The functions that NumPy dispatches by `__array_function__`; the keys are ``"sum"``, ``"linalg.norm"``, ``"fft.rfft"``.
+#: Functions that NumPy dispatches through `__array_function__`; keys are like ``"sum"``, ``"linalg.norm"``, ``"fft.rfft"``.
 FUNCTIONS: dict[str, Entry] = {}
-#: The functions that make an array beside their keyword argument ``like``, which is the Tensor that was asked.
+#: Functions that make an array like the Tensor that is their keyword argument ``like``.
 LIKE: dict[str, Callable[..., Any]] = {}
-#: The universal functions, by `ufunc.__name__`; see `ufuncs`.
+#: Ufuncs by `ufunc.__name__`; see the module `ufuncs`.
 UFUNCS: dict[str, Any] = {}
-#: Why a function is not there, or is not asked for by NumPy.
+#: Reasons why a function has no implementation.
 ABSENT: dict[str, str] = {}
 
 
 def implements(*names: str, differentiable: bool = True, note: str = "") -> Callable[[F], F]:
-    """Declare that the decorated function stands for the functions of NumPy with these names."""
+    """Return a decorator that enters a function in the table as the implementation of NumPy's functions of these names."""
 
     def declare(func: F) -> F:
         for name in names:
@@ -49,19 +49,19 @@ def implements(*names: str, differentiable: bool = True, note: str = "") -> Call
 
 
 def declare_absent(reason: str, *names: str) -> None:
-    """Say why functions are not there: a clause that an error and the documentation quote."""
+    """Record why functions have no implementation; errors and the documentation quote the reason."""
     for name in names:
         ABSENT[name] = reason
 
 
 def find_nearest(name: str) -> str:
-    """The covered name that is most like another; empty where none is."""
+    """Return the most similar name in the table; an empty string if none is similar."""
     found = difflib.get_close_matches(name, [*FUNCTIONS, *UFUNCS], n=1, cutoff=0.7)
     return found[0] if found else ""
 
 
 def no_rule_error(name: str) -> TypeError:
-    """The error for a function that is not in the table."""
+    """Return the error for a function that is not in the table, with the reason or a similar name."""
     reason = ABSENT.get(name)
     close = "" if reason else find_nearest(name)
     why = f": {reason}" if reason else f"; the nearest that it has is `np.{close}`" if close else ""

@@ -1,7 +1,6 @@
-"""NumPy's universal functions on Tensors: calls, and the methods `reduce`, `accumulate`, `outer`, `at` and `reduceat`.
+"""NumPy's ufuncs on Tensors: calls, and the methods `reduce`, `accumulate`, `outer`, `at` and `reduceat`.
 
-An elementwise row says which of NumPy's functions it is, and is called as it is. The others are compositions of rows, so that their
-gradients are right.
+An elementwise row names the ufunc that it implements. The other ufuncs are compositions of rows, and so get their gradients from them.
 """
 
 from __future__ import annotations
@@ -15,36 +14,52 @@ import xpgrad as xp
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.keys import basic_key
-from xpgrad._numpy.operands import as_constant, as_floating, as_ints, lift, lift_weak, refuse, write_out
+from xpgrad._numpy.operands import (
+    as_constant,
+    as_floating,
+    as_ints,
+    as_tuple,
+    can_cast_same_kind,
+    lift,
+    lift_weak,
+    refuse,
+    slice_axis,
+    write_out,
+)
 from xpgrad._numpy.table import ABSENT, UFUNCS, F, declare_absent, no_rule_error
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import ROWS, Row
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.indexing import prepare_key
-from xpgrad.rules.writing import unread
+from xpgrad.rules.writing import transpose_read
 
 
 class Ufunc:
-    """A universal function on Tensors.
+    """The implementation of a NumPy ufunc on Tensors.
 
     Attributes
     ----------
     name : str
     call : callable
-        ``call(*inputs)``; what is not a Tensor is lifted by it.
+        ``call(*inputs)``, which lifts inputs that are not Tensors.
     count : int
         The number of inputs.
     differentiable : bool
     safe : float
-        A number at which the function and its derivative are finite: it takes the place of what ``where=`` leaves out.
-    reduction, running : callable or None
-        ``reduction(x, axis, keepdims)`` and ``running(x, axis)``, where the library has them; else they go step by step.
+        A number at which the function and its derivative are finite; it replaces elements at which ``where=`` is False.
+    reduction, cumulative : callable or None
+        ``reduction(x, axis, keepdims)`` and ``cumulative(x, axis)``, if xpgrad has a row for them; else None, and `reduce` and
+        `accumulate` call the function once for each element.
     neutral : number, callable or None
-        What changes nothing when it takes part in a reduction (NumPy's `identity`); ``neutral(x)`` where it depends on the dtype.
+        The neutral element (NumPy's `identity`); ``neutral(x)`` if it depends on the dtype.
     multiple_results : bool
-        Whether there are several results.
+        Whether the function returns several arrays.
+    is_generalized : bool
+        Whether it has a signature of core dimensions, as `matmul` has.
+    note : str
+        How it differs from NumPy, for the documentation.
     row : Row or None
-        The row that it is.
+        The row that implements it.
     """
 
     def __init__(self, name: str, call: Callable[..., Any], count: int, differentiable: bool = True, *, safe: float = 0.5, note: str = "",
@@ -58,17 +73,17 @@ class Ufunc:
         table[name] = self
 
 
-#: NumPy's objects that were met, so that a call finds its function by one look.
+#: The implementation of each NumPy ufunc object that is a row or was called before.
 _FOUND_UFUNCS: dict[Any, Ufunc] = {}
 
 
 def find_ufunc(ufunc: Any) -> Ufunc:
-    """The function that stands for a universal function of NumPy.
+    """Return the implementation of a ufunc of NumPy or `scipy.special`.
 
     Raises
     ------
     TypeError
-        For one that has none, and for those of other libraries.
+        If it has none, or belongs to another library.
     """
     found = _FOUND_UFUNCS.get(ufunc)
     if found is None:
@@ -82,20 +97,20 @@ def find_ufunc(ufunc: Any) -> Ufunc:
                 "wrap it in `xpgrad.autograd.Function` or `custom_rule`, or compute with `x.detach().numpy()` what is a constant"
             )
             raise TypeError(msg)
-        row = next((row for other, row in _iterate_rows() if other is ufunc), None)  # one that was declared after this module was loaded
+        row = next((row for other, row in _iterate_rows() if other is ufunc), None)  # declared after this module was imported
         if row is None and name not in UFUNCS:
             raise no_rule_error(name)
         found = _FOUND_UFUNCS[ufunc] = UFUNCS[name] if row is None else _build_from_row(name, row)
     return found
 
 
-#: The universal functions of `scipy.special` that were met.
+#: The ufuncs of `scipy.special` that were called before.
 _SPECIAL: dict[str, Ufunc] = {}
 
 
 def _find_special(ufunc: Any) -> Ufunc:
-    """The function of `xpgrad.scipy.special` that stands for one of SciPy's."""
-    from xpgrad.scipy._ufuncs import function_for  # loads late: SciPy's functions, at the first that is called
+    """Make the implementation of a ufunc of `scipy.special` from the function of the same name in `xpgrad.scipy.special`."""
+    from xpgrad.scipy._ufuncs import function_for  # loads late: SciPy's functions, when the first is called
 
     return Ufunc(ufunc.__name__, function_for(ufunc.__name__), ufunc.nin, table=_SPECIAL)
 
@@ -103,8 +118,8 @@ def _find_special(ufunc: Any) -> Ufunc:
 # -- calls -------------------------------------------------------------------------------------------------------------
 
 
-def _unary_call(name: str, op: Callable[..., Any], integers: str) -> Callable[..., Any]:
-    """Return the call of a function of one Tensor."""
+def _unary_call(op: Callable[..., Any], integers: str) -> Callable[..., Any]:
+    """Return `call` of a unary row, which casts integers if the row has floating results."""
     if integers != "floating":
         return op
 
@@ -115,7 +130,7 @@ def _unary_call(name: str, op: Callable[..., Any], integers: str) -> Callable[..
 
 
 def _binary_call(name: str, op: Callable[..., Any], integers: str) -> Callable[..., Any]:
-    """Return the call of a function of two operands."""
+    """Return `call` of a binary row, which lifts its operands, and casts integers if the row has floating results."""
 
     def call(a: Any, b: Any) -> Any:
         other = b.__class__
@@ -136,7 +151,7 @@ def _binary_call(name: str, op: Callable[..., Any], integers: str) -> Callable[.
 
 
 def _logical_call(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the call of a logical function: whatever is not zero is true."""
+    """Return `call` of a logical row, which takes nonzero elements as True."""
 
     def call(*args: Any) -> Any:
         return op(*(a if a.dtype.kind == "bool" else xp.not_equal(a, 0) for a in lift(name, *args)))
@@ -145,19 +160,20 @@ def _logical_call(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _build_from_row(name: str, row: Row) -> Ufunc:
-    """Make the universal function that is a row."""
+    """Make the implementation of a ufunc by a row."""
     op, domain = getattr(operations, row.name), row.domains[0]
     count = len(row.tensors)
-    call = (
-        _logical_call(name, op) if domain.integers == "truth" else (_unary_call if count == 1 else _binary_call)(name, op, domain.integers)
-    )
+    if domain.integers == "truth":
+        call = _logical_call(name, op)
+    else:
+        call = _unary_call(op, domain.integers) if count == 1 else _binary_call(name, op, domain.integers)
     found = Ufunc(name, call, count, row.differentiable, safe=0.5 if domain.low < 0.5 < domain.high else domain.low + 0.5)
     found.row = row
     return found
 
 
 def _iterate_rows() -> Iterator[tuple[Any, Row]]:
-    """Yield the universal functions of NumPy that are rows."""
+    """Yield each NumPy ufunc that a row implements, and the row."""
     numpy = sys.modules["numpy"]
     for row in ROWS.values():
         ufunc = getattr(numpy, row.facts.ufunc or "", None)
@@ -165,17 +181,17 @@ def _iterate_rows() -> Iterator[tuple[Any, Row]]:
             yield ufunc, row
 
 
-host_backend().array_types()  # loads NumPy, whoever asks for this module
+host_backend().array_types()  # loads NumPy, whichever module imports this one first
 for _ufunc, _row in _iterate_rows():
     _FOUND_UFUNCS[_ufunc] = _build_from_row(_ufunc.__name__, _row)
-_build_from_row("rint", ROWS["round"])  # NumPy's `round` takes a number of decimals, too
+_build_from_row("rint", ROWS["round"])  # `np.round` is no ufunc, because it takes a number of decimals
 
 
 def _compose(name: str, count: int = 1, differentiable: bool = True, numeric: bool = True, real: bool = False, **options: Any
               ) -> Callable[[F], F]:  # fmt: skip
-    """Declare a universal function that is written in others, if it is not a row.
+    """Return a decorator that implements a ufunc by a composition of rows, unless a row implements it.
 
-    Its operands are floating Tensors if it is `numeric`; `real`: complex ones are refused.
+    If `numeric`, integer operands are cast to the floating dtype. If `real`, complex operands raise `TypeError`.
     """
 
     def declare(func: F) -> F:
@@ -196,7 +212,7 @@ def _compose(name: str, count: int = 1, differentiable: bool = True, numeric: bo
 
 
 _compose("fabs", real=True)(xp.abs)
-_compose("cbrt", real=True, note="the derivative at 0, which is infinite, is nan")(lambda x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0))
+_compose("cbrt", real=True, note="the derivative at 0 is nan instead of infinity")(lambda x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0))
 _compose("exp2")(lambda x: xp.pow(2.0, x))
 for _name in ("deg2rad", "radians"):
     _compose(_name, real=True)(lambda x: x * (math.pi / 180.0))
@@ -226,7 +242,7 @@ def _frexp(x: Any) -> tuple[Any, Any]:
         usual = xp.isfinite(size) & (size > 0)
         size = xp.where(usual, size, xp.ones_like(size))
         exponent = xp.floor(xp.log2(size)) + 1
-        # The logarithm may round past an integer.
+        # The logarithm may have been rounded across an integer, so the exponent may be off by one.
         mantissa = _scale_by_power_of_two(size, -exponent)
         exponent = exponent + (mantissa >= 1)._cast(x.dtype) - (mantissa < 0.5)._cast(x.dtype)
         exponent = xp.where(usual, exponent, xp.zeros_like(exponent))
@@ -234,13 +250,13 @@ def _frexp(x: Any) -> tuple[Any, Any]:
 
 
 def _scale_by_power_of_two(x: Any, exponent: Any) -> Any:
-    """``x * 2 ** exponent`` in two steps, of which none overflows."""
+    """Return ``x * 2 ** exponent``, in two steps so that ``2 ** exponent`` cannot overflow."""
     half = xp.trunc(exponent / 2)
     return x * xp.pow(2.0, half) * xp.pow(2.0, exponent - half)
 
 
 def _ldexp(x: Any, exponent: Any) -> Any:
-    """``x * 2 ** exponent`` for integers, which a number would not stay beside a floating Tensor."""
+    """Return ``x * 2 ** exponent``. The exponent becomes a Tensor first: `lift` would make a number floating."""
     like = x if isinstance(x, Tensor) else exponent
     x, exponent = (t if isinstance(t, Tensor) else as_constant("ldexp", t, like) for t in (x, exponent))
     if exponent.dtype.differentiable:
@@ -261,14 +277,14 @@ def _spacing(x: Any) -> Any:
 
 @_compose("heaviside", count=2, note="the derivative in the first argument is zero")
 def _heaviside(x: Any, at_zero: Any) -> Any:
-    step = (x > 0)._cast(x.dtype) + x * 0.0  # nan stays nan, and the history goes on
+    step = (x > 0)._cast(x.dtype) + x * 0.0  # adding x * 0 propagates nan and keeps the graph connected
     return xp.where(xp.isinf(x), (x > 0)._cast(x.dtype), xp.where(x == 0, at_zero, step))
 
 
 def _pick_ignoring_nan(pick: Callable[..., Any], a: Any, b: Any) -> Any:
     if not (a.dtype.differentiable and b.dtype.differentiable):
         return pick(a, b)
-    # What is not a number is replaced by the other, which then meets itself: its gradient is not lost.
+    # A nan is replaced by the other operand, so that the two halves of a tie give that operand its whole gradient.
     return pick(xp.where(xp.isnan(a), b, a), xp.where(xp.isnan(b), a, b))
 
 
@@ -278,9 +294,9 @@ _compose("fmin", 2, numeric=False)(lambda a, b: _pick_ignoring_nan(xp.minimum, a
 
 @_compose("fmod", count=2, numeric=False)
 def _fmod(a: Any, b: Any) -> Any:
-    falls = a < 0
-    rest = xp.remainder(xp.where(falls, -a, a), xp.where(b < 0, -b, b))
-    return xp.where(falls, -rest, rest)
+    negative = a < 0
+    rest = xp.remainder(xp.where(negative, -a, a), xp.where(b < 0, -b, b))
+    return xp.where(negative, -rest, rest)
 
 
 @_compose("float_power", count=2)
@@ -292,7 +308,7 @@ def _float_power(a: Any, b: Any) -> Any:
 
 
 declare_absent(
-    "it counts in integers, which have no gradient, and the Array API standard has no such function", "gcd", "lcm", "bitwise_count"
+    "its results are integers, which have no gradient, and the Array API standard has no such function", "gcd", "lcm", "bitwise_count"
 )
 declare_absent("Tensors hold no dates", "isnat")
 
@@ -320,17 +336,17 @@ for _name in ("hypot", "logical_xor", "bitwise_or", "bitwise_xor"):
     UFUNCS[_name].neutral = 0
 UFUNCS["logaddexp2"].neutral = -math.inf
 UFUNCS["bitwise_and"].neutral = lambda x: xp.bitwise_invert(xp.zeros((), dtype=x.dtype, device=x.device))
-#: Functions without a neutral element that may take their elements in any order.
+#: Functions without a neutral element whose reduction does not depend on the order of the elements.
 _REORDERABLE = frozenset({"fmax", "fmin"})
 
 
 def apply_method(ufunc: Ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Apply a universal function in any of NumPy's ways.
+    """Call a ufunc with options, or one of its methods.
 
     Raises
     ------
     TypeError
-        For an option or method that is not there, by name.
+        If xpgrad lacks the method or the option.
     """
     out = options.pop("out", None)
     refuse(ufunc.name, **{key: options.pop(key) for key in ("casting", "order", "subok", "signature") if key in options})
@@ -353,7 +369,7 @@ def _call(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any, *, where: Any = True,
             inputs = tuple(as_constant(ufunc.name, x, like) for x in inputs)
         return _write_results(ufunc, ufunc.call(*inputs), out, None)
     if out is None or any(t is None for t in out):
-        msg = f"np.{ufunc.name}: `where` without `out` leaves elements that nobody has set; give `out`, or use `np.where` on the result"
+        msg = f"np.{ufunc.name}: `where` without `out` leaves elements unset; give `out`, or use `np.where` on the result"
         raise TypeError(msg)
     mask, *rest = lift(ufunc.name, where, *inputs)
     return _write_results(ufunc, ufunc.call(*(_fill_where_false(ufunc, mask, t) for t in rest)), out, mask)
@@ -368,11 +384,11 @@ def _write_results(ufunc: Ufunc, result: Any, out: Any, mask: Any) -> Any:
 
 
 def _cast_inputs(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: Any) -> tuple[Any, ...]:
-    """The inputs in the dtype that the function is to compute in."""
+    """Lift and cast the inputs to the dtype in which the function computes; return them unchanged if `dtype` is None."""
     if dtype is None:
         return inputs
     if not ufunc.differentiable or ufunc.multiple_results:
-        msg = f"np.{ufunc.name}: xpgrad has no `dtype` for this function, whose results have dtypes of their own; use `astype`"
+        msg = f"np.{ufunc.name}: xpgrad has no `dtype` for this function, whose results have fixed dtypes; use `astype`"
         raise TypeError(msg)
     tensors = [t for t in inputs if isinstance(t, Tensor)]
     if not tensors:
@@ -382,20 +398,19 @@ def _cast_inputs(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: Any) -> tuple[Any
 
 def _cast_operand(name: str, x: Any, dtype: Any) -> Any:
     wanted = as_dtype(dtype, x.default_dtype)
-    order = {"bool": 0, "unsigned integer": 1, "signed integer": 2, "real floating": 3, "complex floating": 4}
-    if order[x.dtype.kind] > order[wanted.kind]:
+    if not can_cast_same_kind(x.dtype, wanted):
         msg = f"np.{name}: `dtype`={wanted} would lose a part of operands of dtype {x.dtype}; convert them with `xpgrad.astype`"
         raise TypeError(msg)
     return x._cast(wanted)
 
 
 def _prepare_operand(ufunc: Ufunc, method: str, x: Any, dtype: Any, like: Any) -> Any:
-    """Return the operand of a method as a Tensor, in the dtype in which the method computes.
+    """Return the operand of a method as a Tensor of the dtype in which the method computes.
 
     Raises
     ------
     TypeError
-        For a comparison of what are not bools, whose result cannot meet the next element.
+        If the function returns bools, which it would have to compare with elements of another dtype.
     """
     _check_binary(ufunc, method)
     name = f"{ufunc.name}.{method}"
@@ -405,21 +420,20 @@ def _prepare_operand(ufunc: Ufunc, method: str, x: Any, dtype: Any, like: Any) -
     if ufunc.name.startswith("logical"):
         return x if x.dtype.kind == "bool" else xp.not_equal(x, 0)
     if ufunc.reduction is not None and ufunc.name != "logaddexp":
-        return x  # these rows know what they return for integers and bools
-    nothing = xp.zeros(0, dtype=x.dtype, device=x.device)
-    computed = ufunc.call(nothing, nothing).dtype
+        return x  # these rows decide the dtype for integers and bools
+    empty = xp.zeros(0, dtype=x.dtype, device=x.device)
+    computed = ufunc.call(empty, empty).dtype
     if computed.kind == "bool" and x.dtype.kind != "bool":
-        msg = f"np.{name}: the bools that `np.{ufunc.name}` returns cannot meet elements of dtype {x.dtype}; compare neighbours with slices"
+        msg = f"np.{name} would compare bools with elements of dtype {x.dtype}; compare neighbours with slices"
         raise TypeError(msg)
     return x._cast(computed)
 
 
 def _normalize_axes(name: str, x: Any, axis: Any) -> tuple[int, ...]:
-    """Return the axes of a reduction, counted from 0; a Tensor without axes has none, as in NumPy."""
+    """Return the axes of a reduction as non-negative ints; an empty tuple for a 0-d Tensor, as in NumPy."""
     if axis is None:
         return tuple(range(x.ndim))
-    axes = as_ints(name, "axis", axis)
-    axes = axes if isinstance(axes, tuple) else (axes,)
+    axes = as_tuple(as_ints(name, "axis", axis))
     if not x.ndim and set(axes) <= {0, -1}:
         return ()
     if any(not -x.ndim <= a < x.ndim for a in axes) or len({a % x.ndim for a in axes}) < len(axes):
@@ -428,7 +442,7 @@ def _normalize_axes(name: str, x: Any, axis: Any) -> tuple[int, ...]:
     return tuple(a % x.ndim for a in axes)
 
 
-#: The default of `initial`, which differs from None: None says that there is no first element, not even the function's identity.
+#: The default of `initial`. It is not None, because None means: start with the first element, not with the neutral element.
 _NO_INITIAL: Any = object()
 
 
@@ -461,7 +475,7 @@ def _reduce(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any, axis: Any = 0, dtyp
     if mask is not None:
         neutral = _neutral_element(ufunc, x)
         x = xp.where(mask, x, start if neutral is None else neutral)  # pyright: ignore[reportArgumentType] (one of them is a number)
-    if x.size == 0 and start is not None and ufunc.name in ("maximum", "minimum", "logaddexp"):  # whose rows refuse to reduce nothing
+    if x.size == 0 and start is not None and ufunc.name in ("maximum", "minimum", "logaddexp"):  # their rows raise for empty arrays
         start, x = lift(name, start, x)
         x, given = xp.broadcast_to(start, tuple(1 if k in axes else n for k, n in enumerate(x.shape))), False
     result = ufunc.reduction(x, axes, keepdims)
@@ -481,12 +495,14 @@ def _first_output(out: Any) -> Any:
 
 
 def _reduce_stepwise(ufunc: Ufunc, name: str, x: Any, axes: tuple[int, ...], start: Any, mask: Any) -> Any:
-    """Reduce one element after the other, in the order of the axes: `start`, if it is not None, meets the first.
+    """Reduce by calling the function once for each element, in the order of the axes; begin with `start` unless it is None.
 
     Raises
     ------
-    TypeError, ValueError
-        For several axes of a function whose order matters; for no elements, if there is nothing to start with.
+    TypeError
+        If there are several axes and the order of the elements matters.
+    ValueError
+        If there are no elements and `start` is None.
     """
     if len(axes) > 1 and ufunc.neutral is None and ufunc.name not in _REORDERABLE:
         msg = f"np.{name} goes along one axis, because the order of the elements matters; give `axis` as an int"
@@ -497,39 +513,43 @@ def _reduce_stepwise(ufunc: Ufunc, name: str, x: Any, axes: tuple[int, ...], sta
         raise ValueError(msg)
     if start is not None:
         start, x = lift(name, start, x)
-    parts, kept = (None if t is None else xp.unstack(_merge_axes_first(t, axes, count)) for t in (x, mask))
+    parts, masks = (None if t is None else xp.unstack(_merge_axes_first(t, axes, count)) for t in (x, mask))
     rest = tuple(n for k, n in enumerate(x.shape) if k not in axes)
     result = None if start is None else xp.broadcast_to(start, rest)
     for k, part in enumerate(parts or ()):
         if result is None:
             result = part
-        elif kept is None:
+        elif masks is None:
             result = ufunc.call(result, part)
         else:
-            stepped = ufunc.call(_fill_where_false(ufunc, kept[k], result), _fill_where_false(ufunc, kept[k], part))
-            result = xp.where(kept[k], stepped, result)
+            combined = ufunc.call(_fill_where_false(ufunc, masks[k], result), _fill_where_false(ufunc, masks[k], part))
+            result = xp.where(masks[k], combined, result)
     return result
 
 
 def _merge_axes_first(x: Any, axes: tuple[int, ...], count: int) -> Any:
-    """Return `x` with its elements along `axes` along one axis, the first."""
+    """Return `x` with `axes` merged into one first axis of length `count`."""
     rest = tuple(n for k, n in enumerate(x.shape) if k not in axes)
     return xp.reshape(xp.permute_dims(x, (*axes, *(k for k in range(x.ndim) if k not in axes))), (count, *rest))
 
 
 def _fill_where_false(ufunc: Ufunc, mask: Any, x: Any) -> Any:
-    """Return `x`, with a harmless number for what `mask` leaves out: an infinite derivative there would come back as nan, although
-    it is multiplied by zero."""
+    """Replace elements at which `mask` is False by a number at which the derivative is finite.
+
+    An infinite derivative there would give nan when it is multiplied by a zero gradient.
+    """
     return x if x.dtype.kind == "bool" else xp.where(mask, x, ufunc.safe if x.dtype.differentiable else 1)
 
 
 def _normalize_one_axis(name: str, x: Any, axis: Any) -> int:
-    """Return the axis along which a running method goes, counted from 0.
+    """Return the axis of `accumulate` or `reduceat` as a non-negative int.
 
     Raises
     ------
-    TypeError, ValueError
-        If there is none, or it is not one.
+    TypeError
+        If `x` has no axes.
+    ValueError
+        If `axis` is None or is not an axis of `x`.
     """
     if not x.ndim or axis is None:
         msg = f"np.{name} goes along one axis; give `axis` as an int, and an operand with axes, not one of shape {x.shape}"
@@ -568,17 +588,17 @@ def _reduceat(
     x = _prepare_operand(ufunc, "reduceat", first, dtype, like)
     axis = _normalize_one_axis(name, x, axis)
     starts = [int(i) for i in (places.tolist() if hasattr(places, "tolist") else places)]
-    size, lead = x.shape[axis], (slice(None),) * axis
+    size = x.shape[axis]
     if not all(0 <= i < size for i in starts):
         msg = f"np.{name}: each index must be in [0, {size}), the length of axis {axis}, but got {starts}"
         raise IndexError(msg)
     stops = [stop if start < stop else start + 1 for start, stop in zip(starts, [*starts[1:], size])]
-    parts = [_reduce(ufunc, (x[(*lead, slice(*ends))],), None, axis, initial=None) for ends in zip(starts, stops)]
-    return write_out(name, _out if out is None else out, xp.stack(parts, axis=axis) if parts else x[(*lead, slice(0))])
+    parts = [_reduce(ufunc, (slice_axis(x, axis, *ends),), None, axis, initial=None) for ends in zip(starts, stops)]
+    return write_out(name, _out if out is None else out, xp.stack(parts, axis=axis) if parts else slice_axis(x, axis, 0, 0))
 
 
 def _at(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any) -> None:
-    """``ufunc.at(x, key, value)``: in place, and duplicates of the key add up."""
+    """Run ``ufunc.at(x, key, value)`` in place; values at repeated indices accumulate."""
     if ufunc.name not in ("add", "subtract"):
         msg = f"np.{ufunc.name}.at has no rule in xpgrad: only `np.add.at` and `np.subtract.at` do; write `x[key] = f(x[key], value)` for "
         raise TypeError(msg + "keys without duplicates")
@@ -589,11 +609,11 @@ def _at(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any) -> None:
     value = value if isinstance(value, Tensor) else as_constant(f"{ufunc.name}.at", value, x)
     part = x[key]
     value = xp.broadcast_to(value._cast(x.dtype), part.shape)
-    spread = unread(operations, value, key if basic_key(key) else prepare_key(x, key), x.shape)
+    update = transpose_read(operations, value, key if basic_key(key) else prepare_key(x, key), x.shape)
     if ufunc.name == "add":
-        x += spread
+        x += update
     else:
-        x -= spread
+        x -= update
 
 
 def _check_binary(ufunc: Ufunc, method: str) -> None:

@@ -87,10 +87,10 @@ In a pattern ``g`` is an operand that requires grad, ``c`` a constant Tensor and
         def release(_self):
             _self.x2 = _self.c_x2 = None
 
-        def saved_arrays(_self):
+        def held(_self):
             return [_self.x2]
 
-        def is_released(_self):
+        def released(_self):
             return _self.x2 is None
 """
 
@@ -171,7 +171,7 @@ def _text(p: _Pattern) -> Text:
     t = Text()
     with t.block("class NodeClass(Node):"):
         t(f"__slots__ = {tuple(_slots(p))!r}")
-        for write in (_reach, _step, _grads, _graph_grads, _operands, _edges, _redirect, _release, _saved_arrays, _is_released):
+        for write in (_reach, _step, _grads, _graph_grads, _operands, _edges, _redirect, _release, _held, _released):
             t("")
             write(t, p)
     return t
@@ -391,13 +391,13 @@ def _forget(t: Text, p: _Pattern) -> None:
     t(" = ".join(f"_self.{name}" for name in [*p.arrays, *(f"c_{name}" for name in p.constants)]) + " = None")
 
 
-def _saved_arrays(t: Text, p: _Pattern) -> None:
-    with t.block("def saved_arrays(_self):"):
+def _held(t: Text, p: _Pattern) -> None:
+    with t.block("def held(_self):"):
         t(f"return [{', '.join('*(_self.out or ())' if n == 'out' and p.slotted else f'_self.{n}' for n in p.arrays)}]")
 
 
-def _is_released(t: Text, p: _Pattern) -> None:
-    with t.block("def is_released(_self):"):
+def _released(t: Text, p: _Pattern) -> None:
+    with t.block("def released(_self):"):
         t(f"return _self.{p.arrays[0]} is None" if p.arrays else "return False")
 
 

@@ -24,19 +24,19 @@ class VarNode(ListNode):
     shapes: tuple[tuple[int, ...], ...]
     statics: tuple[Any, ...]
 
-    def _vjp(self, g: Any, xp: Any) -> list[Any]:
+    def vjp(self, g: Any, xp: Any) -> list[Any]:
+        """Return the gradient of each operand, constants included."""
         known = dict(zip(self.row.statics, self.statics)) | {"g": g, "xp": xp, f"{self.row.tensors[0]}_shape": self.shapes}
-        values = self.row.formulas[0](*(known[n] for n in self.row.reads[0]))
-        return [v for v, e in zip(values, self.e) if e is not None]
+        return self.row.formulas[0](*(known[n] for n in self.row.reads[0]))
 
     def name(self) -> str:
         return self.row.node
 
     def grads(self, g: Any) -> list[Any]:
-        return self._vjp(g, self.backend.kernels)
+        return [v for v, e in zip(self.vjp(g, self.backend.kernels), self.e) if e is not None]
 
     def graph_grads(self, g: Any) -> list[Any]:
-        return self._vjp(g, operations)
+        return [v for v, e in zip(self.vjp(g, operations), self.e) if e is not None]
 
     backend: Any = None
     records = True

@@ -5,10 +5,6 @@ Selective checkpoints use the first to avoid recomputation, and the profiler use
 The generated text of an operation computes first and looks at the mode afterwards, once. While a row is watched, the backends' Tensor
 classes have a second implementation of it instead: the same text with another kernel, which asks the mode of its thread
 (`Mode.selecting`, `Mode.profiling`). Afterwards the first implementation is restored, so that unwatched programs pay nothing.
-
-The text of an operation computes at once and asks for modes afterwards, so that it need not look twice. While somebody watches a row, the
-backends' Tensor classes have a second implementation of it in place of the first: the same text around another kernel, which asks
-the mode of its own thread (`Mode.selecting`, `Mode.profiling`). Afterwards they have the first one again: who does not watch pays nothing.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class Kernel:
     read_only : bool
         NumPy's function returns a view that cannot be written to; that of an expansion never can.
     may_return_operand : bool
-        Some libraries return the operand itself where there is nothing to do.
+        Whether some libraries return the operand itself if there is nothing to do.
     spelled : str or None
         How users write what it computes, if it is not a function of that name, nor (a row's) of the names in `Row.public`.
     """

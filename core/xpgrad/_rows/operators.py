@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Operator(NamedTuple):
-    """One operator of Python.
+    """A Python operator and the functions that implement it.
 
     Attributes
     ----------

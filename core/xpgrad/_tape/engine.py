@@ -121,7 +121,7 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
     except BaseException:
         for node in order:
             node.buffer = None
-            node.skip()
+            node.undefined()
         raise
 
 
@@ -160,7 +160,7 @@ def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
             special[node] = False
         else:
             node.buffer = None
-            node.skip()
+            node.undefined()
     task.special = special
     return [node for node in order if node in needed or node in special]
 
@@ -180,10 +180,10 @@ def _steps(task: Pass, order: Iterable[Any], empty: Any) -> None:
             elif node.runs_undefined:
                 _general(task, node, None, empty)
             else:
-                node.skip()
+                node.undefined()
         elif node.hooks is None and not (node.is_shadow or special[node]):  # type: ignore[index]
             task.captured[node] = None if g is empty else g  # a target whose node does not run
-            node.skip()
+            node.undefined()
         else:
             _general(task, node, None if g is empty else g, empty)
         g = None  # free this gradient before the next one is allocated
@@ -231,12 +231,12 @@ def _at_node(task: Pass, node: Any, g: Any, empty: Any) -> None:
             g = run_tensor_hooks(task, node, g)
     if target and not runs:
         task.captured[key] = g
-        node.skip()
+        node.undefined()
         return
     if hooks is not None and hooks.pre:
         g = run_pre_hooks(task, node, g)
     if node.is_leaf:
-        node.skip()
+        node.undefined()
         if node.off:
             node.check_accumulates()
         elif not (task.capture and target):

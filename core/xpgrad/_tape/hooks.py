@@ -18,6 +18,12 @@ def _as_tensor(task: Any, node: Any, g: Any) -> Any:
     return backend_of(node).wrap(g)
 
 
+def _output_grads(task: Any, node: Any, g: Any) -> tuple[Any, ...]:
+    """Return the gradients of a node's outputs as Tensors, one per output."""
+    grads = (g or [None] * node.n_outputs) if node.slotted else [g]
+    return tuple(_as_tensor(task, node, x) for x in grads)
+
+
 def _as_raw(task: Any, value: Any) -> Any:
     return value if value is None or task.graph else value._array
 
@@ -85,8 +91,7 @@ def _nothing_to_replace(hook: Any) -> RuntimeError:
 
 def run_pre_hooks(task: Any, node: Any, g: Any) -> Any:
     """Run a node's pre-hooks: each gets, and may return, a tuple with one gradient per output (HOK-18)."""
-    several = node.slotted
-    grads = tuple(_as_tensor(task, node, x) for x in (g or [None] * node.n_outputs)) if several else (_as_tensor(task, node, g),)
+    grads = _output_grads(task, node, g)
     for hook in list(node.hooks.pre.values()):
         result = hook(grads)
         if result is None:
@@ -94,7 +99,7 @@ def run_pre_hooks(task: Any, node: Any, g: Any) -> Any:
         grads = _check_tuple(hook, result, grads)
     raw = [_as_raw(task, x) for x in grads]
     node.owned = False
-    return raw if several else raw[0]
+    return raw if node.slotted else raw[0]
 
 
 def _check_tuple(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -122,8 +127,7 @@ def run_post_hooks(task: Any, node: Any, values: list[Any], g: Any) -> list[Any]
     for i, v in zip(places, values):
         grads[i] = _as_tensor(task, node, v)
     inputs = tuple(grads)
-    several = node.slotted
-    outputs = tuple(_as_tensor(task, node, x) for x in (g or [None] * node.n_outputs)) if several else (_as_tensor(task, node, g),)
+    outputs = _output_grads(task, node, g)
     for hook in list(node.hooks.post.values()):
         result = hook(inputs, outputs)
         if result is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from xpgrad._aliasing.cells import alias_of
 from xpgrad._tape.node import freed_error, slot_of
 from xpgrad._tape.packing import Packed, _become_packing, _replace, check_hooks
-from xpgrad._tape.saved import check_saved, unpack, unpack_out, with_history
+from xpgrad._tape.saved import check_saved, saved_kind, unpack, unpack_out, with_history
 
 
 def saved_value(node: Any, name: str) -> Any:
@@ -24,7 +24,7 @@ def saved_value(node: Any, name: str) -> Any:
     if name not in wanted:
         return None
     raw = getattr(node, name)
-    kind = "out" if name == "out" else mask[row.tensors.index(name)]
+    kind = saved_kind(node, name)
     if kind == "s":
         return raw
     if raw is None:
@@ -68,8 +68,8 @@ def packed_value(node: Any, name: str) -> Any:
         )
     if value.__class__ is not Packed:
         return None
-    constant = name != "out" and node.mask[node.row.tensors.index(name)] == "c"
-    return value.restore(value.value(), node if name == "out" else None if constant else getattr(node, f"e_{name}"))
+    kind = saved_kind(node, name)
+    return value.restore(value.value(), node if kind == "out" else None if kind == "c" else getattr(node, f"e_{name}"))
 
 
 class SavedTensor:

@@ -93,14 +93,14 @@ class AccumulateGrad(Node):
             )
             raise RuntimeError(msg)
 
-    def skip(self) -> None:
+    def undefined(self) -> None:
         self.seq = _INF
 
     def meta(self) -> tuple[Any, ...] | None:
         leaf = self.variable
         return (leaf.shape, leaf.dtype, self.cls)
 
-    def replace_array(self, array: Any) -> None:
+    def array_replaced(self, array: Any) -> None:
         self.array = array
 
     def shadow(self) -> Node:

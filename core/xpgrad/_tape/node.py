@@ -64,7 +64,7 @@ class Node:
     runs_undefined = False  # whether it runs when no gradient arrived (custom Functions)
 
     @classmethod
-    def create(cls) -> Self:
+    def made_now(cls) -> Self:
         """Return an empty node of this class with a new creation number."""
         node = object.__new__(cls)
         node.seq = next_number()
@@ -198,7 +198,7 @@ class Node:
         return tuple(e for e in self.operands() if e is not None)
 
     def reach(self, empty: Any, push: Callable[[Any], None]) -> None:
-        """Mark the nodes directly below with the pass's marker and give each newly marked one to `push`."""
+        """Mark the nodes of the operands with `empty`, and call `push` with each that was not marked before."""
         raise NotImplementedError
 
     def step(self, g: Any, empty: Any, retain: bool) -> None:
@@ -216,25 +216,25 @@ class Node:
     def release(self) -> None:
         """Free the saved values."""
 
-    def is_released(self) -> bool:
+    def released(self) -> bool:
         """Return whether the saved values were freed."""
         return False
 
-    def saved_arrays(self) -> list[Any]:
+    def held(self) -> list[Any]:
         """Return the raw arrays that the node saved for its gradients."""
         return []
 
-    def skip(self) -> None:
+    def undefined(self) -> None:
         """Do what is left to do for a node that no gradient reached; called instead of `step`."""
 
     def meta(self) -> tuple[Any, ...] | None:
         """Return (shape, dtype, Tensor class) of the output; None until the user has obtained the node."""
         return getattr(self, "_meta", None)
 
-    def replace_array(self, array: Any) -> None:
+    def array_replaced(self, array: Any) -> None:
         """Record the new array of the node's Tensor after a write has replaced it."""
 
-    def transfer_retained_grad(self, new: Node) -> None:
+    def hand_over_retained(self, new: Node) -> None:
         """Transfer the retained `.grad` to `new`, another node of the same Tensor."""
         mine, theirs = hooks_of(self), hooks_of(new)
         theirs.retain, theirs.retained = True, mine.retained

@@ -18,7 +18,7 @@ from xpgrad._modes import state
 from xpgrad._modes.setting import Setting
 from xpgrad._rows.variants import Variants
 from xpgrad._tape.node import Node, freed_error
-from xpgrad._tape.saved import check_saveable, check_saved, wrap_unpacked
+from xpgrad._tape.saved import check_saveable, check_saved, saved_kind, wrap_unpacked
 from xpgrad._tape.streams import UNPACKED
 from xpgrad.errors import DeviceMismatchError
 
@@ -231,7 +231,7 @@ class Packed:
 
 def _replace(node: Any, name: str, value: Any) -> None:
     setattr(node, name, value)
-    if name != "out" and node.mask[node.row.tensors.index(name)] == "c":
+    if saved_kind(node, name) == "c":
         setattr(node, f"c_{name}", None)  # the packed value replaces the operand itself
 
 
@@ -262,9 +262,9 @@ class PackingNode(Node):
         found: list[Any] = _unpack_node(self).graph_grads(g)
         return found
 
-    def saved_arrays(self) -> list[Any]:
+    def held(self) -> list[Any]:
         """Return the raw arrays that are not packed."""
-        return [v for v in super().saved_arrays() if v.__class__ is not Packed]
+        return [v for v in super().held() if v.__class__ is not Packed]
 
 
 def _body(cls: Any) -> dict[str, Any]:
@@ -310,7 +310,7 @@ def _unpack_saved(node: Any, copy: Any, name: str) -> Any:
         check_saved(node, name)
         return value
     raw, owner = _unpack_value(copy, value)
-    if name != "out" and node.mask[node.row.tensors.index(name)] == "c":
+    if saved_kind(node, name) == "c":
         setattr(copy, f"c_{name}", value.restore(owner, None))
     return raw
 

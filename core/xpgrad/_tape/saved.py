@@ -81,7 +81,7 @@ def wrap_unpacked(backend: Any, raw: Any, owner: Any, edge: Any) -> Any:
     if edge is not None:
         if edge.is_shadow:
             edge = edge.real
-        tensor._node = node = Unpacked.create()
+        tensor._node = node = Unpacked.made_now()
         node._owner, node._alias = edge, tensor._alias.cell
         if node.original.is_leaf:
             tensor._alias.forbidden = "leaf"
@@ -102,9 +102,14 @@ def unpack_out(backend: Any, node: Any, raw: Any) -> Any:
     return tuple(backend.wrap(r) if k in nondiff else unpack(backend, r, slot_of(real, k), node) for k, r in enumerate(raw))
 
 
+def saved_kind(node: Any, name: str) -> str:
+    """Return ``"out"`` for a saved output, else the letter of the operand in the node's pattern."""
+    return "out" if name == "out" else node.mask[node.row.tensors.index(name)]
+
+
 def check_saved(node: Any, name: str) -> None:
     """Raise if a saved value was overwritten since (MUT-03)."""
-    kind = "out" if name == "out" else node.mask[node.row.tensors.index(name)]
+    kind = saved_kind(node, name)
     alias = node._alias if kind == "out" else getattr(node, f"e_{name}")._alias if kind == "g" else getattr(node, f"c_{name}")._alias
     if alias is not None:
         check_version(node, name, alias)
@@ -124,7 +129,7 @@ def check_saved_operands(out: Any, operands: Iterable[Any]) -> None:
     first = out[0] if out.__class__ in (tuple, list) and out else out
     node = getattr(first, "_node", None)
     if marked and node is not None:
-        held = node.owner.saved_arrays()
+        held = node.owner.held()
         for x in marked:
             if any(raw is x._array for raw in held):
                 check_saveable(x)

@@ -15,7 +15,7 @@ def run_on_shadows(task: Pass, roots: list[Any], seeds: list[Any], run: Callable
     mapping: dict[Any, Any] = {node: node.shadow() for node in walk(list(dict.fromkeys(roots)))}
     for node, copy in mapping.items():
         copy.redirect(mapping)
-        copy.skip()
+        copy.undefined()
         if not copy.is_leaf:
             copy.__class__ = _shadow_classes[type(node)]
     targets = task.targets
@@ -30,7 +30,7 @@ def run_on_shadows(task: Pass, roots: list[Any], seeds: list[Any], run: Callable
 def _body(cls: Any) -> dict[str, Any]:
     def check(name: str) -> Callable[..., Any]:
         def method(self: Any, g: Any, *rest: Any) -> Any:
-            if self.real.is_released():
+            if self.real.released():
                 raise freed_error(self.real)
             out = getattr(cls, name)(self, g, *rest)
             if name == "step" and not rest[1]:

@@ -142,7 +142,7 @@ def run_on_streams(task: Any, order: Iterable[Any], roots: list[Any], empty: Any
                 _wait(arrived, cls, stream)
             if any(other != (cls, stream) for other, _ in arrived):
                 node.owned = False  # the memory belongs to another stream, so a leaf must copy it
-            used = [g if g is not empty else None, *(e.buffer for e in partial), *([] if task.retain else node.saved_arrays())]
+            used = [g if g is not empty else None, *(e.buffer for e in partial), *([] if task.retain else node.held())]
             unpacked: list[Any] = []
             with backend.stream_guard(stream), _record_unpacked(unpacked):
                 general(task, node, used[0], empty)

@@ -23,7 +23,7 @@ def _stand_in(self: Any) -> Any:
 
 def _operation(row: Row, method: str) -> Any:
     def op(self: Any, *args: Any) -> Any:
-        args = tuple(_plain(a) for a in args)
+        args = tuple(_to_plain(a) for a in args)
         stand_in = _stand_in(self)
         out = getattr(stand_in, method)(*args)
         check_saved_operands(out, (stand_in, *args))
@@ -48,9 +48,9 @@ def _share(base: Any, out: Any, row: Any, args: tuple[Any, ...]) -> None:
     note_sharing(out)
 
 
-def _plain(arg: Any) -> Any:
+def _to_plain(arg: Any) -> Any:
     if isinstance(arg, list):
-        return [_plain(a) for a in arg]
+        return [_to_plain(a) for a in arg]
     return _stand_in(arg) if getattr(type(arg), "normal", None) is not None else arg
 
 

@@ -53,8 +53,7 @@ class TensorMethods(TensorBase):
         """Return the name of the running transform if this Tensor carries a derivative that it computes, else None.
 
         A Tensor that does not depend on the function's arguments is a constant to the transform, even if it requires grad; so is every
-        Tensor
-        under `no_grad`.
+        Tensor under `no_grad`.
         """
         name = transforming()
         if name is None or self._has_tangent():
@@ -74,8 +73,7 @@ class TensorMethods(TensorBase):
         """Array of the backend's library, not a copy; autograd does not see writes to it.
 
         Inside a function that a transform of `xpgrad.func` runs, it raises RuntimeError for a Tensor that carries a derivative of the
-        transform, or
-        is an element of a batch: what is computed from the array would silently lose the derivative.
+        transform, or is an element of a batch: what is computed from the array would silently lose the derivative.
 
         Raises
         ------
@@ -355,8 +353,7 @@ class TensorMethods(TensorBase):
         ------
         RuntimeError
             If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf; or if the result has another shape,
-            or a
-            dtype that cannot be cast to that of this Tensor.
+            or a dtype that cannot be cast to that of this Tensor.
 
         Examples
         --------
@@ -386,8 +383,7 @@ class TensorMethods(TensorBase):
         ------
         RuntimeError
             If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf; or if the result has another shape,
-            or a
-            dtype that cannot be cast to that of this Tensor.
+            or a dtype that cannot be cast to that of this Tensor.
 
         Examples
         --------
@@ -450,8 +446,7 @@ class TensorMethods(TensorBase):
         ------
         RuntimeError
             If `mask` does not hold bools, `value` has axes, or `mask` is larger than this Tensor; or if recording is on and this Tensor
-            is a
-            leaf that requires grad, or a view of such a leaf.
+            is a leaf that requires grad, or a view of such a leaf.
         TypeError
             If `mask` is not a Tensor or an array.
         ValueError
@@ -498,8 +493,7 @@ class TensorMethods(TensorBase):
         ------
         RuntimeError
             If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf; or if the dtype of ``alpha *
-            source``
-            cannot be cast to that of this Tensor.
+            source`` cannot be cast to that of this Tensor.
         ValueError
             If the shape of `source` does not fit.
         IndexError

@@ -228,7 +228,7 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     @property
     def output_nr(self) -> int:
-        """Number of this Tensor among the outputs of `grad_fn`.
+        """Position of this Tensor among the outputs of `grad_fn`; 0 if it has none.
 
         Examples
         --------

@@ -74,7 +74,7 @@ def _correction(name: str, correction: Any, unbiased: Any, torch: bool) -> Any:
     return float(as_flag(unbiased, name, "unbiased"))
 
 
-def _picked(x: Any, choose: Callable[..., Any], dim: Any, keepdim: Any) -> tuple[Any, Any]:
+def _select(x: Any, choose: Callable[..., Any], dim: Any, keepdim: Any) -> tuple[Any, Any]:
     """Return the elements that `choose` selects along one axis, and their indices; as in PyTorch, only they get the gradient."""
     keepdim = as_flag(keepdim, "dim", "keepdim")
     if not x.ndim:
@@ -85,7 +85,7 @@ def _picked(x: Any, choose: Callable[..., Any], dim: Any, keepdim: Any) -> tuple
     return (values, index) if keepdim else (manipulation.squeeze(values, axis), manipulation.squeeze(index, axis))
 
 
-def _middle(x: Any, axis: int, keepdims: bool = True) -> Any:
+def _argmedian(x: Any, axis: int, keepdims: bool = True) -> Any:
     """Return the index of the lower of the middle elements, or of a NaN if there is one."""
     if not x.ndim:
         return searching.argmax(x, axis=axis)
@@ -102,7 +102,7 @@ def _middle(x: Any, axis: int, keepdims: bool = True) -> Any:
     return elementwise.where(reduction.any(missing, axis=axis, keepdims=keepdims), first, middle)
 
 
-def _shared(x: Any, value: Any) -> Any:
+def _share_among_equals(x: Any, value: Any) -> Any:
     """Return a value of a vector as the mean of all elements equal to it, so that they share its gradient; NaNs count as equal."""
     chosen = (x == value) | (elementwise.isnan(x) & elementwise.isnan(value))
     wide = namespace.PRIMITIVES["wide"](x)
@@ -111,11 +111,11 @@ def _shared(x: Any, value: Any) -> Any:
     return (base + mean).to(x.dtype)
 
 
-def _converted(x: Any, dtype: Any) -> Any:
+def _to_floating(x: Any, dtype: Any) -> Any:
     return floating(x if dtype is None else x.to(dtype=dtype))
 
 
-def _shift(x: Any, dim: Any) -> Any:
+def _largest(x: Any, dim: Any) -> Any:
     """Return the largest elements over axes, as a constant.
 
     What is computed from them does not depend on the shift, but does not overflow.
@@ -123,7 +123,7 @@ def _shift(x: Any, dim: Any) -> Any:
     return reduction.max(x.detach(), axis=dim, keepdims=True)
 
 
-def _matrices(x: Any, dim: Any, norm: Callable[..., Any], keepdim: bool) -> Any:
+def _nuclear_norm(x: Any, dim: Any, norm: Callable[..., Any], keepdim: bool) -> Any:
     """Return the nuclear norm over two axes, by default those of a matrix."""
     axes = normalize_axes((0, 1) if dim is None else dim, x.ndim, "norm", "dim")
     if axes is None or len(axes) != 2 or (dim is None and x.ndim != 2):
@@ -133,7 +133,7 @@ def _matrices(x: Any, dim: Any, norm: Callable[..., Any], keepdim: bool) -> Any:
     return manipulation.expand_dims(manipulation.expand_dims(out, axis=min(axes)), axis=max(axes)) if keepdim else out
 
 
-def _index_within(name: str, x: Any, dim: Any, index: Any) -> tuple[Any, int]:
+def _check_index(name: str, x: Any, dim: Any, index: Any) -> tuple[Any, int]:
     """Return the index and the axis for `gather` or its transpose, checked.
 
     Raises
@@ -175,7 +175,7 @@ def _need_as_many(name: str, one: Any, two: Any) -> None:
         raise ValueError(msg)
 
 
-def _added(x: Any, product: Any, beta: Any, alpha: Any, name: str) -> Any:
+def _add_scaled(x: Any, product: Any, beta: Any, alpha: Any, name: str) -> Any:
     """Return ``beta * x + alpha * product`` in the shape of the product."""
     for what, factor in (("beta", beta), ("alpha", alpha)):
         if getattr(factor, "ndim", 0):
@@ -602,7 +602,7 @@ class TorchFunctions(TensorBase):
         """
         mat1, mat2 = (as_tensor("addmm", lift("addmm", m, self)) for m in (mat1, mat2))
         _need_axes("addmm", 2, mat1=mat1, mat2=mat2)
-        return _added(self, linear_algebra.matmul(mat1, mat2), beta, alpha, "addmm")
+        return _add_scaled(self, linear_algebra.matmul(mat1, mat2), beta, alpha, "addmm")
 
     def baddbmm(self: Any, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """Return ``beta * self + alpha * (batch1 @ batch2)`` for stacks of matrices; this Tensor is not read if `beta` is 0.
@@ -640,7 +640,7 @@ class TorchFunctions(TensorBase):
         batch1, batch2 = (as_tensor("baddbmm", lift("baddbmm", m, self)) for m in (batch1, batch2))
         _need_axes("baddbmm", 3, batch1=batch1, batch2=batch2)
         _need_as_many("baddbmm", batch1, batch2)
-        return _added(self, linear_algebra.matmul(batch1, batch2), beta, alpha, "baddbmm")
+        return _add_scaled(self, linear_algebra.matmul(batch1, batch2), beta, alpha, "baddbmm")
 
     # -- reductions ----------------------------------------------------------------------------------------------------
 
@@ -648,8 +648,7 @@ class TorchFunctions(TensorBase):
         """Return the largest element over axes; with `dim` or `keepdim`, as in PyTorch, the values along one axis and their indices.
 
         Equal elements share the gradient evenly; with `dim` or `keepdim` it goes to the element at the index. If `axis` is a Tensor, the
-        two
-        are compared element by element, as by `xpgrad.maximum`.
+        two are compared element by element, as by `xpgrad.maximum`.
 
         Parameters
         ----------
@@ -689,14 +688,13 @@ class TorchFunctions(TensorBase):
             return elementwise.maximum(self, axis)  # type: ignore[arg-type]
         if dim is None and keepdim is None:
             return reduction.max(self, axis=axis, keepdims=keepdims)
-        return MaxResult(*_picked(self, searching.argmax, _one_axis(axis, dim, "max"), keepdims_of(keepdims, keepdim)))
+        return MaxResult(*_select(self, searching.argmax, _one_axis(axis, dim, "max"), keepdims_of(keepdims, keepdim)))
 
     def min(self: Any, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Any:
         """Return the smallest element over axes; with `dim` or `keepdim`, as in PyTorch, the values along one axis and their indices.
 
         Equal elements share the gradient evenly; with `dim` or `keepdim` it goes to the element at the index. If `axis` is a Tensor, the
-        two
-        are compared element by element, as by `xpgrad.minimum`.
+        two are compared element by element, as by `xpgrad.minimum`.
 
         Parameters
         ----------
@@ -736,7 +734,7 @@ class TorchFunctions(TensorBase):
             return elementwise.minimum(self, axis)  # type: ignore[arg-type]
         if dim is None and keepdim is None:
             return reduction.min(self, axis=axis, keepdims=keepdims)
-        return MinResult(*_picked(self, searching.argmin, _one_axis(axis, dim, "min"), keepdims_of(keepdims, keepdim)))
+        return MinResult(*_select(self, searching.argmin, _one_axis(axis, dim, "min"), keepdims_of(keepdims, keepdim)))
 
     def median(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
         """Return the lower of the two middle elements, or NaN if there is one.
@@ -770,9 +768,9 @@ class TorchFunctions(TensorBase):
         """
         if dim is None:
             x = self.ravel()
-            value = _picked(x.detach(), _middle, 0, keepdim)[0]
-            return _shared(x, value) if x.dtype.differentiable else value
-        return MedianResult(*_picked(self, _middle, dim, keepdim))
+            value = _select(x.detach(), _argmedian, 0, keepdim)[0]
+            return _share_among_equals(x, value) if x.dtype.differentiable else value
+        return MedianResult(*_select(self, _argmedian, dim, keepdim))
 
     def amax(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
         """Return the largest element over axes; equal ones share the gradient evenly.
@@ -1014,7 +1012,7 @@ class TorchFunctions(TensorBase):
         tensor(4.0486)
         """
         x = floating(self)
-        shift = _shift(x, dim)
+        shift = _largest(x, dim)
         shift = elementwise.where(elementwise.isfinite(shift), shift, 0)
         out = elementwise.log(reduction.sum(elementwise.exp(x - shift), axis=dim, keepdims=True)) + shift
         return out if as_flag(keepdim, "logsumexp", "keepdim") else out.squeeze(dim=dim)
@@ -1048,8 +1046,8 @@ class TorchFunctions(TensorBase):
         >>> x.softmax(0)
         tensor([0.0474, 0.9526])
         """
-        x = _converted(self, dtype)
-        powers = elementwise.exp(x - _shift(x, dim))
+        x = _to_floating(self, dtype)
+        powers = elementwise.exp(x - _largest(x, dim))
         return powers / reduction.sum(powers, axis=dim, keepdims=True)
 
     def log_softmax(self: Any, dim: int, *, dtype: Any = None) -> Tensor:
@@ -1081,8 +1079,8 @@ class TorchFunctions(TensorBase):
         >>> x.log_softmax(0)
         tensor([-3.0486, -0.0486])
         """
-        x = _converted(self, dtype)
-        below = x - _shift(x, dim)
+        x = _to_floating(self, dtype)
+        below = x - _largest(x, dim)
         return below - elementwise.log(reduction.sum(elementwise.exp(below), axis=dim, keepdims=True))
 
     def norm(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -1122,7 +1120,7 @@ class TorchFunctions(TensorBase):
         x = self if dtype is None else self.to(dtype=dtype)
         linalg = namespace.package.linalg
         if isinstance(p, str) and p == "nuc":
-            return _matrices(x, dim, linalg.matrix_norm, keepdim)
+            return _nuclear_norm(x, dim, linalg.matrix_norm, keepdim)
         if isinstance(p, str) and p != "fro":
             msg = f"norm: `p` must be a number, 'fro' or 'nuc', but got {p!r:.40}"
             raise ValueError(msg)
@@ -1371,7 +1369,7 @@ class TorchFunctions(TensorBase):
         tensor([[1.],
                 [4.]])
         """
-        index, axis = _index_within("gather", self, dim, index)
+        index, axis = _check_index("gather", self, dim, index)
         part = tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(index.shape))
         return indexing.take_along_axis(self[part], index, axis=axis)
 
@@ -1409,7 +1407,7 @@ class TorchFunctions(TensorBase):
         >>> xp.zeros((3,)).scatter_add(0, xp.asarray([2, 0, 2]), xp.tensor([1.0, 2.0, 3.0]))
         tensor([2., 0., 4.])
         """
-        index, axis = _index_within("scatter_add", self, dim, index)
+        index, axis = _check_index("scatter_add", self, dim, index)
         src = as_tensor("scatter_add", lift("scatter_add", src, self))
         if src.ndim != self.ndim or any(n > m for n, m in zip(index.shape, src.shape)):
             msg = f"scatter_add: `index` of shape {index.shape} does not fit into `src` of shape {src.shape}; give a smaller one"

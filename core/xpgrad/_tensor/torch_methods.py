@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
 
-def _several(given: tuple[Any, ...]) -> Any:
+def _as_one(given: tuple[Any, ...]) -> Any:
     """Return lengths or axes that were given one by one, or as one tuple or list."""
     return given[0] if len(given) == 1 else given
 
@@ -277,7 +277,7 @@ class TorchMethods(TensorBase):
         tensor([[1., 4., 1., 4.],
                 [1., 4., 1., 4.]])
         """
-        times = shape_tuple(_several(sizes), "repeat: `sizes`")
+        times = shape_tuple(_as_one(sizes), "repeat: `sizes`")
         if len(times) < self.ndim:
             msg = (
                 f"repeat: a Tensor of shape {self.shape} needs at least {self.ndim} numbers, but got {times}; `tile` needs no more than one"
@@ -312,7 +312,7 @@ class TorchMethods(TensorBase):
         >>> x.tile(2)
         tensor([1., 4., 1., 4.])
         """
-        return manipulation.tile(self, shape_tuple(_several(dims), "dims"))
+        return manipulation.tile(self, shape_tuple(_as_one(dims), "dims"))
 
     def squeeze(self: Any, axis: Any = None, *, dim: Any = None) -> Tensor:
         """Return a view without axes of length 1.
@@ -617,7 +617,7 @@ class TorchMethods(TensorBase):
         >>> x.flip(0)
         tensor([4., 1.])
         """
-        return manipulation.flip(self, axis=_several(dims))
+        return manipulation.flip(self, axis=_as_one(dims))
 
     # -- dtypes ------------------------------------------------------------------------------------------------------
 
@@ -797,7 +797,7 @@ class TorchMethods(TensorBase):
 
     # -- new Tensors ---------------------------------------------------------------------------------------------------
 
-    def _kin(self: Any, dtype: Any, device: Any) -> dict[str, Any]:
+    def _dtype_and_device(self: Any, dtype: Any, device: Any) -> dict[str, Any]:
         """Return the dtype and the device of a new Tensor: those given, or those of this Tensor."""
         return {"dtype": self.dtype if dtype is None else dtype, "device": self.device if device is None else device}
 
@@ -835,7 +835,7 @@ class TorchMethods(TensorBase):
         tensor([[0., 0.],
                 [0., 0.]])
         """
-        return creation.zeros(_several(size), **self._kin(dtype, device), requires_grad=requires_grad)
+        return creation.zeros(_as_one(size), **self._dtype_and_device(dtype, device), requires_grad=requires_grad)
 
     def new_ones(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         """Return a Tensor of ones, by default in the dtype and on the device of this Tensor.
@@ -870,7 +870,7 @@ class TorchMethods(TensorBase):
         >>> x.new_ones(2)
         tensor([1., 1.])
         """
-        return creation.ones(_several(size), **self._kin(dtype, device), requires_grad=requires_grad)
+        return creation.ones(_as_one(size), **self._dtype_and_device(dtype, device), requires_grad=requires_grad)
 
     def new_empty(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         """Return a Tensor with unspecified values, by default in the dtype and on the device of this Tensor.
@@ -905,7 +905,7 @@ class TorchMethods(TensorBase):
         >>> x.new_empty((3,)).shape
         (3,)
         """
-        return creation.empty(_several(size), **self._kin(dtype, device), requires_grad=requires_grad)
+        return creation.empty(_as_one(size), **self._dtype_and_device(dtype, device), requires_grad=requires_grad)
 
     def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         """Return a Tensor filled with one value, by default in the dtype and on the device of this Tensor.
@@ -944,7 +944,7 @@ class TorchMethods(TensorBase):
         >>> x.new_full((2,), 7.0)
         tensor([7., 7.])
         """
-        return creation.full(size, fill_value, **self._kin(dtype, device), requires_grad=requires_grad)
+        return creation.full(size, fill_value, **self._dtype_and_device(dtype, device), requires_grad=requires_grad)
 
     def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         """Return a new leaf with a copy of `data`, by default in the dtype and on the device of this Tensor.
@@ -981,4 +981,4 @@ class TorchMethods(TensorBase):
         >>> x.new_tensor([1, 2]).dtype
         xpgrad.float64
         """
-        return tensor(data, **self._kin(dtype, device), requires_grad=requires_grad)
+        return tensor(data, **self._dtype_and_device(dtype, device), requires_grad=requires_grad)

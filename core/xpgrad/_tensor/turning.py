@@ -22,18 +22,17 @@ def turn(x: Any, dim0: int, dim1: int) -> Any:
     ------
     RuntimeError
         For a leaf that requires grad, a Tensor that shares its memory with another, an inference tensor, one with a tangent, or one on
-        which
-        a transform runs.
+        which a transform runs.
     """
     mode = state.current()
     check_writable(x, None, mode)
     if x.stage or x.is_inference() or (mode is not None and bool(mode.levels) and mode.levels.have_tangents(x)):
-        raise _refused("it is an inference tensor, has a tangent, or is an argument of `vmap` or of a compiled function")
+        raise _refusal("it is an inference tensor, has a tangent, or is an argument of `vmap` or of a compiled function")
     alias = alias_of(x)
     if alias.parent is not None or any(t is not None and t is not x for t in (reference() for reference in alias.cell.views)):
-        raise _refused("it shares its memory with another Tensor, which would keep the old shape")
+        raise _refusal("it shares its memory with another Tensor, which would keep the old shape")
     if x._node is not None and x._node.is_leaf:
-        raise _refused("it is a leaf that requires grad, whose `.grad` has the old shape")
+        raise _refusal("it is a leaf that requires grad, whose `.grad` has the old shape")
     turned = x.transpose(dim0, dim1)
     raw, node = turned._array, turned._node
 
@@ -50,5 +49,5 @@ def turn(x: Any, dim0: int, dim1: int) -> Any:
     return x
 
 
-def _refused(why: str) -> RuntimeError:
+def _refusal(why: str) -> RuntimeError:
     return RuntimeError(f"transpose_: the shape of this Tensor cannot be changed in place: {why}; write `x = x.transpose(dim0, dim1)`")

@@ -227,10 +227,10 @@ def refuse_kind(x: Any, dtype: Any, what: str) -> None:
         raise RuntimeError(msg)
 
 
-def _constant(name: str, value: Any, x: Any) -> Any:
-    """Return a raw array as a Tensor, to be written into `x` or read during the write.
+def _as_constant(name: str, value: Any, x: Any) -> Any:
+    """Return a raw array as a Tensor, which an in-place operation on `x` writes or reads.
 
-    It is copied if it may share memory with `x`, since no version would show the write.
+    If the array may share memory with `x` it is copied, since no version counter would show that the write changed it.
     """
     out = lift(name, value, x)
     return out.clone() if type(out) is type(x) and x.backend.may_alias(x._array, out._array) else out
@@ -248,14 +248,14 @@ def apply(x: Any, name: str, other: Any) -> Any:
     if mode is state.NO_GRAD and other.__class__ is x.__class__ and _step(x, name, other):
         return x
     if not isinstance(other, TensorBase) and not is_scalar(other):
-        other = _constant(f"in-place {name}", other, x)
+        other = _as_constant(f"in-place {name}", other, x)
         if not isinstance(other, TensorBase):
             raise not_a_tensor(name, x, other)
     check_writable(x, other, mode)
     recording = mode is None or mode.recording
     old, left = x._node if recording else None, x
     dual = mode is not None and bool(mode.levels) and mode.levels.have_tangents(x, other)
-    if not dual and old is None and (not recording or getattr(other, "_node", None) is None) and _in_memory(x, name, other, mode):
+    if not dual and old is None and (not recording or getattr(other, "_node", None) is None) and _compute_in_place(x, name, other, mode):
         return x
     if recording and (dual or _reads_first(ROWS[name], x, other)):
         left = x.clone()  # as in PyTorch, an in-place operation saves a copy of what it overwrites
@@ -332,8 +332,11 @@ def _step(x: Any, name: str, other: Any) -> bool:
     return True
 
 
-def _in_memory(x: Any, name: str, other: Any, mode: Any) -> bool:
-    """Let the library compute in its own array if nothing is recorded; return False, without writing, if it cannot."""
+def _compute_in_place(x: Any, name: str, other: Any, mode: Any) -> bool:
+    """Let the library compute ``x OP other`` directly into the memory of `x`, if nothing is recorded and it can.
+
+    Return whether it did; if not, `x` is unchanged.
+    """
     operator = ROWS[name].operator
     update = None if operator is None else operator.update
     backend = x.backend
@@ -377,7 +380,7 @@ def setitem(x: Any, key: Any, value: Any) -> None:
     mode = state.current()
     if not isinstance(value, TensorBase):
         scalar = as_scalar(value)
-        value = _constant("x[key] = value", value, x) if scalar is NOT_SCALAR else _scalar_value(x, scalar)
+        value = _as_constant("x[key] = value", value, x) if scalar is NOT_SCALAR else _scalar_value(x, scalar)
         if not isinstance(value, TensorBase):
             what = f"a Tensor, an array or a scalar as the value, but got {type(value).__name__}"
             msg = f"x[key] = value needs {what}; use `xpgrad.asarray(value)`"

@@ -368,7 +368,7 @@ class FunctionNode(ListNode):
     def edges(self) -> tuple[Node, ...]:
         return self.e
 
-    def saved_arrays(self) -> list[Any]:
+    def held(self) -> list[Any]:
         return [s.raw for s in self.ctx._saved or () if s is not None and s.packed is None]
 
     @property

@@ -369,9 +369,9 @@ def _vertex(node: Any, known: _Known, labels: Any, results: list[str], saved: bo
     if leaf:
         lines.append(".grad is None" if node.grad is None else "has .grad")
     else:
-        freed = node.ctx._saved is None if isinstance(node, FunctionNode) else node.saves and node.is_released()
+        freed = node.ctx._saved is None if isinstance(node, FunctionNode) else node.saves and node.released()
         if saved:
-            held = [raw for raw in node.saved_arrays() if raw is not None]
+            held = [raw for raw in node.held() if raw is not None]
             sizes = [array_size(raw, _backend_of(node)) for raw in held]
             if freed:
                 lines.append("freed")

@@ -147,7 +147,7 @@ class Recording:
         self._made[node] = event
         if self._memory:
             backend = node.backend if node.backend is not None else None if node.cls is None else node.cls.backend
-            event.self_saved_bytes += sum(array_size(raw, backend) or 0 for raw in node.saved_arrays())
+            event.self_saved_bytes += sum(array_size(raw, backend) or 0 for raw in node.held())
 
     # -- backward ------------------------------------------------------------------------------------------------------
 

@@ -287,7 +287,7 @@ class CustomRule(Generic[P, R]):
         return type(title, (Function,), body)
 
     def _run(self, *args: Any) -> Any:
-        out: Any = self._called(args, self._forward, *args[: self._positional], **dict(zip(self._keywords, args[self._positional :])))
+        out: Any = self._call_user(args, self._forward, *args[: self._positional], **dict(zip(self._keywords, args[self._positional :])))
         if isinstance(out, list):
             msg = f"{self._name} returned a list, whose Tensors would not be differentiated; return a tuple"
             raise TypeError(msg)
@@ -300,7 +300,7 @@ class CustomRule(Generic[P, R]):
             return tuple(o.clone() if isinstance(o, Tensor) and any(o is a for a in args) else o for o in out)
         return out.clone() if isinstance(out, Tensor) and any(out is a for a in args) else out
 
-    def _called(self, tensors: tuple[Any, ...], formula: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _call_user(self, tensors: tuple[Any, ...], formula: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function of the user's; inside a batch, add a note to its errors on how else to write the rule."""
         try:
             return formula(*args, **kwargs)
@@ -349,17 +349,17 @@ class CustomRule(Generic[P, R]):
         return tensors, recipe
 
     def _gradients(self, ctx: Any, *grads: Any) -> Any:
-        by_name = dict(zip(self.operands, self._pulled(ctx, grads)))
+        by_name = dict(zip(self.operands, self._apply_vjp(ctx, grads)))
         return tuple(None if s is None else sum_to_shape(by_name.get(n), s) for n, s in zip(self._signature.parameters, ctx.shapes))
 
-    def _pulled(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _apply_vjp(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Call the vjp, and check that it returns one gradient per operand."""
         if self._vjp is None:
             msg = f"{self._name} has no vjp, so it cannot be differentiated; declare one with `@{self._name}.vjp`"
             raise NotImplementedError(msg)
         values = _values(ctx.recipe, ctx.saved_tensors)
         values["g"] = grads if ctx.several else grads[0]
-        returned = self._called((*grads, *ctx.saved_tensors), self._vjp[0], **values)
+        returned = self._call_user((*grads, *ctx.saved_tensors), self._vjp[0], **values)
         given = returned if isinstance(returned, tuple) else (returned,)
         if len(given) != len(self.operands):
             msg = (
@@ -434,8 +434,8 @@ class _Elementwise(CustomRule[P, R]):
             return (None,) * len(ctx.shapes)
         return super()._gradients(ctx, *(_constant(0.0, meta) if g is None else g for g, meta in zip(grads, ctx.results)))
 
-    def _pulled(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        found = super()._pulled(ctx, grads)
+    def _apply_vjp(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        found = super()._apply_vjp(ctx, grads)
         shape = ctx.results[0][0]
         for n, v in zip(self.operands, found):
             if v is not None and not (isinstance(v, Tensor) and v.shape == shape):
@@ -467,7 +467,7 @@ class _Elementwise(CustomRule[P, R]):
         """Compute the real part (`cotangent` 1) or the imaginary part (`cotangent` i) of the k-th result's tangent."""
         out = None
         cotangents = tuple(_constant(cotangent if j == k else 0.0, meta) for j, meta in enumerate(ctx.results))
-        for v, t in zip(self._pulled(ctx, cotangents), tangents):
+        for v, t in zip(self._apply_vjp(ctx, cotangents), tangents):
             if v is not None and t is not None:
                 part = real(conj(v) * t) if v.dtype.is_complex or t.dtype.is_complex else v * t
                 out = part if out is None else out + part

@@ -541,7 +541,7 @@ def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recordin
 
 def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], outs: list[Any], constant: list[int]) -> Any:
     """Make the node of one call, linked to its operands' nodes but not yet to its outputs."""
-    node = _node_class(cls).create()  # after the forward's own writes: what it saved is as new as the node
+    node = _node_class(cls).made_now()  # after the forward's own writes: what it saved is as new as the node
     node.n_outputs, node.constant = len(outs), frozenset(constant)
     node.slots = [None] * len(outs)
     node.metas = [(o.shape, o.dtype, type(o._stand_in())) if isinstance(o, Tensor) else None for o in outs]

@@ -146,8 +146,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     ------
     RuntimeError
         If an argument or an output is not a Tensor of a floating-point or complex dtype; when `jvp_fn` is called, if the tangents have
-        another
-        structure, shape or dtype than the primals.
+        another structure, shape or dtype than the primals.
     TypeError
         If `func` is not callable.
 

@@ -17,7 +17,7 @@ from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._transforms.batch.batch import batch_class, enter, leave, lift
 from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.forward.levels import new_level
-from xpgrad.func._reverse import Argnums, _freed, _outputs, _split_aux, basis, chosen, jacrev, put_back
+from xpgrad.func._reverse import Argnums, _outputs, _release_tree, _split_aux, basis, chosen, jacrev, put_back
 from xpgrad.func._tree import unflatten
 from xpgrad.rules.creation import zeros_like
 from xpgrad.rules.manipulation import broadcast_view, concat, moveaxis, reshape_to
@@ -45,8 +45,7 @@ def jacfwd(
     -------
     callable
         Takes the arguments of `func`. For each output and each chosen argument, in the nested structure of both, it returns a Jacobian of
-        shape
-        ``(*output.shape, *input.shape)``; with ``has_aux=True`` a pair of that and `aux`.
+        shape ``(*output.shape, *input.shape)``; with ``has_aux=True`` a pair of that and `aux`.
 
     Raises
     ------
@@ -100,7 +99,7 @@ def jacfwd(
                 first += n
             jacobians.append(unflatten(structure, parts))
         result = unflatten(out_structure, jacobians)
-        return (result, _freed(aux, True)) if has_aux else result
+        return (result, _release_tree(aux, True)) if has_aux else result
 
     return wrapper
 

@@ -1,8 +1,7 @@
 """`functional_call` and `stack_module_state` (`torch.func`): call objects that hold Tensors with other Tensors in their place.
 
 PyTorch has them for its layers. Here a module is any object: its Tensors are found by name, such as ``layers.0.weight``, through
-attributes,
-lists and dicts; they are replaced for the call and restored after it.
+attributes, lists and dicts; they are replaced for the call and restored after it.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def _slots(cls: type) -> tuple[str, ...]:
     return tuple(s for s in ((slots,) if isinstance(slots, str) else slots) if not s.startswith("__"))
 
 
-def _named(x: Any, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, _Place, Any]]:
+def _named_tensors(x: Any, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, _Place, Any]]:
     """Yield the name, the place and the value of each Tensor in an object; skip those in tuples, which cannot be replaced."""
     seen = set() if seen is None else seen
     if id(x) in seen:
@@ -65,7 +64,7 @@ def _named(x: Any, prefix: str = "", seen: set[int] | None = None) -> Iterator[t
             if not isinstance(x, tuple):
                 yield name, _Place(x, key), value
         elif isinstance(value, (dict, list, tuple)) or hasattr(value, "__dict__") or any(map(_slots, type(value).__mro__)):
-            yield from _named(value, f"{name}.", seen)
+            yield from _named_tensors(value, f"{name}.", seen)
 
 
 def functional_call(
@@ -94,8 +93,7 @@ def functional_call(
     -------
     object
         The result of the call. The object has its own Tensors again; a Tensor that the call assigned in the place of a given one is put
-        into the
-        mapping.
+        into the mapping.
 
     Raises
     ------
@@ -138,12 +136,12 @@ def functional_call(
     if inspect.isfunction(module) or inspect.isbuiltin(module) or isinstance(module, functools.partial):
         return module(values, *positional, **keywords)
     places, own = {}, {}
-    for name, place, tensor in _named(module.__self__ if inspect.ismethod(module) else module):
+    for name, place, tensor in _named_tensors(module.__self__ if inspect.ismethod(module) else module):
         places[name], own[name] = place, tensor
     if strict:
         _check_names(module, set(values), set(own))
     if tie_weights:
-        values = _tied(values, own)
+        values = _extend_to_tied(values, own)
     replaced = {name: value for name, value in values.items() if name in places}
     try:
         for name, value in replaced.items():
@@ -176,8 +174,8 @@ def _check_names(module: Any, given: set[str], own: set[str]) -> None:
         raise RuntimeError(msg)
 
 
-def _tied(values: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Return the values, also under the other names of the same Tensor in the object."""
+def _extend_to_tied(values: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Return `values` with an entry for every name of a tied Tensor: a value given for one name counts for all."""
     groups: dict[int, list[str]] = {}
     for name, tensor in own.items():
         groups.setdefault(id(tensor), []).append(name)
@@ -244,7 +242,7 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
     if any(type(m) is not type(models[0]) for m in models):
         msg = f"stack_module_state: Expected all models to be of the same class, got {sorted({type(m).__name__ for m in models})}"
         raise RuntimeError(msg)
-    held = [{name: tensor for name, _, tensor in _named(m)} for m in models]
+    held = [{name: tensor for name, _, tensor in _named_tensors(m)} for m in models]
     for other in held[1:]:
         if set(other) != set(held[0]):
             msg = f"stack_module_state: the models hold Tensors of different names: {sorted(set(other) ^ set(held[0]))} not in all"

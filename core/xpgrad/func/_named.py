@@ -74,8 +74,7 @@ def elementwise_grad(func: Callable[..., Any], argnums: Argnums = 0) -> Callable
     ----------
     func : callable
         Returns a real Tensor of any shape. If each element of the result depends on only one element of an argument, its derivative is
-        computed;
-        otherwise the sum of the Jacobian's column.
+        computed; otherwise the sum of the Jacobian's column.
     argnums : int or tuple of int
         Positions of the arguments with respect to which to differentiate; see `grad_and_value`.
 
@@ -127,8 +126,7 @@ def hessian_vector_product(func: Callable[..., Any], argnums: Argnums = 0) -> Ca
     -------
     callable
         Takes the arguments of `func`, followed by the vector, which has the structure and shapes of the chosen arguments; returns the
-        product
-        in the same structure.
+        product in the same structure.
 
     Raises
     ------

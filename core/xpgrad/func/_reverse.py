@@ -180,12 +180,12 @@ def _split_aux(name: str, out: Any, has_aux: bool) -> tuple[Any, Any]:
     return out
 
 
-def _freed(tree: Any, keep: bool) -> Any:
+def _release_tree(tree: Any, keep: bool) -> Any:
     leaves, structure = flatten(tree)
     return unflatten(structure, [released(x, keep) for x in leaves])
 
 
-def _beside(aux: Any, recording: bool, inner: list[Any]) -> tuple[Any, bool]:
+def _release_aux(aux: Any, recording: bool, inner: list[Any]) -> tuple[Any, bool]:
     """Return the auxiliary values of a function, and whether one of them has a history beyond the function's arguments.
 
     Such a Tensor keeps its history; the pass over the function's value must then retain the part of the graph that both share.
@@ -242,7 +242,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             out, aux = _split_aux("grad", out, has_aux)
             _scalar("grad", out)
             keep = recording and out.requires_grad and tracked([out], inner)
-            aux, shared = _beside(aux, recording, inner)
+            aux, shared = _release_aux(aux, recording, inner)
             if out.requires_grad:
                 found = gradients([out], inner, [None], retain_graph=True if shared else None, create_graph=keep, allow_unused=True)
             else:
@@ -329,8 +329,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     -------
     tuple
         ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)``. ``vjp_fn(cotangents)`` takes the structure of the output and returns a tuple
-        with
-        one entry per primal. It may be called repeatedly, and inside other transforms.
+        with one entry per primal. It may be called repeatedly, and inside other transforms.
 
     Raises
     ------
@@ -380,8 +379,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         result: tuple[Any, ...] = unflatten(structure, [zeros_like(x) if g is None else g for x, g in zip(leaves, found)])
         return result
 
-    value = _freed(out, keep)
-    return (value, vjp_fn, _beside(aux, recording, inner)[0]) if has_aux else (value, vjp_fn)
+    value = _release_tree(out, keep)
+    return (value, vjp_fn, _release_aux(aux, recording, inner)[0]) if has_aux else (value, vjp_fn)
 
 
 def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable[..., Any]:
@@ -402,8 +401,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
     -------
     callable
         Takes the arguments of `func`. For each output and each chosen argument, in the nested structure of both, it returns a Jacobian of
-        shape
-        ``(*output.shape, *input.shape)``; with ``has_aux=True`` a pair of that and `aux`.
+        shape ``(*output.shape, *input.shape)``; with ``has_aux=True`` a pair of that and `aux`.
 
     Raises
     ------
@@ -437,7 +435,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
             out = run_transformed("jacrev", inner, func, *put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("jacrev", out, has_aux)
             outs, out_structure = _outputs("jacrev", out)
-            aux, shared = _beside(aux, recording, inner)
+            aux, shared = _release_aux(aux, recording, inner)
             keep, rows = False, None
             plain = len(outs) == 1 and outs[0].ndim == 1 and chunk_size is None and not shared
             if plain and outs[0].requires_grad and not outs[0].depth:

@@ -1,8 +1,7 @@
 """Flatten and rebuild nested tuples, named tuples, lists, dicts and dataclasses that transforms take and return.
 
 Everything else is a leaf, None included. Dicts keep their order. Two structures are equal if their containers and keys are. The children
-of
-a dataclass are its fields that hold Tensors or arrays, also in containers; the others pass through unchanged.
+of a dataclass are its fields that hold Tensors or arrays, also in containers; the others pass through unchanged.
 """
 
 from __future__ import annotations

@@ -53,8 +53,7 @@ def vmap(
         If `func` is not callable.
     ValueError
         If `chunk_size` is not positive; when the result is called, if `in_dims` or `out_dims` do not fit, batches have different lengths,
-        or a
-        result is not a Tensor.
+        or a result is not a Tensor.
     RuntimeError
         When the result is called: if `func` asks for the value of one element (`.item()`, ``if x:``), or does what one element cannot do
         (`.backward()`).
@@ -79,22 +78,22 @@ def vmap(
     @functools.wraps(func, updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten(args)
-        dims = _spread(in_dims, structure, name, args)
+        dims = _spread_dims(in_dims, structure, name, args)
         mapped = [x for x, d in zip(leaves, dims) if d is not None]
         if (lifted := lift_leaves("vmap", mapped, leaves)) is not mapped:
             found = iter(lifted)
             leaves = [x if d is None else next(found) for x, d in zip(leaves, dims)]
         size = _size(leaves, dims, name, in_dims)
-        moved = [_moved(x, d) for x, d in zip(leaves, dims)]
+        moved = [_move_to_front(x, d) for x, d in zip(leaves, dims)]
 
         def apply(chunk: list[Any], length: int) -> Any:
             level = BatchLevel(length, randomness)
             above = active_levels()
 
             def run() -> Any:
-                inside = [x if d is None else _entered(x, d, level, len(above) + 1) for x, d in zip(chunk, dims)]
+                inside = [x if d is None else _enter_batch(x, d, level, len(above) + 1) for x, d in zip(chunk, dims)]
                 out = run_transformed("vmap", (), func, *unflatten(structure, inside), **kwargs)  # as in PyTorch, keywords are not mapped
-                return _left(out, level, len(above) + 1, out_dims, name)
+                return _leave_batch(out, level, len(above) + 1, out_dims, name)
 
             return run_within(level, run)
 
@@ -104,12 +103,12 @@ def vmap(
             apply([x if d is None else x[start : start + chunk_size] for x, d in zip(moved, dims)], min(chunk_size, size - start))
             for start in range(0, size, chunk_size)
         ]
-        return _rejoined(pieces, out_dims, name)
+        return _concat_chunks(pieces, out_dims, name)
 
     return wrapper
 
 
-def _spread(dims: Dims, structure: Structure, name: str, args: Any) -> list[Any]:
+def _spread_dims(dims: Dims, structure: Structure, name: str, args: Any) -> list[Any]:
     """Return the entries of `in_dims`, one per leaf; an entry may cover a whole subtree."""
     if not structure.children:
         msg = f"vmap({name})(<inputs>): got no inputs; give at least one Tensor to map over"
@@ -175,21 +174,21 @@ def _size(leaves: list[Any], dims: list[Any], name: str, in_dims: Dims) -> int:
     return int(sizes[0])
 
 
-def _moved(x: Any, dim: Any) -> Any:
+def _move_to_front(x: Any, dim: Any) -> Any:
     """Return an argument with the batch's axis in front."""
     if dim is None or dim == 0 or x.ndim == -dim:
         return x
     return moveaxis(x, dim, 0)
 
 
-def _entered(x: Any, dim: int, level: BatchLevel, depth: int) -> Any:
+def _enter_batch(x: Any, dim: int, level: BatchLevel, depth: int) -> Any:
     """Return an argument, whose batch's axis is already in front, as one element."""
     element = enter(x, level, class_of_depth(type(x._stand_in()), depth))
     element._array.home = dim % x.ndim
     return element
 
 
-def _left(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) -> Any:
+def _leave_batch(out: Any, level: BatchLevel, depth: int, out_dims: Dims, name: str) -> Any:
     """Take the results of the function out of the batch."""
     leaves, structure = flatten(out)
     dims = _out_dims(out_dims, structure, name)
@@ -235,7 +234,7 @@ def _out_dims(d: Dims, s: Structure, name: str, whole: Any = ...) -> list[Any]:
     return [entry for one, child in zip(parts, s.children) for entry in _out_dims(one, child, name, whole)]
 
 
-def _rejoined(pieces: list[Any], out_dims: Dims, name: str) -> Any:
+def _concat_chunks(pieces: list[Any], out_dims: Dims, name: str) -> Any:
     """Concatenate the results of several chunks."""
     parts = [flatten(p) for p in pieces]
     structure = parts[0][1]

@@ -196,13 +196,13 @@ class CaptureBackend(Backend):
                     return found
         return None
 
-    def _recorded(self, recorder: Recorder, x: Any) -> Any:
+    def _to_operation(self, recorder: Recorder, x: Any) -> Any:
         """Convert an argument for an operation of the program: symbols become variables."""
         cls = x.__class__
         if cls is self.raw:
             return recorder.variable(x)
         if cls is tuple or cls is list:
-            return cls([self._recorded(recorder, item) for item in x])
+            return cls([self._to_operation(recorder, item) for item in x])
         if isinstance(x, self.below.array_types()) and not isinstance(x, (int, float, complex)):
             return recorder.variable(self.raw(x))  # a static that is an array, such as a key of the user's
         return x
@@ -247,7 +247,7 @@ class CaptureBackend(Backend):
                 return self._constant(out)
             if fills:
                 value = args[1] if len(args) > 1 else options.get("fill_value")
-                return self._filled(recorder, name.partition("_")[0], out, value)
+                return self._record_fill(recorder, name.partition("_")[0], out, value)
             several = isinstance(out, (tuple, list))
             arrays = out if several else (out,)
             results = []
@@ -259,9 +259,13 @@ class CaptureBackend(Backend):
                 variable = Variable(shape, below.dtype_of(array.dtype))
                 variables.append(variable)
                 results.append(raw(stand_in(array), variable, recorder))
-            recorded = tuple([self._recorded(recorder, a) for a in args])
+            recorded = tuple([self._to_operation(recorder, a) for a in args])
             recorder.record(
-                name, recorded, {k: self._recorded(recorder, v) for k, v in options.items()} if options else {}, tuple(variables), several
+                name,
+                recorded,
+                {k: self._to_operation(recorder, v) for k, v in options.items()} if options else {},
+                tuple(variables),
+                several,
             )
             if not several:
                 return results[0]
@@ -269,12 +273,12 @@ class CaptureBackend(Backend):
 
         return kernel
 
-    def _filled(self, recorder: Recorder, name: str, out: Any, value: Any) -> Any:
+    def _record_fill(self, recorder: Recorder, name: str, out: Any, value: Any) -> Any:
         """Record the creation of an array with one value from its shape and dtype."""
         below = self.below
         variable = Variable(tuple(out.shape), below.dtype_of(out.dtype))
         options = {"dtype": variable.dtype, **below.creation_options(self.device)}
-        filled = (variable.shape, self._recorded(recorder, value)) if name == "full" else (variable.shape,)
+        filled = (variable.shape, self._to_operation(recorder, value)) if name == "full" else (variable.shape,)
         recorder.record(name, filled, options, (variable,), False)
         return self.raw(out, variable, recorder)
 
@@ -433,16 +437,16 @@ def capture(cls: Any, function: Callable[..., Any], arrays: Sequence[Any], names
     try:
         out = function(recorder, *symbols)
         outputs: list[Variable] = []
-        template = _collected(out, outputs, recorder)
+        template = _collect(out, outputs, recorder)
     finally:
         recorder.closed = True
     return recorder.program(recorder.inputs, outputs), template, recorder
 
 
-def _collected(out: Any, outputs: list[Variable], recorder: Recorder) -> Any:
+def _collect(out: Any, outputs: list[Variable], recorder: Recorder) -> Any:
     if out is None:
         return None
     if out.__class__ is tuple:
-        return tuple([_collected(o, outputs, recorder) for o in out])
+        return tuple([_collect(o, outputs, recorder) for o in out])
     outputs.append(recorder.variable(out))
     return len(outputs) - 1

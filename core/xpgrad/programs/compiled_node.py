@@ -131,19 +131,19 @@ class CompiledNode(ListNode):
                 described(program.function(*args, **kwargs), outs)
             return list(grad([o for o in outs if o.requires_grad], wanted, seeds, create_graph=True, allow_unused=True))
 
-    def saved_arrays(self) -> list[Any]:
+    def held(self) -> list[Any]:
         return [] if self.packs else [*(self.arrays or ()), *(v for v in self.gradients or () if v is not None)]
 
     def release(self) -> None:
         self.arrays = self.gradients = None
 
-    def is_released(self) -> bool:
+    def released(self) -> bool:
         return self.arrays is None
 
 
 def new_node(program: Any, cls: Any, arrays: list[Any], gradients: Any, flat: list[Any]) -> Any:
     """Make the node of one call from its raw arguments, the gradients computed with the value, and the Tensor arguments."""
-    node: Any = CompiledNode.create()
+    node: Any = CompiledNode.made_now()
     edges = [t._node for t in flat] if program.recording else [None] * len(flat)
     node.e = tuple([e for e in edges if e is not None])
     node.cls, node.program, node.arrays, node.gradients = cls, program, arrays, gradients

@@ -539,7 +539,7 @@ def _asarray(w: Writer, operation: Operation) -> str | None:
 
 
 @_writes("zeros", "ones", "empty")
-def _filled(w: Writer, operation: Operation) -> str:
+def _filled_text(w: Writer, operation: Operation) -> str:
     out = operation.out
     shape = out.shape[0] if len(out.shape) == 1 else out.shape
     return f"np.{operation.name}({shape}{w.dtype(out.dtype)})"

@@ -62,7 +62,7 @@ def _holds_complex(data: Any) -> bool:
 
 
 def _drops_imaginary(what: str, dtype: DType) -> TypeError:
-    """Return the error for complex data with a real `dtype`."""
+    """Return the error for complex data and a real `dtype`."""
     return TypeError(
         f"asarray: {what} is complex, and `dtype`={dtype} would drop its imaginary parts; write `xpgrad.real(xpgrad.asarray(obj))` for the "
         "real parts, or give a complex dtype"
@@ -92,7 +92,7 @@ def _contains_tensor(data: Any) -> bool:
     return False
 
 
-def _stacked(data: Any, dtype: DType | None, target: Any) -> Tensor:
+def _stack_nested(data: Any, dtype: DType | None, target: Any) -> Tensor:
     """Return nested sequences with Tensors among numbers and raw arrays as one Tensor, stacked so that gradients flow back."""
     leaves = list(_leaves(data))
     for x in leaves:
@@ -118,7 +118,7 @@ def _stacked(data: Any, dtype: DType | None, target: Any) -> Tensor:
     for i in numbers:
         leaves[i] = asarray(leaves[i], dtype=dtype, device=cls.device)
     try:
-        return _piled(data, iter(leaves))
+        return _stack_leaves(data, iter(leaves))
     except ValueError as exc:
         msg = f"cannot make a Tensor from {type(data).__name__} {data!r:.60}: its elements must have a regular shape"
         raise ValueError(msg) from exc
@@ -133,9 +133,9 @@ def _leaves(data: Any) -> Iterator[Any]:
         yield data
 
 
-def _piled(data: Any, leaves: Iterator[Any]) -> Any:
+def _stack_leaves(data: Any, leaves: Iterator[Any]) -> Any:
     """Stack the Tensors in `leaves` in the nesting of `data`."""
-    return operations.stack([_piled(d, leaves) for d in data]) if isinstance(data, (list, tuple)) else next(leaves)
+    return operations.stack([_stack_leaves(d, leaves) for d in data]) if isinstance(data, (list, tuple)) else next(leaves)
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -189,14 +189,12 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     ----------
     obj : scalar, nested sequence, array of any registered library, or Tensor
         Numbers or bools. A Tensor that needs no change is returned itself; an array is wrapped without a copy if possible. Tensors inside
-        a
-        sequence are stacked, also with arrays and numbers: on one device, in the dtype to which they promote.
+        a sequence are stacked, also with arrays and numbers: on one device, in the dtype to which they promote.
     dtype : DType, optional
         Data type; by default that of an array, or the device's default dtype of the kind of Python data.
     device : Device or str, optional
         Device of the result; by default that of a Tensor or of another library's array, and the default device for numbers, lists and
-        NumPy's
-        arrays.
+        NumPy's arrays.
     copy : bool, optional
         True always copies, False never does, None copies if needed.
 
@@ -257,7 +255,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if wanted is not None and not wanted.is_complex and wanted.name != "bool" and _holds_complex(obj):
         raise _drops_imaginary("the data", wanted)
     if nested:
-        return _stacked(obj, wanted, target)
+        return _stack_nested(obj, wanted, target)
     host = host_array(obj, wanted, cls)
     out = new_tensor(cls, cls.backend.from_host(host, cls.device))
     return out if wanted is None else out._cast(wanted)

@@ -640,7 +640,7 @@ def linspace(
     check_fits((num,), "linspace: `num`")
     endpoint = as_flag(endpoint, "linspace", "endpoint")
     if isinstance(start, TensorBase) or isinstance(stop, TensorBase):
-        out = _spaced(start, stop, num, dtype, device, endpoint)
+        out = _linspace_tensors(start, stop, num, dtype, device, endpoint)
         return out.requires_grad_() if as_flag(requires_grad, "linspace", "requires_grad") and out.is_leaf else out
     start, stop = _number(start, "linspace", "start"), _number(stop, "linspace", "stop")
     kind = "complex floating" if isinstance(start, complex) or isinstance(stop, complex) else "real floating"
@@ -648,8 +648,11 @@ def linspace(
     return _make(cls, "linspace", start, stop, num, dtype=dtype, endpoint=endpoint, requires_grad=requires_grad)
 
 
-def _spaced(start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool) -> Tensor:
-    """Return `linspace` if `start` or `stop` is a Tensor: whole steps from `start`, as in NumPy, and `stop` itself at the end."""
+def _linspace_tensors(start: Any, stop: Any, num: int, dtype: Any, device: Any, endpoint: bool) -> Tensor:
+    """Compute `linspace` for a `start` or `stop` that is a Tensor.
+
+    As in NumPy, values are whole steps from `start`, and the last one is exactly `stop`.
+    """
     ends: list[Any] = []
     for value, what in ((start, "start"), (stop, "stop")):
         if not isinstance(value, TensorBase):

@@ -20,7 +20,7 @@ def adjoint(x: Any, xp: Any) -> Any:
 
 
 def identity_like(x: Any, xp: Any) -> Any:
-    """Return identity matrices of the shape and dtype of `x`; constants."""
+    """Return identity matrices of the shape and dtype of `x`, without a gradient."""
     ones = xp.ones_like(x)
     return xp.lower(ones, 0) - xp.lower(ones, -1)
 

@@ -92,13 +92,13 @@ def _products_without(s: Any, axis: int, xp: Any) -> Any:
     return xp.prod(xp.where(left, xp.ones_like(s), s), axis=-1)
 
 
-def _turned(x: Any, xp: Any) -> tuple[Any, Any, Any, Any]:
+def _svd_with_sign(x: Any, xp: Any) -> tuple[Any, Any, Any, Any]:
     """Return the singular value decomposition, and the determinant of its two rotations."""
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     return u, s, vh, (xp.linalg.det(u) * xp.linalg.det(vh))[..., None, None]
 
 
-def _finite(x: Any, xp: Any) -> tuple[Any, Any]:
+def _mask_finite(x: Any, xp: Any) -> tuple[Any, Any]:
     """Return which matrices are finite, and the matrices with zeros for the others.
 
     Not every library decomposes matrices that are not finite, or refuses them before it computes.
@@ -107,7 +107,7 @@ def _finite(x: Any, xp: Any) -> tuple[Any, Any]:
     return finite, xp.where(finite, x, xp.zeros_like(x))
 
 
-def _bare(x: Any, xp: Any) -> Any:
+def _conjugate(x: Any, xp: Any) -> Any:
     return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else x
 
 
@@ -115,15 +115,15 @@ def _bare(x: Any, xp: Any) -> Any:
 @rule(lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
 def cofactors(xp: Any, x: Any) -> Any:
     """Return the derivative of the determinant: ``det(x) * inv(x).mT``, or its limit if `x` is singular."""
-    finite, x = _finite(x, xp)
-    u, s, vh, sign = _turned(x, xp)
-    out = (_bare(u, xp) * _products_without(s, 1, xp)[..., None, :]) @ _bare(vh, xp) * sign
+    finite, x = _mask_finite(x, xp)
+    u, s, vh, sign = _svd_with_sign(x, xp)
+    out = (_conjugate(u, xp) * _products_without(s, 1, xp)[..., None, :]) @ _conjugate(vh, xp) * sign
     return xp.where(finite, out, xp.zeros_like(out) + math.nan)
 
 
 def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
     # The third derivative of the determinant, by its inverse.
-    finite, x = _finite(x, xp)
+    finite, x = _mask_finite(x, xp)
     x = xp.where(finite, x, identity_like(x, xp))
     xp.check_regular(x)
     inverse = xp.inverse(x)
@@ -138,9 +138,9 @@ def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
 @rule(_along_vjp, lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
 def cofactors_along(xp: Any, x: Any, along: Any) -> Any:
     """Return the derivative of `cofactors` in a direction: the second derivative of the determinant, which is symmetric."""
-    finite, x = _finite(x, xp)
-    u, s, vh, sign = _turned(x, xp)
-    turned = xp.swap_last(_bare(u, xp)) @ along @ xp.swap_last(_bare(vh, xp))
+    finite, x = _mask_finite(x, xp)
+    u, s, vh, sign = _svd_with_sign(x, xp)
+    turned = xp.swap_last(_conjugate(u, xp)) @ along @ xp.swap_last(_conjugate(vh, xp))
     rest = _products_without(s, 2, xp)
     count = s.shape[-1]
     places = xp.reshape(xp.count_up(s, 0, count, 1), (count,))
@@ -149,7 +149,7 @@ def cofactors_along(xp: Any, x: Any, along: Any) -> Any:
     others = xp.where(same, zero, zero + rest)
     diagonal = xp.sum(xp.where(same, turned, zero), axis=-1)
     inner = xp.where(same, (others @ diagonal[..., None]), -(xp.swap_last(turned) * others))
-    out = _bare(u, xp) @ inner @ _bare(vh, xp) * sign
+    out = _conjugate(u, xp) @ inner @ _conjugate(vh, xp) * sign
     return xp.where(finite, out, xp.zeros_like(out) + math.nan)
 
 

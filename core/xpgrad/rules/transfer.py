@@ -82,7 +82,7 @@ def to_device(x: Tensor, device: Device | str, /, *, stream: Any = None) -> Tens
     move = move_raw if mode is None else functools.partial(mode.call, "to_device", move_raw)
     out = target._wrap(move(x._array, source, target))
     if x._node is not None and state.records(mode):
-        n = ToCopyBackward0.create()
+        n = ToCopyBackward0.made_now()
         n.e, n.source, n.destination = x._node, source, target
         n.stream = (target, target.backend.current_stream(target.device)) if target.backend.capabilities.streams else None
         out._node = n

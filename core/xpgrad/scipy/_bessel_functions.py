@@ -1,4 +1,4 @@
-"""Bessel functions, modified and spherical ones: chapter 10 of the NIST Digital Library (DLMF).
+"""Bessel functions, including modified and spherical ones, after chapter 10 of the NIST Digital Library (DLMF).
 
 A derivative is the mean or the difference of the neighbouring orders (DLMF 10.6.1, 10.29.1, 10.51.1); that with respect to the order has no
 closed form, and is refused.
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def _over_x(x: Any, value: Any, sign: float, decay: Any, xp: Any) -> Any:
-    """``value / x`` for the function of order 1, by its power series near 0 (DLMF 10.2.2, 10.25.2); `decay` is its scale there, or None."""
+    """Return ``value / x`` for the function of order 1, by its power series near 0 (DLMF 10.2.2, 10.25.2); `decay` scales it."""
     near = xp.abs(x) < 0.5
     small = xp.where(near, x, xp.zeros_like(x))
     t = small * small * (0.25 * sign)
@@ -41,7 +41,7 @@ def _over_x(x: Any, value: Any, sign: float, decay: Any, xp: Any) -> Any:
 
 @special(lambda g, x, xp: -g * xp.special_j1(x))
 def j0(x: Operand, /) -> Tensor:
-    """The Bessel function of the first kind of order 0, of real `x`.
+    """Return the Bessel function of the first kind of order 0.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def j0(x: Operand, /) -> Tensor:
 
 @special(lambda g, x, out, xp: g * (xp.special_j0(x) - _over_x(x, out, -1.0, None, xp)))
 def j1(x: Operand, /) -> Tensor:
-    """The Bessel function of the first kind of order 1, of real `x`.
+    """Return the Bessel function of the first kind of order 1.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def j1(x: Operand, /) -> Tensor:
 
 @special(lambda g, x, xp: -g * xp.special_y1(x))
 def y0(x: Operand, /) -> Tensor:
-    """The Bessel function of the second kind of order 0, of real `x`; infinite at 0, nan below.
+    """Return the Bessel function of the second kind of order 0; infinite at 0, NaN for negative `x`.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def y0(x: Operand, /) -> Tensor:
 
 @special(lambda g, x, out, xp: g * (xp.special_y0(x) - out / x))
 def y1(x: Operand, /) -> Tensor:
-    """The Bessel function of the second kind of order 1, of real `x`; infinite at 0, nan below.
+    """Return the Bessel function of the second kind of order 1; infinite at 0, NaN for negative `x`.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def y1(x: Operand, /) -> Tensor:
 
 @special(lambda g, x, xp: g * xp.special_i1(x))
 def i0(x: Operand, /) -> Tensor:
-    """The modified Bessel function of the first kind of order 0, of real `x`.
+    """Return the modified Bessel function of the first kind of order 0.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def i0(x: Operand, /) -> Tensor:
 
 @special(lambda g, x, out, xp: g * (xp.special_i0(x) - _over_x(x, out, 1.0, None, xp)))
 def i1(x: Operand, /) -> Tensor:
-    """The modified Bessel function of the first kind of order 1, of real `x`.
+    """Return the modified Bessel function of the first kind of order 1.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def i1(x: Operand, /) -> Tensor:
 
 @special(lambda g, x, out, xp: g * (xp.special_i1e(x) - xp.sign(x) * out))
 def i0e(x: Operand, /) -> Tensor:
-    """``exp(-abs(x)) * i0(x)``, of real `x`; the derivative of its kink at 0 is 0.
+    """Return ``exp(-abs(x)) * i0(x)``; at its kink at 0 the derivative is 0.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def i0e(x: Operand, /) -> Tensor:
 
 @special(lambda g, x, out, xp: g * (xp.special_i0e(x) - xp.sign(x) * out - _over_x(x, out, 1.0, xp.exp(-xp.abs(x)), xp)))
 def i1e(x: Operand, /) -> Tensor:
-    """``exp(-abs(x)) * i1(x)``, of real `x`.
+    """Return ``exp(-abs(x)) * i1(x)``.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def i1e(x: Operand, /) -> Tensor:
 
 @special(no_derivative("jv", "v"), lambda g, v, z, xp: g * ((xp.special_jv(v - 1.0, z) - xp.special_jv(v + 1.0, z)) * 0.5), complex="z")
 def jv(v: Operand, z: Operand, /) -> Tensor:
-    """The Bessel function of the first kind of real order `v`; complex `z` too.
+    """Return the Bessel function of the first kind of real order `v`.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def jv(v: Operand, z: Operand, /) -> Tensor:
 
 @special(row="jv", complex="z")
 def jn(v: Operand, z: Operand, /) -> Tensor:
-    """The same as `jv`.
+    """Return the Bessel function of the first kind of real order `v`; another name of `jv`.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def jn(v: Operand, z: Operand, /) -> Tensor:
 
 @special(no_derivative("yv", "v"), lambda g, v, z, xp: g * ((xp.special_yv(v - 1.0, z) - xp.special_yv(v + 1.0, z)) * 0.5), complex="z")
 def yv(v: Operand, z: Operand, /) -> Tensor:
-    """The Bessel function of the second kind of real order `v`; complex `z` too.
+    """Return the Bessel function of the second kind of real order `v`.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def _yn_slope(g: Any, n: Any, x: Any, xp: Any) -> Any:
 
 @special(no_derivative("yn", "n", "it is an integer"), _yn_slope)
 def yn(n: Operand, x: Operand, /) -> Tensor:
-    """The Bessel function of the second kind of integer order `n`, whose fraction is dropped, of real `x`; infinite at 0, nan below.
+    """Return the Bessel function of the second kind of integer order `n`; infinite at 0, NaN for negative `x`.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def yn(n: Operand, x: Operand, /) -> Tensor:
 
 @special(no_derivative("iv", "v"), lambda g, v, z, xp: g * ((xp.special_iv(v - 1.0, z) + xp.special_iv(v + 1.0, z)) * 0.5), complex="z")
 def iv(v: Operand, z: Operand, /) -> Tensor:
-    """The modified Bessel function of the first kind of real order `v`; complex `z` too.
+    """Return the modified Bessel function of the first kind of real order `v`.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def _ive_slope(g: Any, v: Any, z: Any, out: Any, xp: Any) -> Any:
 
 @special(no_derivative("ive", "v"), _ive_slope)
 def ive(v: Operand, z: Operand, /) -> Tensor:
-    """``exp(-abs(z)) * iv(v, z)`` for real `z`.
+    """Return ``exp(-abs(z)) * iv(v, z)`` for real `z`.
 
     Parameters
     ----------
@@ -358,7 +358,7 @@ def ive(v: Operand, z: Operand, /) -> Tensor:
 
 @special(no_derivative("kv", "v"), lambda g, v, z, xp: g * ((xp.special_kv(v - 1.0, z) + xp.special_kv(v + 1.0, z)) * -0.5), complex="z")
 def kv(v: Operand, z: Operand, /) -> Tensor:
-    """The modified Bessel function of the second kind of real order `v`; complex `z` too.
+    """Return the modified Bessel function of the second kind of real order `v`.
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ def kv(v: Operand, z: Operand, /) -> Tensor:
 
 
 def _neighbours(name: str, below: float, above: float) -> Any:
-    """The formula of a spherical function: a sum of those of the neighbouring orders (DLMF 10.51.2, 10.51.5)."""
+    """Return the derivative formula of a spherical function: a sum of its neighbouring orders (DLMF 10.51.2, 10.51.5)."""
 
     def formula(g: Any, z: Any, n: int, xp: Any) -> Any:
         function = getattr(xp, f"special_{name}")
@@ -400,26 +400,26 @@ _kn_slope = _neighbours("spherical_kn", -1.0, -1.0)
 
 @row_only(_jn_slope)
 def _spherical_jn(z: Any, n: int) -> Any:
-    """The row of `spherical_jn`."""
+    """Compute `spherical_jn` after its argument checks: a row."""
 
 
 @row_only(_yn_spherical_slope)
 def _spherical_yn(z: Any, n: int) -> Any:
-    """The row of `spherical_yn`."""
+    """Compute `spherical_yn` after its argument checks: a row."""
 
 
 @row_only(_in_slope)
 def _spherical_in(z: Any, n: int) -> Any:
-    """The row of `spherical_in`."""
+    """Compute `spherical_in` after its argument checks: a row."""
 
 
 @row_only(_kn_slope)
 def _spherical_kn(z: Any, n: int) -> Any:
-    """The row of `spherical_kn`."""
+    """Compute `spherical_kn` after its argument checks: a row."""
 
 
 def _checked(name: str, row: Any, slope: Any, n: Any, z: Any, derivative: Any) -> Any:
-    """A spherical function, or its derivative, after the checks of its arguments."""
+    """Check the arguments of a spherical function, and compute it or its derivative."""
     order = as_int(n, f"scipy.special.{name}", "n")
     if order < 0:
         msg = f"scipy.special.{name}: the order `n` must not be negative, but got {order}"
@@ -430,7 +430,7 @@ def _checked(name: str, row: Any, slope: Any, n: Any, z: Any, derivative: Any) -
 
 @front
 def spherical_jn(n: int, z: Operand, derivative: bool = False) -> Tensor:
-    """The spherical Bessel function of the first kind, or its derivative.
+    """Return the spherical Bessel function of the first kind, or its derivative.
 
     Parameters
     ----------
@@ -474,7 +474,7 @@ def spherical_jn(n: int, z: Operand, derivative: bool = False) -> Tensor:
 
 @front
 def spherical_yn(n: int, z: Operand, derivative: bool = False) -> Tensor:
-    """The spherical Bessel function of the second kind, or its derivative; arguments as of `spherical_jn`.
+    """Return the spherical Bessel function of the second kind, or its derivative.
 
     Parameters
     ----------
@@ -514,7 +514,7 @@ def spherical_yn(n: int, z: Operand, derivative: bool = False) -> Tensor:
 
 @front
 def spherical_in(n: int, z: Operand, derivative: bool = False) -> Tensor:
-    """The modified spherical Bessel function of the first kind, or its derivative; arguments as of `spherical_jn`.
+    """Return the modified spherical Bessel function of the first kind, or its derivative.
 
     Parameters
     ----------
@@ -554,7 +554,7 @@ def spherical_in(n: int, z: Operand, derivative: bool = False) -> Tensor:
 
 @front
 def spherical_kn(n: int, z: Operand, derivative: bool = False) -> Tensor:
-    """The modified spherical Bessel function of the second kind, or its derivative; arguments as of `spherical_jn`.
+    """Return the modified spherical Bessel function of the second kind, or its derivative.
 
     Parameters
     ----------

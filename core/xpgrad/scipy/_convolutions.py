@@ -19,7 +19,7 @@ _TAPS, _WINDOWS = 64, 1 << 22
 
 
 def fast_length(n: int, primes: tuple[int, ...] = (2, 3, 5)) -> int:
-    """The smallest length of at least `n` that has no other prime factors: Fourier transforms of such lengths are fast."""
+    """Return the smallest length of at least `n` without other prime factors, for which Fourier transforms are fast."""
     best, found = 1 << max(n - 1, 0).bit_length(), {1}
     for p in primes:
         found = {m for base in found for m in _powers(base, p, best)}
@@ -50,7 +50,7 @@ def _last(rank: int) -> tuple[int, ...]:
 
 
 def _transformed(xp: Any, x: Any, h: Any, lengths: list[int], rank: int) -> Any:
-    """The circular convolution of these lengths."""
+    """Compute a circular convolution of given lengths by Fourier transforms."""
     axes = _last(rank)
     if not xp._backend.is_complex(x):
         return xp.fft.irfftn(xp.fft.rfftn(x, s=lengths, axes=axes) * xp.fft.rfftn(h, s=lengths, axes=axes), s=lengths, axes=axes)
@@ -82,7 +82,7 @@ def _slide_kernel(xp: Any, x: Any, h: Any, rank: int, fourier: bool) -> Any:
 
 
 def _slide_directly(xp: Any, x: Any, h: Any, rank: int) -> Any:
-    """Each window of `x` times `h`, summed."""
+    """Compute the sum of each window of `x` times `h`, term by term."""
     taps = h.shape[-rank:]
     sizes = tuple(n - m + 1 for n, m in zip(x.shape[-rank:], taps))
     if min(math.prod(taps), math.prod(sizes)) > _TAPS:
@@ -104,7 +104,7 @@ def _slide_directly(xp: Any, x: Any, h: Any, rank: int) -> Any:
 
 
 def _slide_by_matrices(xp: Any, x: Any, h: Any, rank: int, sizes: tuple[int, ...]) -> Any:
-    """The same by products with windows side by side, along the last axis; for each place on the other axes by itself."""
+    """Compute the sums of `_slide_directly` by matrix products with windows along the last axis."""
     taps = h.shape[-rank:]
     rows = max(1, _WINDOWS // (taps[-1] * max(1, math.prod(x.shape[:-1]))))
     total: Any = None
@@ -122,7 +122,7 @@ def _slide_by_matrices(xp: Any, x: Any, h: Any, rank: int, sizes: tuple[int, ...
 
 
 def _windows(xp: Any, x: Any, start: int, stop: int, width: int) -> Any:
-    """The windows of the last axis that begin at start .. stop - 1, side by side."""
+    """Return the windows of the last axis that begin at start .. stop - 1, stacked."""
     first = xp.reshape(xp.count_up(x, start, stop, 1), (stop - start, 1))
     places = first + xp.reshape(xp.count_up(x, 0, width, 1), (1, width))
     taken = xp.take(x, xp.reshape(places, ((stop - start) * width,)), axis=len(x.shape) - 1)
@@ -138,7 +138,7 @@ def _windows(xp: Any, x: Any, start: int, stop: int, width: int) -> Any:
     composed=_full_kernel, elementwise=False, batch="broadcast",
 )  # fmt: skip
 def _full_convolution(x: Any, h: Any, rank: int, fourier: bool) -> Any:
-    """The sums of ``x[i] * h[n - i]`` over the last `rank` axes; the others broadcast."""
+    """Compute the sums of ``x[i] * h[n - i]`` over the last `rank` axes; the other axes broadcast."""
 
 
 @row_only(
@@ -147,7 +147,7 @@ def _full_convolution(x: Any, h: Any, rank: int, fourier: bool) -> Any:
     composed=_slide_kernel, elementwise=False, batch="broadcast",
 )  # fmt: skip
 def _sliding_product(x: Any, h: Any, rank: int, fourier: bool) -> Any:
-    """The sums of ``x[n + j] * h[j]`` over the last `rank` axes, where `h` lies within `x`; the others broadcast."""
+    """Compute the sums of ``x[n + j] * h[j]`` over the last `rank` axes, for `h` within `x`; the other axes broadcast."""
 
 
 # -- the recursion -------------------------------------------------------------------------------------------------------
@@ -179,9 +179,9 @@ def _recursion_kernel(xp: Any, a: Any, v: Any) -> Any:
 
 
 def _by_blocks(xp: Any, a: Any, v: Any) -> Any:
-    """The recursion in about ``2 sqrt(n)`` steps: all blocks of samples at once from zeros, then what the end of each adds to the next one.
+    """Compute the recursion in about ``2 sqrt(n)`` steps: all blocks from zero states, then the effect of each block on the next.
 
-    NB: powers of the companion matrix would need ``log2(n)`` steps, but their squares lose every digit of a filter of high order.
+    Powers of the companion matrix would need ``log2(n)`` steps, but their squares lose all digits for filters of high order.
     """
     p, n = a.shape[-1] - 1, v.shape[-1]
     start = v / a[..., :1]
@@ -204,7 +204,7 @@ def _by_blocks(xp: Any, a: Any, v: Any) -> Any:
 
 
 def _free_response(xp: Any, feedback: Any, size: int) -> Any:
-    """Later results, without input, after 1 in each of the last results alone: the shape is (..., p, size)."""
+    """Return the response without input to a 1 in each of the last results, with shape (..., p, size)."""
     p = feedback.shape[-1]
     place = xp.count_up(feedback, 0, p, 1)
     zero = xp.zeros_like(feedback)[..., None, :] + xp.zeros_like(feedback)[..., None]
@@ -222,4 +222,4 @@ def _free_response(xp: Any, feedback: Any, size: int) -> Any:
     composed=_recursion_kernel, jvp=_recursion_jvp, elementwise=False, batch="broadcast",
 )  # fmt: skip
 def _recursion(a: Any, v: Any) -> Any:
-    """The solution of ``a[0] y[n] + a[1] y[n - 1] + ... == v[n]``, with zeros before the first sample, along the last axes."""
+    """Solve ``a[0] y[n] + a[1] y[n - 1] + ... == v[n]`` along the last axes, with zeros before the first sample."""

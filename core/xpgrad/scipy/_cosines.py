@@ -1,4 +1,4 @@
-"""The row of cosine and sine transforms: four kinds of matrices, of which each one's transpose is another one.
+"""The row of cosine and sine transforms: four kinds of matrices whose transposes are of these kinds as well.
 
 The kinds are numbered as the transforms, but without their halved ends: with ``n`` and ``k`` from 0, and N the length, the elements are
 twice the cosine of ``pi n k / (N - 1)``, ``pi (2 n + 1) k / 2N``, ``pi n (2 k + 1) / 2N`` and ``pi (2 n + 1) (2 k + 1) / 4N``; for sines
@@ -59,7 +59,7 @@ def _odd(xp: Any, x: Any) -> Any:
 
 
 def _turns(xp: Any, like: Any, start: float, step: float, count: int) -> Any:
-    """``exp(i * (start + step * n))``, complex, for n from 0, beside a complex array."""
+    """Return ``exp(i * (start + step * n))`` for n from 0, as a complex array like another one."""
     angle = xp.cast(xp.count_up(like, 0, count, 1), xp.real(like).dtype) * step + start
     return xp.cast(xp.cos(angle), like.dtype) + xp.cast(xp.sin(angle), like.dtype) * 1j
 
@@ -105,4 +105,4 @@ _COSINES = {2: _second, 3: _third, 4: _fourth}
     batch="stacked",
 )  # fmt: skip
 def _cosines(x: Any, kind: int, sine: bool, axis: int) -> Any:
-    """The product with one of the matrices, along an axis."""
+    """Multiply by one of the transform matrices along an axis."""

@@ -1,4 +1,4 @@
-"""Functions whose parameters are found in their graph: where it ends in nodes that were there before, it is cut, and a link put there.
+"""Cut the graph of a function at nodes that existed before, to find the parameters on which the function depends.
 
 A pass through what is cut ends at the links, with the gradients of the argument and of the parameters; once they are open, others go on.
 """
@@ -15,7 +15,7 @@ from xpgrad.autograd.function import Function
 
 
 class Link(ListNode):
-    """A place where the graph of a function is cut: a pass inside ends here, and once it is open others go on."""
+    """A placeholder at a cut in the graph: while closed it ends a backward pass; once opened it forwards to the original node."""
 
     __slots__ = ("cls", "inner")
 
@@ -35,19 +35,19 @@ class Link(ListNode):
         return [g] if self.e else []
 
     def open(self) -> None:
-        """Connect it with the node in whose place it stands."""
+        """Connect the link with the node that it replaces."""
         self.e = (self.inner,)
 
 
 class _Mapping(dict[Any, Any]):
-    """The links by the nodes in whose place they stand; what has none stays."""
+    """Maps nodes to their links; a node without a link maps to itself."""
 
     def __missing__(self, node: Any) -> Any:
         return node
 
 
 def cut(function: Callable[[Any], Any], x: Any) -> tuple[Any, Link, list[Link]]:
-    """The value at `x`, recorded; a link in the place of `x`, and one for each other node at which its graph ends."""
+    """Return the recorded value at `x`, the link that replaces `x`, and a link for each other node at which its graph ends."""
     start = x.clone()
     own = _link(x._node, type(x))
     start._node = own
@@ -90,7 +90,7 @@ def cut(function: Callable[[Any], Any], x: Any) -> tuple[Any, Link, list[Link]]:
 
 
 def _link(inner: Any, cls: Any) -> Link:
-    link: Link = Link.create()
+    link: Link = Link.made_now()
     if inner is not None:  # a number on the host may meet arrays elsewhere
         cls = inner.cls if inner.cls is not None else inner.backend.tensor_base if inner.backend is not None else cls
     link.cls, link.inner, link.e = cls, inner, ()
@@ -100,7 +100,7 @@ def _link(inner: Any, cls: Any) -> Link:
 
 
 class Once(Function):
-    """A Tensor that was computed without history, of what has one: it says so if somebody differentiates it."""
+    """A value that was computed without history although it depends on recorded values: differentiating it raises."""
 
     generate_vmap_rule = True
 

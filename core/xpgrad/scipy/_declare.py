@@ -30,7 +30,7 @@ PREFIX = "special_"
 
 
 def no_derivative(name: str, argument: str, why: str = "it has no closed form") -> Callable[..., NoReturn]:
-    """The formula of an argument in which a function is not differentiated: it refuses, by name, where no gradient would be wrong."""
+    """Return a formula that raises for an argument without a known derivative, since no gradient would be wrong."""
 
     def refused(g: Any) -> NoReturn:
         msg = (
@@ -43,18 +43,18 @@ def no_derivative(name: str, argument: str, why: str = "it has no closed form") 
 
 
 def valid(slope: Any, out: Any, xp: Any) -> Any:
-    """A derivative, but nan where the function itself is nan: a formula may be finite beyond the domain."""
+    """Return a derivative with NaN where the function is NaN, since a formula may be finite outside the domain."""
     return xp.where(xp.isnan(out), out, slope)
 
 
 def nowhere(xp: Any, condition: Any) -> bool:
-    """Return whether a raw array of bools is known to be False everywhere: nothing is looked at where values are computed later."""
+    """Return whether a raw array of bools is known to be False everywhere; False if its values cannot be read."""
     backend = xp._backend
     return not backend.capabilities.lazy and not backend.is_traced(condition) and not bool(xp.any(condition))
 
 
 def by_the_host(name: str) -> Callable[..., Any]:
-    """The kernel of a row that no composition computes: SciPy's function, where the memory is the host's."""
+    """Return the kernel of a row without a composition, which calls SciPy's function on host memory."""
 
     def kernel(xp: Any, *args: Any) -> Any:
         backend = xp._backend
@@ -68,9 +68,9 @@ def by_the_host(name: str) -> Callable[..., Any]:
 
 
 def on_the_host(xp: Any, name: str, *args: Any) -> Any:
-    """The result of the host's function of whole arrays, or None where a composition has to compute it.
+    """Compute a function of whole arrays by the host's library; return None if a composition must compute it.
 
-    That is where there is no such function, where values are not there yet, and where the memory is not the host's.
+    That is the case if the library has no such function, if values are not available yet, and if the memory is not the host's.
     """
     backend = xp._backend
     function = host_backend().special(name)
@@ -95,7 +95,7 @@ def _row(name: str, func: Callable[..., Any], formulas: tuple[Formula, ...], com
 def helper(*formulas: Formula, composed: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a row that formulas use and users do not see; the decorated function is its kernel, ``f(xp, *operands)``.
 
-    Where a function is captured it is one operation, or with ``composed=True`` what its kernel calls.
+    A captured program contains it as one operation or, with ``composed=True``, as the operations that its kernel calls.
     """
 
     def declare(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,7 +108,7 @@ def helper(*formulas: Formula, composed: bool = False, **options: Any) -> Callab
 
 
 def special(*formulas: Formula, composed: Any = None, complex: bool | str = False, row: str | None = None) -> Callable[[F], F]:  # noqa: A002
-    """Declare a special function that acts element by element: the decorated function gives its name, signature and docstring.
+    """Declare an elementwise special function; the decorated function gives its name, signature and docstring.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def special(*formulas: Formula, composed: Any = None, complex: bool | str = Fals
         name = func.__name__
         primitive = PRIMITIVES[PREFIX + row] if row else _row(name, func, formulas, composed)
         public = _unary(name, primitive, complex) if len(parameters(func)) == 1 else _several(name, primitive, complex, parameters(func))
-        published = _published(name, public, func)
+        published = _publish(name, public, func)
         published.__doc__ = _document(func.__doc__, parameters(func), complex, by_host=composed is None and row is None)
         return published
 
@@ -134,9 +134,9 @@ def special(*formulas: Formula, composed: Any = None, complex: bool | str = Fals
 
 
 def row_only(*formulas: Formula, composed: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare the row of a public function that checks its arguments itself; what remains is the operation on Tensors.
+    """Declare the row of a public function that checks its arguments itself, and return the operation on Tensors.
 
-    The arguments behind the operands, which have a formula each, are Python's numbers for all elements alike.
+    The arguments after the operands, each of which has a formula, are Python numbers for all elements.
     """
 
     def declare(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,7 +146,7 @@ def row_only(*formulas: Formula, composed: Any = None, **options: Any) -> Callab
 
 
 def _document(doc: str | None, names: tuple[str, ...], takes_complex: bool | str, *, by_host: bool) -> str:
-    """Complete the docstring of a public special function: result and errors."""
+    """Complete the docstring of a public special function with its result and errors."""
     several = len(names) > 1
     shape = "The shape to which the arguments broadcast" if several else f"The shape of `{names[0]}`"
     errors = f"TypeError\n    An argument is not a Tensor, an array or a number{'' if takes_complex is True else ', or is complex'}."
@@ -158,14 +158,14 @@ def _document(doc: str | None, names: tuple[str, ...], takes_complex: bool | str
     return complete(doc, (("Returns", f"Tensor\n    {shape}, {dtype}."), ("Raises", errors)))
 
 
-def _published(name: str, public: Any, func: F) -> F:
-    """The function that users call, with the face of the declared one and in the tables."""
+def _publish(name: str, public: Any, func: F) -> F:
+    """Give the public function the name, signature and docstring of the declared one, and register it."""
     functools.update_wrapper(public, func)
     return front(public)
 
 
 def front(func: F) -> F:
-    """Register a public function that calls rows; the row of its name stands for it."""
+    """Register a public function that calls rows; it stands for the row with its name."""
     title = f"scipy.special.{func.__name__}"
     EXTRAS[title] = func
     if (row := ROWS.get(PREFIX + func.__name__)) is not None:
@@ -183,7 +183,7 @@ def refuse_complex(title: str, argument: str, x: Any) -> None:
 
 
 def _unary(name: str, primitive: Any, takes_complex: bool | str) -> Any:
-    """The public function of one operand."""
+    """Make the public function of one operand."""
 
     def public(x: Any, /) -> Any:
         if not isinstance(x, TensorBase):
@@ -196,8 +196,8 @@ def _unary(name: str, primitive: Any, takes_complex: bool | str) -> Any:
     return public
 
 
-def _met(given: tuple[Any, ...]) -> list[Any] | None:
-    """Operands that nothing needs to be asked of: Tensors of one class and one real floating dtype, alike in shape or 0-d, and numbers."""
+def _matching(given: tuple[Any, ...]) -> list[Any] | None:
+    """Return operands that need no conversion: Tensors of one class and real dtype with equal shapes or 0-d, and numbers; else None."""
     first: Any = given[0]
     if not isinstance(first, TensorBase) or not first.dtype.is_floating_point:
         return None
@@ -218,7 +218,7 @@ def _met(given: tuple[Any, ...]) -> list[Any] | None:
 def operands_of(
     name: str, names: tuple[str, ...], given: tuple[Any, ...], takes_complex: bool | str = False, module: str = "special"
 ) -> list[Any]:
-    """Operands that meet, as Tensors of floating or complex numbers.
+    """Convert operands to Tensors with a common floating-point or complex dtype.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def operands_of(
         For what is neither a Tensor nor an array nor a number, complex ones where none are taken, and shapes that do not broadcast; the
         message names the argument.
     """
-    if (met := _met(given)) is not None:
+    if (met := _matching(given)) is not None:
         return met
     title = f"scipy.{module}.{name}"
     xs = lift_all(title, given)
@@ -268,7 +268,7 @@ def operands_of(
 
 
 def _several(name: str, primitive: Any, takes_complex: bool | str, names: tuple[str, ...]) -> Any:
-    """The public function of several operands."""
+    """Make the public function of several operands."""
 
     def public(*operands: Any) -> Any:
         if len(operands) != len(names):

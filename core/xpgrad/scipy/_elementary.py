@@ -1,4 +1,4 @@
-"""Special functions that are made of exponentials and logarithms: every backend has them, with or without SciPy."""
+"""Special functions composed of exponentials and logarithms, which every backend has without SciPy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _expit(xp: Any, x: Any) -> Any:
 
 @special(lambda g, x, out, xp: g * (out * xp.special_expit(-x)), composed=_expit)
 def expit(x: Operand, /) -> Tensor:
-    """The logistic function ``1 / (1 + exp(-x))``, accurate in both tails.
+    """Return the logistic function ``1 / (1 + exp(-x))``, accurate in both tails.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def _logit(xp: Any, x: Any) -> Any:
 
 @special(lambda g, x, out, xp: g * valid(1.0 / (x * (1.0 - x)), out, xp), composed=_logit)
 def logit(x: Operand, /) -> Tensor:
-    """The inverse of `expit`, ``log(x / (1 - x))``; infinite at 0 and 1, nan beyond.
+    """Return the inverse of `expit`, ``log(x / (1 - x))``; infinite at 0 and 1, nan beyond.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _log_expit(xp: Any, x: Any) -> Any:
 
 @special(lambda g, x, xp: g * xp.special_expit(-x), composed=_log_expit)
 def log_expit(x: Operand, /) -> Tensor:
-    """The logarithm of `expit`, also where that underflows.
+    """Return the logarithm of `expit`, even if that underflows.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def log_expit(x: Operand, /) -> Tensor:
 
 
 def _product(x: Any, y: Any, log: Any, xp: Any) -> Any:
-    """``x * log(y)``, but 0 where `x` is 0 and `y` a number."""
+    """Return ``x * log(y)``, and 0 where `x` is 0 unless `y` is NaN."""
     zero = (x == 0) & ~xp.isnan(y)
     safe = xp.where(zero, xp.ones_like(y), y)
     return xp.where(zero, xp.zeros_like(x * safe), x * log(safe))
@@ -120,13 +120,13 @@ def _product(x: Any, y: Any, log: Any, xp: Any) -> Any:
     lambda g, y, xp: g / y, lambda g, x, y, xp: -g * xp.special_ratio(xp.special_ratio(x, y), y), composed=True,
 )  # fmt: skip
 def _ratio(xp: Any, x: Any, y: Any) -> Any:
-    """``x / y``, but 0 for 0 / 0, where its derivative in `x` is infinite all the same."""
+    """Return ``x / y``, but 0 for 0 / 0; the derivative by `x` is infinite there."""
     none = (x == 0) & (y == 0)
     return x / xp.where(none, xp.ones_like(y), y)
 
 
 def _domain(slope: Any, y: Any, low: float, xp: Any) -> Any:
-    """A derivative, but nan for real `y` below a bound."""
+    """Return a derivative with NaN for real `y` below a bound."""
     return slope if is_complex(y, xp) else xp.where(y < low, xp.zeros_like(y) + math.nan, slope)
 
 
@@ -135,7 +135,7 @@ def _domain(slope: Any, y: Any, low: float, xp: Any) -> Any:
     composed=lambda xp, x, y: _product(x, y, xp.log, xp), complex=True,
 )  # fmt: skip
 def xlogy(x: Operand, y: Operand, /) -> Tensor:
-    """``x * log(y)``, and 0 where `x` is 0; complex too.
+    """Return ``x * log(y)``, and 0 where `x` is 0.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def xlogy(x: Operand, y: Operand, /) -> Tensor:
     composed=lambda xp, x, y: _product(x, y, xp.log1p, xp), complex=True,
 )  # fmt: skip
 def xlog1py(x: Operand, y: Operand, /) -> Tensor:
-    """``x * log1p(y)``, and 0 where `x` is 0; complex too.
+    """Return ``x * log1p(y)``, and 0 where `x` is 0.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def _entr(xp: Any, x: Any) -> Any:
 
 @special(lambda g, x, xp: g * (-xp.log(x) - 1.0), composed=_entr)
 def entr(x: Operand, /) -> Tensor:
-    """``-x * log(x)``, 0 at 0, and minus infinity below.
+    """Return ``-x * log(x)``, 0 at 0, and minus infinity below.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def entr(x: Operand, /) -> Tensor:
 
 
 def _log_ratio(x: Any, y: Any, xp: Any) -> Any:
-    """``log(x / y)`` for positive numbers, of which the quotient may overflow, and nan elsewhere; minus infinity for `x` = 0."""
+    """Return ``log(x / y)`` for positive numbers, even if the quotient overflows; NaN elsewhere, and minus infinity for `x` = 0."""
     both = (x >= 0) & (y > 0)
     x, y = xp.where(both, x, xp.zeros_like(x) + math.nan), xp.where(both, y, xp.ones_like(y))
     near = (x > y * 0.5) & (x < y * 2.0)
@@ -249,7 +249,7 @@ def _divergence_y(g: Any, x: Any, y: Any, xp: Any) -> Any:
 
 @special(lambda g, x, y, xp: g * (_log_ratio(x, y, xp) + 1.0), _entropy_y, composed=_rel_entr)
 def rel_entr(x: Operand, y: Operand, /) -> Tensor:
-    """``x * log(x / y)``, 0 for `x` = 0 and `y` >= 0, and infinite elsewhere.
+    """Return ``x * log(x / y)``, 0 for `x` = 0 and `y` >= 0, and infinite elsewhere.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def rel_entr(x: Operand, y: Operand, /) -> Tensor:
 
 @special(lambda g, x, y, xp: g * _log_ratio(x, y, xp), _divergence_y, composed=_kl_div)
 def kl_div(x: Operand, y: Operand, /) -> Tensor:
-    """``x * log(x / y) - x + y``, `y` for `x` = 0 and `y` >= 0, and infinite elsewhere.
+    """Return ``x * log(x / y) - x + y``, `y` for `x` = 0 and `y` >= 0, and infinite elsewhere.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def _sinc_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 @special(_sinc_slope, composed=_sinc, complex=True)
 def sinc(x: Operand, /) -> Tensor:
-    """``sin(pi * x) / (pi * x)``, and 1 at 0; complex too.
+    """Return ``sin(pi * x) / (pi * x)``, and 1 at 0.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def sinc(x: Operand, /) -> Tensor:
 
 
 def _largest(xp: Any, x: Any, axes: Any) -> Any:
-    """The largest real part, kept as axes of length 1; 0 where it is infinite or there is none."""
+    """Return the largest real part over axes, with axes of length 1; 0 if it is infinite or there are no elements."""
     top = xp.max(xp.real(x) if is_complex(x, xp) else x, axis=axes, keepdims=True)
     return xp.where(xp.isfinite(top), top, xp.zeros_like(top))
 
@@ -364,7 +364,7 @@ def _logsumexp_kernel(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 @row_only(_logsumexp_vjp, composed=_logsumexp_kernel, jvp=_logsumexp_jvp)
 def _logsumexp(x: Any, axes: Any, keepdims: bool) -> Any:
-    """The row of `logsumexp`."""
+    """Compute `logsumexp`: a row."""
 
 
 def _pair_vjp(g: Any, out: Any, x_shape: Any, axes: Any, xp: Any) -> Any:
@@ -392,7 +392,7 @@ def _pair_kernel(xp: Any, x: Any, axes: Any) -> Any:
 
 @row_only(_pair_vjp, composed=_pair_kernel, jvp=_pair_jvp, outputs=2)
 def _logsumexp_and_weights(x: Any, axes: Any) -> Any:
-    """`logsumexp` with axes of length 1, and `softmax`, which its derivative is: it is computed once where a gradient will be asked for."""
+    """Compute `logsumexp` with axes of length 1, and its derivative `softmax`, together for use in a gradient."""
 
 
 def _softmax_kernel(xp: Any, x: Any, axes: Any) -> Any:
@@ -406,7 +406,7 @@ def _softmax_vjp(g: Any, out: Any, axes: Any, xp: Any) -> Any:
 
 @row_only(_softmax_vjp, composed=_softmax_kernel, jvp=lambda d_x, out, axes, xp: _softmax_vjp(d_x, out, axes, xp))
 def _softmax(x: Any, axes: Any) -> Any:
-    """The row of `softmax`."""
+    """Compute `softmax`: a row."""
 
 
 def _log_softmax_kernel(xp: Any, x: Any, axes: Any) -> Any:
@@ -419,12 +419,12 @@ def _log_softmax_kernel(xp: Any, x: Any, axes: Any) -> Any:
     jvp=lambda d_x, out, axes, xp: d_x - xp.reduce_sum(d_x * xp.exp(out), axes, True),
 )  # fmt: skip
 def _log_softmax(x: Any, axes: Any) -> Any:
-    """The row of `log_softmax`."""
+    """Compute `log_softmax`: a row."""
 
 
 @front
 def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: bool = False, return_sign: bool = False) -> Any:
-    """The logarithm of the sum of exponentials over axes, without overflow.
+    """Return the logarithm of the sum of exponentials over axes, without overflow.
 
     Parameters
     ----------
@@ -498,7 +498,7 @@ def _over_axes(name: str, row: Any, x: Any, axis: Axis) -> Any:
 
 @front
 def softmax(x: Tensor, axis: Axis = None) -> Tensor:
-    """Exponentials divided by their sum over axes (default: all), without overflow.
+    """Return the exponentials divided by their sum over axes, without overflow.
 
     Parameters
     ----------
@@ -537,7 +537,7 @@ def softmax(x: Tensor, axis: Axis = None) -> Tensor:
 
 @front
 def log_softmax(x: Tensor, axis: Axis = None) -> Tensor:
-    """The logarithm of `softmax` over axes (default: all), also where that underflows.
+    """Return the logarithm of `softmax` over axes, even if that underflows.
 
     Parameters
     ----------
@@ -578,12 +578,12 @@ def log_softmax(x: Tensor, axis: Axis = None) -> Tensor:
 
 @row_only(lambda g, out, xp: g * (xp.exp(-out) / (out + 1.0)))
 def _lambertw(z: Any, k: int) -> Any:
-    """The row of `lambertw`."""
+    """Compute `lambertw`: a row."""
 
 
 @front
 def lambertw(z: Operand, k: int = 0, tol: float = 1e-8) -> Tensor:
-    """Lambert's W function, the solution of ``w * exp(w) == z``: complex, of complex and of real `z`.
+    """Return Lambert's W function, a complex solution of ``w * exp(w) == z``.
 
     Parameters
     ----------

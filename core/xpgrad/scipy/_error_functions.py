@@ -30,7 +30,7 @@ def _bell(x: Any, scale: float, xp: Any) -> Any:
 
 @special(lambda g, x, xp: g * _bell(x, 2 / _ROOT, xp), complex=True)
 def erf(x: Operand, /) -> Tensor:
-    """The error function, the integral of ``2 / sqrt(pi) * exp(-t**2)`` from 0 to `x`; complex too.
+    """Return the error function, the integral of ``2 / sqrt(pi) * exp(-t**2)`` from 0 to `x`.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def erf(x: Operand, /) -> Tensor:
 
 @special(lambda g, x, xp: g * _bell(x, -2 / _ROOT, xp), complex=True)
 def erfc(x: Operand, /) -> Tensor:
-    """The complement of the error function, ``1 - erf(x)``; complex too.
+    """Return the complement of the error function, ``1 - erf(x)``.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def _erfcx(xp: Any, x: Any) -> Any:
 
 @special(_erfcx_slope, composed=_erfcx, complex=True)
 def erfcx(x: Operand, /) -> Tensor:
-    """The scaled complement of the error function, ``exp(x**2) * erfc(x)``; complex too.
+    """Return the scaled complement of the error function, ``exp(x**2) * erfc(x)``.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def erfcx(x: Operand, /) -> Tensor:
 
 @special(lambda g, out, xp: g * (xp.exp(out * out) * (_ROOT / 2)))
 def erfinv(x: Operand, /) -> Tensor:
-    """The inverse of `erf` on [-1, 1]; infinite at the ends, nan beyond.
+    """Return the inverse of `erf` on [-1, 1]; infinite at the ends, NaN outside.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def erfinv(x: Operand, /) -> Tensor:
 
 @special(lambda g, out, xp: g * (xp.exp(out * out) * (-_ROOT / 2)))
 def erfcinv(x: Operand, /) -> Tensor:
-    """The inverse of `erfc` on [0, 2]; infinite at the ends, nan beyond.
+    """Return the inverse of `erfc` on [0, 2]; infinite at the ends, NaN outside.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def erfcinv(x: Operand, /) -> Tensor:
 @special(lambda g, x, xp: g * (xp.exp(x * x * -0.5) * (1 / (_ROOT * _ROOT_2))), complex=True,
          composed=lambda xp, x: xp.special_erfc(x * (-1 / _ROOT_2)) * 0.5)  # fmt: skip
 def ndtr(x: Operand, /) -> Tensor:
-    """The distribution function of the standard normal distribution; complex too.
+    """Return the cumulative distribution function of the standard normal distribution.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def _log_ndtr(xp: Any, x: Any) -> Any:
 
 @special(lambda g, x, xp: g * (math.sqrt(2 / math.pi) / xp.special_erfcx(x * (-1 / _ROOT_2))), composed=_log_ndtr, complex=True)
 def log_ndtr(x: Operand, /) -> Tensor:
-    """The logarithm of `ndtr`, also where that underflows; complex too.
+    """Return the logarithm of `ndtr`, even if that underflows.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def log_ndtr(x: Operand, /) -> Tensor:
 
 @special(lambda g, out, xp: g * (xp.exp(out * out * 0.5) * (_ROOT * _ROOT_2)))
 def ndtri(x: Operand, /) -> Tensor:
-    """The inverse of `ndtr` on [0, 1]; infinite at the ends, nan beyond.
+    """Return the inverse of `ndtr` on [0, 1]; infinite at the ends, NaN outside.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def _owens_slope_a(g: Any, h: Any, a: Any, xp: Any) -> Any:
 
 @special(_owens_slope_h, _owens_slope_a)
 def owens_t(h: Operand, a: Operand, /) -> Tensor:
-    """Owen's T function: the probability of ``X > h`` and ``0 < Y < a * X`` for independent standard normal X and Y.
+    """Return Owen's T function: the probability of ``X > h`` and ``0 < Y < a * X`` for independent standard normal X and Y.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The gamma function and what is made of it: chapters 5, 6, 8 and 25 of the NIST Digital Library (DLMF)."""
+"""The gamma function and related functions, after chapters 5, 6, 8 and 25 of the NIST Digital Library (DLMF)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @special(lambda g, x, out, xp: g * (out * xp.special_digamma(x)), complex=True)
 def gamma(x: Operand, /) -> Tensor:
-    """The gamma function; nan at negative integers, infinite at 0; complex too.
+    """Return the gamma function; infinite at 0, NaN at negative integers.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def _gammaln_slope(g: Any, x: Any, xp: Any) -> Any:
 
 @special(_gammaln_slope)
 def gammaln(x: Operand, /) -> Tensor:
-    """The logarithm of the absolute value of `gamma`, for real `x`; infinite at the poles. For complex `x` see `loggamma`.
+    """Return the logarithm of the absolute value of `gamma`, for real `x`; infinite at the poles. For complex `x` see `loggamma`.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def gammaln(x: Operand, /) -> Tensor:
 
 @special(lambda g, x, out, xp: g * valid(xp.special_digamma(x), out, xp), complex=True)
 def loggamma(x: Operand, /) -> Tensor:
-    """The principal branch of the logarithm of `gamma`; nan for negative real `x`; complex too.
+    """Return the principal branch of the logarithm of `gamma`; NaN for negative real `x`.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def _digamma_slope(g: Any, x: Any, xp: Any) -> Any:
 
 @special(_digamma_slope, complex=True)
 def digamma(x: Operand, /) -> Tensor:
-    """The logarithmic derivative of `gamma`; minus infinity at 0, nan at negative integers; complex too.
+    """Return the logarithmic derivative of `gamma`; minus infinity at 0, NaN at negative integers.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def digamma(x: Operand, /) -> Tensor:
 
 @special(row="digamma", complex=True)
 def psi(x: Operand, /) -> Tensor:
-    """The same as `digamma`.
+    """Return the logarithmic derivative of `gamma`; another name of `digamma`.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ _STEPS = 24
 
 
 def _complex_polygamma(n: Any, z: Any) -> Any:
-    """`polygamma` of NumPy's complex numbers."""
+    """Compute `polygamma` for complex NumPy arrays."""
     xp = host_backend().kernels
     n, z = xp.real(n) + xp.zeros_like(xp.real(z)), z + xp.zeros_like(n)
     out = xp.zeros_like(z) + math.nan
@@ -155,7 +155,7 @@ def _complex_polygamma(n: Any, z: Any) -> Any:
 
 
 def _of_order(order: int, z: Any, xp: Any) -> Any:
-    """By the asymptotic series (DLMF 5.15.8) behind as many steps of the recurrence as leave all poles behind."""
+    """Compute `polygamma` by the asymptotic series (DLMF 5.15.8), after recurrence steps that move `x` beyond all poles."""
     steps = _STEPS + order
     if math.prod(z.shape) and math.isfinite(lowest := float(xp.min(xp.real(z)))):
         steps += max(int(-lowest), 0)
@@ -185,7 +185,7 @@ def _polygamma_slope(g: Any, n: Any, x: Any, out: Any, xp: Any) -> Any:
 
 @special(no_derivative("polygamma", "n", "it is a number of derivatives"), _polygamma_slope, composed=_polygamma, complex="x")
 def polygamma(n: Operand, x: Operand, /) -> Tensor:
-    """The `n`-th derivative of `digamma` at `x`, for integers `n >= 0`, nan for others; complex `x` too.
+    """Return the `n`-th derivative of `digamma` at `x`; NaN unless `n` is a nonnegative integer.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def _rgamma_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 @special(_rgamma_slope, complex=True)
 def rgamma(x: Operand, /) -> Tensor:
-    """``1 / gamma(x)``, an entire function; complex too.
+    """Return ``1 / gamma(x)``, an entire function.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def rgamma(x: Operand, /) -> Tensor:
 
 @special(lambda g, xp: xp.zeros_like(g))
 def gammasgn(x: Operand, /) -> Tensor:
-    """The sign of `gamma` for real `x`; its derivative is 0.
+    """Return the sign of `gamma` for real `x`; its derivative is 0.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def gammasgn(x: Operand, /) -> Tensor:
 
 @front
 def multigammaln(a: Operand, d: int) -> Tensor:
-    """The logarithm of the multivariate gamma function, of dimension `d`.
+    """Return the logarithm of the multivariate gamma function of dimension `d`.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def multigammaln(a: Operand, d: int) -> Tensor:
     lambda g, a, b, xp: -g * xp.special_polygamma(xp.ones_like(a), a + b),
 )  # fmt: skip
 def psi_gap(xp: Any, a: Any, b: Any) -> Any:
-    """``digamma(a) - digamma(a + b)``, without cancellation where `b` is small beside `a`."""
+    """Return ``digamma(a) - digamma(a + b)`` without cancellation for small `b`."""
     # By the Taylor series (DLMF 5.15.1) where it converges in a few terms, beginning behind the recurrence's first steps.
     plain = xp.special_digamma(a) - xp.special_digamma(a + b)
     near = (xp.abs(b) < a * 0.02) & (a > 0)
@@ -332,7 +332,7 @@ def psi_gap(xp: Any, a: Any, b: Any) -> Any:
 
 @special(lambda g, a, b, out, xp: g * (out * xp.special_psi_gap(a, b)), lambda g, a, b, out, xp: g * (out * xp.special_psi_gap(b, a)))
 def beta(a: Operand, b: Operand, /) -> Tensor:
-    """The beta function ``gamma(a) * gamma(b) / gamma(a + b)``.
+    """Return the beta function ``gamma(a) * gamma(b) / gamma(a + b)``.
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def beta(a: Operand, b: Operand, /) -> Tensor:
 
 @special(lambda g, a, b, xp: g * xp.special_psi_gap(a, b), lambda g, a, b, xp: g * xp.special_psi_gap(b, a))
 def betaln(a: Operand, b: Operand, /) -> Tensor:
-    """The logarithm of the absolute value of `beta`.
+    """Return the logarithm of the absolute value of `beta`.
 
     Parameters
     ----------
@@ -380,7 +380,7 @@ def betaln(a: Operand, b: Operand, /) -> Tensor:
 
 @special(lambda g, z, m, out, xp: g * (-out * xp.special_psi_gap(z, m)), lambda g, z, m, out, xp: g * (out * xp.special_digamma(z + m)))
 def poch(z: Operand, m: Operand, /) -> Tensor:
-    """Pochhammer's symbol, the rising factorial ``gamma(z + m) / gamma(z)``.
+    """Return Pochhammer's symbol, the rising factorial ``gamma(z + m) / gamma(z)``.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ def poch(z: Operand, m: Operand, /) -> Tensor:
     lambda g, n, k, out, xp: g * (out * (xp.special_digamma(n - k + 1.0) - xp.special_digamma(k + 1.0))),
 )  # fmt: skip
 def binom(n: Operand, k: Operand, /) -> Tensor:
-    """The binomial coefficient as a function of two real variables; see `comb`.
+    """Return the binomial coefficient as a function of two real variables; see `comb`.
 
     Parameters
     ----------
@@ -427,7 +427,7 @@ def binom(n: Operand, k: Operand, /) -> Tensor:
 
 @front
 def comb(N: Operand, k: Operand, *, repetition: bool = False) -> Tensor:
-    """The number of combinations of `N` things taken `k` at a time, in floating numbers: 0 unless ``0 <= k <= N``.
+    """Return the number of combinations of `N` things taken `k` at a time as a float; 0 unless ``0 <= k <= N``.
 
     Parameters
     ----------
@@ -472,7 +472,7 @@ def comb(N: Operand, k: Operand, *, repetition: bool = False) -> Tensor:
 
 @front
 def factorial(n: Operand, /) -> Tensor:
-    """The factorial ``gamma(n + 1)`` in floating numbers; 0 for negative `n`, as SciPy's with ``exact=False``.
+    """Return the factorial ``gamma(n + 1)`` as a float; 0 for negative `n`, like SciPy's with ``exact=False``.
 
     Parameters
     ----------
@@ -518,17 +518,17 @@ def _zeta_slope(g: Any, x: Any, q: Any, out: Any, xp: Any) -> Any:
 
 @row_only(no_derivative("zeta", "x"), _zeta_slope)
 def _zeta(x: Any, q: Any, /) -> Any:
-    """Hurwitz's function."""
+    """Compute Hurwitz's zeta function."""
 
 
 @row_only(no_derivative("zeta", "x"), composed=by_the_host("zeta"))
 def _riemann(x: Any, /) -> Any:
-    """Riemann's function."""
+    """Compute Riemann's zeta function."""
 
 
 @front
 def zeta(x: Operand, q: Operand | None = None) -> Tensor:
-    """The Riemann zeta function, or Hurwitz's, the sum of ``(k + q)**-x`` over ``k >= 0``.
+    """Return Riemann's zeta function, or Hurwitz's: the sum of ``(k + q)**-x`` over ``k >= 0``.
 
     Parameters
     ----------
@@ -574,7 +574,7 @@ def zeta(x: Operand, q: Operand | None = None) -> Tensor:
 
 @special(lambda g, x, out, xp: g * valid(-xp.exp(-x) / x, out, xp), complex=True)
 def exp1(x: Operand, /) -> Tensor:
-    """The exponential integral E1, the integral of ``exp(-t) / t`` from `x` to infinity; complex too.
+    """Return the exponential integral E1, the integral of ``exp(-t) / t`` from `x` to infinity.
 
     Parameters
     ----------
@@ -594,7 +594,7 @@ def exp1(x: Operand, /) -> Tensor:
 
 @special(lambda g, x, out, xp: g * valid(xp.exp(x) / x, out, xp), complex=True)
 def expi(x: Operand, /) -> Tensor:
-    """The exponential integral Ei, the principal value of the integral of ``exp(t) / t`` from minus infinity to `x`; complex too.
+    """Return the exponential integral Ei, the principal value of the integral of ``exp(t) / t`` from minus infinity to `x`.
 
     Parameters
     ----------

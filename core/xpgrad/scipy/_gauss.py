@@ -1,4 +1,4 @@
-"""Gauss' formula for integrals, with any number of points, in Python's floats."""
+"""Gauss's quadrature with any number of points, in Python floats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def gauss_legendre(count: int) -> list[tuple[float, float]]:
-    """Abscissas and weights on the interval from -1 to 1: the zeros of Legendre's polynomial, by Newton's method."""
+    """Return abscissas and weights on [-1, 1]: the zeros of Legendre's polynomial, by Newton's method."""
     found = []
     for k in range(count):
         # Tricomi's estimate.

@@ -33,7 +33,7 @@ _DENSE = 512
 
 
 def linear_solver_of(name: str, given: Any) -> Any:
-    """Check the argument `linear_solver` of a public function.
+    """Check the argument `linear_solver` of a public function, and return the solver.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def linear_solver_of(name: str, given: Any) -> Any:
 
 
 def implicit(residual: Callable[[Any], Any], solution: Any, how: Any, *, symmetric: bool = False) -> Any:
-    """A solution with the history that the implicit function theorem gives it.
+    """Return a solution with the history that the implicit function theorem gives it.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def implicit(residual: Callable[[Any], Any], solution: Any, how: Any, *, symmetr
     out = solution.clone()
     _carry_tangents(residual, solution, value, out, how, symmetric, recording=recording and bool(links))
     if recording and links:
-        node: Any = ImplicitNode.create()
+        node: Any = ImplicitNode.made_now()
         node.cls, node.e = type(out), tuple(link.inner for link in links)
         node.residual, node.how, node.symmetric = residual, how, symmetric
         node.solution, node.value, node.links = solution, value, links
@@ -121,9 +121,9 @@ class ImplicitNode(ListNode):
         return [None if v is None else v._array for v in self._once(self.cls.backend.wrap(g))]
 
     def _once(self, g: Any) -> list[Any]:
-        """The gradients of the parameters, without history."""
+        """Compute the gradients of the parameters without history."""
         self._check()
-        u = _solved(self.residual, self.solution, g, self.how, self.symmetric, transposed=True)
+        u = _solve_jacobian(self.residual, self.solution, g, self.how, self.symmetric, transposed=True)
         return list(grad([self.value], [GradientEdge(link, 0) for link in self.links], [-u], retain_graph=True, allow_unused=True))
 
     def graph_grads(self, g: Any) -> list[Any]:
@@ -137,7 +137,7 @@ class ImplicitNode(ListNode):
         self._check()
         residual, how, symmetric = self.residual, self.how, self.symmetric
         x = with_history(self.cls.backend, self.solution._array, self)
-        u = _solved(residual, x, g, how, symmetric, transposed=True)
+        u = _solve_jacobian(residual, x, g, how, symmetric, transposed=True)
         u = implicit(lambda v: vjp(residual, x)[1](v)[0] - g, u, how, symmetric=symmetric)
         # The residual again, of the solution with its history: which is cut off, too, until the gradients of the parameters are there.
         value, own, links = cut(residual, x)
@@ -152,7 +152,7 @@ class ImplicitNode(ListNode):
         return list(found)
 
     def _check(self) -> None:
-        """Refuse what has changed since: the Jacobian is taken of the residual as it is now."""
+        """Raise if a value on which the residual depends has changed since, for the Jacobian is taken of the residual as it is now."""
         # As it was evaluated then: what is recorded may be computed in another way, and round otherwise.
         value, _, _ = cut(self.residual, self.solution)
         moved = _norm(value.detach() - self.value.detach())
@@ -163,13 +163,13 @@ class ImplicitNode(ListNode):
             )
             raise RuntimeError(msg)
 
-    def saved_arrays(self) -> list[Any]:
+    def held(self) -> list[Any]:
         return [] if self.value is None else [self.solution._array]
 
     def release(self) -> None:
         self.value = None
 
-    def is_released(self) -> bool:
+    def released(self) -> bool:
         return self.value is None
 
 
@@ -186,7 +186,7 @@ def _carry_tangents(residual: Any, x: Any, value: Any, out: Any, how: Any, symme
     before = state.current()
     try:
         state.put(state.replaced(levels=levels.outside(i)))
-        t = -_solved(residual, x, tangent, how, symmetric, transposed=False)
+        t = -_solve_jacobian(residual, x, tangent, how, symmetric, transposed=False)
         if recording:
             t = Once.apply(t, value, _ONCE)
     finally:
@@ -204,8 +204,8 @@ _ONCE = (
 )
 
 
-def _solved(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *, transposed: bool) -> Any:
-    """The solution of ``J u = b``, or of ``J.T u = b``, where J is the residual's Jacobian at `x`; without history."""
+def _solve_jacobian(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *, transposed: bool) -> Any:
+    """Solve ``J u = b`` or ``J.T u = b`` without recording, where J is the residual's Jacobian at `x`."""
     x, b = x.detach(), b.detach()
     if not x.shape[0]:
         return b
@@ -231,7 +231,7 @@ def _by_factors(residual: Any, x: Any, b: Any, transposed: bool) -> Any:
 
 
 def _norm(v: Any) -> float:
-    """The Euclidean norm of what is the same for all elements of a batch; 0 where it is not, which nobody can look at."""
+    """Return the Euclidean norm if it is the same for all elements of a batch, else 0."""
     total = (v * v).sum()
     while total.depth and total._array.level is None:
         total = total._array.value

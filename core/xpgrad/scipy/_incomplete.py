@@ -29,7 +29,7 @@ _NODES = [
 
 
 def _gamma_density(a: Any, x: Any, xp: Any) -> Any:
-    """``x**(a - 1) * exp(-x) / gamma(a)``."""
+    """Return ``x**(a - 1) * exp(-x) / gamma(a)``."""
     return xp.exp(xp.special_xlogy(a - 1.0, x) - x - xp.special_gammaln(a))
 
 
@@ -46,7 +46,7 @@ def _gamma_by_x(g: Any, a: Any, x: Any, out: Any, xp: Any) -> Any:
     lambda g, a, x, xp: g * (_gamma_density(a, x, xp) * (xp.log(x) - xp.special_digamma(a))),
 )  # fmt: skip
 def gammainc_by_a(xp: Any, a: Any, x: Any) -> Any:
-    """The derivative of `gammainc` with respect to its shape."""
+    """Return the derivative of `gammainc` with respect to its shape."""
     inside = (a > 0) & (x > 0) & xp.isfinite(a) & xp.isfinite(x)
     one = xp.ones_like(a * x)
     a1, x1 = xp.where(inside, a, one), xp.where(inside, x, one)
@@ -67,7 +67,7 @@ def gammainc_by_a(xp: Any, a: Any, x: Any) -> Any:
 
 @special(_gamma_by_a, _gamma_by_x)
 def gammainc(a: Operand, x: Operand, /) -> Tensor:
-    """The regularised lower incomplete gamma function; differentiable in the shape `a` too, once.
+    """Return the regularised lower incomplete gamma function.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def gammainc(a: Operand, x: Operand, /) -> Tensor:
 
 @special(lambda g, a, x, out, xp: _gamma_by_a(-g, a, x, out, xp), lambda g, a, x, out, xp: _gamma_by_x(-g, a, x, out, xp))
 def gammaincc(a: Operand, x: Operand, /) -> Tensor:
-    """The regularised upper incomplete gamma function, ``1 - gammainc(a, x)``; differentiable in the shape `a` too, once.
+    """Return the regularised upper incomplete gamma function, ``1 - gammainc(a, x)``.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def _quantile_by_a(g: Any, a: Any, out: Any, xp: Any) -> Any:
 
 @special(_quantile_by_a, lambda g, a, out, xp: g / _gamma_density(a, out, xp))
 def gammaincinv(a: Operand, y: Operand, /) -> Tensor:
-    """The inverse of `gammainc` in `x`.
+    """Return the inverse of `gammainc` in `x`.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def gammaincinv(a: Operand, y: Operand, /) -> Tensor:
 
 @special(_quantile_by_a, lambda g, a, out, xp: -g / _gamma_density(a, out, xp))
 def gammainccinv(a: Operand, y: Operand, /) -> Tensor:
-    """The inverse of `gammaincc` in `x`.
+    """Return the inverse of `gammaincc` in `x`.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def gammainccinv(a: Operand, y: Operand, /) -> Tensor:
 
 
 def _beta_density(a: Any, b: Any, x: Any, xp: Any) -> Any:
-    """``x**(a - 1) * (1 - x)**(b - 1) / beta(a, b)``."""
+    """Return ``x**(a - 1) * (1 - x)**(b - 1) / beta(a, b)``."""
     return xp.exp(xp.special_xlogy(a - 1.0, x) + xp.special_xlog1py(b - 1.0, -x) - xp.special_betaln(a, b))
 
 
@@ -192,7 +192,7 @@ _TWICE = "of the second order it is not computed"
 
 @helper(no_derivative("betainc", "a", _TWICE), no_derivative("betainc", "b", _TWICE), _slope_by_x, None)
 def betainc_by_a(xp: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
-    """The derivative of `betainc` with respect to its first shape; `y` is ``1 - x``, of which one is exact where the other is near 1."""
+    """Return the derivative of `betainc` by its first shape; ``y == 1 - x`` is exact where `x` is near 1."""
     inside = (a > 0) & (b > 0) & (x > 0) & (y > 0) & xp.isfinite(a) & xp.isfinite(b)
     one = xp.ones_like(a * b * x)
     a1, b1 = xp.where(inside, a, one), xp.where(inside, b, one)
@@ -221,7 +221,7 @@ def betainc_by_a(xp: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
 
 @special(_beta_by_a, _beta_by_b, _beta_by_x)
 def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
-    """The regularised incomplete beta function; differentiable in the shapes `a` and `b` too, once.
+    """Return the regularised incomplete beta function.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     lambda g, a, b, x, out, xp: _beta_by_x(-g, a, b, x, out, xp),
 )  # fmt: skip
 def betaincc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
-    """The complement of `betainc`, ``1 - betainc(a, b, x)``; differentiable in the shapes too, once.
+    """Return the complement of `betainc`, ``1 - betainc(a, b, x)``.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def _beta_quantile_by_b(g: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
 
 @special(_beta_quantile_by_a, _beta_quantile_by_b, lambda g, a, b, out, xp: g / _beta_density(a, b, out, xp))
 def betaincinv(a: Operand, b: Operand, y: Operand, /) -> Tensor:
-    """The inverse of `betainc` in `x`.
+    """Return the inverse of `betainc` in `x`.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def _student_by_df(df: Any, t: Any, xp: Any) -> Any:
     lambda g, df, t, out, xp: g * valid(_student_density(df, t, xp), out, xp),
 )  # fmt: skip
 def stdtr(df: Operand, t: Operand, /) -> Tensor:
-    """The distribution function of Student's t distribution; differentiable in the degrees of freedom too, once.
+    """Return the cumulative distribution function of Student's t distribution.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def stdtr(df: Operand, t: Operand, /) -> Tensor:
     lambda g, df, out, xp: g / _student_density(df, out, xp),
 )  # fmt: skip
 def stdtrit(df: Operand, p: Operand, /) -> Tensor:
-    """The inverse of `stdtr` in `t`.
+    """Return the inverse of `stdtr` in `t`.
 
     Parameters
     ----------

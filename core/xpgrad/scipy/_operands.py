@@ -1,4 +1,4 @@
-"""Operands of functions that act on whole arrays, not element by element: what is given becomes Tensors of one dtype on one device."""
+"""Convert operands of functions of whole arrays to Tensors of one dtype on one device."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from xpgrad._tensor.tensor import Tensor
 
 
 def visible(*xs: Any) -> bool:
-    """Return whether values can be looked at: not in `vmap`, nor lazy or traced ones."""
+    """Return whether the values of a Tensor can be read: not under `vmap`, and not if they are lazy or traced."""
     return not any(x.depth or x.backend.capabilities.lazy or x.backend.is_traced(x._array) for x in xs)
 
 
 def arrays_of(title: str, *, exact: bool = False, real: bool = False, **given: Any) -> list[Any]:
-    """Arguments as Tensors of one dtype on one device; None stays None.
+    """Convert arguments to Tensors of one dtype on one device; None stays None.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def arrays_of(title: str, *, exact: bool = False, real: bool = False, **given: A
 
 
 def _stacked(x: Any) -> Any:
-    """A sequence in which there are Tensors as one Tensor, which keeps their history."""
+    """Stack a sequence with Tensors into one Tensor, which keeps their history."""
     if isinstance(x, (list, tuple)) and any(isinstance(v, TensorBase) for v in x):
         like = next(v for v in x if isinstance(v, TensorBase))
         return operations.stack([v if isinstance(v, TensorBase) else operations.asarray(v, device=like.device) for v in x])
@@ -69,7 +69,7 @@ def _stacked(x: Any) -> Any:
 
 
 def _read(title: str, name: str, x: Any, beside: Any) -> Any:
-    """Numbers, and sequences of them, on the device of the Tensor that they meet and in its precision."""
+    """Convert numbers and sequences to the device and precision of the Tensor that they meet."""
     if not is_scalar(x) and not (isinstance(x, Sequence) and not isinstance(x, (str, bytes))) and not is_constant(x):
         msg = f"{title}: `{name}` must be a Tensor, an array, or a sequence of numbers, but got {shown(x)}"
         raise TypeError(msg)
@@ -85,7 +85,7 @@ def _read(title: str, name: str, x: Any, beside: Any) -> Any:
 
 
 def _one_dtype(title: str, xs: Sequence[Any], *, exact: bool = False) -> list[Any]:
-    """Tensors on one device and in the dtype to which they promote together; None stays None."""
+    """Cast Tensors to the dtype to which they promote, on one device; None stays None."""
     there = unify(title, [x for x in xs if x is not None])
     floats = [x if x.dtype.differentiable or exact else x._cast(x.default_dtype("real floating")) for x in there]
     dtype = operations.result_type(*floats) if floats else None

@@ -1,4 +1,4 @@
-"""The parts of piecewise polynomials: tridiagonal systems as a row, and the slopes of interpolants at their knots.
+"""Building blocks of piecewise polynomials: tridiagonal systems as a row, and the slopes of interpolants at their knots.
 
 A cubic between two knots follows from the values and slopes there (Hermite). The slopes of splines solve a tridiagonal system that says
 that the second derivative is continuous: de Boor, "A Practical Guide to Splines" (1978), chapter IV. Those of monotone interpolants are
@@ -16,30 +16,30 @@ from xpgrad.scipy._declare import on_the_host, row_only
 # -- tridiagonal systems -------------------------------------------------------------------------------------------------
 
 
-def _placed(x: Any, start: int, length: int, xp: Any) -> Any:
-    """Zeros along the last axis with `x` in them."""
+def _embed(x: Any, start: int, length: int, xp: Any) -> Any:
+    """Return zeros along the last axis with `x` at some positions."""
     return xp.index_basic_transpose(x, (..., slice(start, start + x.shape[-1])), (*x.shape[:-1], length))
 
 
-def _turned(bands: Any, xp: Any) -> Any:
-    """The bands of the transposed matrix."""
+def _transpose_bands(bands: Any, xp: Any) -> Any:
+    """Return the bands of the transposed matrix."""
     n = bands.shape[-1]
     lower, middle, upper = (bands[..., i, :] for i in range(3))
-    return xp.pile([_placed(upper[..., :-1], 1, n, xp), middle, _placed(lower[..., 1:], 0, n, xp)], len(bands.shape) - 2)
+    return xp.pile([_embed(upper[..., :-1], 1, n, xp), middle, _embed(lower[..., 1:], 0, n, xp)], len(bands.shape) - 2)
 
 
 def _by_bands(g: Any, bands: Any, out: Any, bands_shape: Any, xp: Any) -> Any:
-    u = xp.special_tridiagonal(_turned(bands, xp), g)
+    u = xp.special_tridiagonal(_transpose_bands(bands, xp), g)
     n = out.shape[-2]
     last = (len(u.shape) - 1,)
-    lower = _placed(xp.reduce_sum(u[..., 1:, :] * out[..., :-1, :], last, False), 1, n, xp)
-    upper = _placed(xp.reduce_sum(u[..., :-1, :] * out[..., 1:, :], last, False), 0, n, xp)
+    lower = _embed(xp.reduce_sum(u[..., 1:, :] * out[..., :-1, :], last, False), 1, n, xp)
+    upper = _embed(xp.reduce_sum(u[..., :-1, :] * out[..., 1:, :], last, False), 0, n, xp)
     middle = xp.reduce_sum(u * out, last, False)
     return xp.sum_to(-xp.pile([lower, middle, upper], len(u.shape) - 2), bands_shape)
 
 
 def _product(bands: Any, x: Any, xp: Any) -> Any:
-    """The matrix times columns."""
+    """Multiply a banded matrix by columns."""
     lower, middle, upper = (bands[..., i, :, None] for i in range(3))
     inside = middle * x
     count, rest = x.shape[-2], (*inside.shape[:-2], x.shape[-2], x.shape[-1])
@@ -70,18 +70,18 @@ def _kernel(xp: Any, bands: Any, rhs: Any) -> Any:
 
 
 @row_only(
-    _by_bands, lambda g, bands, rhs_shape, xp: xp.sum_to(xp.special_tridiagonal(_turned(bands, xp), g), rhs_shape),
+    _by_bands, lambda g, bands, rhs_shape, xp: xp.sum_to(xp.special_tridiagonal(_transpose_bands(bands, xp), g), rhs_shape),
     composed=_kernel, jvp=_jvp, elementwise=False, batch="broadcast",
 )  # fmt: skip
 def _tridiagonal(bands: Any, rhs: Any) -> Any:
-    """The solution of equations ``bands[0, i] x[i - 1] + bands[1, i] x[i] + bands[2, i] x[i + 1] == rhs[i]``, for columns of `rhs`."""
+    """Solve ``bands[0, i] x[i - 1] + bands[1, i] x[i] + bands[2, i] x[i + 1] == rhs[i]`` for the columns of `rhs`."""
 
 
 # -- slopes --------------------------------------------------------------------------------------------------------------
 
 
 def spline_slopes(x: Any, y: Any, left: Any, right: Any) -> Any:
-    """The slopes of the cubic spline through points.
+    """Return the slopes of the cubic spline through points.
 
     Parameters
     ----------
@@ -109,13 +109,13 @@ def spline_slopes(x: Any, y: Any, left: Any, right: Any) -> Any:
 
 
 def _inside(dx: Any, slope: Any) -> tuple[list[Any], Any]:
-    """The equations of the inner knots: the second derivative is the same from both sides."""
+    """Return the equations of the inner knots, at which the second derivative is continuous."""
     before, after = dx[:-1], dx[1:]
     return [after, (before + after) * 2.0, before], (after[:, None] * slope[:-1] + before[:, None] * slope[1:]) * 3.0
 
 
 def _end(condition: Any, dx: Any, slope: Any, way: float) -> tuple[Any, Any, Any]:
-    """The diagonal, the element beside it and the right side of an end's equation; at the right end seen from there, `way` is -1."""
+    """Return the diagonal, the neighbouring element and the right side of an end's equation; `way` is -1 at the right end."""
     one = dx[:1]
     if condition == "not-a-knot":  # the third derivative is continuous at the next knot
         both = one + dx[1:2]
@@ -127,13 +127,13 @@ def _end(condition: Any, dx: Any, slope: Any, way: float) -> tuple[Any, Any, Any
 
 
 def _parabola(dx: Any, slope: Any) -> Any:
-    """Through three points."""
+    """Return the slope of the parabola through three points at an end."""
     middle = (dx[1] * slope[0] + dx[0] * slope[1]) / (dx[0] + dx[1])
     return ops.stack([slope[0] * 2.0 - middle, middle, slope[1] * 2.0 - middle])
 
 
 def _periodic(dx: Any, slope: Any) -> Any:
-    """The slopes of a closed curve: its last knot is its first one again."""
+    """Return the slopes of a closed curve, whose last knot is its first one."""
     n = dx.shape[0]
     if n == 1:
         return ops.concat([ops.zeros_like(slope)] * 2, axis=0)
@@ -153,7 +153,7 @@ def _periodic(dx: Any, slope: Any) -> Any:
 
 
 def monotone_slopes(x: Any, y: Any) -> Any:
-    """Slopes with which the interpolant is as monotone as the points are."""
+    """Return slopes for which the interpolant is monotone wherever the points are."""
     n = x.shape[0]
     dx = (x[1:] - x[:-1])[:, None]
     slope = (y[1:] - y[:-1]) / dx
@@ -171,7 +171,7 @@ def monotone_slopes(x: Any, y: Any) -> Any:
 
 
 def _one_sided(dx: Any, slope: Any) -> Any:
-    """The slope of the parabola through three points, at the first, as far as that keeps the shape."""
+    """Return the slope of the parabola through three points at the first one, limited so that the shape is kept."""
     h, k, s, t = dx[:1], dx[1:2], slope[:1], slope[1:2]
     found = ((h * 2.0 + k) * s - h * t) / (h + k)
     raw, a, b = (ops.sign(v.detach()) for v in (found, s, t))
@@ -180,7 +180,7 @@ def _one_sided(dx: Any, slope: Any) -> Any:
 
 
 def akima_slopes(x: Any, y: Any, makima: bool) -> Any:
-    """Slopes as means of the differences on both sides, weighted by how much those of the other side change."""
+    """Return slopes as means of the differences on both sides, weighted by the change of those on the other side."""
     n = x.shape[0]
     slope = (y[1:] - y[:-1]) / (x[1:] - x[:-1])[:, None]
     if n == 2:

@@ -1,4 +1,4 @@
-"""SciPy's universal functions by their names, which are not always those of the functions that users call."""
+"""Find the function for a SciPy ufunc, whose name may differ from that of the public function."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HIDDEN: dict[str, Callable[..., Any]] = {
 
 
 def function_for(name: str) -> Callable[..., Any]:
-    """The function of Tensors for one of SciPy's universal functions.
+    """Return the function of Tensors for one of SciPy's ufuncs; None if there is none.
 
     Raises
     ------

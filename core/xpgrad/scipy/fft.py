@@ -39,8 +39,8 @@ Axes = Sequence[int] | int | None
 # -- Fourier transforms ----------------------------------------------------------------------------------------------------
 
 
-def _given(name: str, x: Any, norm: Any, plan: Any) -> tuple[Any, Any]:
-    """The operand as a Tensor of floating or complex numbers, and the name of the normalisation."""
+def _prepare(name: str, x: Any, norm: Any, plan: Any) -> tuple[Any, Any]:
+    """Return the operand as a floating-point or complex Tensor, and the name of the normalisation."""
     if plan is not None:
         msg = f"scipy.fft.{name}: `plan` must be None, as SciPy's, but got {shown(plan)}"
         raise NotImplementedError(msg)
@@ -55,13 +55,13 @@ def _tuple(axes: Any) -> Any:
 
 
 def _one(name: str, doc: str) -> Any:
-    """Make the transform along one axis of that name."""
+    """Make the transform along one axis with a name."""
     ours = getattr(_ours, name)
 
     def function(
         x: Any, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *, plan: Any = None
     ) -> Tensor:
-        x, norm = _given(name, x, norm, plan)
+        x, norm = _prepare(name, x, norm, plan)
         out: Tensor = ours(x, n=n, axis=axis, norm=norm)
         return out
 
@@ -69,13 +69,13 @@ def _one(name: str, doc: str) -> Any:
 
 
 def _several(name: str, default: Axes = None, base: str = "", *, doc: str) -> Any:
-    """Make the transform over several axes of that name; `base` names the one that computes it."""
+    """Make the transform over several axes with a name; `base` is the transform that computes it."""
     ours: Any = _HERMITIAN.get(base or name) or getattr(_ours, base or name)
 
     def function(
         x: Any, s: Any = None, axes: Axes = default, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *, plan: Any = None
     ) -> Tensor:
-        x, norm = _given(name, x, norm, plan)
+        x, norm = _prepare(name, x, norm, plan)
         out: Tensor = ours(x, s=s if s is None else list(_tuple(s)), axes=_tuple(axes), norm=norm)
         return out
 
@@ -530,7 +530,7 @@ ihfft2: Any = _several(
 
 
 def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of `fft`'s results, in cycles per unit of the spacing `d`; `xp` has no effect: they are Tensors.
+    """Return the frequencies of the results of `fft`, in cycles per unit of the spacing `d`.
 
     Parameters
     ----------
@@ -567,7 +567,7 @@ def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Te
 
 
 def rfftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of `rfft`'s results; see `fftfreq`.
+    """Return the frequencies of the results of `rfft`, in cycles per unit of the spacing `d`.
 
     Parameters
     ----------
@@ -604,7 +604,7 @@ def rfftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> T
 
 
 def fftshift(x: Any, axes: Axes = None) -> Tensor:
-    """`x` rotated so that frequency zero is in the middle of axes (default: all).
+    """Rotate `x` so that frequency zero is in the middle of axes.
 
     Parameters
     ----------
@@ -640,7 +640,7 @@ def fftshift(x: Any, axes: Axes = None) -> Tensor:
 
 
 def ifftshift(x: Any, axes: Axes = None) -> Tensor:
-    """The inverse of `fftshift`.
+    """Undo `fftshift`.
 
     Parameters
     ----------
@@ -675,7 +675,7 @@ def ifftshift(x: Any, axes: Axes = None) -> Tensor:
 
 
 def next_fast_len(target: int, real: bool = False) -> int:
-    """The smallest length of at least `target` that transforms are fast for: of the prime factors 2, 3, 5, and 7, 11 unless `real`.
+    """Return the smallest length of at least `target` for which transforms are fast.
 
     Parameters
     ----------
@@ -707,7 +707,7 @@ def next_fast_len(target: int, real: bool = False) -> int:
 
 
 def prev_fast_len(target: int, real: bool = False) -> int:
-    """The largest length of at most `target` that transforms are fast for; see `next_fast_len`.
+    """Return the largest length of at most `target` for which transforms are fast.
 
     Parameters
     ----------
@@ -760,8 +760,8 @@ def _kind(title: str, given: Any) -> int:
     return kind
 
 
-def _fitted(title: str, x: Any, n: Any, place: int, least: int) -> Any:
-    """`x` trimmed, or padded with zeros, to a length along an axis."""
+def _fit_length(title: str, x: Any, n: Any, place: int, least: int) -> Any:
+    """Trim `x`, or pad it with zeros, to a length along an axis."""
     have = x.shape[place]
     length = have if n is None else as_int(n, title, "n")
     if length < least:
@@ -772,8 +772,8 @@ def _fitted(title: str, x: Any, n: Any, place: int, least: int) -> Any:
     return x if length == have else xp.pad(x, [(0, length - have if i == place else 0) for i in range(x.ndim)])
 
 
-def _weighted(x: Any, place: int, first: float, inner: float, last: float) -> Any:
-    """`x` times constants along an axis: one at each end, and one between."""
+def _weigh(x: Any, place: int, first: float, inner: float, last: float) -> Any:
+    """Multiply `x` by constants along an axis: one at each end, and one in between."""
     n = x.shape[place]
     if first == inner == last:
         return x if inner == 1.0 else x * inner
@@ -783,9 +783,9 @@ def _weighted(x: Any, place: int, first: float, inner: float, last: float) -> An
 
 
 def _along(x: Any, kind: int, sine: bool, place: int, norm: str, ortho: bool, inverse: bool) -> Any:
-    """One transform along an axis, by the matrix of its kind.
+    """Compute one transform along an axis by the matrix of its kind.
 
-    The ends that a transform halves, or that ``orthogonalize`` scales, are those of the cosines at 0, and of the sine at a quarter turn.
+    The ends that a transform halves, or that `orthogonalize` scales, are those of cosines at 0 and of sines at a quarter turn.
     """
     if inverse:
         kind, norm = _INVERSE[kind], _OPPOSITE[norm]
@@ -800,8 +800,8 @@ def _along(x: Any, kind: int, sine: bool, place: int, norm: str, ortho: bool, in
         after[sine] = scale / root
     elif kind == 3:
         before[sine] = root / 2
-    x = _weighted(x, place, before[0], 1.0, before[1])
-    return _weighted(_cosines(x, kind, sine, place), place, after[0], scale, after[1])
+    x = _weigh(x, place, before[0], 1.0, before[1])
+    return _weigh(_cosines(x, kind, sine, place), place, after[0], scale, after[1])
 
 
 def _transform(
@@ -809,13 +809,13 @@ def _transform(
 ) -> Tensor:  # fmt: skip
     title = f"scipy.fft.{name}"
     kind = _kind(title, kind)
-    x, norm = _given(name, x, norm, None)
+    x, norm = _prepare(name, x, norm, None)
     if not x.ndim:
         msg = f"{title}: `x` must have at least one axis, but got a 0-d Tensor"
         raise ValueError(msg)
     place = normalize_axis(axis, x.ndim, title)
     ortho = norm == "ortho" if orthogonalize is None else as_flag(orthogonalize, title, "orthogonalize")
-    x = _fitted(title, x, n, place, 2 if kind == 1 and not sine else 1)
+    x = _fit_length(title, x, n, place, 2 if kind == 1 and not sine else 1)
     out: Tensor = _along(x, kind, sine, place, norm, ortho, inverse)
     return out
 
@@ -824,7 +824,7 @@ def _transform_n(
     name: str, x: Any, kind: Any, s: Any, axes: Any, norm: Any, orthogonalize: Any, *, sine: bool, inverse: bool = False
 ) -> Tensor:  # fmt: skip
     title = f"scipy.fft.{name}"
-    x, _ = _given(name, x, norm, None)
+    x, _ = _prepare(name, x, norm, None)
     lengths = None if s is None else [s] if isinstance(s, int) else list(s)
     if axes is None and lengths is not None:
         if len(lengths) > x.ndim:
@@ -846,7 +846,7 @@ def dct(
     x: Any, type: Kind = 2, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The discrete cosine transform along an axis (`scipy.fft.dct`).
+    """Return the discrete cosine transform along an axis (`scipy.fft.dct`).
 
     Parameters
     ----------
@@ -886,7 +886,7 @@ def idct(
     x: Any, type: Kind = 2, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The inverse of `dct`, with the same arguments.
+    """Return the inverse of `dct` along an axis.
 
     Parameters
     ----------
@@ -941,7 +941,7 @@ def dst(
     x: Any, type: Kind = 2, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The discrete sine transform along an axis (`scipy.fft.dst`). Arguments as for `dct`.
+    """Return the discrete sine transform along an axis (`scipy.fft.dst`).
 
     Parameters
     ----------
@@ -994,7 +994,7 @@ def idst(
     x: Any, type: Kind = 2, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The inverse of `dst`, with the same arguments.
+    """Return the inverse of `dst` along an axis.
 
     Parameters
     ----------
@@ -1044,7 +1044,7 @@ def dctn(
     x: Any, type: Kind = 2, s: Any = None, axes: Axes = None, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """`dct` over several axes (`scipy.fft.dctn`).
+    """Return the discrete cosine transform over several axes (`scipy.fft.dctn`).
 
     Parameters
     ----------
@@ -1088,7 +1088,7 @@ def idctn(
     x: Any, type: Kind = 2, s: Any = None, axes: Axes = None, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The inverse of `dctn`, with the same arguments.
+    """Return the inverse of `dctn` over several axes.
 
     Parameters
     ----------
@@ -1140,7 +1140,7 @@ def dstn(
     x: Any, type: Kind = 2, s: Any = None, axes: Axes = None, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """`dst` over several axes (`scipy.fft.dstn`). Arguments as for `dctn`.
+    """Return the discrete sine transform over several axes (`scipy.fft.dstn`).
 
     Parameters
     ----------
@@ -1192,7 +1192,7 @@ def idstn(
     x: Any, type: Kind = 2, s: Any = None, axes: Axes = None, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The inverse of `dstn`, with the same arguments.
+    """Return the inverse of `dstn` over several axes.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def minimize(
     fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), method: str | None = None, *, bounds: Any = None,
     tol: float | None = None, callback: Any = None, options: Any = None, failure: Failure = "raise", linear_solver: Any = "auto",
 ) -> Any:  # fmt: skip
-    """Minimise a scalar function (`scipy.optimize.minimize`); the minimum and where it is are differentiable.
+    """Minimise a scalar function (`scipy.optimize.minimize`); the minimum and its position are differentiable.
 
     Parameters
     ----------
@@ -121,7 +121,9 @@ def minimize(
     def gradient(flat: Any) -> Any:
         return grad(objective.scalar)(flat)
 
-    return _answer(result, objective, _bounded(gradient, objective.inside(result.x), low, high), linear_solver, symmetric=True, fun=True)
+    return _answer(
+        result, objective, _bounded_residual(gradient, objective.inside(result.x), low, high), linear_solver, symmetric=True, fun=True
+    )
 
 
 def root(
@@ -188,7 +190,7 @@ def least_squares(
     fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, bounds: Any = None, method: str = "trf", loss: str = "linear",
     f_scale: float = 1.0, failure: Failure = "raise", linear_solver: Any = "auto", **options: Any,
 ) -> Any:  # fmt: skip
-    """Fit by least squares, with a robust loss if asked (`scipy.optimize.least_squares`); the fit is differentiable.
+    """Fit by least squares, with an optional robust loss (`scipy.optimize.least_squares`); the fit is differentiable.
 
     Parameters
     ----------
@@ -251,7 +253,7 @@ def least_squares(
         values = objective.vector(flat) / scale
         return total(_LOSSES[loss](values * values)) * (0.5 * scale**2)
 
-    residual = _bounded(grad(cost), objective.inside(result.x), low, high)
+    residual = _bounded_residual(grad(cost), objective.inside(result.x), low, high)
     found = _answer(result, objective, residual, linear_solver, symmetric=True)
     found.cost = cost(objective.ravel(found.x))
     return found
@@ -261,7 +263,7 @@ def brentq(
     f: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] = (), xtol: float = 2e-12, rtol: float | None = None, maxiter: int = 100,
     *, failure: Failure = "raise",
 ) -> Any:  # fmt: skip
-    """Find where a function of one number changes its sign (`scipy.optimize.brentq`); the root is differentiable.
+    """Find a sign change of a function of one number (`scipy.optimize.brentq`); the root is differentiable.
 
     Parameters
     ----------
@@ -372,7 +374,7 @@ def fixed_point(
 def custom_root(
     residual: Callable[..., Any], *, linear_solver: Any = "auto", symmetric: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make what your own solver returns differentiable, by the implicit function theorem (a decorator).
+    """Make the result of your own solver differentiable by the implicit function theorem; a decorator.
 
     Parameters
     ----------
@@ -422,7 +424,7 @@ def custom_root(
                 found = solver(*(_detached(a) for a in args))
             near = next((a for a in args if isinstance(a, Tensor)), None)
             if near is not None and not isinstance(found, Tensor):
-                found = _beside(found, near)
+                found = _to_tensors(found, near)
             objective = _objective("custom_root", residual, found, args, like_x=True)
             return objective.unravel_out(implicit(objective.vector, objective.start, linear_solver, symmetric=symmetric))
 
@@ -450,7 +452,7 @@ class _Objective(ScipyObjective):
         self.start = flat.detach()
 
     def inside(self, x: Any) -> Any:
-        """SciPy's vector as a Tensor."""
+        """Copy SciPy's vector into a Tensor."""
         return self._in(x)
 
     def ravel(self, tree: Any) -> Any:
@@ -469,7 +471,7 @@ class _Objective(ScipyObjective):
         return out
 
     def vector(self, flat: Any) -> Any:
-        """The values as one vector, with their history."""
+        """Return the values as one vector with their history."""
         out = self._value(flat, ())
         return out if out.ndim else out.reshape((1,))
 
@@ -486,7 +488,7 @@ def _objective(name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: b
 
 
 def _checked(name: str, fun: Any, args: Any, failure: Any, linear_solver: Any = "auto") -> Any:
-    """SciPy's optimisers, for arguments that are what they should be."""
+    """Check the arguments, and import SciPy's optimisers."""
     check_callable(fun, name, "fun")
     if not isinstance(args, tuple):
         msg = f"{name}: `args` must be a tuple of further arguments of the function, but got {shown(args)}; give `(argument,)`"
@@ -503,7 +505,7 @@ def _checked(name: str, fun: Any, args: Any, failure: Any, linear_solver: Any = 
 
 
 def _converged(name: str, well: bool, message: str, failure: str) -> None:
-    """Say that a solver failed, before anyone differentiates what it returned."""
+    """Report the failure of a solver, before anybody differentiates its result."""
     if well or failure == "ignore":
         return
     msg = f"{name} did not converge: {message.rstrip('.')}. Derivatives of the result would be those of no solution"
@@ -513,7 +515,7 @@ def _converged(name: str, well: bool, message: str, failure: str) -> None:
 
 
 def _answer(result: Any, objective: _Objective, residual: Any, how: Any, *, symmetric: bool = False, fun: bool = False) -> Any:
-    """SciPy's result with the solution, and if asked the value there, as Tensors with their history."""
+    """Return SciPy's result with the solution and, on request, the value as Tensors with their history."""
     flat = implicit(residual, objective.inside(result.x), how, symmetric=symmetric)
     result.x = objective.unravel_out(flat)
     if fun:
@@ -525,7 +527,7 @@ Limits = list[Any] | None
 
 
 def _bounds(name: str, bounds: Any, objective: _Objective) -> tuple[Limits, Limits]:
-    """The lower and the upper bounds, one of each for each unknown: numbers, Tensors or None."""
+    """Return the lower and the upper bounds of the unknowns: numbers, Tensors or None."""
     n = len(objective.x0)
     if bounds is None:
         return None, None
@@ -550,8 +552,8 @@ def _host(side: Limits, missing: float) -> list[float]:
     return [missing if v is None else float(v.detach() if isinstance(v, Tensor) else v) for v in side or ()]
 
 
-def _bounded(gradient: Any, x: Any, low: Limits, high: Limits) -> Any:
-    """The residual of a minimum between bounds: the gradient, and where a bound holds the solution the distance to it."""
+def _bounded_residual(gradient: Any, x: Any, low: Limits, high: Limits) -> Any:
+    """Return the residual of a minimum with bounds: the gradient or, at an active bound, the distance to it."""
     if low is None or high is None:
         return gradient
     slope = gradient(x).detach().tolist()
@@ -571,7 +573,7 @@ def _bounded(gradient: Any, x: Any, low: Limits, high: Limits) -> Any:
 
 
 def _number(v: Any, x: Any) -> Any:
-    """A bound as a Tensor like the unknowns."""
+    """Return a bound as a Tensor like the unknowns."""
     if isinstance(v, Tensor):
         return v.to(dtype=x.dtype, device=x.device).reshape(())
     return full((), 0.0 if v is None else float(v), dtype=x.dtype, device=x.device)
@@ -581,7 +583,7 @@ def _detached(x: Any) -> Any:
     return tree_map(lambda v: v.detach() if isinstance(v, Tensor) else v, x)
 
 
-def _beside(tree: Any, near: Any) -> Any:
-    """A solution of NumPy's as Tensors of the dtype and device of an argument."""
+def _to_tensors(tree: Any, near: Any) -> Any:
+    """Convert a solution in NumPy to Tensors with the dtype and device of an argument."""
     dtype = near.dtype if near.dtype.is_floating_point else None
     return tree_map(lambda v: v if isinstance(v, Tensor) else asarray(v, dtype=dtype, device=near.device), tree)

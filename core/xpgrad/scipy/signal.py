@@ -39,7 +39,7 @@ METHODS = ("auto", "direct", "fft")
 
 
 def _pair(name: str, in1: Any, in2: Any, *, exact: bool) -> tuple[Tensor, Tensor]:
-    """Two arrays of one dtype and rank, none of them empty."""
+    """Check two arrays, and return them with one dtype and rank; neither may be empty."""
     x, h = arrays_of(f"scipy.signal.{name}", exact=exact, in1=in1, in2=in2)
     if x.ndim != h.ndim:
         msg = f"scipy.signal.{name}: `in1` and `in2` must have as many axes as one another, but got shapes {x.shape} and {h.shape}"
@@ -69,7 +69,7 @@ def _by_fourier(x: Any, h: Any, rank: int, method: str) -> bool:
 
 
 def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = False) -> str:
-    """The method that `convolve` takes for ``method="auto"``: ``"fft"`` or ``"direct"``.
+    """Return the method that `convolve` uses for ``method="auto"``: ``"fft"`` or ``"direct"``.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = 
 
 
 def _within(name: str, x: Any, h: Any, rank: int) -> bool:
-    """Return whether `x` lies within `h`, for the mode ``"valid"``; one must lie within the other."""
+    """Return whether `x` fits within `h`, for the mode ``"valid"``; raise unless one fits within the other."""
     pairs = list(zip(x.shape[-rank:], h.shape[-rank:]))
     if all(n >= m for n, m in pairs):
         return False
@@ -124,18 +124,18 @@ def _last(rank: int) -> tuple[int, ...]:
     return tuple(range(-rank, 0))
 
 
-def _convolved(name: str, x: Any, h: Any, rank: int, mode: str, fourier: bool) -> Tensor:
-    """The convolution over the last axes, all of it or a part."""
+def _convolve(name: str, x: Any, h: Any, rank: int, mode: str, fourier: bool) -> Tensor:
+    """Compute the convolution over the last axes, or a part of it."""
     if mode == "valid":
         if _within(name, x, h, rank):
             x, h = h, x
         return _sliding_product(x, xp.flip(h, axis=_last(rank)), rank, fourier)
     out = _full_convolution(x, h, rank, fourier)
-    return out if mode == "full" else _centred(out, x.shape[-rank:])
+    return out if mode == "full" else _center(out, x.shape[-rank:])
 
 
-def _centred(x: Any, sizes: tuple[int, ...]) -> Any:
-    """The middle of the last axes."""
+def _center(x: Any, sizes: tuple[int, ...]) -> Any:
+    """Return the central part of the last axes."""
     starts = [(have - n) // 2 for have, n in zip(x.shape[x.ndim - len(sizes) :], sizes)]
     return x[(..., *(slice(s, s + n) for s, n in zip(starts, sizes)))]
 
@@ -184,7 +184,7 @@ def convolve(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -
 
 
 def correlate(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -> Tensor:
-    """Correlate two arrays over all their axes (`scipy.signal.correlate`): the second one is conjugated.
+    """Correlate two arrays over all their axes (`scipy.signal.correlate`); the second one is conjugated.
 
     Arguments as for `convolve`.
 
@@ -236,7 +236,7 @@ def _whole(name: str, in1: Any, in2: Any, mode: Any, method: Any, *, turned: boo
     if not x.ndim:
         return x * (xp.conj(h) if turned and h.dtype.is_complex else h)
     fourier = _by_fourier(x, h, x.ndim, method)
-    return _convolved(name, x, _reversed(h, x.ndim) if turned else h, x.ndim, mode, fourier)
+    return _convolve(name, x, _reversed(h, x.ndim) if turned else h, x.ndim, mode, fourier)
 
 
 def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Tensor:
@@ -287,7 +287,7 @@ def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Te
     if not places:
         return x * h
     order = (*others, *places)
-    out = _convolved("fftconvolve", xp.permute_dims(x, order), xp.permute_dims(h, order), len(places), mode, True)
+    out = _convolve("fftconvolve", xp.permute_dims(x, order), xp.permute_dims(h, order), len(places), mode, True)
     return xp.permute_dims(out, tuple(order.index(i) for i in range(x.ndim)))
 
 
@@ -334,7 +334,7 @@ def convolve2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fi
 
 
 def correlate2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fill", fillvalue: Any = 0) -> Tensor:
-    """Correlate two matrices directly (`scipy.signal.correlate2d`): the second one is conjugated. Arguments as for `convolve2d`.
+    """Correlate two matrices directly (`scipy.signal.correlate2d`); the second one is conjugated.
 
     Parameters
     ----------
@@ -392,11 +392,11 @@ def _matrices(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue
         x, h = h, x
     kernel = _reversed(h, 2) if turned else h
     if mode == "valid":
-        out = _convolved(name, x, kernel, 2, "valid", False)
+        out = _convolve(name, x, kernel, 2, "valid", False)
         return xp.flip(out) if swapped and turned else out  # NB: as SciPy's, which here conjugates the other one
     shape = x.shape
     for axis, m in enumerate(h.shape):
-        x = _surrounded(x, axis, m - 1, boundary, fillvalue)
+        x = _pad(x, axis, m - 1, boundary, fillvalue)
     full = _sliding_product(x, xp.flip(kernel), 2, False)
     if mode == "full":
         return full
@@ -405,8 +405,8 @@ def _matrices(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue
     return full[tuple(slice(s, s + n) for s, n in zip(starts, shape))]
 
 
-def _surrounded(x: Any, axis: int, border: int, boundary: str, value: Any) -> Any:
-    """`x` with borders along an axis."""
+def _pad(x: Any, axis: int, border: int, boundary: str, value: Any) -> Any:
+    """Pad `x` along an axis."""
     if not border:
         return x
     n = x.shape[axis]
@@ -437,7 +437,7 @@ def _coefficients(title: str, **given: Any) -> None:
 
 
 def _signal(title: str, x: Any, axis: Any, what: str = "x") -> int:
-    """The axis of a signal that has samples."""
+    """Check that a signal has samples along an axis, and return the axis."""
     if not x.ndim:
         msg = f"{title}: `{what}` must have at least one axis, but got a 0-d Tensor"
         raise ValueError(msg)
@@ -449,7 +449,7 @@ def _signal(title: str, x: Any, axis: Any, what: str = "x") -> int:
 
 
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """Filter signals by a recursion (`scipy.signal.lfilter`); differentiable in the coefficients, the signal and the initial state.
+    """Filter signals by a recursion (`scipy.signal.lfilter`).
 
     Parameters
     ----------
@@ -497,13 +497,13 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     order = max(b.shape[0], a.shape[0]) - 1
     if zi is not None:
         zi = xp.moveaxis(_state(title, zi, x, place, order), place, -1)
-    y, zf = _filtered(b, a, xp.moveaxis(x, place, -1), zi)
+    y, zf = _filter(b, a, xp.moveaxis(x, place, -1), zi)
     y = xp.moveaxis(y, -1, place)
     return y if zi is None else (y, xp.moveaxis(zf, -1, place))
 
 
 def _state(title: str, zi: Any, x: Any, place: int, order: int) -> Any:
-    """Initial states in the shape that they must have."""
+    """Broadcast initial states to their shape."""
     wanted = (*x.shape[:place], order, *x.shape[place + 1 :])
     fits = zi.ndim == x.ndim and zi.shape[place] == order and all(n in (1, m) for n, m in zip(zi.shape, wanted))
     if not fits:
@@ -512,10 +512,10 @@ def _state(title: str, zi: Any, x: Any, place: int, order: int) -> Any:
     return xp.broadcast_to(zi, wanted)
 
 
-def _filtered(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
-    """The output along the last axis, and the states after it if there were some before it.
+def _filter(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
+    """Filter along the last axis; also return the final states if initial ones are given.
 
-    With zeros before the first sample, the states are what is added to the first inputs of the recursion.
+    With zeros before the first sample, the states are added to the first inputs of the recursion.
     """
     n, order = x.shape[-1], max(b.shape[0], a.shape[0]) - 1
     taps = xp.reshape(b, (*(1,) * (x.ndim - 1), -1))
@@ -530,7 +530,7 @@ def _filtered(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
 
 
 def _states_after(b: Any, a: Any, x: Any, y: Any, zi: Any, order: int) -> Any:
-    """The contents of the delays: inputs and outputs that later outputs will be made of."""
+    """Return the final states: the inputs and outputs on which later outputs depend."""
     n = x.shape[-1]
     total = zi[..., n:] if order > n else None
     if total is not None:
@@ -549,7 +549,7 @@ def _states_after(b: Any, a: Any, x: Any, y: Any, zi: Any, order: int) -> Any:
 
 
 def lfilter_zi(b: Any, a: Any) -> Tensor:
-    """The initial state with which the response of a filter to a step of 1 is constant from the start (`scipy.signal.lfilter_zi`).
+    """Return the initial state for which a filter's response to a step of 1 is constant (`scipy.signal.lfilter_zi`).
 
     Parameters
     ----------
@@ -584,7 +584,7 @@ def lfilter_zi(b: Any, a: Any) -> Tensor:
 
 
 def _steady(b: Any, a: Any) -> Any:
-    """The states that stay as they are for the input 1: sums of what later outputs will be made of."""
+    """Return the states that stay constant for the input 1."""
     b, a = b / a[0], a / a[0]
     order = max(b.shape[0], a.shape[0]) - 1
     b, a = (xp.pad(c, [(0, order + 1 - c.shape[0])]) for c in (b, a))
@@ -596,7 +596,7 @@ def filtfilt(
     b: Any, a: Any, x: Any, axis: int = -1, padtype: Literal["odd", "even", "constant"] | None = "odd", padlen: int | None = None,
     method: str = "pad", irlen: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Filter signals forwards and backwards, so that nothing is delayed (`scipy.signal.filtfilt`).
+    """Filter signals forwards and backwards, without delay (`scipy.signal.filtfilt`).
 
     Parameters
     ----------
@@ -643,10 +643,10 @@ def filtfilt(
     place = _signal(title, x, axis)
     t = xp.moveaxis(x, place, -1)
     edge = _edge(title, padtype, padlen, 3 * max(b.shape[0], a.shape[0]), t.shape[-1])
-    t = _extended(t, edge, padtype)
+    t = _extend(t, edge, padtype)
     steady = _steady(b, a)
     for _ in range(2):
-        t, _zf = _filtered(b, a, t, steady * t[..., :1])
+        t, _zf = _filter(b, a, t, steady * t[..., :1])
         t = xp.flip(t, axis=-1)
     return xp.moveaxis(t[..., edge : t.shape[-1] - edge], -1, place)
 
@@ -662,8 +662,8 @@ def _edge(title: str, padtype: Any, padlen: Any, default: int, n: int) -> int:
     return edge
 
 
-def _extended(t: Any, edge: int, padtype: Any) -> Any:
-    """Signals continued at both ends of the last axis."""
+def _extend(t: Any, edge: int, padtype: Any) -> Any:
+    """Continue signals at both ends of the last axis."""
     if not edge:
         return t
     first, last = t[..., :1], t[..., -1:]
@@ -677,7 +677,7 @@ def _extended(t: Any, edge: int, padtype: Any) -> Any:
 
 
 def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """Filter signals by sections of second order, one after another (`scipy.signal.sosfilt`).
+    """Filter signals by second-order sections in sequence (`scipy.signal.sosfilt`).
 
     Parameters
     ----------
@@ -727,7 +727,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     t, after = xp.moveaxis(x, place, -1), []
     for i in range(sos.shape[0]):
         start = None if zi is None else xp.moveaxis(_state(title, zi[i], x, place, 2), place, -1)
-        t, zf = _filtered(sos[i, :3], sos[i, 3:], t, start)
+        t, zf = _filter(sos[i, :3], sos[i, 3:], t, start)
         after.append(zf)
     t = xp.moveaxis(t, -1, place)
     return t if zi is None else (t, xp.stack([xp.moveaxis(z, -1, place) for z in after]))
@@ -737,7 +737,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
 
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
-    """The analytic signal of real ones (`scipy.signal.hilbert`): no negative frequencies, and the signal as its real part.
+    """Return the analytic signal, which has no negative frequencies and the signal as its real part (`scipy.signal.hilbert`).
 
     Parameters
     ----------
@@ -782,7 +782,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
 def detrend(
     data: Any, axis: int = -1, type: Literal["linear", "constant"] = "linear", bp: Any = 0, overwrite_data: bool = False,  # noqa: A002
 ) -> Tensor:  # fmt: skip
-    """Subtract the mean of signals, or the straight line that fits them best (`scipy.signal.detrend`).
+    """Subtract the mean or the best straight line from signals (`scipy.signal.detrend`).
 
     Parameters
     ----------

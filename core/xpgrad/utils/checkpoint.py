@@ -412,7 +412,7 @@ class _Frame:
         self.stacks: list[str] = []
 
     def pack(self, x: Any) -> _Place:
-        """The pack hook of the first call."""
+        """Replace a saved Tensor by its number: the pack hook of the first call."""
         place = _Place(len(self.places))
         self.places.append(weakref.ref(place))
         self.metadata.append(_metadata(x))
@@ -421,7 +421,7 @@ class _Frame:
         return place
 
     def unpack(self, place: _Place) -> Any:
-        """The unpack hook: return a value for this pass, for which the function is called again once per pass."""
+        """Return a value for this pass, for which the function is called again once: the unpack hook."""
         task = current_pass()
         # Values are stored with the pass, and dropped with it.
         found = {} if task is None else task.notes.setdefault(self, {})

@@ -15,7 +15,7 @@ __all__ = ["compute", "persist", "xpgrad_backend"]
 
 
 def compute(*tensors: Tensor, **options: Any) -> tuple[Any, ...]:
-    """The values of several Tensors as NumPy arrays, in one computation: shared work, such as reading the data, is done once.
+    """Return the values of several Tensors as NumPy arrays, in one computation: shared work, such as reading the data, is done once.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def persist(*tensors: Tensor, **options: Any) -> tuple[Tensor, ...]:
 
 
 def _raw(t: Any) -> Any:
-    """The dask array of a Tensor."""
+    """Return the dask array of a Tensor."""
     if not isinstance(t, Tensor) or t.device.backend != "dask":
         what = f"a Tensor on {t.device}" if isinstance(t, Tensor) else type(t).__name__
         msg = f"expected Tensors on the device 'dask', but got {what}; move it with `x.to_device('dask')`"

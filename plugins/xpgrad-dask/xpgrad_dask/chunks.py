@@ -13,7 +13,7 @@ __all__ = ["ChunkedShape", "Unknown", "is_unknown", "known_values", "unknown_len
 
 
 def unknown_length(what: str) -> CapabilityError:
-    """The error for what cannot be done along an axis whose length is not known yet."""
+    """Return the error for what cannot be done along an axis whose length is not known yet."""
     return CapabilityError(
         f"{what} needs the length of an axis that is not known before its array is computed (its chunks came out of a boolean mask, or "
         "of `nonzero` or `unique_values`); call `x.array.compute_chunk_sizes()` first, which computes the lengths of a Tensor x, or use "
@@ -75,12 +75,12 @@ def is_unknown(n: Any) -> bool:
 
 
 def visible_shape(x: Any) -> tuple[int, ...]:
-    """The shape of a dask array as its Tensor shows it: nan for unknown lengths, which refuses arithmetic."""
+    """Return the shape of a dask array as its Tensor shows it: nan for unknown lengths, which refuses arithmetic."""
     return tuple(_LENGTH if is_unknown(n) else n for n in x.shape)
 
 
 def visible_size(x: Any) -> int:
-    """The number of elements of a dask array as its Tensor shows it."""
+    """Return the number of elements of a dask array as its Tensor shows it."""
     return _SIZE if any(is_unknown(n) for n in x.shape) else math.prod(x.shape)
 
 
@@ -92,7 +92,7 @@ class ChunkedShape(tuple[int, ...]):
 
     @classmethod
     def of(cls, x: Any) -> ChunkedShape:
-        """The shape of a dask array."""
+        """Return the shape of a dask array."""
         lengths = x.shape
         unknown = [is_unknown(n) for n in lengths]
         entries: Any = [Unknown() if u else n for n, u in zip(lengths, unknown)]

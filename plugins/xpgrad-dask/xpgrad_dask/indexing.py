@@ -42,7 +42,7 @@ def _is_mask(part: Any) -> bool:
 
 
 def index_basic(xp: Any, x: Any, key: Any) -> Any:
-    """``x[key]`` for integers, slices, ellipsis and newaxis."""
+    """Return ``x[key]`` for integers, slices, ellipsis and newaxis."""
     parts = _spelled_out(key, x.ndim)
     if not size_is_known(x):
         axis = 0
@@ -57,7 +57,7 @@ def index_basic(xp: Any, x: Any, key: Any) -> Any:
 
 
 def _spelled_out(key: Any, ndim: int, keep: bool = False) -> list[Any]:
-    """A key's parts, with full slices instead of the ellipsis (behind it, with `keep`) and of what is left out."""
+    """Return a key's parts, with full slices instead of the ellipsis (behind it, with `keep`) and of what is left out."""
     parts = list(key) if isinstance(key, tuple) else [key]
     if sum(p is Ellipsis for p in parts) > 1:
         msg = "an index can have only a single ellipsis ('...'), but this one has more"
@@ -71,7 +71,7 @@ def _spelled_out(key: Any, ndim: int, keep: bool = False) -> list[Any]:
 
 
 def index_basic_transpose(xp: Any, x: Any, key: Any, shape: Any) -> Any:
-    """Zeros of `shape`, in the chunks that it remembers, with `x` written at ``[key]``."""
+    """Return zeros of `shape`, in the chunks that it remembers, with `x` written at ``[key]``."""
     if size_is_known(shape):
         return put(da.zeros(tuple(shape), dtype=x.dtype, chunks=chunks_for(shape, x.dtype)), key, x)
     axis = 0
@@ -106,7 +106,7 @@ def _fill_block(x: Any, value: Any) -> Any:
 
 
 def put(x: Any, key: Any, value: Any) -> Any:
-    """A new array, `x` with ``[key]`` overwritten, for a basic key."""
+    """Return a new array, `x` with ``[key]`` overwritten, for a basic key."""
     parts = _spelled_out(key, x.ndim)
     if None in parts:  # a new axis may read, not write
         wanted = x[tuple(parts)].shape
@@ -133,7 +133,7 @@ def put(x: Any, key: Any, value: Any) -> Any:
 
 
 def _forward(part: Any, length: int) -> Any:
-    """A slice with a positive step that picks the same elements; NB: dask writes through no other."""
+    """Return a slice with a positive step that picks the same elements; NB: dask writes through no other."""
     if not isinstance(part, slice):
         return part
     places = range(length)[part]
@@ -143,7 +143,7 @@ def _forward(part: Any, length: int) -> Any:
 
 
 def _turned(value: Any, parts: Any, shape: Any) -> Any:
-    """A value in the order of the slices with positive steps."""
+    """Return a value in the order of the slices with positive steps."""
     if not isinstance(value, da.Array):
         return value
     steps = [part.indices(n)[2] for part, n in zip(parts, shape) if isinstance(part, slice)]
@@ -167,7 +167,7 @@ class Plan:
     place: int  # where their axes stand in the result
 
     def split(self, x: Any) -> Any:
-        """The array as rows."""
+        """Return the array as rows."""
         x = x[self.basic].transpose(self.order)
         return x if len(self.lengths) == 1 else reshape(x, (self.rows, *self.rest))
 
@@ -178,19 +178,19 @@ class Plan:
         return da.moveaxis(x, tuple(range(count)), tuple(range(self.place, self.place + count)))
 
     def picked(self, x: Any) -> Any:
-        """The opposite of `result`."""
+        """Return the opposite of `result`."""
         count = len(self.common)
         x = da.moveaxis(x, tuple(range(self.place, self.place + count)), tuple(range(count)))
         return reshape(x, (math.prod(self.common), *self.rest)) if count != 1 else x
 
     def join(self, rows: Any) -> Any:
-        """The opposite of `split`, but for its basic key."""
+        """Return the opposite of `split`, but for its basic key."""
         x = rows if len(self.lengths) == 1 else reshape(rows, (*self.lengths, *self.rest))
         return x.transpose(tuple(int(i) for i in np.argsort(self.order)))
 
 
 def plan(key: Any, shape: Any) -> Plan:
-    """The way to read ``[key]`` of an array of `shape` (NumPy's rules).
+    """Return the way to read ``[key]`` of an array of `shape` (NumPy's rules).
 
     Raises
     ------
@@ -271,7 +271,7 @@ def plan(key: Any, shape: Any) -> Plan:
 
 
 def _checked(index: Any, length: int, axis: int) -> Any:
-    """An index counted from the front; what is not known yet is checked when it is computed."""
+    """Return an index counted from the front; what is not known yet is checked when it is computed."""
     if isinstance(index, da.Array):
         return da.map_blocks(_check_block, index, length=length, axis=axis, dtype=np.int64, meta=np.empty((0,) * index.ndim, np.int64))
     return _check_block(index, length, axis)
@@ -294,7 +294,7 @@ def from_front(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
 
 
 def take_rows(x: Any, positions: Any) -> Any:
-    """``x[positions]``; the positions lie within the first axis."""
+    """Return ``x[positions]``; the positions lie within the first axis."""
     if positions.shape[0] == 0:
         return x[:0]
     if not isinstance(positions, da.Array) or x.dtype.kind != "c":
@@ -306,7 +306,7 @@ def take_rows(x: Any, positions: Any) -> Any:
 
 
 def _at_rows(values: Any, positions: Any, length: int, sizes: Any, operation: Any) -> Any:
-    """The result of `operation` on 0 and the `values` (rows) at its position, for each of `length` rows, in chunks of `sizes`.
+    """Return the result of `operation` on 0 and the `values` (rows) at its position, for each of `length` rows, in chunks of `sizes`.
 
     Each chunk of the result meets each chunk of the values; what they make is reduced as a tree.
     """
@@ -340,7 +340,7 @@ def _scatter_block(values: Any, positions: Any, bounds: Any, operation: Any) -> 
 
 
 def lone_mask(key: Any, ndim: int) -> tuple[int, Any] | None:
-    """The axis and the mask of a key that is otherwise nothing but full slices, if the mask is not known yet."""
+    """Return the axis and the mask of a key that is otherwise nothing but full slices, if the mask is not known yet."""
     parts = _spelled_out(key, ndim)
     masks = [(i, p) for i, p in enumerate(parts) if _is_mask(p)]
     if len(masks) != 1 or any(isinstance(p, da.Array) or p != _FULL for i, p in enumerate(parts) if i != masks[0][0]):
@@ -398,7 +398,7 @@ def _unmask_block(g: Any, mask: Any) -> Any:
 
 
 def _unmasked(g: Any, axis: int, mask: Any, shape: Any) -> Any:
-    """The transpose of `_masked`: zeros with `g` where the mask is true."""
+    """Return the transpose of `_masked`: zeros with `g` where the mask is true."""
     width = mask.ndim
     flat = mask[None] if width == 0 else mask.reshape(-1) if width > 1 else mask
     g = da.moveaxis(g, axis, 0) if width else g
@@ -448,7 +448,7 @@ def _count_block(values: Any, mask: Any, before: Any, total: Any) -> Any:
 
 
 def gather(xp: Any, x: Any, key: Any) -> Any:
-    """``x[key]`` for a key with integer arrays or masks."""
+    """Return ``x[key]`` for a key with integer arrays or masks."""
     alone = lone_mask(key, x.ndim)
     if alone is not None:
         return _masked(x, *alone)
@@ -457,7 +457,7 @@ def gather(xp: Any, x: Any, key: Any) -> Any:
 
 
 def scatter_add(xp: Any, g: Any, key: Any, shape: Any) -> Any:
-    """Zeros of `shape`, in the chunks that it remembers, with `g` added at ``[key]``, duplicates included."""
+    """Return zeros of `shape`, in the chunks that it remembers, with `g` added at ``[key]``, duplicates included."""
     alone = lone_mask(key, len(shape))
     if alone is not None:
         return _unmasked(g, *alone, shape)
@@ -470,7 +470,7 @@ def scatter_add(xp: Any, g: Any, key: Any, shape: Any) -> Any:
 
 
 def _row_sizes(p: Plan, shape: Any, dtype: Any) -> tuple[int, ...]:
-    """Chunks of the rows: those of the shape where the rows are one of its axes."""
+    """Return chunks of the rows: those of the shape where the rows are one of its axes."""
     chunks = getattr(shape, "chunks", None)
     if p.rows == 1:
         return (1,)
@@ -481,7 +481,7 @@ def _row_sizes(p: Plan, shape: Any, dtype: Any) -> tuple[int, ...]:
 
 
 def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
-    """A new array, `buffer` with ``[key]`` overwritten; of duplicates in the key the last one counts."""
+    """Return a new array, `buffer` with ``[key]`` overwritten; of duplicates in the key the last one counts."""
     parts = key if isinstance(key, tuple) else (key,)
     if all(p is None or p is Ellipsis or isinstance(p, slice) or _is_number(p) for p in parts):
         return put(buffer, key, value)
@@ -539,7 +539,7 @@ def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
 
 
 def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
-    """A new array, `root` in which the part that a path of views leads to holds `value`: each step's whole is rebuilt."""
+    """Return a new array, `root` in which the part that a path of views leads to holds `value`: each step's whole is rebuilt."""
     name, args = path[0]
     if name not in ("index_basic", "transpose_axes", "swap_last", "reshape_to", "real_part", "imag_part", "diagonal_view"):
         # NumPy tells which elements it shows, for the whole rest of the path: a broadcast view shows each several times, and a part of it
@@ -587,12 +587,12 @@ def _on_diagonal(x: Any, root: Any, offset: int) -> Any:
 
 
 def diagonal_transpose(xp: Any, x: Any, shape: Any, offset: int) -> Any:
-    """Zeros of `shape`, in the chunks that it remembers, with `x` on a diagonal of its matrices."""
+    """Return zeros of `shape`, in the chunks that it remembers, with `x` on a diagonal of its matrices."""
     return _on_diagonal(x, da.zeros(tuple(shape), dtype=x.dtype, chunks=chunks_for(shape, x.dtype)), offset)
 
 
 def zero_through(xp: Any, x: Any, chain: Any) -> Any:
-    """A new array, `x` with zeros in the part that a chain of views leads to."""
+    """Return a new array, `x` with zeros in the part that a chain of views leads to."""
     part = x
     for name, args in chain:
         part = getattr(xp, name)(part, *args)
@@ -610,24 +610,24 @@ def wins(xp: Any, x: Any, key: Any, shape: Any) -> Any:
 
 
 def count_up(xp: Any, like: Any, *bounds: int) -> Any:
-    """``arange(*bounds)`` in the dtype of indices, with values that are known."""
+    """Return ``arange(*bounds)`` in the dtype of indices, with values that are known."""
     return da.from_array(np.arange(*bounds, dtype=np.int64))
 
 
 def take(x: Any, indices: Any, *, axis: int) -> Any:
-    """Elements at integer indices along an axis."""
+    """Return elements at integer indices along an axis."""
     key = (*(_FULL,) * (axis % x.ndim), indices)
     p = plan(key, x.shape)
     return p.result(take_rows(p.split(x), p.positions))
 
 
 def take_flat(xp: Any, x: Any, flat: Any) -> Any:
-    """Elements of the flattened `x` at positions of any shape."""
+    """Return elements of the flattened `x` at positions of any shape."""
     return gather(xp, reshape(x, (-1,)), (flat,))
 
 
 def segment_sum(xp: Any, values: Any, positions: Any, size: int) -> Any:
-    """Sums of the `values` (one axis) that share a position."""
+    """Return sums of the `values` (one axis) that share a position."""
     return _at_rows(values, positions, size, chunks_for((size,), values.dtype)[0], np.add)
 
 

@@ -26,7 +26,7 @@ def size_is_known(x: Any) -> bool:
 
 
 def chunks_for(shape: Any, dtype: Any) -> Any:
-    """The chunks that a shape remembers, else those that dask would choose."""
+    """Return the chunks that a shape remembers, else those that dask would choose."""
     chunks = getattr(shape, "chunks", None)
     return da.core.normalize_chunks("auto", tuple(shape), dtype=dtype) if chunks is None else chunks
 
@@ -121,12 +121,12 @@ def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def reshape_to(xp: Any, x: Any, shape: Any) -> Any:
-    """The row of the same name."""
+    """Return the row of the same name."""
     return reshape(x, shape)
 
 
 def copy(x: Any) -> Any:
-    """An object of its own with the same graph: arrays are never written to."""
+    """Return an object of its own with the same graph: arrays are never written to."""
     return x.copy()
 
 
@@ -138,12 +138,12 @@ def _triangle(x: Any, k: int, lower: bool) -> Any:
 
 
 def tril(x: Any, *, k: int = 0) -> Any:
-    """The lower triangles of matrices."""
+    """Return the lower triangles of matrices."""
     return _triangle(x, k, True)
 
 
 def triu(x: Any, *, k: int = 0) -> Any:
-    """The upper triangles of matrices."""
+    """Return the upper triangles of matrices."""
     return _triangle(x, k, False)
 
 
@@ -172,7 +172,7 @@ def _aligned(like: Any, x: Any, axis: int) -> Any:
 
 
 def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
-    """Elements at indices that vary along the other axes too; the axis is held in one chunk."""
+    """Return elements at indices that vary along the other axes too; the axis is held in one chunk."""
     axis %= x.ndim
     x = whole(x, (axis,))
     indices = _aligned(x, whole(indices, (axis,)), axis)
@@ -204,7 +204,7 @@ def _sort_block(x: Any, function: str, options: Any) -> Any:
 
 
 def searchsorted(x1: Any, x2: Any, *, side: str = "left", sorter: Any = None) -> Any:
-    """The positions where elements would have to be inserted."""
+    """Return the positions where elements would have to be inserted."""
     if sorter is not None:
         x1 = take_along_axis(x1, sorter, axis=0)
     x1 = whole(x1, (0,))
@@ -298,7 +298,7 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 
 
 def _extremum(name: str) -> Callable[..., Any]:
-    """The largest or smallest of some elements: that there is none dask would say only when it is computed."""
+    """Return the largest or smallest of some elements: that there is none dask would say only when it is computed."""
 
     def reduce(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
         if any(n == 0 for i, n in enumerate(x.shape) if axes is None or i in axes):
@@ -319,7 +319,7 @@ def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 
 
 def _matrices(function: Any, signature: str, outputs: int, **core: Any) -> Callable[..., Any]:
-    """A function of NumPy on stacks of matrices; the result's dtype is found by calling NumPy on one matrix of the same dtype."""
+    """Return a function of NumPy on stacks of matrices; the result's dtype is found by calling NumPy on one matrix of the same dtype."""
 
     def apply(*arrays: Any, **options: Any) -> Any:
         for x in arrays:
@@ -369,7 +369,7 @@ def _qr(x: Any, mode: Any) -> Any:
 
 
 def qr(x: Any, *, mode: str = "reduced") -> Any:
-    """An orthogonal and a triangular factor."""
+    """Return an orthogonal and a triangular factor."""
     if mode == "complete":
         return _matrices(_qr, "(m,n)->(m,m),(m,n)", 2)(x, mode=mode)
     return _matrices(_qr, "(m,n)->(m,k),(k,n)", 2, k=_rank)(x, mode=mode)
@@ -406,7 +406,7 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
 
 
 def matrix_rank(x: Any, *, rtol: Any = None) -> Any:
-    """The number of singular values above `rtol` (a number, or one per matrix) times the largest."""
+    """Return the number of singular values above `rtol` (a number, or one per matrix) times the largest."""
     if rtol is None or isinstance(rtol, (int, float)):
         return _matrices(np.linalg.matrix_rank, "(m,n)->()", 1)(x, rtol=rtol)
     f = lambda a, r: np.linalg.matrix_rank(a, rtol=r)  # noqa: E731 (dask pickles it by value)
@@ -440,7 +440,7 @@ def cholesky(x: Any, *, upper: bool = False) -> Any:
 
 
 def diagonal(x: Any, *, offset: int = 0) -> Any:
-    """Diagonals of matrices."""
+    """Return diagonals of matrices."""
     if not size_is_known(x.shape[-2:]):
         msg = "`linalg.diagonal`"
         raise unknown_length(msg)
@@ -448,7 +448,7 @@ def diagonal(x: Any, *, offset: int = 0) -> Any:
 
 
 def trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Any:
-    """Sums of diagonals."""
+    """Return sums of diagonals."""
     return diagonal(x, offset=offset).sum(axis=-1, dtype=dtype)
 
 
@@ -523,7 +523,7 @@ _WANTS_LENGTH = re.compile(r"unknown|\bnan\b|NaN|'float' object|cannot compute l
 
 
 def guarded(name: str, function: Any) -> Any:
-    """A kernel whose errors say so where the cause is an unknown length."""
+    """Return a kernel whose errors say so where the cause is an unknown length."""
     if not callable(function):
         return function
 

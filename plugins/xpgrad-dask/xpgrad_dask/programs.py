@@ -54,7 +54,7 @@ class _Piece:
         self.token = uuid.uuid4().hex
 
     def __call__(self, values: dict[Variable, Any]) -> list[Any]:
-        """The outputs as dask arrays, for the inputs among `values`."""
+        """Return the outputs as dask arrays, for the inputs among `values`."""
         whole = [values[v] for v in self.inputs if v.shape == self.shape]
         chunks = whole[0].chunks
         arrays = [x if not x.ndim or x.chunks == chunks else x.rechunk(chunks) for x in (values[v] for v in self.inputs)]
@@ -84,12 +84,12 @@ class _Piece:
 
 
 def _on_chunk(run: Callable[..., Any], rank: int, *chunks: Any) -> tuple[Any, ...]:
-    """A piece on one chunk; sums keep the rank, as parts of an array of sums."""
+    """Return a piece on one chunk; sums keep the rank, as parts of an array of sums."""
     return tuple([np.asarray(x).reshape((1,) * rank) if np.ndim(x) != rank else x for x in run(*chunks)])
 
 
 def function_of(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
-    """The function that a program stands for, on dask's arrays."""
+    """Return the function that a program stands for, on dask's arrays."""
     steps = _steps(program, backend)
     evaluate = evaluator(backend)
 
@@ -141,7 +141,7 @@ def _steps(program: Program, backend: Any) -> list[Any]:
 
 
 def _cut(o: Operation) -> tuple[int, ...] | None:
-    """The shape of the arrays that an operation works on element by element, or adds up; None for any other operation."""
+    """Return the shape of the arrays that an operation works on element by element, or adds up; None for any other operation."""
     operands = list(o.operands())
     if o.name == "reduce_sum":
         x = operands[0]

@@ -18,7 +18,7 @@ __all__ = ["MlxBackend"]
 
 
 def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose operations run on the CPU, whatever MLX's default device is."""
+    """Return a function whose operations run on the CPU, whatever MLX's default device is."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:

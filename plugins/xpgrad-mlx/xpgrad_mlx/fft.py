@@ -16,7 +16,7 @@ __all__ = [
 
 
 def _single(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A transform that takes no float64."""
+    """Return a transform that takes no float64."""
 
     @functools.wraps(function)
     def call(x: Any, *args: Any, **options: Any) -> Any:

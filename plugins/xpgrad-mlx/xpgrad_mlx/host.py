@@ -35,7 +35,7 @@ def lacks(name: str) -> CapabilityError:
 
 
 def array_of(array: Any, dtype: Any) -> Any:
-    """An array of MLX with the values of one of NumPy, in memory of its own.
+    """Return an array of MLX with the values of one of NumPy, in memory of its own.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def array_of(array: Any, dtype: Any) -> Any:
 
 
 def hosted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of NumPy's on arrays of MLX: it waits for them, and the results are new arrays of the dtypes that NumPy gave them.
+    """Return a function of NumPy's on arrays of MLX: it waits for them, and the results are new arrays of the dtypes that NumPy gave them.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 def solve(x1: Any, x2: Any, /) -> Any:
-    """``x1 @ x = x2`` for `x`; `x2` is a vector only if it has one axis, which NumPy has meant since 2.0."""
+    """Return ``x1 @ x = x2`` for `x`; `x2` is a vector only if it has one axis, which NumPy has meant since 2.0."""
     return _solve(x1, x2)
 
 

@@ -56,7 +56,7 @@ def _arrays(x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def _arithmetic(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of two operands, one of which may be a Python integer beside floats that is larger than MLX's integers."""
+    """Return a function of two operands, one of which may be a Python integer beside floats that is larger than MLX's integers."""
 
     def call(x1: Any, x2: Any, /) -> Any:
         try:
@@ -79,7 +79,7 @@ _subtract, _power = _arithmetic(mx.subtract), _arithmetic(mx.power)
 
 
 def _bitwise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of bits, which floating numbers have none of: MLX says so with a ValueError."""
+    """Return a function of bits, which floating numbers have none of: MLX says so with a ValueError."""
 
     def call(*args: Any) -> Any:
         for x in args:
@@ -105,7 +105,7 @@ def subtract(x1: Any, x2: Any, /) -> Any:
 
 
 def _exact(name: str) -> Callable[..., Any]:
-    """A function that MLX computes in single precision, whatever the dtype: NumPy computes it of float64."""
+    """Return a function that MLX computes in single precision, whatever the dtype: NumPy computes it of float64."""
     function, by_numpy = getattr(mx, name), hosted(getattr(np, name))
 
     def call(x: Any) -> Any:
@@ -329,7 +329,7 @@ matmul, tensordot, vecdot = linalg.matmul, linalg.tensordot, linalg.vecdot
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Any:
-    """An array from another, from NumPy's, from Python numbers or lists of them; the dtype stays if none is given."""
+    """Return an array from another, from NumPy's, from Python numbers or lists of them; the dtype stays if none is given."""
     if isinstance(obj, mx.array):
         if dtype is not None and dtype != obj.dtype:
             return obj.astype(dtype)
@@ -342,7 +342,7 @@ def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> An
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
-    """An array with the values of another library's in the host's memory. NB: `mx.from_dlpack` makes float32 of float64."""
+    """Return an array with the values of another library's in the host's memory. NB: `mx.from_dlpack` makes float32 of float64."""
     return x if isinstance(x, mx.array) else array_of(np.from_dlpack(x), None)
 
 

@@ -25,7 +25,7 @@ def widened(x: Any, dtype: Any) -> Any:
 
 
 def _reduced(function: Callable[..., Any], x: Any, axis: Any, keepdims: Any, nothing: Any, dtype: Any = None) -> Any:
-    """A reduction; `nothing` is that of no elements, None if there is none, and `dtype` the result's if it is not that of `x`."""
+    """Return a reduction; `nothing` is that of no elements, None if there is none, and `dtype` the result's if it is not that of `x`."""
     if x.size:
         return function(x, axis=axis, keepdims=keepdims)
     axes = {a % x.ndim for a in (range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis)}
@@ -37,7 +37,7 @@ def _reduced(function: Callable[..., Any], x: Any, axis: Any, keepdims: Any, not
 
 
 def _in_single(function: Callable[..., Any], x: Any, **options: Any) -> Any:
-    """A reduction of floats of 16 bits, by way of float32."""
+    """Return a reduction of floats of 16 bits, by way of float32."""
     return function(x.astype(mx.float32), **options).astype(x.dtype)
 
 

@@ -194,7 +194,7 @@ def write(name: str, function: Callable[..., Any], target: SimArray, *args: Any)
 
 
 def read(x: SimArray) -> np.ndarray:
-    """The memory, once the current stream is done: the host waits for that one only."""
+    """Return the memory, once the current stream is done: the host waits for that one only."""
     stream = streams.current(x.place)
     found: list[np.ndarray] = []
     stream.put(lambda: found.append(np.array(x.memory)), "a copy to the host", [x.storage], [])

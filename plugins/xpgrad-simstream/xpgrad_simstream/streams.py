@@ -69,7 +69,7 @@ class Stream:
         self.entries += 1
 
     def record(self) -> Event:
-        """An event that is reached when all work queued so far is done."""
+        """Return an event that is reached when all work queued so far is done."""
         with _lock:
             return Event(self, self.entries, dict(self.clock))
 
@@ -144,7 +144,7 @@ def _check(stream: Stream, storage: Storage, other: tuple[Stream, int], what: st
 
 
 def current(device: int = 0) -> Stream:
-    """The stream that work on a device is queued on now."""
+    """Return the stream that work on a device is queued on now."""
     found = (_current.get() or {}).get(device)
     if found is None:
         found = _defaults.get(device)

@@ -16,5 +16,5 @@ def _load(variant: str | None) -> Backend:
 
 @hookimpl
 def xpgrad_backend() -> BackendInfo:
-    """Tensors of PyTorch on the host, on CUDA devices, and on `meta`, where only shapes and dtypes are computed."""
+    """Return tensors of PyTorch on the host, on CUDA devices, and on `meta`, where only shapes and dtypes are computed."""
     return BackendInfo(name="torch", load=_load, array_modules=("torch",), install="pip install torch", cuda=True)

@@ -74,7 +74,7 @@ def _floating(x: Any) -> Any:
 
 
 def _weak(x: Any, scalar: Any, compares: bool, orders: bool = False) -> Any:
-    """A tensor in the dtype in which it meets a Python scalar.
+    """Return a tensor in the dtype in which it meets a Python scalar.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def _weak(x: Any, scalar: Any, compares: bool, orders: bool = False) -> Any:
 
 
 def _binary(name: str, function: Callable[[Any, Any], Any], compares: bool = False, floating: bool = False, array: bool = False) -> None:
-    """A kernel of two operands of one dtype, or of one and a Python scalar.
+    """Return a kernel of two operands of one dtype, or of one and a Python scalar.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ for _name in ("atan2", "copysign", "hypot", "logaddexp", "nextafter"):
 
 
 def _unary(name: str) -> None:
-    """A function of one floating operand."""
+    """Return a function of one floating operand."""
     function = getattr(torch, name)
 
     def apply(x: Any) -> Any:
@@ -238,7 +238,7 @@ def sign(x: Any) -> Any:
 
 @kernel
 def scale(g: Any, factor: Any) -> Any:
-    """``g * factor`` in the memory of `g`, which nothing else holds."""
+    """Return ``g * factor`` in the memory of `g`, which nothing else holds."""
     return g * factor if 0 in g.stride() else g.mul_(factor)
 
 
@@ -315,7 +315,7 @@ def reverse(x: Any, axes: Any) -> Any:
 
 
 def _total(out: Any, x: Any) -> Any:
-    """A total of integers as uint64 if they are unsigned."""
+    """Return a total of integers as uint64 if they are unsigned."""
     return out.view(torch.uint64) if x.dtype in _UNSIGNED else out
 
 
@@ -335,7 +335,7 @@ def sum_to(x: Any, shape: Any) -> Any:
 
 @kernel
 def expand_reduced(g: Any, shape: Any, axes: Any, keepdims: bool) -> Any:
-    """The inverse of a reduction's change of shape: a view."""
+    """Return the inverse of a reduction's change of shape: a view."""
     if axes is not None and not keepdims:
         g = g.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape)))
     return g.expand(shape)
@@ -505,7 +505,7 @@ def _backwards(key: Any) -> bool:
 
 
 def _forwards(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
-    """A basic key with negative steps as one without, and the axes of its result that are then to be reversed."""
+    """Return a basic key with negative steps as one without, and the axes of its result that are then to be reversed."""
     parts = _parts(key)
     used = sum(p is not None and p is not Ellipsis for p in parts)
     out: list[Any] = []
@@ -576,7 +576,7 @@ def _places(indices: Any, length: int, axis: int) -> Any:
 
 
 def _one_axis(key: Any) -> int | None:
-    """The axis that a key picks from with one array of integers and nothing else; None for any other key."""
+    """Return the axis that a key picks from with one array of integers and nothing else; None for any other key."""
     parts = _parts(key)
     last = parts[-1] if parts else None
     if not isinstance(last, _Tensor) or last.dtype is torch.bool or last.ndim == 0:
@@ -589,7 +589,7 @@ def _one_axis(key: Any) -> int | None:
 
 @general
 def gather(xp: Any, x: Any, key: Any) -> Any:
-    """``x[key]`` for a key with integer arrays or masks, in memory of its own."""
+    """Return ``x[key]`` for a key with integer arrays or masks, in memory of its own."""
     axis = _one_axis(key)
     if axis is not None and axis < x.ndim:
         indices = _parts(key)[-1]
@@ -604,7 +604,7 @@ def gather(xp: Any, x: Any, key: Any) -> Any:
 
 @kernel
 def take_flat(x: Any, flat: Any) -> Any:
-    """Elements of the flattened `x` at positions of any shape."""
+    """Return elements of the flattened `x` at positions of any shape."""
     return torch.index_select(x.reshape(-1), 0, flat.reshape(-1)).reshape(flat.shape)
 
 
@@ -637,7 +637,7 @@ def add_at(buffer: Any, g: Any, key: Any) -> Any:
 
 @general
 def scatter_add(xp: Any, values: Any, key: Any, shape: Any) -> Any:
-    """Zeros of `shape` with `values` added at an advanced index, duplicates included."""
+    """Return zeros of `shape` with `values` added at an advanced index, duplicates included."""
     return scatter_into(xp, values.new_zeros(shape), values, key)
 
 
@@ -661,20 +661,20 @@ def scatter_into(xp: Any, out: Any, values: Any, key: Any) -> Any:
 
 @kernel
 def segment_sum(values: Any, positions: Any, size: int) -> Any:
-    """Sums of the `values` (one axis) that share a position, for the positions 0 .. size - 1."""
+    """Return sums of the `values` (one axis) that share a position, for the positions 0 .. size - 1."""
     return values.new_zeros(size).index_add_(0, positions, values)
 
 
 @kernel
 def last_writer(positions: Any, size: int) -> Any:
-    """The last writer of each of the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
+    """Return the last writer of each of the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
     numbers = torch.arange(1, positions.shape[0] + 1, device=positions.device)
     return torch.zeros(size, dtype=torch.int64, device=positions.device).scatter_reduce_(0, positions, numbers, "amax")
 
 
 @kernel
 def scatter_along(x: Any, indices: Any, shape: Any, axis: int) -> Any:
-    """The transpose of `gather_along`: adds, duplicates included."""
+    """Return the transpose of `gather_along`: adds, duplicates included."""
     return x.new_zeros(shape).scatter_add_(axis, _places(indices, shape[axis], axis), x)
 
 

@@ -44,7 +44,7 @@ def _is_whole(name: str) -> bool:
 
 
 def _tensors(args: Any) -> Iterator[Any]:
-    """The tensors among arguments, and among the entries of their tuples, lists and dicts."""
+    """Return the tensors among arguments, and among the entries of their tuples, lists and dicts."""
     for arg in args.values() if isinstance(args, dict) else args:
         if isinstance(arg, _Tensor):
             yield arg
@@ -88,7 +88,7 @@ def _asked(function: Any, dtype: Any, args: Any, options: Any) -> Any:
 
 
 def _written(function: Any, dtype: Any, args: Any, options: Any) -> Any:
-    """A write into the first operand, which is the result."""
+    """Return a write into the first operand, which is the result."""
     buffer, key, value = args
     if isinstance(value, (int, float)):
         value = _wrapped_scalar(int(value), dtype)
@@ -99,7 +99,7 @@ def _written(function: Any, dtype: Any, args: Any, options: Any) -> Any:
 
 
 def _wrapped_scalar(value: int, dtype: Any) -> int:
-    """The signed integer with the bits of an unsigned one."""
+    """Return the signed integer with the bits of an unsigned one."""
     return value - (torch.iinfo(dtype).max + 1) * (value > torch.iinfo(_SIGNED[dtype]).max)
 
 
@@ -122,19 +122,19 @@ def _ordering(values: bool) -> Callable[..., Any]:
 
 
 def _arg(function: Any, dtype: Any, args: Any, options: Any) -> Any:
-    """`_ordering`, for a kernel whose integers are axes."""
+    """Return `_ordering`, for a kernel whose integers are axes."""
     low = torch.iinfo(_SIGNED[dtype]).min
     return function(*_mapped(args, lambda t: t.view(_SIGNED[dtype]) ^ low if t.dtype is dtype else t), **options)
 
 
 def _extreme(function: Any, dtype: Any, args: Any, options: Any) -> Any:
-    """A largest or smallest value along axes."""
+    """Return a largest or smallest value along axes."""
     low = torch.iinfo(_SIGNED[dtype]).min
     return (_arg(function, dtype, args, options) ^ low).view(dtype)
 
 
 def _operands(dtype: Any, args: Any) -> list[Any]:
-    """Tensors of int64 with the values, or for uint64 the bits, of two operands."""
+    """Return tensors of int64 with the values, or for uint64 the bits, of two operands."""
     tensor = next(_tensors(args))
     parts = [a if isinstance(a, _Tensor) else torch.full((), a, dtype=dtype, device=tensor.device) for a in args]
     return [a.view(torch.int64) if dtype is torch.uint64 else a.to(torch.int64) for a in parts]
@@ -144,7 +144,7 @@ _LOW, _HIGH = -(2**63), 2**63 - 1
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """The quotient of the bits of two uint64, rounded down."""
+    """Return the quotient of the bits of two uint64, rounded down."""
     large = b < 0  # 2 ** 63 or more: the quotient is 0 or 1
     divisor = torch.where(large, torch.ones_like(b), b)
     half = (((a >> 1) & _HIGH) // divisor) << 1  # at most 1 less than the quotient
@@ -153,12 +153,12 @@ def _quotient(a: Any, b: Any) -> Any:
 
 
 def _shifted(a: Any, b: Any) -> Any:
-    """The bits of a uint64 shifted to the right by the number in another, filled with zeros."""
+    """Return the bits of a uint64 shifted to the right by the number in another, filled with zeros."""
     return torch.where(b == 0, a, ((a >> 1) & _HIGH) >> (b - 1))
 
 
 def _raised(a: Any, b: Any) -> Any:
-    """Powers of the bits of uint64. An odd base has the same power modulo 2 ** 64 2 ** 62 later, an even one has 0 from 64 on."""
+    """Return powers of the bits of uint64. An odd base has the same power modulo 2 ** 64 2 ** 62 later, an even one has 0 from 64 on."""
     return a ** torch.where(b < 0, (b & (2**62 - 1)) | 2**62, b)
 
 
@@ -173,7 +173,7 @@ def _integral(wide: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def _as_is(function: Any, dtype: Any, args: Any, options: Any) -> Any:
-    """A copy of the operand: nothing in it is negative."""
+    """Return a copy of the operand: nothing in it is negative."""
     return args[0].clone()
 
 
@@ -207,7 +207,7 @@ _SINGLE = ("fft.rfft", "fft.rfftn", "fft.ihfft")
 
 
 def _as_float(value: int, exact: bool) -> float:
-    """A large integer as a float, or as the infinity of its sign."""
+    """Return a large integer as a float, or as the infinity of its sign."""
     return math.copysign(math.inf, value) if exact else float(value)
 
 
@@ -215,7 +215,7 @@ def _as_float(value: int, exact: bool) -> float:
 
 
 def rescued(name: str, function: Any, exc: Exception, args: Any, options: Any) -> Any:
-    """The result that a kernel which raised `exc` should have given, if there is another way to compute it.
+    """Return the result that a kernel which raised `exc` should have given, if there is another way to compute it.
 
     Raises
     ------
@@ -262,7 +262,7 @@ def _undefined(name: str, tensors: list[Any], args: Any) -> bool:
 
 
 def _lacking(name: str, tensors: list[Any], cause: BaseException) -> CapabilityError:
-    """The error for a function that PyTorch does not have for these dtypes."""
+    """Return the error for a function that PyTorch does not have for these dtypes."""
     dtypes = list(dict.fromkeys(str(t.dtype).removeprefix("torch.") for t in tensors))
     if any(t.dtype.is_complex for t in tensors):
         advice = "take a part or the size of each number first (`xpgrad.real`, `xpgrad.imag`, `xpgrad.abs`)"

@@ -42,7 +42,7 @@ ROWS: dict[str, Row] = {
     "array_api_extra.union1d": row(e.union1d, V, W + 0.01),
 }
 LEFT_OUT: dict[str, str] = {
-    "it gives positions, counts or truth: there is nothing to differentiate": """
+    "it gives positions, counts or bools: there is nothing to differentiate": """
         array_api_extra.argpartition array_api_extra.isclose array_api_extra.isin array_api_extra.nunique array_api_extra.one_hot
         array_api_extra.searchsorted array_api_extra.unravel_index
     """,

@@ -1,4 +1,4 @@
-"""docs/consumers.md: written of what `xpgrad.testing` found, and read again by the tests."""
+"""Generate docs/consumers.md from the findings of `xpgrad.testing`, and parse it for the tests."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ Rows = list[dict[str, Any]]
 INTRODUCTION = """\
 # Libraries that accept any array
 
-Functions of SciPy, scikit-learn and array-api-extra, called on Tensors of a device while the default device is `numpy`: nobody
-told these libraries of xpgrad, nor of the device. They ask the Tensor for its namespace (`x.__array_namespace__()`), and make
-their arrays with it, on the Tensor's device ([devices](devices-and-errors.md)). What is written here was found by
+This page shows which functions of SciPy, scikit-learn and array-api-extra work on Tensors and differentiate. These libraries have no code
+for xpgrad: they ask the Tensor for its namespace (`x.__array_namespace__()`) and create their arrays with it, on the Tensor's device
+([devices](devices-and-errors.md)). The functions were called on Tensors of each device while the default device was `numpy`, by
 [`xpgrad.testing`](testing-libraries.md), which a library can run on its own functions.
 
-* ✓: the gradient agrees with central differences, in every argument that holds floating numbers; so do second derivatives, forward mode
-  agrees with reverse mode, and `vmap` with a loop. What does not hold is named: `-2` second derivatives, `-f` forward mode, `-v` `vmap`.
-* ✓ in 1: it does in this argument (they are counted from 0), and not in the others.
-* ✓ w: it does inside of `autograd.graph.allow_mutation_on_saved_tensors()`, because the library writes into its own temporaries
-  ([writing in place](writing-in-place.md)); without it an error says so.
-* ✓ 0: the derivative is 0, and so are the differences.
-* runs: the value agrees, and there is no gradient, for the reason that the number stands for.
-* no: it does not run, or gives other values, or writes into its argument.
+* ✓: the gradient agrees with central differences in every argument that contains floating numbers, as do the second derivatives; forward
+  mode agrees with reverse mode, and `vmap` with a loop. Exceptions are marked: `-2` second derivatives, `-f` forward mode, `-v` `vmap`.
+* ✓ in 1: this holds for argument 1 (counted from 0), but not for the others.
+* ✓ w: this holds inside `autograd.graph.allow_mutation_on_saved_tensors()`, because the library writes into its own temporaries ([writing
+  in place](writing-in-place.md)); outside it, an error is raised.
+* ✓ 0: the derivative is 0, as are the differences.
+* runs: the value agrees, but there is no gradient, for the numbered reason.
+* no: the function does not run, gives other values, or writes into its argument.
 
-Every function that its library says supports the Array API is here or [left out](#left-out): of SciPy %(scipy)s those in its own table of
-capabilities, of scikit-learn %(sklearn)s the estimators with the tag `array_api_support` and the metrics of its tests, of array-api-extra
-%(array_api_extra)s all. An argument that is not an array of floating numbers is a constant.
+Every function that its library declares to support the Array API is listed here or under [left out](#left-out): for SciPy %(scipy)s the
+functions in its own table of capabilities, for scikit-learn %(sklearn)s the estimators with the tag `array_api_support` and the metrics of
+its tests, for array-api-extra %(array_api_extra)s all functions. An argument that is not an array of floating numbers is a constant.
 
-The tests check a sample of the rows on the backends that they run on, another one for each commit, and all of them with
-`XPGRAD_TEST_CONSUMERS=1 python -m pytest tests/project/test_consumers.py`. This page is written by
-`PYTHONPATH=tests python tests/project/test_consumers.py numpy strict torch jax`.
+The tests check a sample of the rows on the backends that they run on, with a different sample for each commit. `XPGRAD_TEST_CONSUMERS=1
+python -m pytest tests/project/test_consumers.py` checks all rows. This page is generated: `PYTHONPATH=tests python
+tests/project/test_consumers.py numpy strict torch jax`.
 """
 
 
 def mark(rows: Rows) -> tuple[str, list[str]]:
-    """The cell of one function on one device, and the reasons for what it does not say yes to."""
+    """Return the table cell of one function on one device, and the reasons for what fails."""
     failed = {
         check: reason
         for row in reversed(rows)
@@ -69,7 +69,7 @@ def mark(rows: Rows) -> tuple[str, list[str]]:
 
 
 def plain(reason: str) -> str:
-    """A reason without what belongs to one call: paths, numbers and shapes; up to its first semicolon."""
+    """Return a reason up to its first semicolon, without the paths, numbers and shapes of a single call."""
     reason = re.sub(r" from '[^']*'", "", reason.partition("; ")[0])
     reason = re.sub(r"(output \d+: )?element \[[^]]*\] is .*", "it gives other values than on NumPy's arrays", reason)
     reason = re.sub(r"(Multiple namespaces for array inputs): .*", r"\1, NumPy's own among them", reason)
@@ -80,14 +80,14 @@ def plain(reason: str) -> str:
 
 
 def page(found: dict[str, dict[str, Rows]], left_out: dict[str, str]) -> str:
-    """The text of the page.
+    """Return the text of the page.
 
     Parameters
     ----------
     found : dict
-        For each device the rows of each call.
+        The rows of each call, for each device.
     left_out : dict
-        Names by reasons.
+        The reason for each name.
     """
     import array_api_extra
     import scipy
@@ -100,8 +100,8 @@ def page(found: dict[str, dict[str, Rows]], left_out: dict[str, str]) -> str:
     sections = {start: [n for n in names if table_of(n) == start] for start in MODULES}
     head = f"| | {' | '.join(f'`{device}`' for device in found)} |\n|---|{'---|' * len(found)}"
     totals = [f"| {_title(start)} | {' | '.join(_count(cells[d], inside) for d in found)} |" for start, inside in sections.items()]
-    text = [INTRODUCTION % versions, f"## Which differentiate\n\n{head}"]
-    text[-1] += "\n" + "\n".join([*totals, f"| **together** | {' | '.join(_count(cells[d], names) for d in found)} |"]) + "\n"
+    text = [INTRODUCTION % versions, f"## Overview\n\n{head}"]
+    text[-1] += "\n" + "\n".join([*totals, f"| **total** | {' | '.join(_count(cells[d], names) for d in found)} |"]) + "\n"
     for start, inside in sections.items():
         lines = [f"| `{name}` | {' | '.join(_cell(*cells[d][name], numbers) for d in found)} |" for name in inside]
         text.append(f"## {_title(start)}\n\n{head}\n" + "\n".join(lines) + "\n")
@@ -127,7 +127,7 @@ def _count(column: dict[str, tuple[str, list[str]]], names: list[str]) -> str:
 
 
 def columns(text: str) -> dict[str, dict[str, str]]:
-    """What a page says: for each device, the mark of each call."""
+    """Parse the page: return the mark of each call, for each device."""
     found: dict[str, dict[str, str]] = {}
     heads: list[str] = []
     for line in text.splitlines():

@@ -117,7 +117,7 @@ def _ns(x: Any) -> Any:
 LEFT_OUT: dict[str, str] = {
     "its arguments are lengths and steps: no array is an argument": "scipy.fft.fftfreq scipy.fft.rfftfreq",
     "it draws its points from a generator of SciPy's, with NumPy": "scipy.integrate.qmc_quad",
-    "it gives groups, trees, counts or truth: there is nothing to differentiate": """
+    "it gives groups, trees, counts or bools: there is nothing to differentiate": """
         scipy.cluster.hierarchy.correspond scipy.cluster.hierarchy.dendrogram scipy.cluster.hierarchy.fcluster
         scipy.cluster.hierarchy.fclusterdata scipy.cluster.hierarchy.is_isomorphic scipy.cluster.hierarchy.is_monotonic
         scipy.cluster.hierarchy.is_valid_im scipy.cluster.hierarchy.is_valid_linkage scipy.cluster.hierarchy.leaders

@@ -129,7 +129,7 @@ class BatchedTensor(Tensor):
 
     @property
     def requires_grad(self) -> bool:
-        """True if gradients flow to the batch."""
+        """Whether gradients flow to the Tensor that holds the batch."""
         return self._array.value.requires_grad
 
     @requires_grad.setter

@@ -38,7 +38,7 @@ def active_levels() -> tuple[BatchLevel, ...]:
 
 
 def run_within(level: BatchLevel, function: Callable[[], Any]) -> Any:
-    """Call `function` with `level` as the innermost level and return its result; the level is dead afterwards."""
+    """Call `function` with `level` as the innermost level and return its result; then mark it as finished."""
     before = _LEVELS.get()
     try:
         _LEVELS.set((*before, level))

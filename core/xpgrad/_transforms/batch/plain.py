@@ -57,7 +57,7 @@ class PlainBatch(Batched):
 
     @property
     def dtype(self) -> Any:
-        """The data type of the library."""
+        """The dtype of the array, as the library's own object."""
         return (self._value if self.band is None else self.band).dtype
 
 

@@ -123,27 +123,23 @@ def plain_gradients(
 
 
 def _is_formula(node: Any) -> bool:
-    """Return whether a node computes its gradients by its row's formulas, or passes on those of its owner."""
+    """Return whether a node only evaluates its row's formulas, or passes a gradient to the operation that owns it."""
     if node.__class__ in _plans or node.__class__ is SlotNode:
         return True
     return bool(node.records and not node.packs and (hasattr(node, "mask") or isinstance(node, VarNode)))
 
 
 def _run(
-    order: list[Any],
-    needed: set[Any],
-    roots: list[Any],
-    targets: list[Any],
-    seeds: list[Any],
-    level: BatchLevel,
-    retain: bool,
+    order: list[Any], needed: set[Any], roots: list[Any], targets: list[Any], seeds: list[Any], level: BatchLevel, retain: bool,
     backend: Any,
-) -> list[Any]:
+) -> list[Any]:  # fmt: skip
     raw, kernels = backend.raw, backend.kernels
 
     def step(node: Any, g: Any, add: Any) -> None:
         if isinstance(node, VarNode):
-            _list_vjp(node, g, kernels, needed, add)
+            for e, v in zip(node.e, node.vjp(g, kernels)):
+                if e is not None and v is not None and e in needed:
+                    add(e, v)
         else:
             cls = node.__class__
             plan = _plans.get(cls)
@@ -191,12 +187,9 @@ def _plan(node: Any) -> list[tuple[str, Any, tuple[Any, ...], str | None]]:
                 reads.append(None)
             elif name == "xp":
                 reads.append(_NAMESPACE)
-            elif name == "out":
-                reads.append((name, True, None))
-            elif name in row.tensors and mask[row.tensors.index(name)] != "s":
-                reads.append((name, True, f"{'e' if mask[row.tensors.index(name)] == 'g' else 'c'}_{name}"))
             else:
-                reads.append((name, False, None))
+                letter = mask[row.tensors.index(name)] if name in row.tensors else "s"
+                reads.append((name, name == "out" or letter != "s", {"g": f"e_{name}", "c": f"c_{name}"}.get(letter)))
         broadcast = f"b_{row.tensors[i]}"
         out.append((f"e_{row.tensors[i]}", row.formulas[i], tuple(reads), broadcast if hasattr(node, broadcast) else None))
     return out
@@ -214,12 +207,3 @@ def _saved(node: Any, read: tuple[str, bool, str | None], raw: Any) -> Any:
     if alias is not None:
         check_version(node, name, alias)
     return tuple(raw(v, None) for v in value) if value.__class__ is tuple else raw(value, None)
-
-
-def _list_vjp(node: Any, g: Any, xp: Any, needed: set[Any], add: Any) -> None:
-    """Add the gradients of an operation on a list of Tensors."""
-    row = node.row
-    known = dict(zip(row.statics, node.statics)) | {"g": g, "xp": xp, f"{row.tensors[0]}_shape": node.shapes}
-    for e, v in zip(node.e, row.formulas[0](*(known[n] for n in row.reads[0]))):
-        if e is not None and v is not None and e in needed:
-            add(e, v)

@@ -54,7 +54,7 @@ def jvp_of(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tupl
     if manner == "given":
         known = {f"d_{name}": t for name, t in zip(row.tensors, tangents)}
         found = row.jvp(*(known[n] if n in known else _read(n, row, operands, statics, outs) for n in row.jvp_reads))  # type: ignore[misc]
-        return found if found.__class__ is tuple else (found,)
+        return as_tuple(found)
     if manner == "linear":
         full = []
         for x, t, formula in zip(operands, tangents, row.formulas * len(operands) if row.varargs else row.formulas):

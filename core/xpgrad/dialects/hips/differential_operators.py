@@ -304,7 +304,7 @@ def deriv(fun: Callable[[Any], Any], x: Any) -> Any:
 
 @unary_to_nary
 def make_jvp_reversemode(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that returns, at its arguments, ``jvp``, which computes the derivative along a tangent by two passes in reverse."""
+    """Return a function that makes ``jvp`` at its arguments, which computes the derivative along a tangent by two reverse passes."""
     back, value = make_vjp(fun)(x)
     nothing = vspace(value).zeros()
     # What a cotangent becomes is linear in it, so that the transpose of that, at any cotangent, is the derivative itself.

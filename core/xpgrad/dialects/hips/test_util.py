@@ -89,7 +89,7 @@ def check_equivalent(x: Any, y: Any) -> None:
 
 @unary_to_nary
 def check_grads(f: Callable[[Any], Any], x: Any, modes: Any = ("fwd", "rev"), order: int = 2) -> None:
-    """A function that checks, at its arguments, the derivatives of `f` up to an order, in forward and reverse mode and their mixtures.
+    """Return a function that checks the derivatives of `f` at its arguments up to an order, in both modes and their mixtures.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def check_grads(f: Callable[[Any], Any], x: Any, modes: Any = ("fwd", "rev"), or
 
 
 def combo_check(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., None]:
-    """`check_grads` for all combinations of arguments: ``combo_check(f, argnums, modes=...)([x, y], [z], axis=[0, 1])``."""
+    """Call `check_grads` for all combinations of arguments: ``combo_check(f, argnums, modes=...)([x, y], [z], axis=[0, 1])``."""
     checked = check_grads(fun, *args, **kwargs)
 
     def check(*choices: Any, **named: Any) -> None:

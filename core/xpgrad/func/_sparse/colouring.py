@@ -1,12 +1,11 @@
 """Colourings of patterns: which columns, rows, or both, are computed in one product each, so that every entry can be read off.
 
 A colouring is direct if each entry stands alone in some element of some product. No library was suitable: SciPy's `group_columns` is in a
-private module, colours only columns and in one order; networkx colours graphs, but neither by stars nor rows and columns together; ColPack
-(C++) has no Python distribution, asdex needs JAX, SparseMatrixColorings.jl Julia. So the greedy algorithms are written here. Sources: T.
-F.
-Coleman and J. J. Moré, Estimation of sparse Jacobian matrices and graph coloring problems, SIAM J. Numer. Anal. 20 (1983); A. H.
-Gebremedhin, F. Manne and A. Pothen, What color is your Jacobian?, SIAM Review 47 (2005), sections 3 (distance 2), 4 (stars) and 6 (rows
-and columns together). `reading` proves for each colouring in use that it is direct.
+private module, colours only columns and in one order; networkx colours graphs, but neither by stars nor rows and columns together;
+ColPack (C++) has no Python distribution, asdex needs JAX, SparseMatrixColorings.jl Julia. So the greedy algorithms are written here.
+Sources: T. F. Coleman and J. J. Moré, Estimation of sparse Jacobian matrices and graph coloring problems, SIAM J. Numer. Anal. 20 (1983);
+A. H. Gebremedhin, F. Manne and A. Pothen, What color is your Jacobian?, SIAM Review 47 (2005), sections 3 (distance 2), 4 (stars) and 6
+(rows and columns together). `reading` proves for each colouring in use that it is direct.
 """
 
 from __future__ import annotations
@@ -248,7 +247,10 @@ def reading(pattern: Any, colouring: Colouring) -> Any:
 
 
 def symmetric_reading(pattern: Any, colouring: Colouring) -> Any:
-    """Return the places for a symmetric matrix, whose entries may be read across the diagonal; all products are from the right."""
+    """Return the place of each entry of a symmetric pattern in the products, all of which are from the right.
+
+    An entry may be read from the place of the one across the diagonal.
+    """
     n = pattern.shape[0]
     rows, columns = np.repeat(np.arange(n), np.diff(pattern.indptr)), pattern.indices.astype(np.int64)
     here, across = colouring.columns[columns], colouring.columns[rows]

@@ -29,8 +29,7 @@ def sparse_jacobian(
     """Return a function that computes the Jacobian of `func` as a sparse matrix, at the cost of a few products.
 
     The derivative is captured as a program, through which it is traced which output depends on which input. Columns that share no row, or
-    rows
-    that share no column, are then computed together.
+    rows that share no column, are then computed together.
 
     Parameters
     ----------
@@ -39,8 +38,7 @@ def sparse_jacobian(
         restricted as a compiled function is (`compile`): with ``pattern="global"`` no decision may depend on values.
     argnums : int or tuple of int
         Positions of the arguments with respect to which to differentiate: real Tensors, raw arrays and numbers, or nested tuples, lists
-        and
-        dicts of them.
+        and dicts of them.
     has_aux : bool
         Whether `func` returns a pair.
     pattern : {"global", "local"}, scipy.sparse matrix or array of bools
@@ -62,9 +60,8 @@ def sparse_jacobian(
         Takes the arguments of `func` and returns the matrix; with ``has_aux=True`` a pair of it and `aux`. Rows are the elements of the
         outputs, columns those of the chosen arguments, one after the other and each in row-major order. All entries of the pattern are
         stored. Every call traces. Its method ``prepare(*args)`` traces once, and returns an object that takes any arguments of these
-        shapes and
-        dtypes and only computes products. That object has the attributes `pattern`, `colours`, `column_colours`, `row_colours` and
-        `unresolved`, and the method `plot`.
+        shapes and dtypes and only computes products. That object has the attributes `pattern`, `colours`, `column_colours`, `row_colours`
+        and `unresolved`, and the method `plot`.
 
     Raises
     ------
@@ -116,8 +113,7 @@ def sparse_hessian(
         Returns a real 0-d Tensor; with ``has_aux=True`` a pair of it and anything else. It is restricted as for `sparse_jacobian`.
     argnums : int or tuple of int
         Positions of the arguments with respect to which to differentiate; see `sparse_jacobian`. For several, the matrix includes the
-        mixed
-        derivatives.
+        mixed derivatives.
     has_aux : bool
         Whether `func` returns a pair.
     pattern : {"global", "local"}, scipy.sparse matrix or array of bools

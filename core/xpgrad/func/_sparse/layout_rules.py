@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._backends.classes import host_backend
-from xpgrad.func._sparse.dependence import Dependence, along, beside, broadcast, by_places, independent, union
+from xpgrad.func._sparse.dependence import Dependence, broadcast, by_places, no_dependence, share_sets, union, union_along
 from xpgrad.func._sparse.host import np
 from xpgrad.func._sparse.propagation import Rule, Walk
 from xpgrad.programs.program import Operation, Variable, substituted, variables_in
 
 
-def _masked(x: Dependence, kept: Any) -> Dependence:
+def _mask(x: Dependence, kept: Any) -> Dependence:
     """Return `x` with no dependence where `kept` is False."""
-    return x.moved(np.where(kept, x.which, 0))
+    return x.rearrange(np.where(kept, x.which, 0))
 
 
 def nonzero(value: Any) -> Any:
@@ -40,7 +40,7 @@ def _product(walk: Walk, operation: Operation) -> Dependence:
     found = _elementwise(walk, operation)
     for x in operation.args:
         if x not in walk.tracked and (value := walk.value(x)) is not None and not np.all(kept := nonzero(value)):
-            found = _masked(found, kept)
+            found = _mask(found, kept)
     return found
 
 
@@ -51,9 +51,9 @@ def _where(walk: Walk, operation: Operation) -> Dependence:
     if value is None:
         return _elementwise(walk, operation)
     shape = operation.out.shape
-    chosen = [walk.of(x) if x.__class__ is Variable else independent((), walk.total) for x in parts]
-    yes, no = beside([broadcast(x, shape) for x in chosen])
-    return yes.moved(np.where(value, yes.which, no.which))
+    chosen = [walk.of(x) if x.__class__ is Variable else no_dependence((), walk.total) for x in parts]
+    yes, no = share_sets([broadcast(x, shape) for x in chosen])
+    return yes.rearrange(np.where(value, yes.which, no.which))
 
 
 def _keep(walk: Walk, operation: Operation) -> Dependence:
@@ -61,32 +61,32 @@ def _keep(walk: Walk, operation: Operation) -> Dependence:
     condition, _ = operation.args
     found = _elementwise(walk, operation)
     value = walk.value(condition)
-    return found if value is None else _masked(found, value)
+    return found if value is None else _mask(found, value)
 
 
 def _share(walk: Walk, operation: Operation) -> Dependence:
     """Return the dependence of ``share(x, low, high)``: on `x`, except where ``low < high`` is known to hold."""
     found = _elementwise(walk, operation)
     low, high = (None if x in walk.tracked else walk.value(x) for x in operation.args[1:])
-    return found if low is None or high is None else _masked(found, ~np.less(low, high))
+    return found if low is None or high is None else _mask(found, ~np.less(low, high))
 
 
 # -- picking ------------------------------------------------------------------------------------------------------------------
 
 
-def _picked(walk: Walk, operation: Operation) -> Dependence | list[Dependence] | None:
+def _select(walk: Walk, operation: Operation) -> Dependence | list[Dependence] | None:
     """Apply the kernel to the numbers of the sets; indices among its arguments must be known."""
     arguments = (operation.args, tuple(operation.options.values()))
     variables = list(dict.fromkeys(variables_in(arguments)))
     data = [v for v in variables if v.dtype.differentiable]
     arrays: dict[Variable, Any] = {}
-    for v, x in zip(data, parts := beside([walk.of(v) for v in data])):
+    for v, x in zip(data, parts := share_sets([walk.of(v) for v in data])):
         arrays[v] = np.array(x.which)
     for v in variables:
         if v not in arrays:
             value = walk.value(v)
             if value is None:
-                return _picked_somewhere(operation, parts)
+                return _select_somewhere(operation, parts)
             arrays[v] = value
     args = substituted(operation.args, arrays.__getitem__)
     if operation.name in ("written", "put"):
@@ -97,21 +97,21 @@ def _picked(walk: Walk, operation: Operation) -> Dependence | list[Dependence] |
         function = getattr(function, name)
     found = function(*args, **options)
     if operation.several:
-        return [parts[0].moved(np.asarray(x)) for x in found]
-    return parts[0].moved(np.asarray(found))
+        return [parts[0].rearrange(np.asarray(x)) for x in found]
+    return parts[0].rearrange(np.asarray(found))
 
 
 #: Where the axis is among the arguments of kernels that pick along one.
 _AXES = {"gather_along": 2, "ordered_back": 2, "take": 2, "take_along_axis": 2}
 
 
-def _picked_somewhere(operation: Operation, parts: list[Dependence]) -> Dependence | None:
+def _select_somewhere(operation: Operation, parts: list[Dependence]) -> Dependence | None:
     """Return the dependence of a selection along one axis at unknown places: each element depends on all along the axis."""
     at = _AXES.get(operation.name)
     if at is None:
         return None
     axis = operation.args[at] if len(operation.args) > at else operation.options.get("axis", -1)
-    whole = along(parts[0], axis)
+    whole = union_along(parts[0], axis)
     return broadcast(whole, operation.out.shape) if isinstance(axis, int) else None
 
 
@@ -140,7 +140,7 @@ def _scatter_add(walk: Walk, operation: Operation) -> Dependence | None:
     return None if places is None else by_places(walk.of(g), np.broadcast_to(places, g.shape), tuple(shape))
 
 
-def _added(walk: Walk, operation: Operation) -> Dependence | None:
+def _add_at(walk: Walk, operation: Operation) -> Dependence | None:
     """Return the dependence of ``buffer[key] += g``."""
     buffer, g, key = operation.args
     places = _positions(walk, key, buffer.shape)
@@ -174,12 +174,12 @@ def _sum_to(walk: Walk, operation: Operation) -> Dependence:
 #: By the kind of a kernel.
 RULES_OF_KINDS: dict[str, Rule] = {
     **dict.fromkeys(("elementwise", "cast", "copy", "part"), _elementwise),
-    **dict.fromkeys(("expansion", "reshape", "transpose", "selection"), _picked),
+    **dict.fromkeys(("expansion", "reshape", "transpose", "selection"), _select),
 }
 
 #: By its name, where its kind says too little.
 RULES: dict[str, Rule] = {
     "multiply": _product, "scale": _product, "where": _where, "keep": _keep, "share": _share,
-    "scatter_add": _scatter_add, "scatter_into": _added, "add_at": _added, "segment_sum": _segment_sum, "scatter_along": _scatter_along,
+    "scatter_add": _scatter_add, "scatter_into": _add_at, "add_at": _add_at, "segment_sum": _segment_sum, "scatter_along": _scatter_along,
     "sum_to": _sum_to,
 }  # fmt: skip

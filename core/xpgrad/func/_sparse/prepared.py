@@ -93,8 +93,7 @@ class Prepared:
         Number of products for one matrix.
     column_colours, row_colours : array of int
         Colour of each column in products from the right, and of each row in products from the left; -1 for none. A symmetric matrix has
-        only
-        colours of columns.
+        only colours of columns.
     unresolved : list of str
         Kernels, with lines, for which tracing assumed that each element of the result depends on all elements of the operands.
     """

@@ -1,4 +1,4 @@
-"""Solutions of differential equations with the history that the adjoint equation gives them.
+"""Give solutions of differential equations a history by the adjoint equation.
 
 What the equation depends on is found in the graph of its right side, along the solution. Backward, the adjoint is integrated from output to
 output against the time, beside the solution, which is integrated again piece by piece from the outputs and interpolated; the gradients of
@@ -41,7 +41,7 @@ _ONE_BY_ONE = (
 
 
 def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
-    """Return what SciPy found, as a function of the start, the times and all that the equation depends on.
+    """Return SciPy's solution as a function of the start, the times and all parameters of the equation.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
     parts = [part for part in (start, t) if part is not None and part._node is not None]
     if not parts and not parameters:
         return out
-    node: Any = FlowNode.create()
+    node: Any = FlowNode.made_now()
     node.cls, node.e = type(out), (*(part._node for part in parts), *parameters)
     node.has_start, node.has_t = start._node is not None, t is not None and t._node is not None
     node.problem, node.times, node.t, node.solution = problem, times, None if t is None else t.detach(), out.detach()
@@ -78,7 +78,7 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
 
 
 def carries_tangents(problem: Problem, time: Any, t: Any) -> bool:
-    """Return whether the start, the times or the right side in the beginning have a tangent at a running level of forward mode."""
+    """Return whether the start, the times or the initial right side have a tangent at an active level of forward mode."""
     mode = state.current()
     levels: Any = () if mode is None or not mode.levels or not mode.levels.running else mode.levels
     if not levels:
@@ -88,7 +88,7 @@ def carries_tangents(problem: Problem, time: Any, t: Any) -> bool:
 
 
 def _looked(problem: Problem, times: Any, ys: Any) -> tuple[list[tuple[int, Any]], list[Any]]:
-    """Values of the right side along the solution, by the number of the output; and the nodes that they depend on."""
+    """Return values of the right side along the solution by output number, and the nodes on which they depend."""
     count = len(times)
     places = sorted({round(k * (count - 1) / (_LOOKS - 1)) for k in range(_LOOKS)}) if count > _LOOKS else range(count)
     looks, nodes = [], {}
@@ -101,14 +101,14 @@ def _looked(problem: Problem, times: Any, ys: Any) -> tuple[list[tuple[int, Any]
 
 
 def _at(problem: Problem, time: Any) -> Any:
-    """The right side at a time, as a function of the state."""
+    """Return the right side at a time as a function of the state."""
     return lambda y: problem.field(time, y)
 
 
 def _products(
     problem: Problem, t: Any, y: Any, a: Any, known: tuple[Any, ...], *, by_all: bool, again: bool = False
 ) -> tuple[Any, list[Any]]:
-    """The right side, and the products of a vector with its derivatives: by the state, and if asked by each of the known nodes (or None).
+    """Return the right side, and the products of a vector with its derivatives by the state and, if given, by known nodes.
 
     Raises
     ------
@@ -171,21 +171,21 @@ class FlowNode(ListNode):
         return [None if v is None else v._array for v in self._once(self.cls.backend.wrap(g))]
 
     def _once(self, g: Any) -> list[Any]:
-        """The gradients for the edges, without history."""
+        """Compute the gradients for the edges without history."""
         if self.problem is None:
             raise freed_error(self)
         self._check()
         kept: list[bool] = []
         found = iter(_Pulled.apply(g, self, kept))
-        return self._chosen([next(found) if keep else None for keep in kept])
+        return self._select([next(found) if keep else None for keep in kept])
 
-    def _chosen(self, found: list[Any]) -> list[Any]:
-        """Of gradients for the start, the times and the parameters those that have an edge."""
+    def _select(self, found: list[Any]) -> list[Any]:
+        """Select the gradients whose input has an edge."""
         start, t, *rest = found
         return [*([start] if self.has_start else []), *([t] if self.has_t else []), *rest]
 
     def _check(self) -> None:
-        """Refuse what has changed since: the right side is taken as it is now."""
+        """Raise if a value on which the right side depends has changed, since it is evaluated again."""
         problem = self.problem
         for i, before in self.looks:
             value, _, _ = cut(_at(problem, problem.inside(self.times[i])), self.solution[i])
@@ -202,8 +202,8 @@ class FlowNode(ListNode):
 
     # -- once, by numbers ----------------------------------------------------------------------------------------------------------
 
-    def pulled(self, g: Any) -> list[Any]:
-        """The gradients for the start, the times and the parameters; without history."""
+    def compute(self, g: Any) -> list[Any]:
+        """Compute the gradients for the start, the times and the parameters, without history."""
         problem, times = self.problem, self.times
         given, ys = problem.outside(g), problem.outside(self.solution)
         parts = self._shapes()
@@ -231,10 +231,10 @@ class FlowNode(ListNode):
         if g.depth:
             return [None if v is None else Once.apply(v, ys, _ONE_BY_ONE) for v in self._once(g)]
         self._check()
-        return self._chosen(self._again(g, ys))
+        return self._select(self._recompute(g, ys))
 
-    def _again(self, g: Any, ys: Any) -> list[Any]:
-        """The gradients for the start, the times and the parameters, as functions of all that they depend on."""
+    def _recompute(self, g: Any, ys: Any) -> list[Any]:
+        """Compute the gradients for the start, the times and the parameters, as functions of all that they depend on."""
         problem, times = self.problem, self.times
         n, count = ys.shape[1], len(times)
         t = self._times_again()
@@ -253,7 +253,7 @@ class FlowNode(ListNode):
                 a, q = z[n : 2 * n], z[2 * n :]
         if self.has_t:
             by_t[0] = -(a * problem.field(t[0], ys[0])).sum()
-        return [a + g[0], stack(by_t) if self.has_t else None, *_parted(q, shapes)]
+        return [a + g[0], stack(by_t) if self.has_t else None, *_split(q, shapes)]
 
     def _times_again(self) -> Any:
         if not self.has_t:
@@ -261,7 +261,7 @@ class FlowNode(ListNode):
         return with_history(self.cls.backend, self.t._array, self.e[int(self.has_start)])
 
     def _shapes(self) -> list[_Part | None]:
-        """Of each parameter's gradient what it is made of; None if the right side was never seen to depend on it differentiably."""
+        """Return the integrand of each parameter's gradient; None if the right-hand side never depended on it."""
         parts: list[_Part | None] = [None] * len(self.parameters)
         with switches.no_grad():
             for time, y in zip(self.times, self.solution):
@@ -272,13 +272,13 @@ class FlowNode(ListNode):
                 parts = [p if p is not None or v is None else _Part(v) for p, v in zip(parts, found)]
         return parts
 
-    def saved_arrays(self) -> list[Any]:
+    def held(self) -> list[Any]:
         return [] if self.problem is None else [self.solution._array]
 
     def release(self) -> None:
         self.problem = None
 
-    def is_released(self) -> bool:
+    def released(self) -> bool:
         return self.problem is None
 
 
@@ -312,7 +312,7 @@ class _Adjoint:
         self.beside = plain and 0 < self.size <= _BESIDE
 
     def back(self, i: int, a: Any) -> Any:
-        """The adjoint an output earlier; adds what lies between to the gradients of the parameters."""
+        """Integrate the adjoint back to the previous output, and add to the gradients of the parameters."""
         problem, solution, n = self.problem, self.piece.before(i), len(a)
         ends = self.times[i], self.times[i - 1]
 
@@ -338,7 +338,7 @@ class _Adjoint:
 
         if self.beside:
             end = problem.reach(change_of_all, *ends, [*a, *[0.0] * self.size], None, self.atol)
-            self._add(_parted(problem.inside(end[n:]), self.all_parts[1:]), 1.0)
+            self._add(_split(problem.inside(end[n:]), self.all_parts[1:]), 1.0)
             return end[:n]
         if not self.size:
             return problem.reach(change, *ends, a, jacobian, self.atol)
@@ -356,8 +356,8 @@ class _Adjoint:
                 self.sums[k] = v * factor if self.sums[k] is None else self.sums[k] + v * factor
 
 
-def _joined(found: list[Any], parts: list[_Part | None], problem: Problem) -> Any:
-    """The gradients of what has a part as one vector."""
+def _join(found: list[Any], parts: list[_Part | None], problem: Problem) -> Any:
+    """Concatenate the gradients of parameters into one vector."""
     pieces = [
         zeros((part.size,), dtype=problem.dtype, device=problem.device)
         if v is None
@@ -369,7 +369,7 @@ def _joined(found: list[Any], parts: list[_Part | None], problem: Problem) -> An
 
 
 class _Pieces:
-    """The solution between outputs, integrated again and interpolated: a piece at a time, from its first output."""
+    """The solution between outputs, which is integrated again and interpolated, one piece at a time."""
 
     def __init__(self, problem: Problem, times: Any, ys: Any) -> None:
         self.problem, self.times, self.ys = problem, times, ys
@@ -378,7 +378,7 @@ class _Pieces:
         self.solution: Any = None
 
     def before(self, i: int) -> Any:
-        """A function of time, good between an output and the one before."""
+        """Return the solution as a function of time between an output and the previous one."""
         first = (i - 1) // self.length * self.length
         if first != self.first:
             last = min(first + self.length, len(self.times) - 1)
@@ -389,7 +389,7 @@ class _Pieces:
 
 
 def _augmented(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Part | None], scale: float) -> Problem:
-    """The equation of the state, its adjoint and the integrals for the parameters, as one."""
+    """Return the joint equation of the state, its adjoint and the integrals for the parameters."""
 
     everything = [_Part(problem.start), *parts]
     if any(p is not None and p.dtype.is_complex for p in parts):
@@ -399,7 +399,7 @@ def _augmented(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Pa
     def field(t: Any, z: Any) -> Any:
         y, a = z[:n], z[n : 2 * n]
         value, found = _products(problem, t, y, a, known, by_all=True, again=state.is_grad_enabled())
-        return concat([value, -_joined(found, everything, problem)])
+        return concat([value, -_join(found, everything, problem)])
 
     out = copy.copy(problem)
     out.field, out.limits = field, {}  # type: ignore[method-assign,assignment]
@@ -410,8 +410,8 @@ def _augmented(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Pa
     return out
 
 
-def _parted(q: Any, parts: list[_Part | None]) -> list[Any]:
-    """A vector of integrals as the gradients of the parameters."""
+def _split(q: Any, parts: list[_Part | None]) -> list[Any]:
+    """Split a vector of integrals into the gradients of the parameters."""
     at = 0
     found: list[Any] = []
     for part in parts:
@@ -424,11 +424,11 @@ def _parted(q: Any, parts: list[_Part | None]) -> list[Any]:
 
 
 class _Pulled(Function):
-    """The gradients of a solution for one cotangent, or for a batch of them, one after another."""
+    """The gradients of a solution for one cotangent, or for a batch of cotangents in turn."""
 
     @staticmethod
     def forward(g: Any, node: Any, kept: list[bool]) -> Any:
-        found = node.pulled(g)
+        found = node.compute(g)
         kept[:] = [v is not None for v in found]
         return tuple(v for v in found if v is not None)
 
@@ -446,13 +446,13 @@ class _Pulled(Function):
         for row in moveaxis(g, in_dims[0], 0):
             found = iter(_Pulled.apply(row, node, kept))
             rows.append([next(found) if keep else None for keep in kept])
-        columns = [_filled(column) for column in zip(*rows, strict=True)]
+        columns = [_fill_zeros(column) for column in zip(*rows, strict=True)]
         kept[:] = [column is not None for column in columns]
         out = tuple(stack(column) for column in columns if column is not None)
         return out, (0,) * len(out)
 
 
-def _filled(column: tuple[Any, ...]) -> list[Any] | None:
-    """Gradients of which some are nothing, with zeros for these; None if all are nothing."""
+def _fill_zeros(column: tuple[Any, ...]) -> list[Any] | None:
+    """Replace missing gradients by zeros; None if all are missing."""
     like = next((v for v in column if v is not None), None)
     return None if like is None else [zeros_like(like) if v is None else v for v in column]

@@ -1,6 +1,4 @@
-"""The solvers of differential equations that users call: SciPy integrates, and what it found is a function of the start, the times and all
-that the equation depends on, by the adjoint equation or through the steps.
-"""
+"""The public solvers of differential equations: SciPy integrates, and the adjoint equation or recorded steps give derivatives."""
 
 from __future__ import annotations
 
@@ -198,7 +196,7 @@ class _Solution:
         self.problem, self.begin, self.begin_t, self.steps = problem, begin, begin_t, steps
 
     def at(self, times: Any, t: Any, ys: Any) -> Any:
-        """The states at times in the direction of the integration, with their history; shape (T, n)."""
+        """Return the states at some times, with their history; shape (T, n)."""
         problem = self.problem
         all_times = [*self.begin, *times]
         if t is not None or self.begin_t is not None:
@@ -210,7 +208,7 @@ class _Solution:
 
 
 class DenseSolution:
-    """A solution as a function of time, differentiable as the outputs are; made by `solve_ivp` with ``dense_output=True``.
+    """A differentiable solution as a function of time; made by `solve_ivp` with ``dense_output=True``.
 
     Parameters
     ----------
@@ -245,7 +243,7 @@ class DenseSolution:
         self.t_max: float = float(interpolant.t_max)
 
     def __call__(self, t: Any) -> Any:
-        """The state at some times.
+        """Return the state at some times.
 
         Parameters
         ----------
@@ -284,7 +282,7 @@ class DenseSolution:
 
 
 def _times(problem: Problem, argument: str, t: Any, *, ordered: bool = True) -> tuple[Any, Any]:
-    """Times as floats, and as a Tensor if they have a history or tangents.
+    """Return times as floats, and as a Tensor if they have a history or tangents, else None.
 
     Raises
     ------
@@ -311,12 +309,12 @@ def _times(problem: Problem, argument: str, t: Any, *, ordered: bool = True) -> 
 
 
 def _distinct(times: Any) -> Any:
-    """The times, each once."""
+    """Return the distinct times in order."""
     return [t for i, t in enumerate(times) if not i or t != times[i - 1]]
 
 
 def _repeats(times: Any) -> list[int]:
-    """How often each distinct time is asked for."""
+    """Return how often each distinct time occurs."""
     counts: list[int] = []
     for i, t in enumerate(times):
         if i and t == times[i - 1]:
@@ -327,7 +325,7 @@ def _repeats(times: Any) -> list[int]:
 
 
 def _through_steps(problem: Problem, gradient: Any, times: Any, t: Any) -> bool:
-    """Return whether the solution is recorded through the steps: if that is asked for, and in forward mode.
+    """Return whether to record the solution through its steps: on request, and in forward mode.
 
     Raises
     ------
@@ -352,7 +350,7 @@ def _through_steps(problem: Problem, gradient: Any, times: Any, t: Any) -> bool:
 
 
 def _events(problem: Problem, events: Any) -> Any:
-    """Events as SciPy wants them, of NumPy's arrays."""
+    """Wrap event functions for SciPy, which calls them with NumPy arrays."""
     if events is None:
         return None
     if callable(events):

@@ -1,4 +1,4 @@
-"""A differential equation as SciPy integrates it: a function of Tensors as one of NumPy's vectors of float64, and its solvers."""
+"""A differential equation for SciPy: a function of Tensors as a function of float64 vectors, and the calls of the solvers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Problem:
             raise ValueError(msg)
 
     def tree(self, y: Any, before: tuple[int, ...] = ()) -> Any:
-        """The states that vectors along the last axis stand for, with the other axes in front."""
+        """Return the states for vectors along the last axis, with the other axes in front."""
         if self.structure.is_leaf:
             ((shape, _, _),) = self.leaves
             return y if len(shape) == 1 else y.reshape((*before, *shape))
@@ -93,19 +93,19 @@ class Problem:
     # -- between SciPy and Tensors ---------------------------------------------------------------------------------------------
 
     def inside(self, x: Any) -> Any:
-        """SciPy's numbers, which it may write to later, as a Tensor."""
+        """Copy SciPy's vector, to which it may write later, into a Tensor."""
         # NB: this is `asarray(x, dtype=..., device=..., copy=True)` without its questions: a solver asks for it at every step.
         out = new_tensor(self.cls, self.cls.backend.from_host(host_array(x, self.dtype, self.cls), self.device))
         return out if out.dtype is self.dtype else out._cast(self.dtype)
 
     def outside(self, x: Any) -> Any:
-        """A Tensor as an array that SciPy may write to."""
+        """Copy a Tensor into an array to which SciPy may write."""
         if type(x) is self.cls and x.dtype is float64:
             return self.cls.backend.to_host(x._array).astype("float64", copy=True)
         return x.detach().numpy().astype("float64", copy=True)
 
     def field(self, t: Any, y: Any) -> Any:
-        """The change of the state, a vector, at a time (0-d) and a state (a vector), all of them Tensors.
+        """Return the derivative of the state, a vector, at a 0-d time and a state vector, all of them Tensors.
 
         Raises
         ------
@@ -132,18 +132,18 @@ class Problem:
         return flat
 
     def rhs(self, t: float, y: Any) -> Any:
-        """The function as SciPy wants it; its solvers are called without recording."""
+        """Evaluate the right side for SciPy, without recording."""
         return self.outside(self.field(self.inside(t), self.inside(y)))
 
     def jacobian(self, t: float, y: Any) -> Any:
-        """The Jacobian by the state, shape (n, n)."""
+        """Return the Jacobian by the state, shape (n, n)."""
         time = self.inside(t)
         return self.outside(jacrev(lambda v: self.field(time, v))(self.inside(y)))
 
     # -- SciPy's solvers ------------------------------------------------------------------------------------------------------------
 
     def solve(self, rhs: Callable[..., Any], start: float, end: float, y0: Any, jac: Any = None, **options: Any) -> Any:
-        """SciPy's `solve_ivp` from one time to another.
+        """Call SciPy's `solve_ivp` from one time to another.
 
         Raises
         ------
@@ -160,13 +160,13 @@ class Problem:
         return result
 
     def reach(self, rhs: Callable[..., Any], start: float, end: float, y0: Any, jac: Any, atol: Any) -> Any:
-        """The state at the end alone, by the compiled integrator where there is one."""
+        """Return only the final state, by the compiled integrator if there is one."""
         if self.method != "LSODA":
             return self.solve(rhs, start, end, y0, jac, atol=atol).y[:, -1]
         return self.tabulate(rhs, [start, end], y0, atol)[-1]
 
     def tabulate(self, rhs: Callable[..., Any], times: Any, y0: Any, atol: Any, **options: Any) -> Any:
-        """SciPy's `odeint`: the states at some times, shape (T, n).
+        """Call SciPy's `odeint` for the states at some times; shape (T, n).
 
         Raises
         ------
@@ -182,7 +182,7 @@ class Problem:
         return found
 
     def failed(self, message: str) -> None:
-        """Say that SciPy did not reach the end, before anyone differentiates what it returned.
+        """Report that SciPy did not reach the end, before anybody differentiates the result.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class Problem:
 
 
 def said(name: str, what: str, failure: Failure, advice: str = "loosen the tolerances") -> None:
-    """Say that SciPy failed, as asked.
+    """Report a failure of SciPy as requested: raise or warn.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def check_failure(name: str, failure: Any) -> None:
 
 
 def scipy_integrate(name: str) -> Any:
-    """SciPy's `integrate`.
+    """Import `scipy.integrate`.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def scipy_integrate(name: str) -> Any:
 
 
 def _vector(y: Any) -> Any:
-    """A list or tuple of numbers and 0-d Tensors as a vector, as SciPy's users write states; all else as it is."""
+    """Convert a list or tuple of numbers and 0-d Tensors to a vector; return other states unchanged."""
     if type(y) not in (list, tuple) or not y or any(getattr(v, "ndim", 0) or isinstance(v, (list, tuple, dict)) for v in y):
         return y
     return ravel_pytree(y)[0]

@@ -1,4 +1,4 @@
-"""Integrals of functions and of samples: SciPy finds the panels on which a function is integrated, and the rule is recorded on them.
+"""Integrate functions and samples: SciPy finds the panels for a function, and the quadrature rule is recorded on them.
 
 Samples are integrated by the rules of Newton and Cotes, composed of other functions.
 """
@@ -31,7 +31,7 @@ def quad_vec(
     f: Callable[..., Any], a: Any, b: Any, epsabs: float = 1e-200, epsrel: float = 1e-8, norm: str = "2", limit: int = 10000, *,
     points: Sequence[float] | None = None, args: tuple[Any, ...] = (), full_output: bool = False, failure: Failure = "raise",
 ) -> Any:  # fmt: skip
-    """Integrate a function of one number (`scipy.integrate.quad_vec`); differentiable in the bounds and in what the function depends on.
+    """Integrate a function of one number (`scipy.integrate.quad_vec`).
 
     Parameters
     ----------
@@ -124,12 +124,12 @@ def quad_vec(
     total = _weighted(values, scales)
     for argument, bound, sign in (("a", a, -1.0), ("b", b, 1.0)):
         if isinstance(bound, Tensor) and (bound.requires_grad or state.carries_tangents()) and math.isfinite(_bound(argument, bound)):
-            total = total + _moved(argument, lambda x: f(x, *args), bound) * sign
+            total = total + _bound_gain(argument, lambda x: f(x, *args), bound) * sign
     return (total, float(error), info) if full_output else (total, float(error))
 
 
 def _bound(argument: str, x: Any) -> float:
-    """A bound as a float.
+    """Return a bound as a float.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def _to_both(u: float, low: float, high: float) -> tuple[float, float]:
 
 
 def _backwards(inner: Any) -> Any:
-    """The same with the bounds exchanged, and the sign."""
+    """Exchange the bounds, and the sign of the integral."""
 
     def function(u: float, low: float, high: float) -> tuple[float, float]:
         x, slope = inner(u, high, low)
@@ -175,7 +175,7 @@ def _backwards(inner: Any) -> Any:
 
 
 def _transformed(low: float, high: float) -> tuple[Any, tuple[float, float]]:
-    """How a variable on a finite interval becomes the one of the integral, with its slope; and that interval."""
+    """Return the substitution of an infinite interval by a finite one, its slope, and the finite interval."""
     if math.isfinite(low) and math.isfinite(high):
         return _plain, (low, high)
     if low == high:
@@ -189,14 +189,14 @@ def _transformed(low: float, high: float) -> tuple[Any, tuple[float, float]]:
 
 
 def _weighted(values: list[Any], weights: list[float]) -> Any:
-    """The sum of values with weights."""
+    """Return the sum of values with weights."""
     piled = stack(values)
     scales = asarray(weights, device=piled.device).to(piled.dtype)
     return (scales @ piled.reshape((len(weights), -1))).reshape(piled.shape[1:])
 
 
-def _moved(argument: str, f: Any, bound: Any) -> Any:
-    """The gain of the integral when a bound moves from where it is: nothing yet, and its derivatives are those of the integral."""
+def _bound_gain(argument: str, f: Any, bound: Any) -> Any:
+    """Return 0 with the derivatives of the integral by a bound."""
     here = bound.detach()
     step = bound - here
     values = [f(here + step * s) for s, _ in _ENDS]
@@ -252,7 +252,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
 
 
 def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: float | None = None) -> Tensor:
-    """Integrate samples up to each, by the trapezoidal rule (`scipy.integrate.cumulative_trapezoid`).
+    """Integrate samples up to each sample by the trapezoidal rule (`scipy.integrate.cumulative_trapezoid`).
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Tensor:
 
 
 def _samples(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any]:
-    """Samples along the last axis, and their distances: a number, or an array that broadcasts with those of neighbours."""
+    """Move the samples to the last axis; also return their distances, a number or an array that broadcasts."""
     y = y if isinstance(y, Tensor) else asarray(y)
     axis = as_int(axis, name, "axis")
     if not -y.ndim <= axis < y.ndim:

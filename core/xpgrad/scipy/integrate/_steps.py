@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta methods, repeated with Tensors: SciPy chooses the steps, and the solution is recorded through each of them.
+"""Explicit Runge-Kutta methods in Tensors: SciPy chooses the steps, and the solution is recorded through them.
 
 Dormand and Prince (1980) and Bogacki and Shampine (1989), with the coefficients and the interpolation that SciPy has.
 """
@@ -12,7 +12,7 @@ from xpgrad.scipy.integrate._problem import Problem
 
 
 def repeated(problem: Problem, start: Any, steps: Any, times: Any, t: Any) -> Any:
-    """The solution at some times, recorded through the steps.
+    """Return the solution at some times, recorded through the steps.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ class _Step:
         self.h = end - begin
         self.stages = [slope]
         for row, c in zip(method.A[1:], method.C[1:]):
-            self.stages.append(problem.field(begin + self.h * float(c), self._moved(row[: len(self.stages)])))
-        self.y = self._moved(method.B)
+            self.stages.append(problem.field(begin + self.h * float(c), self._advance(row[: len(self.stages)])))
+        self.y = self._advance(method.B)
         self.stages.append(problem.field(end, self.y))
         self.shape: Any = None
 
-    def _moved(self, weights: Any) -> Any:
-        """The state moved along the first stages, by weights."""
+    def _advance(self, weights: Any) -> Any:
+        """Return the state after a weighted sum of the first stages."""
         return self.before + self.h * self._sum(weights)
 
     def _sum(self, weights: Any) -> Any:
@@ -79,7 +79,7 @@ class _Step:
         return self.problem.inside([w for _, w in used]) @ stack([s for s, _ in used])
 
     def between(self, time: Any) -> Any:
-        """The state at a time in this step."""
+        """Return the state at a time within this step."""
         x = (time - self.begin) / self.h
         if not hasattr(self.method, "D"):  # a polynomial for each stage
             columns = self.method.P.T
@@ -95,11 +95,11 @@ class _Step:
         return self.before + total
 
     def _nested(self) -> list[Any]:
-        """The parts of the interpolation of order 7, which needs three more stages (Hairer, Norsett and Wanner 1993, II.6)."""
+        """Return the coefficients of the interpolation of order 7, with three more stages (Hairer, Norsett and Wanner 1993, II.6)."""
         method, first, end_slope = self.method, self.stages[0], self.stages[-1]
         stages = list(self.stages)
         for row, c in zip(method.A_EXTRA, method.C_EXTRA):
-            self.stages.append(self.problem.field(self.begin + self.h * float(c), self._moved(row[: len(self.stages)])))
+            self.stages.append(self.problem.field(self.begin + self.h * float(c), self._advance(row[: len(self.stages)])))
         change = self.y - self.before
         parts = [change, self.h * first - change, 2.0 * change - self.h * (end_slope + first)]
         parts += [self.h * self._sum(row) for row in method.D]

@@ -1,4 +1,4 @@
-"""Checks of what interpolants take: points in order, values, queries, and what is beyond the ends."""
+"""Check the arguments of interpolants: ordered points, values, queries, and extrapolation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Extrapolate = bool | Literal["periodic"] | None
 
 
 def checked_knots(title: str, x: Any, least: int, name: str = "x") -> Any:
-    """Refuse what is not a vector of ascending numbers; where values cannot be looked at the knots become nan instead."""
+    """Raise unless the knots are an ascending vector; if values cannot be read, invalid knots become NaN instead."""
     if x.ndim != 1 or x.shape[0] < least:
         msg = f"{title}: `{name}` must be a vector of at least {least} numbers, but got shape {x.shape}"
         raise ValueError(msg)
@@ -28,7 +28,7 @@ def checked_knots(title: str, x: Any, least: int, name: str = "x") -> Any:
 
 
 def checked_points(title: str, x: Any, y: Any, axis: Any, least: int = 2, *, ordered: bool = True) -> tuple[Any, Any, int]:
-    """The knots, the values with the axis of the knots in front, and that axis."""
+    """Return the knots, the values with the axis of the knots in front, and that axis."""
     x, y = arrays_of(title, x=x, y=y)
     if y.dtype.is_complex and x.dtype.is_complex:
         x = xp.real(x)
@@ -52,7 +52,7 @@ def checked_extrapolate(title: str, given: Any) -> bool | str:
 
 
 def checked_queries(title: str, given: Any, like: Any) -> Any:
-    """Where to evaluate, as a real Tensor beside the knots."""
+    """Convert queries to a real Tensor on the device of the knots."""
     x, _ = arrays_of(title, x=given, knots=like)
     if x.dtype.is_complex:
         msg = f"{title}: `x` must be real, but got dtype {x.dtype}"
@@ -61,5 +61,5 @@ def checked_queries(title: str, given: Any, like: Any) -> Any:
 
 
 def as_column(v: Any, rank: int) -> Any:
-    """A vector that broadcasts along the first of `rank` axes."""
+    """Reshape a vector so that it broadcasts along the first of `rank` axes."""
     return xp.reshape(v, (*v.shape, *(1,) * (rank - 1)))

@@ -1,4 +1,4 @@
-"""Cubic interpolants: splines, monotone ones and Akima's, which differ in the slopes at the knots."""
+"""Cubic interpolants, which differ in their slopes at the knots: splines, monotone ones and Akima's."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class CubicHermiteSpline(PPoly):
         self._set(xp.stack([bend / dx, (slope - slopes[:-1]) / dx - bend, slopes[:-1], y[:-1]]), x, extrapolate, axis)
 
     def _from_slopes(self, x: Any, y: Any, find: Any, extrapolate: bool | str, axis: int) -> None:
-        """Set it up with slopes that a function finds, of the knots and of real values in columns."""
+        """Initialise the interpolant with slopes computed by a function of the knots and of real values in columns."""
         flat = xp.reshape(y, (y.shape[0], -1))
         if y.dtype.is_complex:
             count = flat.shape[1]
@@ -164,7 +164,7 @@ class CubicSpline(CubicHermiteSpline):
 
 
 def _in_columns(condition: Any, y: Any) -> Any:
-    """A condition whose value is a vector, for the columns that are solved for."""
+    """Broadcast a vector-valued end condition to the columns of the system."""
     if isinstance(condition, str) or isinstance(condition[1], float):
         return condition
     value = xp.reshape(condition[1], (-1,))

@@ -1,4 +1,4 @@
-"""Interpolation on grids of any number of axes."""
+"""Interpolation on rectangular grids with any number of axes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class RegularGridInterpolator:
             raise NotImplementedError(msg)
 
     def __call__(self, xi: Any, method: str | None = None) -> Tensor:
-        """The values at queries.
+        """Return the values at queries.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class RegularGridInterpolator:
         return xp.reshape(out, (*shape, *self.values.shape[len(self.grid) :]))
 
     def _at(self, title: str, xi: Any) -> tuple[list[Any], tuple[int, ...]]:
-        """The coordinates of the queries, a vector for each axis of the grid, and the shape of the queries."""
+        """Return the coordinates of the queries, one vector per axis of the grid, and the shape of the queries."""
         count = len(self.grid)
         if isinstance(xi, tuple) and len(xi) == count and not all(isinstance(v, (int, float)) for v in xi):
             parts = arrays_of(title, **{f"xi[{i}]": v for i, v in enumerate(xi)}, points=self.grid[0])[:-1]
@@ -137,7 +137,7 @@ class RegularGridInterpolator:
         return [flat[:, i] for i in range(count)], x.shape[:-1] or (1,)
 
     def _flat(self, places: Sequence[Any]) -> Any:
-        """Values at places of the grid."""
+        """Return the values at positions of the grid."""
         count = len(self.grid)
         lengths = self.values.shape[:count]
         index: Any = None
@@ -146,7 +146,7 @@ class RegularGridInterpolator:
         return xp.take(xp.reshape(self.values, (math.prod(lengths), *self.values.shape[count:])), index, axis=0)
 
     def _corners(self, at: list[Any]) -> Any:
-        """The mean of the corners of the cell, weighted by the opposite parts of it."""
+        """Return the mean of the corners of the cell, weighted by the opposite parts of the cell."""
         rank = self.values.ndim - len(self.grid) + 1
         sides = []
         for p, x in zip(self.grid, at):
@@ -175,7 +175,7 @@ class RegularGridInterpolator:
 
 
 def _ascending(p: Any, values: Any, axis: int) -> tuple[Any, Any]:
-    """The coordinates along an axis, and the values there, in ascending order; they may have been in descending order."""
+    """Return the coordinates along an axis and the values, both in ascending order of the coordinates."""
     falls = (p[0] > p[-1]).detach()
     if not visible(falls):
         return xp.where(falls, xp.flip(p), p), xp.where(falls, xp.flip(values, axis=axis), values)
@@ -185,7 +185,7 @@ def _ascending(p: Any, values: Any, axis: int) -> tuple[Any, Any]:
 def interpn(
     points: Any, values: Any, xi: Any, method: str = "linear", bounds_error: bool = True, fill_value: float | None = math.nan
 ) -> Tensor:
-    """Interpolate values on a rectangular grid at queries (`scipy.interpolate.interpn`); see `RegularGridInterpolator`.
+    """Interpolate values on a rectangular grid at queries (`scipy.interpolate.interpn`).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Interpolation along one axis: linear, by steps or by a spline."""
+"""Interpolation along one axis: linear, piecewise constant or by a spline."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
         self._spline: CubicSpline | None = CubicSpline(x, y) if kind == "cubic" else None
 
     def _pair(self, title: str, given: Any) -> Any:
-        """The values below and above, of the shape of `y` without `axis`."""
+        """Return the fill values below and above the points, with the shape of `y` without `axis`."""
         pair = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
         found = []
         for value in pair:
@@ -98,7 +98,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
         return found
 
     def __call__(self, x: Any) -> Tensor:
-        """The values at queries of any shape, whose axes are in the place of the axis of the points.
+        """Return the values at queries of any shape, whose axes are in the place of the axis of the points.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
         return out
 
     def _between(self, flat: Any) -> Any:
-        """The values, extrapolated beyond the points."""
+        """Return the values, extrapolated beyond the points."""
         if self._spline is not None:
             return self._spline(flat)
         if self._kind in ("linear", "slinear"):
@@ -138,7 +138,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
         return xp.where(as_column(missing, out.ndim), xp.zeros_like(out) + math.nan, out)
 
     def _steps(self, flat: Any) -> Any:
-        """The number of the point whose value is taken."""
+        """Return the number of the point whose value applies."""
         x, at, n = self.x.detach(), flat.detach(), self.x.shape[0]
         if self._kind in ("nearest", "nearest-up"):
             return pieces_of(x[:-1] + (x[1:] - x[:-1]) * 0.5, at, "left" if self._kind == "nearest" else "right")
@@ -148,7 +148,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
 
 
 def nothing_of(flat: Any) -> Any:
-    """Zeros that depend on the queries, so that a derivative is 0 instead of missing."""
+    """Return zeros that depend on the queries, so that their derivative is 0 and not missing."""
     return xp.where(xp.isfinite(flat), flat, xp.zeros_like(flat)) * 0.0
 
 

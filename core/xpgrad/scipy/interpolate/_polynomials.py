@@ -1,4 +1,4 @@
-"""Piecewise polynomials of one variable, which the cubic interpolants are, and how a query finds its piece."""
+"""Piecewise polynomials of one variable, and the search for the piece of a query."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class PPoly:
         return out
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Extrapolate = None) -> Tensor:
-        """The values, or those of a derivative.
+        """Return the values, or those of a derivative.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class PPoly:
         at = checked_queries(title, x, self.x)
         flat = xp.reshape(at, (-1,))
         if way == "periodic":
-            flat = _wrapped(flat, self.x)[0]
+            flat = _wrap_queries(flat, self.x)[0]
         out = _evaluated(self.c, self.x, flat)
         if way is False:
             inside = (flat >= self.x[0]) & (flat <= self.x[-1])
@@ -117,7 +117,7 @@ class PPoly:
         return out
 
     def derivative(self, nu: int = 1) -> PPoly:
-        """The derivative of order `nu`, as a piecewise polynomial of lower degree; negative: an antiderivative.
+        """Return the derivative of order `nu` as a piecewise polynomial; negative orders are antiderivatives.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class PPoly:
         return self._made(c, self.x, self.extrapolate, self.axis)
 
     def antiderivative(self, nu: int = 1) -> PPoly:
-        """The antiderivative of order `nu` that is 0 at the first knot; of a periodic one it does not go on beyond the ends.
+        """Return the antiderivative of order `nu` that is 0 at the first knot.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class PPoly:
         return self._made(c, self.x, False if self.extrapolate == "periodic" and order else self.extrapolate, self.axis)
 
     def integrate(self, a: Any, b: Any, extrapolate: Extrapolate = None) -> Tensor:
-        """The integral from `a` to `b`, numbers or 0-d Tensors, in both of which it is differentiable.
+        """Return the integral from `a` to `b`, differentiable by both bounds.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class PPoly:
         ends = xp.stack([_end(title, name, v, self.x) for name, v in (("a", a), ("b", b))])
         whole = self.antiderivative()
         if way == "periodic":
-            flat, turns = _wrapped(ends, self.x)
+            flat, turns = _wrap_queries(ends, self.x)
             values = _evaluated(whole.c, self.x, flat)
             values = values + as_column(turns, values.ndim) * _evaluated(whole.c, self.x, self.x[-1:])
         else:
@@ -252,27 +252,27 @@ def _end(title: str, name: str, v: Any, like: Any) -> Any:
     return t
 
 
-def _wrapped(x: Any, knots: Any) -> tuple[Any, Any]:
-    """Queries moved into the period, and by how many periods."""
+def _wrap_queries(x: Any, knots: Any) -> tuple[Any, Any]:
+    """Move queries into the period, and return the number of periods by which they were moved."""
     period = knots[-1] - knots[0]
     turns = xp.floor(((x - knots[0]) / period).detach())
     return x - turns * period, turns
 
 
 def interval_of(knots: Any, x: Any) -> Any:
-    """The number of the piece in which each query lies; those beyond the ends belong to the piece there."""
+    """Return the number of the piece of each query; queries beyond the ends belong to the outer pieces."""
     return pieces_of(knots.detach()[1:-1], x, "right")
 
 
 def pieces_of(borders: Any, x: Any, side: Any) -> Any:
-    """How many borders lie before each query; there may be none."""
+    """Return the number of inner borders before each query."""
     if not borders.shape[0]:
         return xp.zeros(x.shape, dtype=x.default_dtype("indexing"), device=x.device)
     return xp.searchsorted(borders, x.detach(), side=side)
 
 
 def _evaluated(c: Any, knots: Any, x: Any) -> Any:
-    """The polynomials at a vector of queries, by Horner's rule."""
+    """Evaluate the polynomials at a vector of queries by Horner's rule."""
     i = interval_of(knots, x)
     distance = as_column(x - xp.take(knots, i, axis=0), c.ndim - 1)
     taken = xp.take(c, i, axis=1)

@@ -50,7 +50,7 @@ def searchsorted(book: Rulebook, x1: Any, x2: Any, *, side: str = "left", sorter
 
 @batched
 def nonzero(book: Rulebook, x: Any) -> tuple[Any, ...]:
-    """Accept only an array that all elements share, such as the key of a read in an inner `vmap`."""
+    """Return the positions of nonzero elements; raise unless all elements of the batch share the array."""
     if x.level is not None:
         raise no_rule_error("nonzero")
     below = book.backend.inner.backend

@@ -31,7 +31,8 @@ def put(book: Rulebook, x: Any, value: Any, key: Any) -> Any:
         return book.raw(book.xp.put(whole, _fitted(book, value, rank), place), level)
     flat = flat_positions(book, key, x.shape)
     count, picked = math.prod(x.shape), math.prod(flat.shape)
-    values = book.xp.reshape_to(book.broadcast_batch(_spread(book, value, flat.shape), level), (level.size, picked))
+    value = book.kernels.broadcast_view(_drop_ones(book, value, len(flat.shape)), tuple(flat.shape))
+    values = book.xp.reshape_to(book.broadcast_batch(value, level), (level.size, picked))
     if flat.level is None:
         place = book.static(book.xp.reshape_to(flat.value, (picked,)))
         out = book.xp.put(book.xp.reshape_to(whole, (level.size, count)), values, (slice(None), place))
@@ -43,17 +44,13 @@ def put(book: Rulebook, x: Any, value: Any, key: Any) -> Any:
 
 def _fitted(book: Rulebook, value: Any, rank: int) -> Any:
     """Return the written value with as many axes as the place; as in NumPy, further axes of length 1 are dropped."""
+    return book.pad(_drop_ones(book, value, rank), rank)
+
+
+def _drop_ones(book: Rulebook, value: Any, rank: int) -> Any:
     extra = len(value.shape) - rank
-    if extra > 0 and all(n == 1 for n in value.shape[:extra]):
-        value = book.kernels.reshape_to(value, value.shape[extra:])
-    return book.pad(value, rank)
-
-
-def _spread(book: Rulebook, value: Any, shape: Any) -> Any:
-    extra = len(value.shape) - len(shape)
-    if extra > 0 and all(n == 1 for n in value.shape[:extra]):
-        value = book.kernels.reshape_to(value, value.shape[extra:])
-    return book.kernels.broadcast_view(value, tuple(shape))
+    drops = extra > 0 and all(n == 1 for n in value.shape[:extra])
+    return book.kernels.reshape_to(value, value.shape[extra:]) if drops else value
 
 
 def _rows(book: Rulebook, name: str, x: Any, key: Any, shape: Any) -> tuple[Any, Any, Any]:

@@ -13,7 +13,7 @@ __all__ = ["fixed_point"]
 
 @primitive
 def fixed_point(f: Callable[..., Any], a: Any, x0: Any, distance: Callable[..., Any], tol: float) -> Any:
-    """The limit of ``x = f(a)(x)`` from `x0` on.
+    """Iterate ``x = f(a)(x)`` from `x0`, and return the limit.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def fixed_point(f: Callable[..., Any], a: Any, x0: Any, distance: Callable[..., 
 
 
 def _implicit(ans: Any, f: Any, a: Any, x0: Any, distance: Any, tol: float) -> Callable[[Any], Any]:
-    """By the implicit function theorem: the cotangent g of the limit x becomes w = g + w (df/dx), and that of a is w (df/da)."""
+    """Differentiate by the implicit function theorem: w = g + w (df/dx) for the cotangent g of the limit, and w (df/da) for that of a."""
     space = vspace(x0)
 
     def sums(given: Any) -> Callable[[Any], Any]:

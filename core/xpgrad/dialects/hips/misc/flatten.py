@@ -32,7 +32,7 @@ def _rebuilt(value: Any, leaves: Any) -> Any:
 
 
 def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """The numbers of nested tuples, lists and dicts as one vector, and the function that makes such a value of a vector.
+    """Concatenate the numbers of nested tuples, lists and dicts; also return the function that rebuilds the nested value.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class _Mean:
         self.value, self.kept = start, kept
 
     def with_(self, new: Any) -> Any:
-        """The mean with one value more."""
+        """Return the mean updated by one more value."""
         self.value = self.kept * self.value + (1.0 - self.kept) * new
         return self.value
 

@@ -16,7 +16,7 @@ _linalg: Any = importlib.import_module("scipy.linalg")
 
 
 def _of_both(name: str) -> Any:
-    """A function of SciPy's, that takes Tensors as well."""
+    """Wrap a function of SciPy so that it accepts Tensors."""
     theirs, ours = getattr(_linalg, name), getattr(_ours, name)
 
     @functools.wraps(ours)
@@ -32,7 +32,7 @@ solve_triangular: Any = _of_both("solve_triangular")
 
 
 def sqrtm(A: Any) -> Any:
-    """The principal square root of a matrix, complex where that of a real one is."""
+    """Return the principal square root of a matrix; it may be complex for a real matrix."""
     if not isinstance(A, Tensor):
         return _linalg.sqrtm(A)
     out: Any = _ours.sqrtm(A)

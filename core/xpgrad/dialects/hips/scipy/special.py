@@ -22,7 +22,7 @@ _special: Any = importlib.import_module("scipy.special")
 
 
 def _of_both(name: str) -> Any:
-    """A function of SciPy's, that takes Tensors as well."""
+    """Wrap a function of SciPy so that it accepts Tensors."""
     theirs, ours = getattr(_special, name), getattr(_ours, name)
 
     @functools.wraps(ours)
