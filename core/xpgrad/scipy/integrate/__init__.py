@@ -1,6 +1,7 @@
-"""`xpgrad.scipy.integrate`: differential equations and integrals, solved by SciPy, whose results are differentiable, on every backend.
+"""`xpgrad.scipy.integrate`: SciPy's solvers of differential equations and integrals, with differentiable results, on every backend.
 
-`odeint` and `solve_ivp` integrate equations, `quad_vec` a function; `trapezoid`, `cumulative_trapezoid` and `simpson` samples of one.
+`odeint` and `solve_ivp` integrate differential equations, `quad_vec` a function, and `trapezoid`, `cumulative_trapezoid` and `simpson`
+samples.
 """
 
 from __future__ import annotations
