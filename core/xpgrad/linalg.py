@@ -23,7 +23,7 @@ from xpgrad.rules.elementwise import abs as _abs
 from xpgrad.rules.linear_algebra import matmul as matmul, tensordot as tensordot, vecdot as vecdot
 from xpgrad.rules.manipulation import _same_kind, broadcast_to, matrix_transpose as matrix_transpose, reshape, reshape_to
 from xpgrad.rules.matrices import check_order, diagonal_offset, need_floating, need_matrices, raw_tolerance
-from xpgrad.rules.reduction import finished, max as _max, min as _min, sum as _sum
+from xpgrad.rules.reduction import max as _max, min as _min, sum as _sum, wrap_constant
 
 __all__ = [
     "EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
@@ -187,7 +187,7 @@ def _is_recorded(x: Tensor) -> bool:
 
 def _call_unrecorded(x: Tensor, name: str, **options: Any) -> Tensor:
     """Call a function of the library's own linear algebra extension, without recording."""
-    return finished(x, x.backend.adopt(getattr(x.backend.kernels.linalg, name)(x._array, **options)), f"linalg.{name}")
+    return wrap_constant(x, x.backend.adopt(getattr(x.backend.kernels.linalg, name)(x._array, **options)), f"linalg.{name}")
 
 
 # -- inverses and determinants ------------------------------------------------------------------------------------------------
@@ -606,7 +606,7 @@ def eigvals(x: Tensor, /) -> Tensor:
     x = need_matrices("eigvals", x, square=True)
     if _is_recorded(x):
         return _factors.general_eigen_pairs(x)[0]
-    return finished(x, x.backend.adopt(x.backend.kernels.general_eigenvalues(x._array)), "linalg.eigvals")
+    return wrap_constant(x, x.backend.adopt(x.backend.kernels.general_eigenvalues(x._array)), "linalg.eigvals")
 
 
 @front

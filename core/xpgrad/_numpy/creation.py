@@ -9,7 +9,7 @@ import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import shape_tuple
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.operands import as_constant, as_floating, as_ints, lift, refuse
+from xpgrad._numpy.operands import as_constant, as_floating, as_ints, lift, refuse, reshape_to_axis
 from xpgrad._numpy.table import LIKE, F, implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal
@@ -92,7 +92,7 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
     order = list(range(len(parts)))
     if indexing == "xy" and len(parts) > 1:
         order[:2] = 1, 0
-    return tuple(xp.reshape(t, tuple(-1 if i == axis else 1 for i in range(len(parts)))) for axis, t in zip(order, parts))
+    return tuple(reshape_to_axis(t, axis, len(parts)) for axis, t in zip(order, parts))
 
 
 # -- matrices ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.operands import as_constant, as_ints, as_tuple, lift, refuse, resolve_axis
+from xpgrad._numpy.operands import as_constant, as_ints, as_tuple, lift, refuse, resolve_axis, slice_axis
 from xpgrad._numpy.table import FUNCTIONS, implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal as diagonal_of
@@ -52,8 +52,7 @@ def _reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> An
     (x,) = lift("reshape", a)
     target = as_ints("reshape", "shape", shape)
     if _is_fortran_order("reshape", order):
-        target = target if isinstance(target, tuple) else (target,)
-        return _reverse_axes(xp.reshape(_reverse_axes(x), target[::-1], copy=copy))
+        return _reverse_axes(xp.reshape(_reverse_axes(x), as_tuple(target)[::-1], copy=copy))
     return xp.reshape(x, target, copy=copy)
 
 
@@ -91,7 +90,7 @@ def _rollaxis(x: Any, axis: int, start: int = 0) -> Any:
 
 @adapt("expand_dims")
 def _expand_dims(x: Any, axis: Any) -> Any:
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = as_tuple(axis)
     rank = x.ndim + len(axes)
     for i in sorted(normalize_axis(i, rank, "expand_dims") for i in axes):
         x = xp.expand_dims(x, axis=i)
@@ -206,8 +205,8 @@ def _declare_split(name: str, axis_of: Any) -> None:
 
     @adapt(name, ints=("indices_or_sections",))
     def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-        axis = axis if axis_of is None else axis_of(x)
-        n, given = x.shape[normalize_axis(axis, x.ndim, name)], indices_or_sections
+        axis = normalize_axis(axis if axis_of is None else axis_of(x), x.ndim, name)
+        n, given = x.shape[axis], indices_or_sections
         if isinstance(given, tuple):
             bounds = [0, *given, n]
         else:
@@ -215,11 +214,8 @@ def _declare_split(name: str, axis_of: Any) -> None:
                 msg = f"np.{name}: an axis of length {n} does not divide into {given} equal parts"
                 raise ValueError(msg)
             size, more = divmod(n, given)
-            bounds = [0]
-            for k in range(given):
-                bounds.append(bounds[-1] + size + (k < more))
-        lead = (slice(None),) * normalize_axis(axis, x.ndim, name)
-        return [x[(*lead, slice(a, b))] for a, b in itertools.pairwise(bounds)]
+            bounds = [k * size + min(k, more) for k in range(given + 1)]
+        return [slice_axis(x, axis, a, b) for a, b in itertools.pairwise(bounds)]
 
 
 _declare_split("split", None)
@@ -267,8 +263,7 @@ def _find_positions(name: str, obj: Any, n: int) -> list[int]:
         obj = obj.tolist()
     if isinstance(obj, (list, tuple)) and obj and all(isinstance(i, bool) for i in obj):
         return [i for i, keep in enumerate(obj) if keep]
-    given = as_ints(name, "obj", obj)
-    return [_check_position(name, i, n) for i in (given if isinstance(given, tuple) else (given,))]
+    return [_check_position(name, i, n) for i in as_tuple(as_ints(name, "obj", obj))]
 
 
 def _check_position(name: str, i: int, n: int) -> int:
@@ -296,8 +291,7 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     if isinstance(given, slice) or (isinstance(given, (list, tuple)) and given and all(isinstance(i, bool) for i in given)):
         places = _find_positions("insert", given, n)
     else:
-        numbers = as_ints("insert", "obj", given)
-        places = [i + n if i < 0 else i for i in (numbers if isinstance(numbers, tuple) else (numbers,))]
+        places = [i + n if i < 0 else i for i in as_tuple(as_ints("insert", "obj", given))]
     if any(not 0 <= i <= n for i in places):
         msg = f"np.insert: a position is out of range for an axis of length {n}: {obj!r:.60}"
         raise IndexError(msg)
@@ -418,10 +412,11 @@ def _pad_axis(x: Any, axis: int, before: int, after: int, mode: str, values: Any
     else:
         statistic = FUNCTIONS[{"maximum": "max", "minimum": "min"}.get(mode, mode)].call(x, axis=axis, keepdims=True)
         borders = [statistic, statistic]
-    parts = []
-    for border, count in zip(borders, (before, after)):
-        parts.append(xp.broadcast_to(border._cast(x.dtype), (*x.shape[:axis], count, *x.shape[axis + 1 :])))
-    return xp.concat([parts[0], x, parts[1]], axis=axis)
+    first, last = (
+        xp.broadcast_to(border._cast(x.dtype), (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+        for border, count in zip(borders, (before, after))
+    )
+    return xp.concat([first, x, last], axis=axis)
 
 
 def _source_position(i: int, n: int, mode: str) -> int:

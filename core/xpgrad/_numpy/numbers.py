@@ -7,7 +7,7 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.operands import as_floating, lift, refuse, write_out
+from xpgrad._numpy.operands import as_floating, lift, refuse, slice_axis, write_out
 from xpgrad._numpy.reductions import dtype_bounds
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
@@ -115,8 +115,8 @@ def _unwrap(x: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * ma
     whole = xp.remainder(steps + period / 2, period) - period / 2
     whole = xp.where((whole == -period / 2) & (steps > 0), period / 2, whole)
     jumps = xp.where(xp.abs(steps) < limit, xp.zeros_like(steps), whole - steps)
-    lead = (slice(None),) * (axis % x.ndim)
-    return xp.concat([x[(*lead, slice(None, 1))], x[(*lead, slice(1, None))] + xp.cumulative_sum(jumps, axis=axis)], axis=axis)
+    first, rest = (slice_axis(x, axis % x.ndim, *ends) for ends in ((None, 1), (1, None)))
+    return xp.concat([first, rest + xp.cumulative_sum(jumps, axis=axis)], axis=axis)
 
 
 @adapt("interp", arrays=5, note="`period=` raises")

@@ -203,6 +203,14 @@ def as_numpy_dtype(dtype: Any) -> Any:
     return sys.modules["numpy"].dtype(dtype)
 
 
+_KINDS = ("bool", "unsigned integer", "signed integer", "real floating", "complex floating")
+
+
+def can_cast_same_kind(dtype: Any, to: Any) -> bool:
+    """Return whether NumPy's casting rule "same_kind" allows a cast: it keeps fractions, imaginary parts and signs."""
+    return _KINDS.index(dtype.kind) <= _KINDS.index(to.kind)
+
+
 # -- options -----------------------------------------------------------------------------------------------------------
 
 
@@ -262,6 +270,16 @@ def resolve_axis(x: Any, axis: Any) -> tuple[Any, Any]:
     return (xp.reshape(x, (-1,)), 0) if axis is None else (x, axis)
 
 
+def slice_axis(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+    """Return ``x[..., start:stop, ...]``, sliced along one axis that is not negative."""
+    return x[(*(slice(None),) * axis, slice(start, stop))]
+
+
+def reshape_to_axis(x: Any, axis: int, rank: int) -> Any:
+    """Reshape a vector to `rank` axes of length 1, except for `axis`, so that it broadcasts along that axis."""
+    return xp.reshape(x, (1,) * axis + (-1,) + (1,) * (rank - axis - 1))
+
+
 def write_out(name: str, out: Any, result: Any, where: Any = None) -> Any:
     """Write `result` into `out`, as a recorded in-place write, and return `out`; return `result` if `out` is None.
 
@@ -297,8 +315,7 @@ def cast_to_out(name: str, result: Any, out: Any) -> Any:
     TypeError
         If the cast would lose fractions, imaginary parts or signs.
     """
-    order = {"bool": 0, "unsigned integer": 1, "signed integer": 2, "real floating": 3, "complex floating": 4}
-    if order[result.dtype.kind] > order[out.dtype.kind]:
+    if not can_cast_same_kind(result.dtype, out.dtype):
         msg = f"np.{name}: a result of dtype {result.dtype} does not fit `out` of dtype {out.dtype}; convert it with `xpgrad.astype`"
         raise TypeError(msg)
     return result._cast(out.dtype)

@@ -9,7 +9,7 @@ from typing import Any
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype, iinfo
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.operands import as_floating, lift, lift_weak, refuse, resolve_axis, write_out
+from xpgrad._numpy.operands import as_floating, as_tuple, lift, lift_weak, refuse, reshape_to_axis, resolve_axis, slice_axis, write_out
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 
@@ -296,8 +296,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     if x.dtype.kind == "bool":
         refuse("diff", prepend=before, append=after)
         for _ in range(n):
-            lead = (slice(None),) * (axis % x.ndim)
-            x = xp.not_equal(x[(*lead, slice(1, None))], x[(*lead, slice(None, -1))])
+            x = xp.not_equal(slice_axis(x, axis % x.ndim, 1, None), slice_axis(x, axis % x.ndim, None, -1))
         return x
     return xp.diff(x, axis=axis, n=n, prepend=before, append=after)
 
@@ -320,7 +319,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         y, x = lift("trapezoid", y, x)
         step = xp.diff(x, axis=axis if x.ndim > 1 else -1)
         if x.ndim == 1:
-            step = xp.reshape(step, tuple(-1 if i == axis % y.ndim else 1 for i in range(y.ndim)))
+            step = reshape_to_axis(step, axis % y.ndim, y.ndim)
     y = xp.moveaxis(as_floating(y), axis, -1)
     if isinstance(step, Tensor) and step.ndim == y.ndim:
         step = xp.moveaxis(step, axis, -1)
@@ -331,7 +330,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     x, *given = lift("gradient", f, *varargs)
     x = as_floating(x)
-    axes = tuple(range(x.ndim)) if axis is None else tuple(a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    axes = tuple(range(x.ndim)) if axis is None else tuple(a % x.ndim for a in as_tuple(axis))
     steps: list[Any] = [None] * len(axes) if not given else given * len(axes) if len(given) == 1 and given[0].ndim == 0 else given
     if len(steps) != len(axes):
         msg = f"np.gradient: got {len(given)} spacings for {len(axes)} axes; give none, one number, or one for each axis"
@@ -353,17 +352,16 @@ def _gradient_along(x: Any, axis: int, step: Any, edge_order: int) -> Any:
         raise ValueError(msg)
 
     def part(start: int | None, stop: int | None) -> Any:
-        return x[(*(slice(None),) * axis, slice(start, stop))]
+        return slice_axis(x, axis, start, stop)
 
     def to_axis(d: Any) -> Any:
-        return xp.reshape(d, tuple(-1 if i == axis else 1 for i in range(x.ndim)))
+        return reshape_to_axis(d, axis, x.ndim)
 
     gaps = xp.ones((n - 1,), dtype=xp.real(x).dtype, device=x.device)
     if step is not None:
         gaps = step[1:] - step[:-1] if step.ndim else xp.broadcast_to(step, (n - 1,))
     a, b = to_axis(gaps[:-1]), to_axis(gaps[1:])
     first, last = to_axis(gaps[:1]), to_axis(gaps[-1:])
-    parts = []
     if edge_order == 1 or n < 3:
         start = (part(1, 2) - part(0, 1)) / first
         end = (part(n - 1, n) - part(n - 2, n - 1)) / last
@@ -375,11 +373,10 @@ def _gradient_along(x: Any, axis: int, step: Any, edge_order: int) -> Any:
         d1, d2 = to_axis(gaps[-2:-1]), to_axis(gaps[-1:])
         end = part(n - 3, n - 2) * (d2 / (d1 * (d1 + d2))) - part(n - 2, n - 1) * ((d2 + d1) / (d1 * d2))
         end = end + part(n - 1, n) * ((2.0 * d2 + d1) / (d2 * (d1 + d2)))
-    parts.append(start)
-    if n > 2:
-        parts.append(part(0, n - 2) * (-b / (a * (a + b))) + part(1, n - 1) * ((b - a) / (a * b)) + part(2, n) * (a / (b * (a + b))))
-    parts.append(end)
-    return xp.concat(parts, axis=axis)
+    if n == 2:
+        return xp.concat([start, end], axis=axis)
+    inner = part(0, n - 2) * (-b / (a * (a + b))) + part(1, n - 1) * ((b - a) / (a * b)) + part(2, n) * (a / (b * (a + b)))
+    return xp.concat([start, inner, end], axis=axis)
 
 
 # -- bounds of dtypes, for other chapters ------------------------------------------------------------------------------

@@ -11,8 +11,19 @@ from typing import Any
 import xpgrad as xp
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.operands import as_constant, as_numpy_dtype, as_tuple, lift, lift_sequence, lift_weak, refuse, resolve_axis, write_out
-from xpgrad._numpy.reductions import dtype_bounds
+from xpgrad._numpy.operands import (
+    as_constant,
+    as_numpy_dtype,
+    as_tuple,
+    lift,
+    lift_sequence,
+    lift_weak,
+    refuse,
+    reshape_to_axis,
+    resolve_axis,
+    write_out,
+)
+from xpgrad._numpy.reductions import dtype_bounds, resolve_no_value
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.sets import UniqueAll, UniqueCounts, UniqueInverse
@@ -51,6 +62,17 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     return xp.where(mask, a, b)
 
 
+def _apply_mode(name: str, index: Any, n: int, mode: str) -> Any:
+    """Map indices that are out of range for length `n` into it by NumPy's `mode`; return them unchanged for mode 'raise'."""
+    if mode == "wrap":
+        return xp.remainder(index, n)
+    if mode == "clip":
+        return xp.clip(index, 0, n - 1)
+    if mode != "raise":
+        refuse(name, mode=mode)
+    return index
+
+
 @implements("take")
 def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     like = a if isinstance(a, Tensor) else indices
@@ -59,13 +81,7 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     x, axis = resolve_axis(x, axis)
     axis = normalize_axis(axis, x.ndim, "take")
     n = x.shape[axis]
-    if mode == "wrap":
-        index = xp.remainder(index, n)
-    elif mode == "clip":
-        index = xp.clip(index, 0, n - 1)
-    elif mode != "raise":
-        refuse("take", mode=mode)
-    flat = xp.take(x, xp.reshape(index, (-1,)), axis=axis)
+    flat = xp.take(x, xp.reshape(_apply_mode("take", index, n, mode), (-1,)), axis=axis)
     return write_out("take", out, xp.reshape(flat, (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])))
 
 
@@ -92,11 +108,8 @@ adapt("extract", lambda condition, arr: _compress(xp.reshape(condition, (-1,)), 
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     parts = lift_sequence("choose", [a, *(choices if not isinstance(choices, Tensor) else xp.unstack(choices))])
     index, *options = xp.broadcast_arrays(*parts)
-    if mode in ("wrap", "clip"):
-        index = xp.remainder(index, len(options)) if mode == "wrap" else xp.clip(index, 0, len(options) - 1)
-    elif mode != "raise":
-        refuse("choose", mode=mode)
-    elif bool(xp.any((index < 0) | (index >= len(options)))):
+    index = _apply_mode("choose", index, len(options), mode)
+    if mode == "raise" and bool(xp.any((index < 0) | (index >= len(options)))):
         msg = f"np.choose: an index is out of range for {len(options)} choices"
         raise ValueError(msg)
     result = options[-1]
@@ -154,8 +167,7 @@ def _largest_in_piece(x: Any, mask: Any) -> Any:
 
 @implements("clip")
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **kwargs: Any) -> Any:  # noqa: A002 (NumPy's names)
-    low, high = (p if type(p).__name__ != "_NoValueType" else None for p in (a_min, a_max))
-    low, high = (low if min is None else min), (high if max is None else max)
+    low, high = (resolve_no_value(old) if new is None else new for old, new in ((a_min, min), (a_max, max)))
     refuse("clip", **{k: v for k, v in kwargs.items() if k not in ("casting", "order", "subok")})
     x, low, high = lift_weak("clip", a, low, high)
     if not isinstance(x, Tensor):
@@ -271,7 +283,7 @@ def _ix(*args: Any) -> Any:
         if x.ndim != 1 or x.dtype.differentiable:
             msg = f"np.ix_ needs one-dimensional integers or masks, but got {x.dtype} of shape {x.shape}"
             raise ValueError(msg)
-        out.append(xp.reshape(x, tuple(-1 if j == i else 1 for j in range(len(args)))))
+        out.append(reshape_to_axis(x, i, len(args)))
     return tuple(out)
 
 
@@ -491,8 +503,6 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
         put(x, index, values)
         return
     axis = normalize_axis(axis, x.ndim, "put_along_axis")
-    key = tuple(
-        index if i == axis else xp.reshape(xp.arange(n, device=x.device), tuple(-1 if j == i else 1 for j in range(x.ndim)))
-        for i, n in enumerate(x.shape)
-    )
-    x[key] = _as_value("put_along_axis", x, values)
+    key = [reshape_to_axis(xp.arange(n, device=x.device), i, x.ndim) for i, n in enumerate(x.shape)]
+    key[axis] = index
+    x[tuple(key)] = _as_value("put_along_axis", x, values)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._numpy.operands import as_constant, as_floating, is_default, lift, lift_sequence, refuse, write_out
+from xpgrad._numpy.operands import as_constant, as_floating, as_tuple, is_default, lift, lift_sequence, refuse, reshape_to_axis, write_out
 from xpgrad._numpy.reductions import has_keepdims
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
@@ -27,7 +27,7 @@ def _merge_reduced_axes(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     """Return `x` with the reduced axes merged into one last axis, and a tuple of these axes."""
     if axis is None:
         return xp.reshape(x, (-1,)), tuple(range(x.ndim))
-    axes = tuple(a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    axes = tuple(a % x.ndim for a in as_tuple(axis))
     rest = [i for i in range(x.ndim) if i not in axes]
     return xp.reshape(xp.permute_dims(x, (*rest, *axes)), (*(x.shape[i] for i in rest), -1)), axes
 
@@ -247,11 +247,9 @@ def _histogram_dd(sample: Any, bins: Any = 10, range: Any = None, density: Any =
 
 
 def _bins_per_axis(bins: Any, rank: int) -> list[Any]:
-    if hasattr(bins, "__len__") and not (hasattr(bins, "ndim") and not bins.ndim):
-        if len(bins) == rank:
-            return list(bins)
-        return [bins] * rank
-    return [bins] * rank
+    """Return one specification of bins for each of `rank` axes."""
+    is_sequence = hasattr(bins, "__len__") and getattr(bins, "ndim", 1)
+    return list(bins) if is_sequence and len(bins) == rank else [bins] * rank
 
 
 def _histogram(name: str, columns: Any, bins: Any, ranges: Any, density: Any, weights: Any) -> tuple[Any, list[Any]]:
@@ -276,6 +274,6 @@ def _histogram(name: str, columns: Any, bins: Any, ranges: Any, density: Any, we
         total = xp.sum(counts)
         for i, e in enumerate(edges):
             e = as_floating(e)
-            counts = counts / xp.reshape(e[1:] - e[:-1], tuple(-1 if j == i else 1 for j, _ in enumerate(edges)))
+            counts = counts / reshape_to_axis(e[1:] - e[:-1], i, len(edges))
         counts = counts / total
     return counts, edges

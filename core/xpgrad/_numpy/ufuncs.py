@@ -14,13 +14,24 @@ import xpgrad as xp
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.keys import basic_key
-from xpgrad._numpy.operands import as_constant, as_floating, as_ints, lift, lift_weak, refuse, write_out
+from xpgrad._numpy.operands import (
+    as_constant,
+    as_floating,
+    as_ints,
+    as_tuple,
+    can_cast_same_kind,
+    lift,
+    lift_weak,
+    refuse,
+    slice_axis,
+    write_out,
+)
 from xpgrad._numpy.table import ABSENT, UFUNCS, F, declare_absent, no_rule_error
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import ROWS, Row
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.indexing import prepare_key
-from xpgrad.rules.writing import unread
+from xpgrad.rules.writing import transpose_read
 
 
 class Ufunc:
@@ -107,7 +118,7 @@ def _find_special(ufunc: Any) -> Ufunc:
 # -- calls -------------------------------------------------------------------------------------------------------------
 
 
-def _unary_call(name: str, op: Callable[..., Any], integers: str) -> Callable[..., Any]:
+def _unary_call(op: Callable[..., Any], integers: str) -> Callable[..., Any]:
     """Return `call` of a unary row, which casts integers if the row has floating results."""
     if integers != "floating":
         return op
@@ -152,9 +163,10 @@ def _build_from_row(name: str, row: Row) -> Ufunc:
     """Make the implementation of a ufunc by a row."""
     op, domain = getattr(operations, row.name), row.domains[0]
     count = len(row.tensors)
-    call = (
-        _logical_call(name, op) if domain.integers == "truth" else (_unary_call if count == 1 else _binary_call)(name, op, domain.integers)
-    )
+    if domain.integers == "truth":
+        call = _logical_call(name, op)
+    else:
+        call = _unary_call(op, domain.integers) if count == 1 else _binary_call(name, op, domain.integers)
     found = Ufunc(name, call, count, row.differentiable, safe=0.5 if domain.low < 0.5 < domain.high else domain.low + 0.5)
     found.row = row
     return found
@@ -386,8 +398,7 @@ def _cast_inputs(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: Any) -> tuple[Any
 
 def _cast_operand(name: str, x: Any, dtype: Any) -> Any:
     wanted = as_dtype(dtype, x.default_dtype)
-    order = {"bool": 0, "unsigned integer": 1, "signed integer": 2, "real floating": 3, "complex floating": 4}
-    if order[x.dtype.kind] > order[wanted.kind]:
+    if not can_cast_same_kind(x.dtype, wanted):
         msg = f"np.{name}: `dtype`={wanted} would lose a part of operands of dtype {x.dtype}; convert them with `xpgrad.astype`"
         raise TypeError(msg)
     return x._cast(wanted)
@@ -422,8 +433,7 @@ def _normalize_axes(name: str, x: Any, axis: Any) -> tuple[int, ...]:
     """Return the axes of a reduction as non-negative ints; an empty tuple for a 0-d Tensor, as in NumPy."""
     if axis is None:
         return tuple(range(x.ndim))
-    axes = as_ints(name, "axis", axis)
-    axes = axes if isinstance(axes, tuple) else (axes,)
+    axes = as_tuple(as_ints(name, "axis", axis))
     if not x.ndim and set(axes) <= {0, -1}:
         return ()
     if any(not -x.ndim <= a < x.ndim for a in axes) or len({a % x.ndim for a in axes}) < len(axes):
@@ -578,13 +588,13 @@ def _reduceat(
     x = _prepare_operand(ufunc, "reduceat", first, dtype, like)
     axis = _normalize_one_axis(name, x, axis)
     starts = [int(i) for i in (places.tolist() if hasattr(places, "tolist") else places)]
-    size, lead = x.shape[axis], (slice(None),) * axis
+    size = x.shape[axis]
     if not all(0 <= i < size for i in starts):
         msg = f"np.{name}: each index must be in [0, {size}), the length of axis {axis}, but got {starts}"
         raise IndexError(msg)
     stops = [stop if start < stop else start + 1 for start, stop in zip(starts, [*starts[1:], size])]
-    parts = [_reduce(ufunc, (x[(*lead, slice(*ends))],), None, axis, initial=None) for ends in zip(starts, stops)]
-    return write_out(name, _out if out is None else out, xp.stack(parts, axis=axis) if parts else x[(*lead, slice(0))])
+    parts = [_reduce(ufunc, (slice_axis(x, axis, *ends),), None, axis, initial=None) for ends in zip(starts, stops)]
+    return write_out(name, _out if out is None else out, xp.stack(parts, axis=axis) if parts else slice_axis(x, axis, 0, 0))
 
 
 def _at(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any) -> None:
@@ -599,7 +609,7 @@ def _at(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any) -> None:
     value = value if isinstance(value, Tensor) else as_constant(f"{ufunc.name}.at", value, x)
     part = x[key]
     value = xp.broadcast_to(value._cast(x.dtype), part.shape)
-    update = unread(operations, value, key if basic_key(key) else prepare_key(x, key), x.shape)
+    update = transpose_read(operations, value, key if basic_key(key) else prepare_key(x, key), x.shape)
     if ufunc.name == "add":
         x += update
     else:

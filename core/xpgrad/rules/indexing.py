@@ -121,11 +121,11 @@ def _index_array(x: Tensor, part: Any) -> Any:
     if kind not in ("bool", "signed integer", "unsigned integer"):
         msg = f"an index array must hold integers or bools, but got dtype {part.dtype}; convert it with `xpgrad.astype`"
         raise IndexError(msg)
-    out = signed(part)
+    out = to_signed(part)
     return x.backend.kernels.copy(out) if out is part._array else out
 
 
-def signed(indices: Any) -> Any:
+def to_signed(indices: Any) -> Any:
     """Return integer indices as a raw array.
 
     Unsigned ones as wide as the dtype of indices are converted to it; those that it cannot hold become its maximum, which is out of range.
@@ -143,7 +143,7 @@ def _as_indexed(name: str, x: Any, indices: Any) -> Any:
     return as_tensor(name, lift(name, x, indices) if isinstance(indices, TensorBase) else x)
 
 
-def among(x: Tensor, *parts: Any) -> Tensor:
+def to_level_of(x: Tensor, *parts: Any) -> Tensor:
     """Return `x` at the vmap level of the indices, if that is higher."""
     highest = max((p for p in parts if isinstance(p, TensorBase)), key=lambda p: p.stage, default=x)
     return type(highest).align([x, highest])[0] if highest.stage > x.stage else x
@@ -160,7 +160,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
             if error is exc:
                 raise
             raise error from exc
-    x = among(x, *(key if isinstance(key, tuple) else (key,)))
+    x = to_level_of(x, *(key if isinstance(key, tuple) else (key,)))
     prepared = prepare_key(x, key)
     return (index_basic if is_basic(prepared) else gather)(x, prepared)
 
@@ -226,7 +226,7 @@ def take(x: Tensor, indices: Tensor, /, axis: int | None = None) -> Tensor:
             raise ValueError(msg)
         axis = 0
     axis = normalize_axis(axis, x.ndim, "take")
-    x = among(x, indices)
+    x = to_level_of(x, indices)
     index = _index_array(x, indices)
     if x.backend.dtype_of(index.dtype).kind == "bool":
         msg = "take: `indices` must be integers, but got bools; use `x[mask]`"
@@ -295,7 +295,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
     x = x if isinstance(x, TensorBase) else _as_indexed("take_along_axis", x, indices)
     if not isinstance(indices, TensorBase) and not is_raw_array(indices):
         raise not_a_tensor("take_along_axis", indices)
-    x = among(x, indices)
+    x = to_level_of(x, indices)
     index = x._wrap(_index_array(x, indices))
     axis = normalize_axis(axis, x.ndim, "take_along_axis")
     if index.ndim != x.ndim:
@@ -331,8 +331,8 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     """
     source = as_tensor("index_add", lift("index_add", source, x))
     axis = normalize_axis(axis, x.ndim, "index_add")
-    x = among(x, index, source)
-    source = among(source, x)
+    x = to_level_of(x, index, source)
+    source = to_level_of(source, x)
     places = _index_array(x, index)
     if x.backend.dtype_of(places.dtype).kind == "bool":
         msg = "index_add: `index` must hold integers, but got bools; use `xpgrad.nonzero(mask)[0]`"
@@ -343,7 +343,7 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
         msg = f"index_add: `source` has shape {source.shape}, but {where} needs {expected}"
         raise ValueError(msg)
     # NB: the kernel adds, in a gradient, at what has been read: it need not look at the indices.
-    places = seen_in_range(x, places, axis)
+    places = check_range(x, places, axis)
     return x + scatter_add(source._cast(x.dtype), (*(slice(None),) * axis, places), x.shape)
 
 
@@ -357,15 +357,15 @@ def add_along_axis(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tenso
     IndexError
         If an index is out of range and the host can see that without waiting for a device.
     """
-    x = among(x, index, source)
-    source = among(source, x)
-    places = seen_in_range(x, _index_array(x, index), axis)
+    x = to_level_of(x, index, source)
+    source = to_level_of(source, x)
+    places = check_range(x, _index_array(x, index), axis)
     part = tuple(x.shape[axis] if i == axis else n for i, n in enumerate(source.shape))
     added = scatter_along(source, places, part, axis)
     return x + (added if part == x.shape else index_basic_transpose(added, tuple(slice(n) for n in part), x.shape))
 
 
-def seen_in_range(x: Tensor, places: Any, axis: int) -> Any:
+def check_range(x: Tensor, places: Any, axis: int) -> Any:
     """Check raw indices along an axis and return them counted from the front.
 
     Indices on a device whose library checks them itself are returned unchanged.

@@ -277,17 +277,17 @@ def min(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
 # -- truth ----------------------------------------------------------------------------------------------------------------
 
 
-def plain(name: str, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def apply_kernel(name: str, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Apply a function of the raw namespace that has no derivative, and wrap its result."""
     x = as_tensor(name, x)
     args = tuple(a._array if isinstance(a, TensorBase) else a for a in args)
     kernel, mode = getattr(x.backend.kernels, name), state.current()
     if mode is not None and not x.stage:
-        return finished(x, mode.call(name, kernel, x._array, *args, **kwargs), name)
-    return finished(x, kernel(x._array, *args, **kwargs), name)
+        return wrap_constant(x, mode.call(name, kernel, x._array, *args, **kwargs), name)
+    return wrap_constant(x, kernel(x._array, *args, **kwargs), name)
 
 
-def finished(x: Tensor, raw: Any, name: str) -> Tensor:
+def wrap_constant(x: Tensor, raw: Any, name: str) -> Tensor:
     """Wrap the constant result of a public function in the class of `x`, and report it to the mode if the mode asks for that."""
     out = (x._stand_in() if x.is_inference() else x)._wrap(raw)
     mode = state.current()
@@ -332,7 +332,7 @@ def all(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
     x = as_tensor("all", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "all", "keepdims")
-    return plain("all", x, axis=normalize_reduction_axes(axis, x.ndim, "all"), keepdims=keepdims)
+    return apply_kernel("all", x, axis=normalize_reduction_axes(axis, x.ndim, "all"), keepdims=keepdims)
 
 
 @nondifferentiable(primitive=True, method="any")
@@ -371,4 +371,4 @@ def any(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
     x = as_tensor("any", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "any", "keepdims")
-    return plain("any", x, axis=normalize_reduction_axes(axis, x.ndim, "any"), keepdims=keepdims)
+    return apply_kernel("any", x, axis=normalize_reduction_axes(axis, x.ndim, "any"), keepdims=keepdims)

@@ -17,8 +17,8 @@ from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import nondifferentiable
 from xpgrad._operations.lift import as_tensor, lift, lift_all
 from xpgrad.errors import CapabilityError
-from xpgrad.rules.indexing import seen_in_range, signed
-from xpgrad.rules.reduction import finished, plain
+from xpgrad.rules.indexing import check_range, to_signed
+from xpgrad.rules.reduction import apply_kernel, wrap_constant
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -42,7 +42,7 @@ def _extreme_index(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Te
     if not (x.size if position is None else x.shape[position]):
         msg = f"`{name}` needs at least one element, but x has shape {x.shape}; leave out the empty axis"
         raise ValueError(msg)
-    return plain(name, x, axis=position, keepdims=as_flag(keepdims, name, "keepdims"))
+    return apply_kernel(name, x, axis=position, keepdims=as_flag(keepdims, name, "keepdims"))
 
 
 @nondifferentiable(primitive=True, method="argmax")
@@ -153,7 +153,7 @@ def count_nonzero(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, ke
     x = as_tensor("count_nonzero", x)
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "count_nonzero", "keepdims")
-    return plain("count_nonzero", x, axis=normalize_reduction_axes(axis, x.ndim, "count_nonzero"), keepdims=keepdims)
+    return apply_kernel("count_nonzero", x, axis=normalize_reduction_axes(axis, x.ndim, "count_nonzero"), keepdims=keepdims)
 
 
 @nondifferentiable(primitive=True)
@@ -190,7 +190,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     if x.ndim == 0:
         msg = "nonzero needs at least one axis, but got a 0-d Tensor; use `xpgrad.reshape(x, (1,))`"
         raise ValueError(msg)
-    return tuple(finished(x, raw, "nonzero") for raw in x.backend.kernels.nonzero(x._array))
+    return tuple(wrap_constant(x, raw, "nonzero") for raw in x.backend.kernels.nonzero(x._array))
 
 
 def _unify_pair(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
@@ -264,8 +264,8 @@ def searchsorted(
         if "integer" not in sorter.dtype.kind or sorter.shape != a.shape:
             msg = f"searchsorted: `sorter` must hold integers in the shape {a.shape}, but got {sorter.dtype} of shape {sorter.shape}"
             raise (TypeError if "integer" not in sorter.dtype.kind else ValueError)(msg)
-        order = seen_in_range(a, signed(sorter.to_device(a.device)), 0)
-    return finished(a, a.backend.kernels.searchsorted(a._array, b._array, side=side, sorter=order), "searchsorted")
+        order = check_range(a, to_signed(sorter.to_device(a.device)), 0)
+    return wrap_constant(a, a.backend.kernels.searchsorted(a._array, b._array, side=side, sorter=order), "searchsorted")
 
 
 @nondifferentiable(primitive=True)
@@ -311,4 +311,4 @@ def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False)
         result = xp.reshape(found, a.shape) == x
     else:
         result = xp.zeros_like(x) != xp.zeros_like(x)
-    return finished(a, ~result if invert else result, "isin")
+    return wrap_constant(a, ~result if invert else result, "isin")

@@ -13,7 +13,7 @@ from xpgrad._operations.lift import as_tensor
 from xpgrad.errors import CapabilityError
 from xpgrad.rules.indexing import take
 from xpgrad.rules.manipulation import reshape
-from xpgrad.rules.reduction import finished
+from xpgrad.rules.reduction import wrap_constant
 from xpgrad.rules.searching import need_data_dependent_shapes
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _unique(name: str, x: Any) -> tuple[Tensor, ...]:
     x = as_tensor(name, x)
     need_data_dependent_shapes(name, x)
     if x.dtype.differentiable and _is_differentiated(x):
-        found = tuple(finished(x, r, name) for r in x.backend.kernels.unique_all(x._array))
+        found = tuple(wrap_constant(x, r, name) for r in x.backend.kernels.unique_all(x._array))
         count = found[1].shape[0]
         if not isinstance(count, int):
             msg = (
@@ -67,7 +67,7 @@ def _unique(name: str, x: Any) -> tuple[Tensor, ...]:
         everything = (take(reshape(x, (-1,)), found[1], axis=0), *found[1:])
         return tuple(everything[UniqueAll._fields.index(field)] for field in _FIELDS[name])
     raw = getattr(x.backend.kernels, name)(x._array)
-    return tuple(finished(x, r, name) for r in (raw if isinstance(raw, tuple) else (raw,)))
+    return tuple(wrap_constant(x, r, name) for r in (raw if isinstance(raw, tuple) else (raw,)))
 
 
 def _is_differentiated(x: Any) -> bool:

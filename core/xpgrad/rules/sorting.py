@@ -9,7 +9,7 @@ from xpgrad._basics.shapes import normalize_axis
 from xpgrad._modes import state
 from xpgrad._operations.declare import front, nondifferentiable, rule
 from xpgrad._operations.lift import as_tensor
-from xpgrad.rules.reduction import plain
+from xpgrad.rules.reduction import apply_kernel
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -76,7 +76,7 @@ def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool
     options: dict[str, Any] = {"axis": normalize_axis(axis, x.ndim, "sort"), **_order("sort", descending, stable)}
     mode = state.current()
     if x._node is None and (mode is None or not mode.levels):
-        return plain("sort", x, **options)
+        return apply_kernel("sort", x, **options)
     order = x.backend.kernels.argsort(x._array, **options)
     return ordered(x, order, options["axis"])
 
@@ -119,7 +119,7 @@ def argsort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: b
     tensor([1, 2, 0])
     """
     x = as_tensor("argsort", x)
-    return plain("argsort", x, axis=normalize_axis(axis, x.ndim, "argsort"), **_order("argsort", descending, stable))
+    return apply_kernel("argsort", x, axis=normalize_axis(axis, x.ndim, "argsort"), **_order("argsort", descending, stable))
 
 
 def _order(name: str, descending: Any, stable: Any) -> dict[str, bool]:

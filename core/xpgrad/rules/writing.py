@@ -31,12 +31,12 @@ def put_zero(xp: Any, x: Any, key: Any) -> Any:
     return xp.written(xp.copy(x), key, 0)
 
 
-def unread(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+def transpose_read(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Return zeros of `shape` with `g` added at ``[key]``: the transpose of reading."""
     return xp.index_basic_transpose(g, key, shape) if is_basic(key) else xp.scatter_add(g, key, shape)
 
 
-@rule(lambda g, x_shape, key, xp: unread(xp, xp.keep(xp.wins(g, key, x_shape), g), key, x_shape), conj=False, fresh=True)
+@rule(lambda g, x_shape, key, xp: transpose_read(xp, xp.keep(xp.wins(g, key, x_shape), g), key, x_shape), conj=False, fresh=True)
 def take_written(xp: Any, x: Any, key: Any) -> Any:
     """Return ``x[key]``, but 0 where a later duplicate of the index overwrote the element: the gradient goes to the last write."""
     out = xp.read(x, key)

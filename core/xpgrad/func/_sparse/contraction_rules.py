@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xpgrad.func._sparse.dependence import Dependence, along, broadcast, merged, union
+from xpgrad.func._sparse.dependence import Dependence, broadcast, gather_sets, union, union_along
 from xpgrad.func._sparse.host import np
 from xpgrad.func._sparse.layout_rules import nonzero
 from xpgrad.func._sparse.propagation import Rule, Walk
@@ -16,8 +16,8 @@ _MANY_TERMS = 20_000_000  # terms of a product with a known matrix that are foll
 def _reduction(walk: Walk, operation: Operation) -> Dependence:
     x, *rest = operation.args
     axes = rest[0] if rest else operation.options.get("axis")
-    found = along(walk.of(x), axes)
-    return found.moved(found.which.reshape(operation.out.shape))
+    found = union_along(walk.of(x), axes)
+    return found.rearrange(found.which.reshape(operation.out.shape))
 
 
 def _running(walk: Walk, operation: Operation) -> Dependence | None:
@@ -29,14 +29,14 @@ def _running(walk: Walk, operation: Operation) -> Dependence | None:
     if lanes.size * n > 2 * _MANY_TERMS:
         return None
     after, before = np.tril_indices(n)
-    return merged(found, lanes[..., after].reshape(-1), lanes[..., before].reshape(-1), x.shape)
+    return gather_sets(found, lanes[..., after].reshape(-1), lanes[..., before].reshape(-1), x.shape)
 
 
 def _mixed_along(walk: Walk, operation: Operation) -> Dependence:
     """Return the dependence of a transform along one axis: each element depends on all elements along that axis."""
     x, *rest = operation.args
     axis = rest[1] if len(rest) > 1 else operation.options.get("axis", -1)
-    return broadcast(along(walk.of(x), axis), operation.out.shape)
+    return broadcast(union_along(walk.of(x), axis), operation.out.shape)
 
 
 # -- products of matrices -------------------------------------------------------------------------------------------------
@@ -64,23 +64,23 @@ def _through(x: Dependence, axis: int, kept: Any) -> Dependence:
     shape[axis] = kept.shape[1]
     places = np.moveaxis(np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape), axis, -1).reshape(-1, kept.shape[1])
     k, j = np.nonzero(kept)
-    return merged(x, places[:, j].reshape(-1), lanes[:, k].reshape(-1), tuple(shape))
+    return gather_sets(x, places[:, j].reshape(-1), lanes[:, k].reshape(-1), tuple(shape))
 
 
 def _left(walk: Walk, a: Variable, b: Variable, full: tuple[int, ...]) -> Dependence:
     """Return the dependence of ``a @ b`` through `a`; `full` is the shape of the result with both of its last axes."""
     x = walk.of(a)
-    x = x if len(a.shape) > 1 else x.moved(x.which.reshape(1, -1))
+    x = x if len(a.shape) > 1 else x.rearrange(x.which.reshape(1, -1))
     kept = _known_matrix(walk, b, x.which.size // max(b.shape[0], 1))
-    return broadcast(along(x, -1) if kept is None else _through(x, x.which.ndim - 1, kept), full)
+    return broadcast(union_along(x, -1) if kept is None else _through(x, x.which.ndim - 1, kept), full)
 
 
 def _right(walk: Walk, a: Variable, b: Variable, full: tuple[int, ...]) -> Dependence:
     """Return the dependence of ``a @ b`` through `b`."""
     x = walk.of(b)
-    x = x if len(b.shape) > 1 else x.moved(x.which.reshape(-1, 1))
+    x = x if len(b.shape) > 1 else x.rearrange(x.which.reshape(-1, 1))
     kept = _known_matrix(walk, a, x.which.size // max(a.shape[-1], 1))
-    return broadcast(along(x, -2) if kept is None else _through(x, x.which.ndim - 2, kept.T), full)
+    return broadcast(union_along(x, -2) if kept is None else _through(x, x.which.ndim - 2, kept.T), full)
 
 
 def _matmul(walk: Walk, operation: Operation) -> Dependence:
@@ -90,7 +90,7 @@ def _matmul(walk: Walk, operation: Operation) -> Dependence:
     full = full if len(a.shape) > 1 else (*full[:-1], 1, full[-1])
     parts = [side(walk, a, b, full) for side, v in ((_left, a), (_right, b)) if v in walk.tracked]
     found = parts[0] if len(parts) == 1 else union(*parts)
-    return found.moved(found.which.reshape(shape))
+    return found.rearrange(found.which.reshape(shape))
 
 
 def _tensordot(walk: Walk, operation: Operation) -> Dependence:
@@ -103,8 +103,8 @@ def _tensordot(walk: Walk, operation: Operation) -> Dependence:
         if v in walk.tracked:
             gone = {g % len(v.shape) for g in gone}
             kept = tuple(n for i, n in enumerate(v.shape) if i not in gone)
-            x = along(walk.of(v), tuple(gone))
-            parts.append(broadcast(x.moved(x.which.reshape((1,) * before + kept + (1,) * after)), operation.out.shape))
+            x = union_along(walk.of(v), tuple(gone))
+            parts.append(broadcast(x.rearrange(x.which.reshape((1,) * before + kept + (1,) * after)), operation.out.shape))
     return parts[0] if len(parts) == 1 else union(*parts)
 
 
@@ -118,13 +118,13 @@ def _vecdot(walk: Walk, operation: Operation) -> Dependence:
             x = broadcast(walk.of(v), shape)
             found = x if found is None else union(found, x)
     assert found is not None
-    found = along(found, axis)
-    return found.moved(found.which.reshape(operation.out.shape))
+    found = union_along(found, axis)
+    return found.rearrange(found.which.reshape(operation.out.shape))
 
 
 def _outer(walk: Walk, operation: Operation) -> Dependence:
     a, b = operation.args
-    parts = [broadcast(x.moved(x.which.reshape(shape)), operation.out.shape)
+    parts = [broadcast(x.rearrange(x.which.reshape(shape)), operation.out.shape)
              for x, shape, v in ((walk.of(a), (-1, 1), a), (walk.of(b), (1, -1), b)) if v in walk.tracked]  # fmt: skip
     return parts[0] if len(parts) == 1 else union(*parts)
 
@@ -136,7 +136,7 @@ def _cross(walk: Walk, operation: Operation) -> Dependence:
     for v in operation.args[:2]:
         if v in walk.tracked:
             x = broadcast(walk.of(v), operation.out.shape)
-            one = union(x.moved(np.roll(x.which, 1, axis)), x.moved(np.roll(x.which, 2, axis)))
+            one = union(x.rearrange(np.roll(x.which, 1, axis)), x.rearrange(np.roll(x.which, 2, axis)))
             found = one if found is None else union(found, one)
     assert found is not None
     return found
@@ -147,7 +147,7 @@ def _solve(walk: Walk, operation: Operation) -> Dependence | None:
     a, b = operation.args
     if a in walk.tracked:
         return None
-    return broadcast(along(walk.of(b), -1 if len(b.shape) == 1 else -2), operation.out.shape)
+    return broadcast(union_along(walk.of(b), -1 if len(b.shape) == 1 else -2), operation.out.shape)
 
 
 RULES_OF_KINDS: dict[str, Rule] = {"reduction": _reduction, "transform": _mixed_along}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from xpgrad.func._sparse.dependence import Dependence, along, broadcast, merged, union
+from xpgrad.func._sparse.dependence import Dependence, broadcast, gather_sets, union, union_along
 from xpgrad.func._sparse.host import np
 from xpgrad.func._sparse.layout_rules import nonzero
 from xpgrad.func._sparse.propagation import Rule, Walk
@@ -42,7 +42,7 @@ def _moved(walk: Walk, operation: Operation, x: Variable, h: Variable, rank: int
     parts = [window[key].reshape(-1) for key in windows]
     moving = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
     still = np.tile(fixed.reshape(-1), len(taps))
-    return merged(found, moving, still, shape) if full else merged(found, still, moving, shape)
+    return gather_sets(found, moving, still, shape) if full else gather_sets(found, still, moving, shape)
 
 
 def _full(walk: Walk, operation: Operation) -> Dependence | None:
@@ -60,7 +60,7 @@ def _sliding(walk: Walk, operation: Operation) -> Dependence | None:
     if x in walk.tracked and found is None:
         return None
     if h in walk.tracked:
-        kernel = along(walk.of(h), tuple(range(-rank, 0)))
+        kernel = union_along(walk.of(h), tuple(range(-rank, 0)))
         whole = broadcast(kernel, operation.out.shape)
         found = whole if found is None else union(found, whole)
     return found

@@ -40,7 +40,7 @@ class Dependence:
         """Number of inputs in each set."""
         return np.diff(self.sets.indptr)
 
-    def moved(self, which: Any) -> Dependence:
+    def rearrange(self, which: Any) -> Dependence:
         """Return the same sets for elements in another arrangement."""
         out = Dependence(which, self.sets)
         out.__dict__["counts"] = self.counts
@@ -58,7 +58,7 @@ def _check(entries: int) -> None:
         raise TooDense
 
 
-def starting(shape: tuple[int, ...], first: int, total: int) -> Dependence:
+def input_dependence(shape: tuple[int, ...], first: int, total: int) -> Dependence:
     """Return the dependence of an input: element i depends on input number ``first + i`` of `total`."""
     size = int(np.prod(shape, dtype=np.int64))
     indptr = np.concatenate(([0], np.arange(size + 1)))
@@ -66,7 +66,7 @@ def starting(shape: tuple[int, ...], first: int, total: int) -> Dependence:
     return Dependence(np.arange(1, size + 1).reshape(shape), sets)
 
 
-def independent(shape: tuple[int, ...], total: int) -> Dependence:
+def no_dependence(shape: tuple[int, ...], total: int) -> Dependence:
     """Return the dependence of an array on no input."""
     return Dependence(np.zeros(shape, dtype=np.int64), sparse.csr_array((1, total), dtype=bool))
 
@@ -89,7 +89,7 @@ def union(a: Dependence, b: Dependence) -> Dependence:
     return Dependence(which[1:].reshape(a.which.shape), a.sets[left] + b.sets[right])
 
 
-def merged(x: Dependence, places: Any, elements: Any, shape: tuple[int, ...]) -> Dependence:
+def gather_sets(x: Dependence, places: Any, elements: Any, shape: tuple[int, ...]) -> Dependence:
     """Return an array of `shape` whose element at the flat `places[i]` depends on what the flat ``elements[i]`` of `x` does, for all i."""
     size = int(np.prod(shape, dtype=np.int64))
     classes = x.which.reshape(-1)[elements]
@@ -104,20 +104,20 @@ def merged(x: Dependence, places: Any, elements: Any, shape: tuple[int, ...]) ->
 
 def by_places(x: Dependence, places: Any, shape: tuple[int, ...]) -> Dependence:
     """Return an array of `shape` to which each element of `x` is added at its flat place."""
-    return merged(x, places.reshape(-1), np.arange(x.which.size), shape)
+    return gather_sets(x, places.reshape(-1), np.arange(x.which.size), shape)
 
 
-def everything(x: Dependence) -> Dependence:
+def union_of_all(x: Dependence) -> Dependence:
     """Return one element that depends on all inputs of all elements of `x`."""
     return by_places(x, np.zeros(x.which.size, dtype=np.int64), ())
 
 
 def broadcast(x: Dependence, shape: tuple[int, ...]) -> Dependence:
     """Expand an operand to the shape of the result."""
-    return x if x.which.shape == shape else x.moved(np.broadcast_to(x.which, shape))
+    return x if x.which.shape == shape else x.rearrange(np.broadcast_to(x.which, shape))
 
 
-def along(x: Dependence, axes: Any) -> Dependence:
+def union_along(x: Dependence, axes: Any) -> Dependence:
     """Return the union along axes, which stay with length 1; None means all."""
     shape = x.which.shape
     gone = set(range(len(shape))) if axes is None else {a % len(shape) for a in ((axes,) if isinstance(axes, int) else axes)}
@@ -128,7 +128,7 @@ def along(x: Dependence, axes: Any) -> Dependence:
     return by_places(x, np.broadcast_to(places, shape), kept)
 
 
-def beside(parts: list[Dependence]) -> list[Dependence]:
+def share_sets(parts: list[Dependence]) -> list[Dependence]:
     """Return the arrays with one common table of sets."""
     if all(p.sets is parts[0].sets for p in parts):
         return parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._backends.classes import host_backend
-from xpgrad.func._sparse.dependence import Dependence, along, beside, broadcast, by_places, independent, union
+from xpgrad.func._sparse.dependence import Dependence, broadcast, by_places, no_dependence, share_sets, union, union_along
 from xpgrad.func._sparse.host import np
 from xpgrad.func._sparse.propagation import Rule, Walk
 from xpgrad.programs.program import Operation, Variable, substituted, variables_in
@@ -13,7 +13,7 @@ from xpgrad.programs.program import Operation, Variable, substituted, variables_
 
 def _mask(x: Dependence, kept: Any) -> Dependence:
     """Return `x` with no dependence where `kept` is False."""
-    return x.moved(np.where(kept, x.which, 0))
+    return x.rearrange(np.where(kept, x.which, 0))
 
 
 def nonzero(value: Any) -> Any:
@@ -51,9 +51,9 @@ def _where(walk: Walk, operation: Operation) -> Dependence:
     if value is None:
         return _elementwise(walk, operation)
     shape = operation.out.shape
-    chosen = [walk.of(x) if x.__class__ is Variable else independent((), walk.total) for x in parts]
-    yes, no = beside([broadcast(x, shape) for x in chosen])
-    return yes.moved(np.where(value, yes.which, no.which))
+    chosen = [walk.of(x) if x.__class__ is Variable else no_dependence((), walk.total) for x in parts]
+    yes, no = share_sets([broadcast(x, shape) for x in chosen])
+    return yes.rearrange(np.where(value, yes.which, no.which))
 
 
 def _keep(walk: Walk, operation: Operation) -> Dependence:
@@ -80,7 +80,7 @@ def _select(walk: Walk, operation: Operation) -> Dependence | list[Dependence] |
     variables = list(dict.fromkeys(variables_in(arguments)))
     data = [v for v in variables if v.dtype.differentiable]
     arrays: dict[Variable, Any] = {}
-    for v, x in zip(data, parts := beside([walk.of(v) for v in data])):
+    for v, x in zip(data, parts := share_sets([walk.of(v) for v in data])):
         arrays[v] = np.array(x.which)
     for v in variables:
         if v not in arrays:
@@ -97,8 +97,8 @@ def _select(walk: Walk, operation: Operation) -> Dependence | list[Dependence] |
         function = getattr(function, name)
     found = function(*args, **options)
     if operation.several:
-        return [parts[0].moved(np.asarray(x)) for x in found]
-    return parts[0].moved(np.asarray(found))
+        return [parts[0].rearrange(np.asarray(x)) for x in found]
+    return parts[0].rearrange(np.asarray(found))
 
 
 #: Where the axis is among the arguments of kernels that pick along one.
@@ -111,7 +111,7 @@ def _select_somewhere(operation: Operation, parts: list[Dependence]) -> Dependen
     if at is None:
         return None
     axis = operation.args[at] if len(operation.args) > at else operation.options.get("axis", -1)
-    whole = along(parts[0], axis)
+    whole = union_along(parts[0], axis)
     return broadcast(whole, operation.out.shape) if isinstance(axis, int) else None
 
 

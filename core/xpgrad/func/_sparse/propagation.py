@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad.func._sparse.dependence import Dependence, TooDense, everything, independent, union
+from xpgrad.func._sparse.dependence import Dependence, TooDense, no_dependence, union, union_of_all
 from xpgrad.func._sparse.host import np
 from xpgrad.programs.evaluation import evaluator
 from xpgrad.programs.program import Operation, Program, Variable
@@ -82,7 +82,7 @@ class Walk:
     def of(self, v: Variable) -> Dependence:
         """Return the dependence of a variable."""
         found = self.tracked.get(v)
-        return independent(v.shape, self.total) if found is None else found
+        return no_dependence(v.shape, self.total) if found is None else found
 
     def value(self, x: Any) -> Any:
         """Return the value of an argument, a variable's as a NumPy array; None if it is not known."""
@@ -138,8 +138,8 @@ class Walk:
     def _mixed(self, operation: Operation) -> list[Dependence]:
         """Record the operation and return the conservative answer."""
         self.unresolved[f"{operation.name} ({place_of(operation)})"] = None
-        parts = [everything(self.tracked[v]) for v in dict.fromkeys(operation.operands()) if v in self.tracked]
+        parts = [union_of_all(self.tracked[v]) for v in dict.fromkeys(operation.operands()) if v in self.tracked]
         whole = parts[0]
         for part in parts[1:]:
             whole = union(whole, part)
-        return [whole.moved(np.broadcast_to(whole.which, v.shape)) for v in operation.results]
+        return [whole.rearrange(np.broadcast_to(whole.which, v.shape)) for v in operation.results]

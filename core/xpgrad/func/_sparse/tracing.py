@@ -21,7 +21,7 @@ from xpgrad.errors import CaptureError
 from xpgrad.func._forward import jvp
 from xpgrad.func._reverse import Argnums, chosen, grad, put_back, vjp
 from xpgrad.func._sparse import contraction_rules, convolution_rules, layout_rules
-from xpgrad.func._sparse.dependence import TooDense, starting
+from xpgrad.func._sparse.dependence import TooDense, input_dependence
 from xpgrad.func._sparse.host import sparse
 from xpgrad.func._sparse.propagation import Rule, Walk
 from xpgrad.func._tree import flatten, unflatten
@@ -176,7 +176,7 @@ def _captured(
     except CaptureError as exc:
         raise _untraced(call.name, str(exc)) from exc
     program = without_dead_code(program)
-    tracked = {v: starting(v.shape, first, total) for v, first in started}
+    tracked = {v: input_dependence(v.shape, first, total) for v, first in started}
     known = dict(zip(program.inputs, [x._array for x in given])) if local else {}
     walk = Walk(program, cls.backend, rule_of, tracked, known)
     try:
