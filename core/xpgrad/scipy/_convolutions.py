@@ -1,9 +1,9 @@
-"""The rows of linear filters: convolutions over several axes, whose derivatives are convolutions again, and the recursion of an IIR filter.
+"""The rows of linear filters: convolutions over several axes, and the recursion of an IIR filter.
 
-Two rows are closed under derivatives: the full convolution, and the sums of products of one array with the windows of another (which is
-the correlation of mode ``"valid"``). The recursion ``a[0] y[n] + a[1] y[n - 1] + ... = v[n]`` is the third: its adjoint is the same one run
-backwards, and its derivative by the coefficients is a correlation of both. See Oppenheim and Schafer, "Discrete-Time Signal Processing"
-(2010), section 2.5.
+Two rows are closed under differentiation: the full convolution, and the sums of products of one array with the windows of another (the
+correlation of mode ``"valid"``). The recursion ``a[0] y[n] + a[1] y[n - 1] + ... = v[n]`` is the third: its adjoint is the same recursion
+run backwards, and its derivative by the coefficients is a correlation. See Oppenheim and Schafer, "Discrete-Time Signal Processing" (2010),
+section 2.5.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The regularised incomplete gamma and beta functions, Student's distribution function, and their inverses.
+"""The regularised incomplete gamma and beta functions, Student's distribution function, and their inverses (DLMF, chapter 8).
 
-Chapter 8 of the NIST Digital Library (DLMF). Derivatives with respect to the shape have no closed form. They are integrals of the density
-times the change of its logarithm, whose sign is constant below the mode and above it: of the two sides the one is integrated that has no
-cancellation, by the double exponential formula for the half line (Takahasi and Mori 1974), in steps that are the same for all elements.
+Derivatives by a shape have no closed form. They are integrals of the density times the derivative of its logarithm, which has one sign
+below the mode and one above. The side without cancellation is integrated by the double exponential formula for the half line (Takahasi and
+Mori 1974), with the same steps for all elements.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""SciPy's optimisers and solvers of equations, with derivatives in and out: SciPy solves, xpgrad gives it gradients, and the solution is
-differentiable in what the function closes over or gets as `args`, by the implicit function theorem.
+"""Differentiable versions of SciPy's optimisers and solvers of equations.
 
-The solution is the only thing that is kept: neither time nor memory of its derivatives depends on the number of iterations. Derivatives are
-those of the exact solution, taken at the one that was found, so their error is of the order of its error: ask for a tight tolerance.
+SciPy solves with gradients from xpgrad, and the solution is differentiable by `args` and by values that the function closes over, by the
+implicit function theorem. Only the solution is saved: time and memory of its derivatives do not depend on the number of iterations.
+Derivatives are those of the exact solution, evaluated at the computed one, so their error is proportional to its error: choose a tight
+tolerance.
 """
 
 from __future__ import annotations

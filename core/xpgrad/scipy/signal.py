@@ -1,7 +1,7 @@
 """`xpgrad.scipy.signal`: SciPy's convolutions and linear filters for Tensors on every backend, differentiable to every order.
 
-Convolutions are differentiable in both arrays, filters in their coefficients, the signal and the initial state. Integers become floating
-numbers of the default dtype, but for convolutions, which are exact then. Signals are along one axis, all other axes are a batch.
+Convolutions are differentiable by both arrays, filters by their coefficients, the signal and the initial state. Integers become the default
+floating-point dtype, except in convolutions, which are exact for integers. Signals lie along one axis; all other axes are a batch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""`xpgrad.scipy.integrate`: differential equations and integrals, solved by SciPy, whose results are differentiable, on every backend.
+"""`xpgrad.scipy.integrate`: differentiable solutions of differential equations, and integrals, on every backend.
 
-`odeint` and `solve_ivp` integrate equations, `quad_vec` a function; `trapezoid`, `cumulative_trapezoid` and `simpson` samples of one.
+`odeint` and `solve_ivp` solve equations with SciPy, `quad_vec` integrates a function, and `trapezoid`, `cumulative_trapezoid` and `simpson`
+integrate samples.
 """
 
 from __future__ import annotations

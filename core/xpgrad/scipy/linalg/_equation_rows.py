@@ -1,7 +1,7 @@
 """Rows of linear equations: triangular and banded matrices, Sylvester's equation, and least squares.
 
-The derivative of a solution solves the same equation with the transposed matrices, so that every order follows. Matrices are the last two
-axes, and the axes before them broadcast, or are the same.
+The derivative of a solution solves the same equation with the transposed matrices, which gives all orders. Matrices are the last two axes;
+the axes before them broadcast, or are equal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rows of functions of matrices: the exponential, the logarithm, the square root, and the polar decomposition.
+"""Rows of matrix functions: the exponential, the logarithm, the square root, and the polar decomposition.
 
-A derivative of a function of a matrix is a block of the same function of a matrix twice as large, or solves a linear equation: so each row
-is its own derivative's, and every order follows. Matrices are the last two axes, all axes before them are a stack.
+A derivative of a matrix function is a block of the same function of a matrix twice as large, or solves a linear equation, so that all
+orders follow. Matrices are the last two axes, all axes before them form a stack.
 """
 
 from __future__ import annotations

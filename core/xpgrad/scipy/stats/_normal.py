@@ -1,6 +1,6 @@
 """The logarithm of the normal density as two operations that save one array, the standardised argument.
 
-Most programs that fit anything compute it, of as many numbers as they have data; it costs what its passes over memory cost.
+Most programs that fit a model compute it for all data points, and its cost is that of its passes over memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Distributions of vectors: the multivariate normal and Dirichlet's, with SciPy's names, arguments and shapes.
 
-They are composed of Cholesky's decomposition and of special functions, so that every derivative, mode and backend follows.
+They are composed of Cholesky's decomposition and special functions, which have all derivatives on every backend.
 """
 
 from __future__ import annotations
