@@ -1,9 +1,9 @@
-"""`xpgrad.scipy.linalg`: SciPy's functions of matrices for Tensors on every backend, differentiable to every order, in both modes, batched.
+"""`xpgrad.scipy.linalg`: SciPy's matrix functions for Tensors on every backend, differentiable to every order in both modes.
 
-Matrices are the last two axes of a Tensor, all axes before them are a stack, and the stacks of two operands broadcast. Integers become
-floating numbers of the default dtype. Dtypes and shapes of results never depend on values: where SciPy's do, the docstring says what is
-here. A matrix that is not finite gives nan, where SciPy raises ValueError; a singular one raises what the backend's library raises (NumPy:
-`numpy.linalg.LinAlgError`). SciPy's arguments `overwrite_*` and `check_finite` are not there: nothing is overwritten.
+The last two axes of a Tensor are the matrix; the axes before them are batch axes, and those of two operands broadcast. Integers are cast to
+the default floating dtype. Shapes and dtypes of results never depend on values; docstrings say where SciPy's do. A matrix that is not
+finite gives nan (SciPy raises ValueError). A singular matrix raises the error of the backend's library (NumPy:
+`numpy.linalg.LinAlgError`). SciPy's arguments `overwrite_*` and `check_finite` do not exist, because nothing is overwritten.
 """
 
 from __future__ import annotations
