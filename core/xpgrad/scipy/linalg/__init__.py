@@ -1,9 +1,9 @@
 """`xpgrad.scipy.linalg`: SciPy's matrix functions for Tensors on every backend, differentiable to every order in both modes.
 
-Matrices are the last two axes of a Tensor, all axes before them form a stack, and the stacks of two operands broadcast. Integers become the
-default floating-point dtype. Dtypes and shapes of results never depend on values; where SciPy's do, the docstring says what differs. A
-matrix that is not finite gives NaN, where SciPy raises ValueError. A singular matrix raises the error of the backend's library (NumPy:
-`numpy.linalg.LinAlgError`). SciPy's arguments `overwrite_*` and `check_finite` do not exist, since nothing is overwritten.
+The last two axes of a Tensor are the matrix; the axes before them are batch axes, and those of two operands broadcast. Integers are cast to
+the default floating dtype. Shapes and dtypes of results never depend on values; docstrings say where SciPy's do. A matrix that is not
+finite gives nan (SciPy raises ValueError). A singular matrix raises the error of the backend's library (NumPy:
+`numpy.linalg.LinAlgError`). SciPy's arguments `overwrite_*` and `check_finite` do not exist, because nothing is overwritten.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Build matrices from vectors or blocks."""
+"""Structured matrices built from vectors or blocks."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from xpgrad._rows.namespace import operations
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.elementwise import conj
 from xpgrad.rules.manipulation import broadcast_to, concat, reshape
-from xpgrad.scipy.linalg._operands import front, together
+from xpgrad.scipy.linalg._operands import promote, register
 
 
-def _vector(name: str, argument: str, x: Any) -> Any:
+def _check_vector(name: str, argument: str, x: Any) -> Any:
+    """Return `x`, and raise ValueError if it is 0-d."""
     if x.ndim < 1:
         msg = f"scipy.linalg.{name}: `{argument}` must be a vector, or a stack of them, but has shape {x.shape}"
         raise ValueError(msg)
     return x
 
 
-def _pick(x: Any, rows: int, columns: int, offset: int, step: int) -> Any:
-    """Return a matrix of the elements of a vector at ``offset + step * i - j`` (``+ j`` for negative `step`), modulo its length."""
+def _gather(x: Any, rows: int, columns: int, offset: int, step: int) -> Any:
+    """Return the matrix whose element (i, j) is that of `x` at ``offset + i - step * j``, modulo its length."""
     i = operations.arange(rows, device=x.device)
     j = operations.arange(columns, device=x.device)
     where = reshape(i, (rows, 1)) + offset - reshape(j, (1, columns)) * step
@@ -31,7 +32,8 @@ def _pick(x: Any, rows: int, columns: int, offset: int, step: int) -> Any:
 
 
 def _pair(name: str, c: Any, r: Any) -> tuple[Any, Any]:
-    c, r = (_vector(name, argument, x) for argument, x in zip("cr", as_tensors(f"scipy.linalg.{name}", c, r)))
+    """Return `c` and `r` as vectors on one device, with their batch axes broadcast."""
+    c, r = (_check_vector(name, argument, x) for argument, x in zip("cr", as_tensors(f"scipy.linalg.{name}", c, r)))
     batch = common_shape(c.shape[:-1], r.shape[:-1], name=f"scipy.linalg.{name}")
     c, r = unify(f"scipy.linalg.{name}", [c, r])
     return tuple(  # type: ignore[return-value]
@@ -39,26 +41,28 @@ def _pair(name: str, c: Any, r: Any) -> tuple[Any, Any]:
     )
 
 
-@front
+@register
 def toeplitz(c: Tensor, r: Tensor | None = None) -> Tensor:
     """Return the matrix with constant diagonals whose first column is `c` and whose first row is `r` (`scipy.linalg.toeplitz`).
 
     Parameters
     ----------
     c : Tensor, shape (..., M)
+        First column. Differentiable.
     r : Tensor, shape (..., N), optional
-        Its first element is not read. Default: the conjugate of `c`.
+        First row; its first element is ignored. Default: the conjugate of `c`. Differentiable.
 
     Returns
     -------
     Tensor, shape (..., M, N)
+        In the common dtype of the arguments; the axes before the last one broadcast.
 
     Raises
     ------
     TypeError
         An argument is neither a Tensor nor an array.
     ValueError
-        An argument is 0-d, or stacks do not broadcast.
+        An argument is 0-d, or the batch axes do not broadcast.
 
     Examples
     --------
@@ -71,29 +75,31 @@ def toeplitz(c: Tensor, r: Tensor | None = None) -> Tensor:
             [2., 1., 2.],
             [3., 2., 1.]])
     >>> t.sum().backward()
-    >>> c.grad  # how often each stands in the matrix
+    >>> c.grad  # how often each element occurs in the matrix
     tensor([3., 4., 2.])
     """
     if r is None:
-        c = _vector("toeplitz", "c", as_tensor("scipy.linalg.toeplitz", c))
+        c = _check_vector("toeplitz", "c", as_tensor("scipy.linalg.toeplitz", c))
         r = conj(c) if c.dtype.is_complex else c
     column, row = _pair("toeplitz", c, r)
     m, n = column.shape[-1], row.shape[-1]
     whole = concat([operations.flip(row[..., 1:], axis=-1), column], axis=-1)
-    return _pick(whole, m, n, max(n - 1, 0), 1)
+    return _gather(whole, m, n, max(n - 1, 0), 1)
 
 
-@front
+@register
 def circulant(c: Tensor) -> Tensor:
-    """Return the matrix whose columns are `c`, each rotated by one more position (`scipy.linalg.circulant`).
+    """Return the circulant matrix with first column `c`: each column is the one before it rotated by one (`scipy.linalg.circulant`).
 
     Parameters
     ----------
     c : Tensor, shape (..., N)
+        First column. Differentiable.
 
     Returns
     -------
     Tensor, shape (..., N, N)
+        In the dtype of `c`.
 
     Raises
     ------
@@ -115,30 +121,32 @@ def circulant(c: Tensor) -> Tensor:
     >>> c.grad
     tensor([0., 0., 1.])
     """
-    c = _vector("circulant", "c", as_tensor("scipy.linalg.circulant", c))
-    return _pick(c, c.shape[-1], c.shape[-1], 0, 1)
+    c = _check_vector("circulant", "c", as_tensor("scipy.linalg.circulant", c))
+    return _gather(c, c.shape[-1], c.shape[-1], 0, 1)
 
 
-@front
+@register
 def hankel(c: Tensor, r: Tensor | None = None) -> Tensor:
     """Return the matrix with constant antidiagonals whose first column is `c` and whose last row is `r` (`scipy.linalg.hankel`).
 
     Parameters
     ----------
     c : Tensor, shape (..., M)
+        First column. Differentiable.
     r : Tensor, shape (..., N), optional
-        Its first element is not read. Default: zeros, as many as `c` has elements.
+        Last row; its first element is ignored. Default: M zeros. Differentiable.
 
     Returns
     -------
     Tensor, shape (..., M, N)
+        In the common dtype of the arguments; the axes before the last one broadcast.
 
     Raises
     ------
     TypeError
         An argument is neither a Tensor nor an array.
     ValueError
-        An argument is 0-d, or stacks do not broadcast.
+        An argument is 0-d, or the batch axes do not broadcast.
 
     Examples
     --------
@@ -151,35 +159,35 @@ def hankel(c: Tensor, r: Tensor | None = None) -> Tensor:
             [2., 3.],
             [3., 4.]])
     >>> h.sum().backward()
-    >>> r.grad  # the first element is not read
+    >>> r.grad  # the first element is ignored
     tensor([0., 1.])
     """
-    c = _vector("hankel", "c", as_tensor("scipy.linalg.hankel", c))
+    c = _check_vector("hankel", "c", as_tensor("scipy.linalg.hankel", c))
     column, row = _pair("hankel", c, operations.zeros_like(c) if r is None else r)
     whole = concat([column, row[..., 1:]], axis=-1)
-    return _pick(whole, column.shape[-1], row.shape[-1], 0, -1)
+    return _gather(whole, column.shape[-1], row.shape[-1], 0, -1)
 
 
-@front
+@register
 def block_diag(*arrs: Tensor) -> Tensor:
-    """Return the matrix with the given matrices along its diagonal, and zeros elsewhere (`scipy.linalg.block_diag`).
+    """Return the block diagonal matrix of the given matrices (`scipy.linalg.block_diag`).
 
     Parameters
     ----------
     *arrs : Tensor, shape (..., M, N), (N,) or ()
-        A vector is a matrix of one row, also an empty one; a number is one of one element.
+        Blocks. A vector is a matrix with one row, and a 0-d Tensor has one element. Differentiable.
 
     Returns
     -------
-    Tensor, shape (..., the sum of M, the sum of N)
-        Without arguments an empty matrix of one row, as SciPy's.
+    Tensor, shape (..., sum of M, sum of N)
+        In the common dtype of the arguments. Without arguments its shape is (1, 0), as in SciPy.
 
     Raises
     ------
     TypeError
         An argument is neither a Tensor nor an array.
     ValueError
-        Stacks do not broadcast.
+        The batch axes do not broadcast.
 
     Examples
     --------
@@ -197,7 +205,7 @@ def block_diag(*arrs: Tensor) -> Tensor:
     if not arrs:
         return operations.zeros((1, 0))
     xs = [x if x.ndim > 1 else reshape(x, (1, x.size)) for x in as_tensors("scipy.linalg.block_diag", *arrs)]
-    xs = together("block_diag", *xs)
+    xs = promote("block_diag", *xs)
     try:
         batch = common_shape(*(x.shape[:-2] for x in xs))
     except ValueError as exc:

@@ -1,7 +1,7 @@
 """Rows of matrix functions: the exponential, the logarithm, the square root, and the polar decomposition.
 
-A derivative of a matrix function is a block of the same function of a matrix twice as large, or solves a linear equation, so that all
-orders follow. Matrices are the last two axes, all axes before them form a stack.
+The derivative of a matrix function is a block of the same function of a matrix twice as large, or the solution of a linear equation. Each
+formula therefore uses rows again, which gives derivatives of every order. The last two axes are the matrix, the others are batch axes.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from xpgrad.scipy._declare import row_only
 from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices, values_are_known
 
 
-def finite_only(x: Any, xp: Any) -> tuple[Any, Any]:
-    """Return a mask of the finite matrices, and the matrices with zeros for others, on which libraries raise or hang."""
+def zero_unless_finite(x: Any, xp: Any) -> tuple[Any, Any]:
+    """Return which matrices are finite, and the matrices with zeros for the others, on which libraries raise, hang or return garbage."""
     finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
     return finite, xp.where(finite, x, xp.zeros_like(x))
 
 
-def kept(finite: Any, out: Any, xp: Any) -> Any:
-    """Return a result with NaN for the matrices that are not finite."""
+def nan_unless(finite: Any, out: Any, xp: Any) -> Any:
+    """Return the result, with nan for the matrices that are not finite."""
     return xp.where(finite, out, xp.zeros_like(out) + math.nan)
 
 
-def _size(x: Any, xp: Any) -> Any:
-    """Return the norm of order 1, the largest column sum of absolute values, with axes of length 1."""
+def _one_norm(x: Any, xp: Any) -> Any:
+    """Return the 1-norm of matrices, the largest absolute column sum, with axes of length 1."""
     return xp.max(xp.sum(xp.abs(x), axis=-2, keepdims=True), axis=-1, keepdims=True)
 
 
@@ -35,25 +35,26 @@ def _size(x: Any, xp: Any) -> Any:
 
 
 def _scale(xp: Any, x: Any, change: Any, least: float) -> Any:
-    size, wanted = _size(change, xp), _size(x, xp)
+    """Return the power of two by which `change` has about the norm of `x`, and at least `least`."""
+    size, wanted = _one_norm(change, xp), _one_norm(x, xp)
     wanted = xp.where(wanted > least, wanted, xp.zeros_like(wanted) + least)
-    there = (size > 0) & (wanted > 0) & xp.isfinite(size) & xp.isfinite(wanted)
+    regular = (size > 0) & (wanted > 0) & xp.isfinite(size) & xp.isfinite(wanted)
     one = xp.ones_like(size)
-    steps = xp.floor(xp.log2(xp.where(there, wanted, one)) - xp.log2(xp.where(there, size, one)))
+    steps = xp.floor(xp.log2(xp.where(regular, wanted, one)) - xp.log2(xp.where(regular, size, one)))
     most = 100.0 if float(xp.finfo(size.dtype).max) < 1e100 else 900.0
     return xp.pow(one * 2.0, xp.where(steps > most, one * most, xp.where(steps < -most, one * -most, steps)))
 
 
 @row_only(None, None, composed=_scale, elementwise=False, batch="stacked")
 def _linalg_scale(x: Any, change: Any, least: float) -> Any:
-    """Return a constant power of two that scales the change of a matrix to the size of the matrix, or to `least`."""
+    """Return the power of two that scales a tangent to the norm of the matrix, or to `least`; it has no derivative."""
 
 
-def _derive(row: str, x: Any, change: Any, xp: Any, least: float) -> Any:
-    """Return the derivative of a function of matrices along a change: a block of the function (Higham 2008, theorem 3.6).
+def _frechet(row: str, x: Any, change: Any, xp: Any, least: float) -> Any:
+    """Return the Fréchet derivative of a matrix function at `x` in the direction `change`.
 
-    It is linear in the change, which is first scaled to the size of the matrix, so that the function needs no more accuracy than for the
-    matrix itself.
+    It is a block of the function of a matrix twice as large (Higham, "Functions of Matrices" (2008), theorem 3.6). The direction is first
+    scaled to the norm of the matrix, which the linear derivative permits, so that the function costs no more than at `x`.
     """
     scale = xp.special_linalg_scale(x, change, least)
     axis, n = len(x.shape) - 1, x.shape[-1]
@@ -64,34 +65,35 @@ def _derive(row: str, x: Any, change: Any, xp: Any, least: float) -> Any:
 
 # -- the exponential ---------------------------------------------------------------------------------------------------------
 
-#: The coefficients of the numerator of the [13/13] Padé approximant of exp, and up to which norm it has double precision: Higham, "The
-#: scaling and squaring method for the matrix exponential revisited" (2005).
+#: Numerator coefficients of the [13/13] Padé approximant of exp, and the norm up to which it has double precision (Higham, "The scaling
+#: and squaring method for the matrix exponential revisited" (2005)).
 _PADE = [math.comb(13, k) * math.factorial(26 - k) / math.factorial(26) for k in range(14)]
 _REACH = 4.25
-#: The absolute value of the first coefficient of its backward error.
+#: Absolute value of the first coefficient of its backward error.
 _ERROR = 1.0 / (math.comb(26, 13) * math.factorial(27))
-#: How often matrices are squared at most where their norms are not known.
+#: Number of squarings if norms cannot be read.
 _SQUARINGS = 40
 
 
-def _times(x: Any, factor: Any, count: int) -> Any:
-    """Return ``x * factor**count`` without overflow of the power."""
+def _multiply_repeatedly(x: Any, factor: Any, count: int) -> Any:
+    """Return ``x * factor**count`` by repeated products, since the power itself might overflow."""
     for _ in range(count):
         x = x * factor
     return x
 
 
 def _log2(x: Any, xp: Any) -> Any:
-    """Return the binary logarithm; a large negative number for 0."""
+    """Return the logarithm to base 2; for 0, a large negative number."""
     return xp.where(x > 0, xp.log2(xp.where(x > 0, x, xp.ones_like(x))), xp.zeros_like(x) - 4096.0)
 
 
-def _steps(x: Any, xp: Any) -> Any:
-    """Round numbers up, with 0 for negative ones."""
+def _ceil_or_zero(x: Any, xp: Any) -> Any:
+    """Round up, and replace negative numbers by 0."""
     return xp.where(x > 0, xp.ceil(x), xp.zeros_like(x))
 
 
 def _expm(xp: Any, x: Any) -> Any:
+    """Compute matrix exponentials; lazy arrays in host memory go through a callback, which can read norms."""
     backend = xp._backend
     if 0 in x.shape:
         return xp.zeros_like(x)
@@ -102,48 +104,50 @@ def _expm(xp: Any, x: Any) -> Any:
 
 
 def _expm_of_the_host(x: Any) -> Any:
+    """Compute matrix exponentials of an array of the host's library."""
     return _expm(host_backend().kernels, x)
 
 
 def _scale_and_square(xp: Any, given: Any, known: bool) -> Any:
-    finite, x = finite_only(xp.wide(given), xp)
-    size = _size(x, xp)
+    """Compute matrix exponentials by scaling and squaring; `known` says whether norms can be read."""
+    finite, x = zero_unless_finite(xp.wide(given), xp)
+    size = _one_norm(x, xp)
     if known and float(xp.max(size)) <= _REACH:
         x2 = x @ x
         x4 = x2 @ x2
         out = _pade(xp, x, x2, x4, x4 @ x2)
     else:
-        *powers, count = _scale_down(x, size, xp)
+        *powers, count = _scale_and_powers(x, size, xp)
         out = _pade(xp, *powers)
         for k in range(int(xp.max(count)) if known else _SQUARINGS):
             out = xp.where(count > k, out @ out, out)
         finite = finite if known else finite & (count <= _SQUARINGS)
-    out = kept(finite, out, xp)
+    out = nan_unless(finite, out, xp)
     return out if x.dtype == given.dtype else xp.cast(out, given.dtype)
 
 
 def _pade(xp: Any, x: Any, x2: Any, x4: Any, x6: Any) -> Any:
-    """Return the Padé approximant of a matrix of norm up to `_REACH` from its even powers."""
+    """Return the Padé approximant of exp for a matrix of norm up to `_REACH`, given its even powers."""
     c, identity = _PADE, identity_like(x, xp)
     odd = x @ (x6 @ (x6 * c[13] + x4 * c[11] + x2 * c[9]) + x6 * c[7] + x4 * c[5] + x2 * c[3] + identity * c[1])
     even = x6 @ (x6 * c[12] + x4 * c[10] + x2 * c[8]) + x6 * c[6] + x4 * c[4] + x2 * c[2] + identity
     return xp.linalg.solve(even - odd, even + odd)
 
 
-def _scale_down(x: Any, size: Any, xp: Any) -> tuple[Any, ...]:
-    """Divide matrices by powers of two; return them, their even powers, and the numbers of squarings."""
-    # Al-Mohy and Higham, "A new scaling and squaring algorithm for the matrix exponential" (2009): the norms of powers say how much a
-    # matrix must be scaled, which for one that is far from normal is less than its own norm says.
+def _scale_and_powers(x: Any, size: Any, xp: Any) -> tuple[Any, ...]:
+    """Return matrices divided by powers of two, their even powers, and the exponents, which are the numbers of squarings."""
+    # Al-Mohy and Higham, "A new scaling and squaring algorithm for the matrix exponential" (2009): the norms of powers determine the
+    # scaling. For a matrix far from normal this is less than its own norm suggests.
     one = xp.ones_like(size)
-    halvings = _steps(_log2(size, xp), xp)
+    halvings = _ceil_or_zero(_log2(size, xp), xp)
     x = x * xp.pow(one * 2.0, -halvings)  # so that no power overflows
     x2 = x @ x
     x4 = x2 @ x2
     x6 = x4 @ x2
-    root6, root8, root10 = (_log2(_size(power, xp), xp) / order for power, order in ((x6, 6), (x4 @ x4, 8), (x4 @ x6, 10)))
+    root6, root8, root10 = (_log2(_one_norm(power, xp), xp) / order for power, order in ((x6, 6), (x4 @ x4, 8), (x4 @ x6, 10)))
     early = xp.where(root6 > root8, root6, root8)
     late = xp.where(root8 > root10, root8, root10)
-    count = _steps(xp.where(early < late, early, late) + halvings - math.log2(_REACH), xp)
+    count = _ceil_or_zero(xp.where(early < late, early, late) + halvings - math.log2(_REACH), xp)
     sizes = xp.abs(x)
     sums = xp.sum(sizes, axis=-2, keepdims=True)
     size = xp.max(sums, axis=-1, keepdims=True)
@@ -151,34 +155,34 @@ def _scale_down(x: Any, size: Any, xp: Any) -> tuple[Any, ...]:
         sums = sums @ sizes
     error = xp.max(sums, axis=-1, keepdims=True) / xp.where(size > 0, size, one)
     error = _log2(error, xp) + math.log2(_ERROR / float(xp.finfo(one.dtype).eps)) + 1.0
-    count = count + _steps(error / 26.0 + halvings - count, xp)
+    count = count + _ceil_or_zero(error / 26.0 + halvings - count, xp)
     back = xp.pow(one * 2.0, halvings - count)
-    return (*(_times(power, back, k) for power, k in ((x, 1), (x2, 2), (x4, 4), (x6, 6))), count)
+    return (*(_multiply_repeatedly(power, back, k) for power, k in ((x, 1), (x2, 2), (x4, 4), (x6, 6))), count)
 
 
 @row_only(
-    lambda g, x, xp: _derive("special_linalg_expm", xp.swap_last(x), g, xp, 1.0), composed=_expm,
-    jvp=lambda d_x, x, xp: _derive("special_linalg_expm", x, d_x, xp, 1.0), elementwise=False, batch="stacked",
+    lambda g, x, xp: _frechet("special_linalg_expm", xp.swap_last(x), g, xp, 1.0), composed=_expm,
+    jvp=lambda d_x, x, xp: _frechet("special_linalg_expm", x, d_x, xp, 1.0), elementwise=False, batch="stacked",
 )  # fmt: skip
 def _linalg_expm(x: Any) -> Any:
-    """Compute the exponentials of square matrices."""
+    """Return the exponentials of square matrices."""
 
 
 # -- the logarithm and the square root --------------------------------------------------------------------------------------------
 
 
 @row_only(
-    lambda g, x, xp: _derive("special_linalg_logm", xp.swap_last(x), g, xp, 0.0), composed=by_the_host_of_matrices("logm", "(m,m)->(m,m)"),
-    jvp=lambda d_x, x, xp: _derive("special_linalg_logm", x, d_x, xp, 0.0), elementwise=False, batch="stacked",
+    lambda g, x, xp: _frechet("special_linalg_logm", xp.swap_last(x), g, xp, 0.0), composed=by_the_host_of_matrices("logm", "(m,m)->(m,m)"),
+    jvp=lambda d_x, x, xp: _frechet("special_linalg_logm", x, d_x, xp, 0.0), elementwise=False, batch="stacked",
 )  # fmt: skip
 def _linalg_logm(x: Any) -> Any:
-    """Compute the principal logarithms of square matrices; NaN for a real matrix whose logarithm is complex."""
+    """Return the principal logarithms of square matrices; nan for real matrices whose logarithm is not real."""
 
 
 def _root_vjp(g: Any, out: Any, xp: Any) -> Any:
-    # The change of the root solves ``d @ out + out @ d == change``.
-    turned = xp.swap_last(out)
-    return xp.special_linalg_solve_sylvester(turned, turned, g)
+    # The tangent d of the root solves ``d @ out + out @ d == tangent of x``.
+    out_t = xp.swap_last(out)
+    return xp.special_linalg_solve_sylvester(out_t, out_t, g)
 
 
 @row_only(
@@ -186,14 +190,15 @@ def _root_vjp(g: Any, out: Any, xp: Any) -> Any:
     jvp=lambda d_x, out, xp: xp.special_linalg_solve_sylvester(out, out, d_x), elementwise=False, batch="stacked",
 )  # fmt: skip
 def _linalg_sqrtm(x: Any) -> Any:
-    """Compute the principal square roots of square matrices; NaN for a real matrix whose root is complex."""
+    """Return the principal square roots of square matrices; nan for real matrices whose root is not real."""
 
 
 # -- the polar decomposition ------------------------------------------------------------------------------------------------------
 
 
 def _halves(xp: Any, p: Any, q: Any) -> Any:
-    finite, p = finite_only(p, xp)
+    """Solve ``p @ x + x @ p == q`` in the eigenvectors of `p`."""
+    finite, p = zero_unless_finite(p, xp)
     if 0 in q.shape:
         return xp.zeros_like(q)
     values, vectors = xp.linalg.eigh(p)
@@ -201,34 +206,35 @@ def _halves(xp: Any, p: Any, q: Any) -> Any:
     regular = xp.abs(sums) > xp.max(xp.abs(values), axis=-1)[..., None, None] * (float(xp.finfo(values.dtype).eps) * p.shape[-1])
     inner = adjoint(vectors, xp) @ q @ vectors
     inner = xp.where(regular, inner / xp.where(regular, sums, xp.ones_like(sums)), xp.zeros_like(inner) + math.nan)
-    return kept(finite, vectors @ inner @ adjoint(vectors, xp), xp)
+    return nan_unless(finite, vectors @ inner @ adjoint(vectors, xp), xp)
 
 
 def _halves_left(g: Any, p: Any, out: Any, xp: Any) -> Any:
-    back, turned = xp.special_linalg_halves(xp.swap_last(p), g), xp.swap_last(out)
-    return -(back @ turned + turned @ back)
+    back, out_t = xp.special_linalg_halves(xp.swap_last(p), g), xp.swap_last(out)
+    return -(back @ out_t + out_t @ back)
 
 
 @row_only(
     _halves_left, lambda g, p, xp: xp.special_linalg_halves(xp.swap_last(p), g), composed=_halves, elementwise=False, batch="stacked"
 )  # fmt: skip
 def _linalg_halves(p: Any, q: Any) -> Any:
-    """Solve Lyapunov's equation ``p @ x + x @ p == q`` for Hermitian `p`; NaN if two eigenvalues of `p` add up to 0."""
+    """Solve the Lyapunov equation ``p @ x + x @ p == q`` for Hermitian `p`; nan if two eigenvalues of `p` sum to 0."""
 
 
 def _polar(xp: Any, x: Any) -> Any:
-    finite, x = finite_only(x, xp)
+    """Return both factors, computed from the singular value decomposition."""
+    finite, x = zero_unless_finite(x, xp)
     if 0 in x.shape:
         return x, xp.swap_last(x) @ x
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     v = adjoint(vh, xp)
     p = (v * s[..., None, :]) @ vh
-    return kept(finite, u @ vh, xp), kept(finite, (p + adjoint(p, xp)) / 2, xp)
+    return nan_unless(finite, u @ vh, xp), nan_unless(finite, (p + adjoint(p, xp)) / 2, xp)
 
 
 def _polar_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    # ``p @ p == x^H @ x``, and the change of u is u times a skew matrix, and what is orthogonal to u: divisions are by sums of singular
-    # values only, so that equal ones do no harm.
+    # ``p @ p == x^H @ x``. The tangent of u is u times a skew matrix plus a part orthogonal to u. Only sums of singular values are divided
+    # by, so equal singular values do no harm.
     (gu, gp), (u, p) = g, out
     total = None
     if gp is not None:
@@ -238,12 +244,12 @@ def _polar_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
         turn = skew(adjoint(u, xp) @ gu, xp)
         part = u @ xp.special_linalg_halves(p, turn)
         if x.shape[-2] > x.shape[-1]:
-            beside = adjoint(xp.solve_matrix(p, adjoint(gu, xp)), xp)
-            part = part + beside - u @ (adjoint(u, xp) @ beside)
+            normal = adjoint(xp.solve_matrix(p, adjoint(gu, xp)), xp)
+            part = part + normal - u @ (adjoint(u, xp) @ normal)
         total = part if total is None else total + part
     return total
 
 
 @row_only(_polar_vjp, composed=_polar, outputs=2, conj=False, elementwise=False, batch="stacked")
 def _linalg_polar(x: Any) -> Any:
-    """Compute the unitary and the positive factor of matrices with at least as many rows as columns: ``u @ p == x``."""
+    """Return the unitary and the positive factor, ``u @ p == x``, of matrices with at least as many rows as columns."""

@@ -7,25 +7,18 @@ from typing import Literal, NamedTuple
 from xpgrad._basics.arguments import check_choice
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.scipy.linalg import _function_rows as _rows
-from xpgrad.scipy.linalg._operands import adjoint, front, matrix
+from xpgrad.scipy.linalg._operands import adjoint, as_matrix, register
 
 
 class PolarResult(NamedTuple):
-    """The unitary and the positive factor that `polar` returns.
+    """The result of `polar`.
 
     Parameters
     ----------
     u : Tensor, shape (..., M, N)
-        With orthonormal columns, or rows.
+        Unitary factor: its columns are orthonormal, or its rows if there are fewer.
     p : Tensor, shape (..., N, N) or (..., M, M)
-        Hermitian, without negative eigenvalues.
-
-    Raises
-    ------
-    TypeError
-        An argument is neither a Tensor nor an array.
-    ValueError
-        The shapes do not fit.
+        Hermitian positive semidefinite factor.
 
     Examples
     --------
@@ -34,7 +27,7 @@ class PolarResult(NamedTuple):
     >>> found = linalg.polar(xp.asarray([[0.0, -2.0], [3.0, 0.0]]))
     >>> isinstance(found, linalg.PolarResult)
     True
-    >>> xp.round(found.u) + 0.0, xp.round(found.p) + 0.0  # a quarter turn, and stretches
+    >>> xp.round(found.u) + 0.0, xp.round(found.p) + 0.0  # a quarter turn, and a stretching
     (tensor([[ 0., -1.],
             [ 1.,  0.]]), tensor([[3., 0.],
             [0., 2.]]))
@@ -44,56 +37,67 @@ class PolarResult(NamedTuple):
     p: Tensor
 
 
-@front
+@register
 def expm(A: Tensor) -> Tensor:
-    """Return the exponential of a square matrix (`scipy.linalg.expm`; Al-Mohy and Higham 2009).
+    """Return the matrix exponential (`scipy.linalg.expm`).
 
     Parameters
     ----------
     A : Tensor, shape (..., N, N)
+        Square matrices. Differentiable.
 
     Returns
     -------
     Tensor, shape (..., N, N)
+        In the dtype of `A`; nan for matrices that are not finite.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is not a Tensor or an array, or is not square.
+    TypeError
+        `A` is neither a Tensor nor an array.
+    ValueError
+        `A` is not a square matrix or a stack of them.
+
+    Notes
+    -----
+    Scaling and squaring with a Padé approximant (Al-Mohy and Higham 2009). Derivatives exist to every order.
 
     Examples
     --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import linalg
     >>> t = xp.tensor(0.5, requires_grad=True)
-    >>> turn = linalg.expm(t * xp.asarray([[0.0, -1.0], [1.0, 0.0]]))  # by half a radian
-    >>> turn[1, 0].backward()  # the cosine
+    >>> rotation = linalg.expm(t * xp.asarray([[0.0, -1.0], [1.0, 0.0]]))  # by half a radian
+    >>> rotation[1, 0].backward()  # the derivative is the cosine
     >>> round(t.grad.item(), 6)
     0.877583
     """
-    return _rows._linalg_expm(matrix("expm", "A", A))
+    return _rows._linalg_expm(as_matrix("expm", "A", A))
 
 
-@front
+@register
 def logm(A: Tensor) -> Tensor:
     """Return the principal logarithm of a square matrix (`scipy.linalg.logm`), computed by SciPy.
 
     Parameters
     ----------
     A : Tensor, shape (..., N, N)
+        Square matrices. Differentiable.
 
     Returns
     -------
     Tensor, shape (..., N, N)
-        In the dtype of `A`. For a real matrix with a negative eigenvalue the logarithm is not real: it is nan, where SciPy's is complex;
-        give `A` as complex numbers for that. For a singular matrix it is nan.
+        In the dtype of `A`. It is nan for singular matrices, and for real matrices whose logarithm is not real (those with a negative
+        eigenvalue). SciPy returns complex numbers for the latter; convert `A` to a complex dtype to get them.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is not a Tensor or an array, or is not square.
+    TypeError
+        `A` is neither a Tensor nor an array.
+    ValueError
+        `A` is not a square matrix or a stack of them.
     CapabilityError
-        Without SciPy, and where the memory is not the host's.
+        SciPy is not installed, or cannot reach the memory of the arrays.
 
     Examples
     --------
@@ -109,29 +113,32 @@ def logm(A: Tensor) -> Tensor:
     tensor([[-1.5,  1. ],
             [ 3. , -1.5]])
     """
-    return _rows._linalg_logm(matrix("logm", "A", A))
+    return _rows._linalg_logm(as_matrix("logm", "A", A))
 
 
-@front
+@register
 def sqrtm(A: Tensor) -> Tensor:
     """Return the principal square root of a square matrix (`scipy.linalg.sqrtm`), computed by SciPy.
 
     Parameters
     ----------
     A : Tensor, shape (..., N, N)
+        Square matrices. Differentiable unless singular.
 
     Returns
     -------
     Tensor, shape (..., N, N)
-        In the dtype of `A`. For a real matrix with a negative eigenvalue the root is not real: it is nan, where SciPy's is complex; give
-        `A` as complex numbers for that. A singular matrix may have a root, but that has no derivative, and backward raises.
+        In the dtype of `A`. It is nan for real matrices whose root is not real (those with a negative eigenvalue). SciPy returns complex
+        numbers for these; convert `A` to a complex dtype to get them.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is not a Tensor or an array, or is not square.
+    TypeError
+        `A` is neither a Tensor nor an array.
+    ValueError
+        `A` is not a square matrix or a stack of them.
     CapabilityError
-        Without SciPy, and where the memory is not the host's.
+        SciPy is not installed, or cannot reach the memory of the arrays.
 
     Examples
     --------
@@ -143,38 +150,42 @@ def sqrtm(A: Tensor) -> Tensor:
     tensor([[2., 0.],
             [0., 3.]])
     >>> root.sum().backward()
-    >>> a.grad  # one over the sums of the roots' eigenvalues
+    >>> a.grad  # 1 over the sums of eigenvalues of the root
     tensor([[0.25  , 0.2   ],
             [0.2   , 0.1667]])
     """
-    return _rows._linalg_sqrtm(matrix("sqrtm", "A", A))
+    return _rows._linalg_sqrtm(as_matrix("sqrtm", "A", A))
 
 
-@front
+@register
 def polar(a: Tensor, side: Literal["right", "left"] = "right") -> PolarResult:
-    """Return the polar decomposition (`scipy.linalg.polar`): ``a == u @ p``, or ``a == p @ u`` for ``side="left"``.
+    """Return the polar decomposition ``a == u @ p``, or ``a == p @ u`` for ``side="left"`` (`scipy.linalg.polar`).
 
     Parameters
     ----------
     a : Tensor, shape (..., M, N)
+        Matrices. Differentiable if they have full rank.
     side : {"right", "left"}
+        The side of `u` on which `p` stands.
 
     Returns
     -------
     u : Tensor, shape (..., M, N)
-        With orthonormal columns, or rows if there are fewer of these.
+        Unitary factor: its columns are orthonormal, or its rows if there are fewer.
     p : Tensor, shape (..., N, N), or (..., M, M) for "left"
-        Hermitian, without negative eigenvalues.
+        Hermitian positive semidefinite factor.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is not a Tensor or an array of matrices; for another side.
+    TypeError
+        `a` is neither a Tensor nor an array.
+    ValueError
+        `a` has fewer than 2 axes, or `side` is another value.
 
     Notes
     -----
-    Differentiable for matrices of full rank, whatever singular values coincide: the derivative divides by sums of singular values, not by
-    differences. Where the rank is not full it is nan.
+    The derivative divides by sums of singular values, not by differences, so equal singular values do no harm. For a matrix without full
+    rank the derivative is nan.
 
     Examples
     --------
@@ -190,14 +201,14 @@ def polar(a: Tensor, side: Literal["right", "left"] = "right") -> PolarResult:
     tensor([[-0.1768, -0.1768],
             [ 0.1768, -0.1768]])
     """
-    x = matrix("polar", "a", a, square=False)
+    x = as_matrix("polar", "a", a, square=False)
     check_choice(side, ("right", "left"), "scipy.linalg.polar", "side")
     tall = x.shape[-2] >= x.shape[-1]
     if tall:
         u, p = _rows._linalg_polar(x)
     else:
-        turned, p = _rows._linalg_polar(adjoint(x))
-        u = adjoint(turned)
+        u, p = _rows._linalg_polar(adjoint(x))
+        u = adjoint(u)
     if tall is not (side == "right"):
         p = u @ p @ adjoint(u) if tall else adjoint(u) @ p @ u
     return PolarResult(u, p)

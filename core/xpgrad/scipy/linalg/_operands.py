@@ -1,4 +1,4 @@
-"""Check and convert the operands of matrix functions, and register the functions."""
+"""Checks and conversions of the operands of matrix functions, and the decorator that registers these functions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from xpgrad.scipy._declare import PREFIX
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def front(func: F) -> F:
-    """Register a public function; it stands for the row with its name, if there is one."""
+def register(func: F) -> F:
+    """Register a public function, as the public name of the row of its name if that exists."""
     title = f"scipy.linalg.{func.__name__}"
     EXTRAS[title] = func
     if (row := ROWS.get(f"{PREFIX}linalg_{func.__name__}")) is not None:
@@ -27,17 +27,18 @@ def front(func: F) -> F:
     return func
 
 
-def floating(x: Any) -> Any:
+def as_floating(x: Any) -> Any:
+    """Cast integers to the default floating dtype."""
     return x if x.dtype.differentiable else x._cast(x.default_dtype("real floating"))
 
 
-def checked(name: str, argument: str, x: Any, *, square: bool = True) -> Any:
-    """Convert an operand to a Tensor of (square) floating-point or complex matrices.
+def check_matrix(name: str, argument: str, x: Any, *, square: bool = True) -> Any:
+    """Check the shape of (square) matrices, and cast integers to floating numbers.
 
     Raises
     ------
     ValueError
-        For other shapes.
+        `x` has fewer than 2 axes, or is not square.
     """
     if x.ndim < 2:
         msg = f"scipy.linalg.{name}: `{argument}` must be a matrix, or a stack of them, of at least 2 axes, but has shape {x.shape}"
@@ -45,33 +46,34 @@ def checked(name: str, argument: str, x: Any, *, square: bool = True) -> Any:
     if square and x.shape[-1] != x.shape[-2]:
         msg = f"scipy.linalg.{name}: `{argument}` must be a square matrix, or a stack of them, but has shape {x.shape}"
         raise ValueError(msg)
-    return floating(x)
+    return as_floating(x)
 
 
-def matrix(name: str, argument: str, x: Any, *, square: bool = True) -> Any:
-    return checked(name, argument, as_tensor(f"scipy.linalg.{name}", x), square=square)
+def as_matrix(name: str, argument: str, x: Any, *, square: bool = True) -> Any:
+    """Return an argument as a Tensor of (square) matrices of floating or complex numbers."""
+    return check_matrix(name, argument, as_tensor(f"scipy.linalg.{name}", x), square=square)
 
 
-def together(name: str, *xs: Any) -> list[Any]:
-    """Convert Tensors to one device and their common dtype.
+def promote(name: str, *xs: Any) -> list[Any]:
+    """Return Tensors in their common dtype on one device.
 
     Raises
     ------
     DeviceMismatchError
-        If they are on several.
+        They are on different devices.
     """
     tensors = unify(f"scipy.linalg.{name}", list(xs))
     dtype = operations.result_type(*tensors)
     return [x._cast(dtype) for x in tensors]
 
 
-def batches(name: str, **xs: Any) -> tuple[int, ...]:
-    """Return the common shape of stacks.
+def broadcast_batch(name: str, **xs: Any) -> tuple[int, ...]:
+    """Return the shape to which the axes before the last two broadcast.
 
     Raises
     ------
     ValueError
-        If they do not broadcast.
+        They do not broadcast.
     """
     try:
         return tuple(common_shape(*(x.shape[:-2] for x in xs.values())))
@@ -81,13 +83,13 @@ def batches(name: str, **xs: Any) -> tuple[int, ...]:
         raise ValueError(msg) from exc
 
 
-def right_side(name: str, b: Any, rows: int, of: str) -> tuple[Any, bool]:
-    """Return the right side as matrices, and whether it is a vector.
+def as_right_side(name: str, b: Any, rows: int, of: str) -> tuple[Any, bool]:
+    """Return the right-hand side as matrices, and whether it was a vector.
 
     Raises
     ------
     ValueError
-        If it does not fit.
+        It does not have `rows` rows.
     """
     if b.ndim == 0 or b.shape[-2 if b.ndim > 1 else 0] != rows:
         msg = (
@@ -95,13 +97,15 @@ def right_side(name: str, b: Any, rows: int, of: str) -> tuple[Any, bool]:
             "of vectors as `b[..., None]`"
         )
         raise ValueError(msg)
-    b = floating(b)
+    b = as_floating(b)
     return (reshape(b, (*b.shape, 1)), True) if b.ndim == 1 else (b, False)
 
 
-def solution(x: Any, vector: bool) -> Any:
+def restore_vector(x: Any, vector: bool) -> Any:
+    """Drop the last axis of a solution if the right-hand side was a vector."""
     return reshape(x, x.shape[:-1]) if vector else x
 
 
 def adjoint(x: Any) -> Any:
+    """Return the conjugate transpose of matrices."""
     return matrix_transpose(conj(x) if x.dtype.is_complex else x)

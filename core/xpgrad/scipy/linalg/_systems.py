@@ -1,4 +1,4 @@
-"""Systems of linear equations: with triangular, positive definite and banded matrices, and by least squares."""
+"""Solvers of linear systems with triangular, positive definite and banded matrices, and of least-squares problems."""
 
 from __future__ import annotations
 
@@ -15,29 +15,22 @@ from xpgrad.rules.elementwise import abs as _abs, conj
 from xpgrad.rules.manipulation import broadcast_to, reshape
 from xpgrad.rules.reduction import sum as total
 from xpgrad.scipy.linalg import _equation_rows as _rows
-from xpgrad.scipy.linalg._operands import batches, checked, front, matrix, right_side, solution, together
+from xpgrad.scipy.linalg._operands import as_matrix, as_right_side, broadcast_batch, check_matrix, promote, register, restore_vector
 
 
 class LstsqResult(NamedTuple):
-    """The four results of `lstsq`.
+    """The result of `lstsq`.
 
     Parameters
     ----------
     x : Tensor, shape (N,) or (..., N, K)
-        The solution.
+        Least-squares solution.
     residues : Tensor, shape () or (..., K), or (0,)
-        The squares of the lengths of ``a @ x - b``, for more rows than columns.
+        Squared norms of ``a @ x - b`` for M > N, else empty.
     rank : Tensor, shape (...)
-        Integers.
+        Numerical rank of `a`, an integer.
     s : Tensor, shape (..., min(M, N))
-        The singular values, descending.
-
-    Raises
-    ------
-    TypeError
-        An argument is neither a Tensor nor an array.
-    ValueError
-        The shapes do not fit.
+        Singular values of `a` in descending order.
 
     Examples
     --------
@@ -58,33 +51,36 @@ class LstsqResult(NamedTuple):
     s: Tensor
 
 
-@front
+@register
 def solve_triangular(
     a: Tensor, b: Tensor, trans: Literal[0, 1, 2, "N", "T", "C"] = 0, lower: bool = False, unit_diagonal: bool = False
 ) -> Tensor:  # fmt: skip
-    """Solve ``a @ x == b`` for a triangular matrix (`scipy.linalg.solve_triangular`).
+    """Solve ``a @ x == b`` for a triangular matrix `a` (`scipy.linalg.solve_triangular`).
 
     Parameters
     ----------
     a : Tensor, shape (..., N, N)
-        Only the triangle is read, and only it gets a gradient.
+        Triangular matrix. Only the triangle is read and receives a gradient. Differentiable.
     b : Tensor, shape (N,) or (..., N, K)
-        Vectors are never stacked, so that no case is ambiguous.
+        Right-hand side. Only a 1-d `b` is a vector; pass a batch of vectors as ``b[..., None]``. Differentiable.
     trans : {0, 1, 2, "N", "T", "C"}
-        Solve with `a`, its transpose, or its conjugate transpose.
+        Solve with `a` (0, "N"), its transpose (1, "T"), or its conjugate transpose (2, "C").
     lower : bool
-        Read the lower triangle.
+        Whether `a` is lower triangular.
     unit_diagonal : bool
-        Take the diagonal for ones, and do not read it.
+        Whether to assume ones on the diagonal, which is then not read.
 
     Returns
     -------
-    Tensor, of the shape of `b`, stacked
+    Tensor, shape (N,) or (..., N, K)
+        In the common dtype of `a` and `b`; batch axes broadcast.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is not a Tensor or an array, shapes that do not fit, and another `trans`.
+    TypeError
+        An argument is neither a Tensor nor an array, or a flag is not a bool.
+    ValueError
+        The shapes do not fit, or `trans` is another value.
 
     Examples
     --------
@@ -101,9 +97,9 @@ def solve_triangular(
     """
     name = "solve_triangular"
     a, b = as_tensors(f"scipy.linalg.{name}", a, b)
-    a = checked(name, "a", a)
-    b, vector = right_side(name, b, a.shape[-1], "a")
-    batches(name, a=a, b=b)
+    a = check_matrix(name, "a", a)
+    b, vector = as_right_side(name, b, a.shape[-1], "a")
+    broadcast_batch(name, a=a, b=b)
     known = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
     how = known.get(trans) if isinstance(trans, (int, str)) and not isinstance(trans, bool) else None
     if how is None:
@@ -112,37 +108,38 @@ def solve_triangular(
     lower, unit_diagonal = (
         as_flag(x, f"scipy.linalg.{name}", argument) for x, argument in ((lower, "lower"), (unit_diagonal, "unit_diagonal"))
     )
-    a, b = together(name, a, b)
+    a, b = promote(name, a, b)
     if how == 2 and a.dtype.is_complex:
         a = conj(a)
-    return solution(_rows._linalg_solve_triangular(a, b, how != 0, lower, unit_diagonal), vector)
+    return restore_vector(_rows._linalg_solve_triangular(a, b, how != 0, lower, unit_diagonal), vector)
 
 
-@front
+@register
 def cho_factor(a: Tensor, lower: bool = False) -> tuple[Tensor, bool]:
-    """Return the triangular factor of a Hermitian positive definite matrix, for `cho_solve` (`scipy.linalg.cho_factor`).
+    """Return the Cholesky factor of a Hermitian positive definite matrix, for `cho_solve` (`scipy.linalg.cho_factor`).
 
     Parameters
     ----------
     a : Tensor, shape (..., N, N)
-        The gradient is Hermitian, as if both triangles were read.
+        Hermitian positive definite matrix. Its gradient is Hermitian, as if both triangles were read. Differentiable.
     lower : bool
-        Return the lower triangle.
+        Whether to return the lower triangular factor.
 
     Returns
     -------
     c : Tensor, shape (..., N, N)
-        Zero in the other triangle, where SciPy's holds anything.
+        The factor; zero in the other triangle, which SciPy leaves undefined.
     lower : bool
+        The argument `lower`.
 
     Raises
     ------
     TypeError
-        `a` is neither a Tensor nor an array, or `lower` no bool.
+        `a` is neither a Tensor nor an array, or `lower` is not a bool.
     ValueError
         `a` is not square.
     LinAlgError
-        `a` is not positive definite; the error is the library's own.
+        `a` is not positive definite. The class is that of the backend's library.
 
     Examples
     --------
@@ -154,27 +151,31 @@ def cho_factor(a: Tensor, lower: bool = False) -> tuple[Tensor, bool]:
             [0., 2.]]), False)
     """
     lower = as_flag(lower, "scipy.linalg.cho_factor", "lower")
-    return cholesky(matrix("cho_factor", "a", a), upper=not lower), lower
+    return cholesky(as_matrix("cho_factor", "a", a), upper=not lower), lower
 
 
-@front
+@register
 def cho_solve(c_and_lower: tuple[Tensor, bool], b: Tensor) -> Tensor:
-    """Solve ``a @ x == b`` with the factor of `a` (`scipy.linalg.cho_solve`).
+    """Solve ``a @ x == b``, given the Cholesky factor of `a` (`scipy.linalg.cho_solve`).
 
     Parameters
     ----------
     c_and_lower : (Tensor, bool)
-        As `cho_factor` returns it; only the triangle is read.
+        The result of `cho_factor`; only the triangle is read. Differentiable.
     b : Tensor, shape (N,) or (..., N, K)
+        Right-hand side. Only a 1-d `b` is a vector. Differentiable.
 
     Returns
     -------
-    Tensor, of the shape of `b`, stacked
+    Tensor, shape (N,) or (..., N, K)
+        In the common dtype of the factor and `b`; batch axes broadcast.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is not a pair, not a Tensor or an array, and shapes that do not fit.
+    TypeError
+        `c_and_lower` is not a pair, its second element is not a bool, or another argument is neither a Tensor nor an array.
+    ValueError
+        The shapes do not fit.
 
     Examples
     --------
@@ -194,32 +195,36 @@ def cho_solve(c_and_lower: tuple[Tensor, bool], b: Tensor) -> Tensor:
     c, lower = c_and_lower
     lower = as_flag(lower, "scipy.linalg.cho_solve", "lower")
     c, b = as_tensors("scipy.linalg.cho_solve", c, b)
-    c = checked("cho_solve", "c", c)
-    b, vector = right_side("cho_solve", b, c.shape[-1], "c")
+    c = check_matrix("cho_solve", "c", c)
+    b, vector = as_right_side("cho_solve", b, c.shape[-1], "c")
     first = solve_triangular(c, b, trans=0 if lower else 2, lower=lower)
-    return solution(solve_triangular(c, first, trans=2 if lower else 0, lower=lower), vector)
+    return restore_vector(solve_triangular(c, first, trans=2 if lower else 0, lower=lower), vector)
 
 
-@front
+@register
 def solve_banded(l_and_u: tuple[int, int], ab: Tensor, b: Tensor) -> Tensor:
-    """Solve ``a @ x == b`` for a banded matrix (`scipy.linalg.solve_banded`).
+    """Solve ``a @ x == b`` for a banded matrix `a` (`scipy.linalg.solve_banded`).
 
     Parameters
     ----------
     l_and_u : (int, int)
-        The numbers of diagonals below and above the main one.
+        Numbers of diagonals below and above the main diagonal.
     ab : Tensor, shape (..., l + u + 1, M)
-        The diagonals: ``ab[u + i - j, j] == a[i, j]``. What lies beyond the corners of `a` is not read, and gets the gradient 0.
+        Diagonals of `a` as rows: ``ab[u + i - j, j] == a[i, j]``. Elements outside `a` are ignored; their gradient is 0. Differentiable.
     b : Tensor, shape (M,) or (..., M, K)
+        Right-hand side. Only a 1-d `b` is a vector. Differentiable.
 
     Returns
     -------
-    Tensor, of the shape of `b`, stacked
+    Tensor, shape (M,) or (..., M, K)
+        In the common dtype of `ab` and `b`; batch axes broadcast.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is not a Tensor or an array, and shapes that do not fit.
+    TypeError
+        `l_and_u` is not a pair of ints, or another argument is neither a Tensor nor an array.
+    ValueError
+        The shapes do not fit, or `l_and_u` is negative.
 
     Examples
     --------
@@ -230,7 +235,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Tensor, b: Tensor) -> Tensor:
     >>> x.detach()
     tensor([1., 1., 1.])
     >>> x[1].backward()
-    >>> ab.grad + 0.0  # 0 in the corners, which are not read
+    >>> ab.grad + 0.0  # 0 in the corners, which are ignored
     tensor([[ 0. , -0.5, -1. ],
             [-0.5, -1. , -0.5],
             [-1. , -0.5,  0. ]])
@@ -241,51 +246,55 @@ def solve_banded(l_and_u: tuple[int, int], ab: Tensor, b: Tensor) -> Tensor:
         raise TypeError(msg)
     below, above = (as_int(n, f"scipy.linalg.{name}", "l_and_u") for n in l_and_u)
     ab, b = as_tensors(f"scipy.linalg.{name}", ab, b)
-    ab = checked(name, "ab", ab, square=False)
+    ab = check_matrix(name, "ab", ab, square=False)
     if below < 0 or above < 0 or ab.shape[-2] != below + above + 1:
         msg = (
             f"scipy.linalg.{name}: `ab` must have {below} + {above} + 1 rows, a diagonal each, for `l_and_u` = {tuple(l_and_u)}, which "
             f"must not be negative, but has shape {ab.shape}"
         )
         raise ValueError(msg)
-    b, vector = right_side(name, b, ab.shape[-1], "ab")
-    batches(name, ab=ab, b=b)
-    ab, b = together(name, ab, b)
-    return solution(_rows._linalg_solve_banded(ab, b, below, above), vector)
+    b, vector = as_right_side(name, b, ab.shape[-1], "ab")
+    broadcast_batch(name, ab=ab, b=b)
+    ab, b = promote(name, ab, b)
+    return restore_vector(_rows._linalg_solve_banded(ab, b, below, above), vector)
 
 
-@front
+@register
 def lstsq(a: Tensor, b: Tensor, cond: float | None = None) -> LstsqResult:
-    """Return the shortest vector that minimises the length of ``a @ x - b`` (`scipy.linalg.lstsq`).
+    """Return the least-squares solution of ``a @ x == b`` of minimum norm (`scipy.linalg.lstsq`).
 
     Parameters
     ----------
     a : Tensor, shape (..., M, N)
+        Coefficient matrix. Differentiable.
     b : Tensor, shape (M,) or (..., M, K)
+        Right-hand side. Only a 1-d `b` is a vector. Differentiable.
     cond : float, optional
-        Singular values up to `cond` times the largest count as 0. Default: the dtype's eps.
+        Singular values up to `cond` times the largest count as 0. Default: the eps of the dtype.
 
     Returns
     -------
     x : Tensor, shape (N,) or (..., N, K)
+        Solution, in the common dtype of `a` and `b`.
     residues : Tensor, shape () or (..., K), or (0,)
-        The squares of the lengths of ``a @ x - b`` for M > N. (SciPy's are empty if the rank is not full; here a shape does not depend on
-        values.) Else empty.
+        Squared norms of ``a @ x - b`` for M > N, else empty. (SciPy's are also empty if the rank is not full; here shapes do not depend
+        on values.)
     rank : Tensor, shape (...)
-        Integers.
+        Numerical rank of `a`, an integer.
     s : Tensor, shape (..., min(M, N))
-        The singular values, descending.
+        Singular values of `a` in descending order.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is not a Tensor or an array, shapes that do not fit, and a `cond` that is no number.
+    TypeError
+        An argument is neither a Tensor nor an array, or `cond` is not a real number.
+    ValueError
+        The shapes do not fit.
 
     Notes
     -----
-    Computed by singular values (SciPy's default is LAPACK's ``gelsd``, which does so too). `x` is differentiable where the rank does not
-    change nearby: for full rank of columns or of rows, and along changes that keep a rank that is not full (Golub and Pereyra 1973). `s` is
-    differentiable as `xpgrad.linalg.svdvals` is.
+    It is computed from the singular value decomposition. `x` is differentiable if the rank is constant nearby: for full column or row rank,
+    and along changes that preserve a lower rank (Golub and Pereyra 1973). `s` is differentiable like `xpgrad.linalg.svdvals`.
 
     Examples
     --------
@@ -302,11 +311,11 @@ def lstsq(a: Tensor, b: Tensor, cond: float | None = None) -> LstsqResult:
     """
     name = "lstsq"
     a, b = as_tensors(f"scipy.linalg.{name}", a, b)
-    a = checked(name, "a", a, square=False)
-    b, vector = right_side(name, b, a.shape[-2], "a")
-    batch = batches(name, a=a, b=b)
+    a = check_matrix(name, "a", a, square=False)
+    b, vector = as_right_side(name, b, a.shape[-2], "a")
+    batch = broadcast_batch(name, a=a, b=b)
     rtol = _tolerance(name, cond, a)
-    a, b = together(name, a, b)
+    a, b = promote(name, a, b)
     rows, columns = a.shape[-2:]
     a, b = (x if x.shape[:-2] == batch else broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
     if 0 in (rows, columns):
@@ -323,10 +332,11 @@ def lstsq(a: Tensor, b: Tensor, cond: float | None = None) -> LstsqResult:
         residues = reshape(residues, residues.shape[:-1]) if vector else residues
     else:
         residues = operations.zeros(0, dtype=_abs(a.detach()).dtype, device=a.device)
-    return LstsqResult(solution(x, vector), residues, rank, s)
+    return LstsqResult(restore_vector(x, vector), residues, rank, s)
 
 
 def _tolerance(name: str, cond: Any, x: Any) -> float:
+    """Return `cond` as a float, or the eps of the dtype for None."""
     if cond is None:
         return float(finfo(x.dtype).eps)
     scalar = as_scalar(cond)

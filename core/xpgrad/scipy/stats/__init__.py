@@ -1,8 +1,8 @@
-"""`xpgrad.scipy.stats`: distributions with SciPy's names, whose arguments and parameters are differentiable, on every backend.
+"""`xpgrad.scipy.stats`: probability distributions with SciPy's names, differentiable in arguments and parameters, on every backend.
 
 Continuous: `norm`, `expon`, `laplace`, `cauchy`, `logistic`, `lognorm`, `uniform`, `gamma`, `beta`, `chi2`, `t`, `weibull_min`,
 `truncnorm`, `vonmises`, with ``logpdf pdf cdf logcdf sf logsf ppf isf``. Discrete: `poisson`, `binom`, `bernoulli`, with ``logpmf pmf cdf
-logcdf sf ppf``. Of vectors: `multivariate_normal`, `dirichlet`, with ``logpdf pdf entropy``.
+logcdf sf ppf``. Multivariate: `multivariate_normal`, `dirichlet`, with ``logpdf pdf entropy``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 _INF = math.inf
 _LOG_ROOT = math.log(2 * math.pi) / 2
-#: Up to this concentration `vonmises` is summed, by so many terms; beyond, it is integrated to so many standard deviations.
+#: `vonmises.cdf` sums `_TERMS` terms of a series up to the concentration `_NARROW`; beyond it, integrates `_SIGMAS` standard deviations.
 _NARROW, _TERMS, _SIGMAS = 25.0, 50, 8.5
 _GAUSS = gauss_legendre(40)
 
@@ -37,7 +37,7 @@ def __dir__() -> list[str]:
 
 
 def _positive(*shapes: Any) -> Any:
-    """Return whether all shapes are above 0."""
+    """Return whether all shape parameters are above 0, element by element."""
     good = shapes[0] > 0
     for s in shapes[1:]:
         good = good & (s > 0)
@@ -57,13 +57,14 @@ expon: Continuous = Continuous(
 
 
 def _laplace_tail(z: Any) -> Any:
-    """Return the probability beyond `z`."""
+    """Return the probability of a value above `z`."""
     right = z > 0
-    half = xp.exp(xp.where(right, -z, z)) * 0.5  # NB: not of the absolute value, whose derivative at 0 is 0
+    half = xp.exp(xp.where(right, -z, z)) * 0.5  # not exp(-abs(z)): the derivative of abs at 0 is 0
     return xp.where(right, half, 1.0 - half)
 
 
 def _laplace_quantile(q: Any) -> Any:
+    """Return the quantile; each branch of `where` gets arguments at which it is finite."""
     left = q < 0.5
     return xp.where(left, xp.log(xp.where(left, q, 0.25 + 0.0 * q) * 2.0), -xp.log((1.0 - xp.where(left, 0.75 + 0.0 * q, q)) * 2.0))
 
@@ -84,23 +85,23 @@ logistic: Continuous = Continuous(
 )  # fmt: skip
 
 
-def _of_logarithm(function: Any, at_zero: float) -> Any:
-    """Turn a function of the logarithm into one of the number; at 0, where all derivatives of the density are 0, use its limit."""
+def _in_logarithm(function: Any, at_zero: float) -> Any:
+    """Compose a function of ``(log(z), s)`` with the logarithm; its value at ``z == 0`` is `at_zero`, with derivatives 0."""
 
-    def of_number(z: Any, s: Any) -> Any:
-        begins = z == 0
-        value = function(xp.log(xp.where(begins, xp.ones_like(z), z)), s)
-        return xp.where(begins, xp.ones_like(value) * at_zero, value)
+    def composed(z: Any, s: Any) -> Any:
+        is_zero = z == 0
+        value = function(xp.log(xp.where(is_zero, xp.ones_like(z), z)), s)
+        return xp.where(is_zero, xp.ones_like(value) * at_zero, value)
 
-    return of_number
+    return composed
 
 
 lognorm: Continuous = Continuous(
     "lognorm", ("s",), 0.0, _INF, _positive,
-    logpdf=_of_logarithm(lambda y, s: -((y / s) ** 2) * 0.5 - y - xp.log(s) - _LOG_ROOT, -_INF),
-    cdf=_of_logarithm(lambda y, s: special.ndtr(y / s), 0.0), sf=_of_logarithm(lambda y, s: special.ndtr(-y / s), 1.0),
-    logcdf=_of_logarithm(lambda y, s: special.log_ndtr(y / s), -_INF),
-    logsf=_of_logarithm(lambda y, s: special.log_ndtr(-y / s), 0.0),
+    logpdf=_in_logarithm(lambda y, s: -((y / s) ** 2) * 0.5 - y - xp.log(s) - _LOG_ROOT, -_INF),
+    cdf=_in_logarithm(lambda y, s: special.ndtr(y / s), 0.0), sf=_in_logarithm(lambda y, s: special.ndtr(-y / s), 1.0),
+    logcdf=_in_logarithm(lambda y, s: special.log_ndtr(y / s), -_INF),
+    logsf=_in_logarithm(lambda y, s: special.log_ndtr(-y / s), 0.0),
     ppf=lambda q, s: xp.exp(special.ndtri(q) * s), isf=lambda q, s: xp.exp(-special.ndtri(q) * s),
 )  # fmt: skip
 uniform: Continuous = Continuous(
@@ -137,10 +138,10 @@ weibull_min: Continuous = Continuous(
 
 
 def _vonmises_cdf(z: Any, kappa: Any) -> Any:
-    """Compute the distribution function by its Fourier series, or for narrow peaks by Gauss's quadrature.
+    """Return the cumulative distribution function; each full turn adds 1.
 
-    The series has 50 terms, which up to a concentration of 25 leaves less than 1e-16. Beyond, with ``s = 2 sqrt(kappa) sin(z / 2)``, the
-    density is ``exp(-s**2 / 2)`` by a factor that is smooth where that is not 0.
+    Up to a concentration of 25 it is the Fourier series, whose remainder after 50 terms is below 1e-16. For narrower peaks it is integrated
+    by Gauss-Legendre quadrature in ``s = 2 sqrt(kappa) sin(z / 2)``, in which the density is ``exp(-s**2 / 2)`` times a smooth factor.
     """
     turns = xp.round(z * (0.5 / math.pi))
     z = z - turns * (2 * math.pi)
@@ -170,7 +171,7 @@ vonmises: Continuous = Continuous(
 
 
 def _between(a: Any, b: Any) -> Any:
-    """Return the logarithm of the normal probability of an interval, accurate far from 0."""
+    """Return the logarithm of the normal probability of the interval from `a` to `b`, accurate also in the tails."""
     flipped = a > 0
     a, b = xp.where(flipped, -b, a), xp.where(flipped, -a, b)
     left = b <= 0
@@ -183,7 +184,7 @@ def _between(a: Any, b: Any) -> Any:
 
 
 def _truncated_quantile(q: Any, a: Any, b: Any) -> Any:
-    """Return the quantile from the nearer tail; NaN if its probability underflows."""
+    """Return the quantile of `truncnorm`, computed from the nearer tail; nan if the probability underflows."""
     flipped = a > 0
     low = xp.where(flipped, -b, a)
     p = xp.where(flipped, 1.0 - q, q)
@@ -195,6 +196,7 @@ def _truncated_quantile(q: Any, a: Any, b: Any) -> Any:
 
 
 def _truncated_ends(a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Return the ends of the support of `truncnorm` and a finite point inside."""
     left, right = xp.isfinite(a), xp.isfinite(b)
     zero = xp.zeros_like(xp.where(left, a, b))
     a0, b0 = xp.where(left, a, zero), xp.where(right, b, zero)
@@ -210,15 +212,16 @@ truncnorm: Continuous = Continuous(
     ppf=_truncated_quantile, isf=lambda q, a, b: -_truncated_quantile(q, -b, -a),
 )  # fmt: skip
 
-# -- on integers --------------------------------------------------------------------------------------------------------------
+# -- discrete -----------------------------------------------------------------------------------------------------------------
 
 
-def _chance(p: Any) -> Any:
-    """Return whether a parameter is a probability."""
+def _in_unit(p: Any) -> Any:
+    """Return whether a parameter is in [0, 1], element by element."""
     return (p >= 0) & (p <= 1)
 
 
-def _binomial(k: Any, n: Any, p: Any) -> Any:
+def _binom_logpmf(k: Any, n: Any, p: Any) -> Any:
+    """Return the logarithm of the probability of `k` successes in `n` trials."""
     counts = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
     return counts + special.xlogy(k, p) + special.xlog1py(n - k, -p)
 
@@ -228,36 +231,36 @@ poisson: Discrete = Discrete(
     cdf=lambda k, mu: special.gammaincc(k + 1.0, mu), sf=lambda k, mu: special.gammainc(k + 1.0, mu),
 )  # fmt: skip
 binom: Discrete = Discrete(
-    "binom", ("n", "p"), 0.0, _INF, lambda n, p: (n >= 0) & (n == xp.round(n)) & _chance(p), logpmf=_binomial, last=lambda n, p: n,
+    "binom", ("n", "p"), 0.0, _INF, lambda n, p: (n >= 0) & (n == xp.round(n)) & _in_unit(p), logpmf=_binom_logpmf, last=lambda n, p: n,
     cdf=lambda k, n, p: special.betaincc(k + 1.0, n - k, p), sf=lambda k, n, p: special.betainc(k + 1.0, n - k, p),
 )  # fmt: skip
 bernoulli: Discrete = Discrete(
-    "bernoulli", ("p",), 0.0, 1.0, _chance, logpmf=lambda k, p: special.xlogy(k, p) + special.xlog1py(1.0 - k, -p), last=lambda p: 1.0,
+    "bernoulli", ("p",), 0.0, 1.0, _in_unit, logpmf=lambda k, p: special.xlogy(k, p) + special.xlog1py(1.0 - k, -p), last=lambda p: 1.0,
     cdf=lambda k, p: 1.0 - p, sf=lambda k, p: p,
 )  # fmt: skip
 
 
 def _host_quantile(name: str) -> Any:
-    """Return the kernel of a quantile on integers, which calls SciPy's on host memory."""
+    """Return the kernel of a discrete quantile: SciPy's function, which is exact, on the host's memory."""
     return by_the_host(f"stats_{name}_ppf")
 
 
 @row_only(None, None, composed=_host_quantile("poisson"))
 def _poisson_ppf(q: Any, mu: Any) -> Any:
-    """Return the first count at which the distribution function reaches `q`."""
+    """Return the smallest count at which the distribution function is at least `q`."""
 
 
 @row_only(None, None, None, composed=_host_quantile("binom"))
 def _binom_ppf(q: Any, n: Any, p: Any) -> Any:
-    """Return the first count at which the distribution function reaches `q`."""
+    """Return the smallest count at which the distribution function is at least `q`."""
 
 
 @row_only(None, None, composed=_host_quantile("bernoulli"))
 def _bernoulli_ppf(q: Any, p: Any) -> Any:
-    """Return the first of 0 and 1 at which the distribution function reaches `q`."""
+    """Return the smaller of 0 and 1 at which the distribution function is at least `q`."""
 
 
-# -- of vectors -----------------------------------------------------------------------------------------------------------------
+# -- multivariate ---------------------------------------------------------------------------------------------------------------
 
 multivariate_normal: MultivariateNormal = MultivariateNormal()
 dirichlet: Dirichlet = Dirichlet()

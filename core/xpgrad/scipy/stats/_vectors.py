@@ -1,6 +1,6 @@
-"""Distributions of vectors: the multivariate normal and Dirichlet's, with SciPy's names, arguments and shapes.
+"""Multivariate distributions with SciPy's names, arguments and shapes: the normal and the Dirichlet distribution.
 
-They are composed of Cholesky's decomposition and special functions, which have all derivatives on every backend.
+They are composed of the Cholesky decomposition and of special functions, which supply the derivatives of every order and mode.
 """
 
 from __future__ import annotations
@@ -18,18 +18,14 @@ from xpgrad.scipy.linalg import solve_triangular
 
 
 class MultivariateNormal:
-    """The normal distribution of vectors, which lie along the last axis of `x`; all arguments are differentiable.
+    """The multivariate normal distribution, with vectors along the last axis of `x`; all arguments are differentiable.
 
-    The covariance must be positive definite, and is read as a symmetric matrix; a number or a vector is its diagonal, as SciPy's. A
-    singular one raises what `xpgrad.linalg.cholesky` raises: its density has no derivative in the covariance, so there is no
-    `allow_singular`.
+    The covariance must be positive definite; its symmetric part is used. A vector is its diagonal, and a number a multiple of the identity.
 
-    Raises
-    ------
-    TypeError
-        A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
-    ValueError
-        The arguments do not broadcast.
+    Notes
+    -----
+    A singular covariance raises the error of `xpgrad.linalg.cholesky`. The density has no derivative with respect to such a covariance, so
+    SciPy's `allow_singular` does not exist. The other names and shapes are those of `scipy.stats.multivariate_normal`.
 
     Examples
     --------
@@ -47,19 +43,25 @@ class MultivariateNormal:
         Parameters
         ----------
         x : Tensor or array, shape (..., d)
-            If `d` is 1, numbers.
+            Vectors along the last axis; for ``d == 1`` also numbers. Real. Differentiable.
         mean : Tensor or array, shape (d,), optional
-            0 by default.
+            The mean; zeros by default. Differentiable.
         cov : Tensor, array or number, shape (d, d), (d,) or ()
+            The covariance, positive definite; a vector is its diagonal, a number is a multiple of the identity. Differentiable.
 
         Returns
         -------
         Tensor, shape (...)
+            Floating-point.
 
         Raises
         ------
+        TypeError
+            An argument is not an array of real numbers.
         ValueError
-            For shapes that do not fit.
+            The shapes do not fit.
+        LinAlgError
+            The covariance is not positive definite; the error is the library's own.
 
         Examples
         --------
@@ -73,28 +75,27 @@ class MultivariateNormal:
         """
         x, mean, cov, dim = _normal("logpdf", x, mean, cov)
         factor = _factor(cov)
-        apart = x - mean
-        # There are more vectors than dimensions, mostly: the factor is inverted, and one product of matrices is left.
+        # There are usually more vectors than dimensions: inverting the factor once leaves a single matrix product.
         inverse = solve_triangular(factor, eye(dim, dtype=factor.dtype, device=factor.device), lower=True)
-        z = apart @ inverse.mT
+        z = (x - mean) @ inverse.mT
         return (z * z).sum(-1) * -0.5 - (_log_volume(factor) + dim * (math.log(2 * math.pi) / 2))
 
     def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Tensor:
-        """Return the density; see `logpdf`.
+        """Return the density.
 
         Parameters
         ----------
         x : Tensor or array, shape (..., d)
-            If `d` is 1, numbers. Differentiable.
+            Vectors along the last axis; for ``d == 1`` also numbers. Real. Differentiable.
         mean : Tensor or array, shape (d,), optional
-            The mean; 0 by default. Differentiable.
+            The mean; zeros by default. Differentiable.
         cov : Tensor, array or number, shape (d, d), (d,) or ()
-            The covariance, positive definite; a vector or a number is its diagonal. Differentiable.
+            The covariance, positive definite; a vector is its diagonal, a number is a multiple of the identity. Differentiable.
 
         Returns
         -------
         Tensor, shape (...)
-            Floating.
+            Floating-point.
 
         Raises
         ------
@@ -116,19 +117,19 @@ class MultivariateNormal:
         return xp.exp(self.logpdf(x, mean, cov))
 
     def entropy(self, mean: Any = None, cov: Any = 1.0) -> Tensor:
-        """Return the differential entropy, shape (); see `logpdf`.
+        """Return the differential entropy, which does not depend on the mean.
 
         Parameters
         ----------
         mean : Tensor or array, shape (d,), optional
-            The mean; 0 by default. Differentiable.
+            The mean; only its length is used.
         cov : Tensor, array or number, shape (d, d), (d,) or ()
-            The covariance, positive definite; a vector or a number is its diagonal. Differentiable.
+            The covariance, positive definite; a vector is its diagonal, a number is a multiple of the identity. Differentiable.
 
         Returns
         -------
         Tensor, shape ()
-            In nats.
+            Floating-point, in nats.
 
         Raises
         ------
@@ -154,16 +155,17 @@ class MultivariateNormal:
 
 
 def _factor(cov: Any) -> Any:
-    """Return Cholesky's factor of the symmetric part."""
+    """Return the Cholesky factor of the symmetric part."""
     return cholesky((cov + cov.mT) * 0.5)
 
 
 def _log_volume(factor: Any) -> Any:
+    """Return half the logarithm of the determinant of the covariance."""
     return xp.log(xp.linalg.diagonal(factor)).sum()
 
 
 def _normal(kind: str, x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]:
-    """Return the operands as vectors and a matrix, and the dimension as SciPy determines it."""
+    """Return `x` as vectors, `mean`, `cov` as a matrix, and the dimension, determined as SciPy does."""
     title = f"multivariate_normal.{kind}"
     x, mean, cov = arrays_of(f"scipy.stats.{title}", real=True, x=x, mean=0.0 if mean is None else mean, cov=cov)
     dim = mean.shape[0] if mean.ndim == 1 else cov.shape[0] if cov.ndim else 1
@@ -182,16 +184,13 @@ def _normal(kind: str, x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]
 
 
 class Dirichlet:
-    """Dirichlet's distribution of probabilities, which lie along the *first* axis of `x`, as SciPy's; both arguments are differentiable.
+    """The Dirichlet distribution, with probabilities along the *first* axis of `x`, as in SciPy; all arguments are differentiable.
 
-    Where `x` is no vector of probabilities, or `alpha` not above 0, values and derivatives are nan (SciPy raises ValueError).
+    If `x` is not a vector of probabilities, or `alpha` is not above 0, values and derivatives are nan.
 
-    Raises
-    ------
-    TypeError
-        A shape parameter is missing, there is no such parameter, one is given twice, or an argument is not real.
-    ValueError
-        The arguments do not broadcast.
+    Notes
+    -----
+    SciPy's `scipy.stats.dirichlet` raises ValueError instead of returning nan. Here values may be unknown when the function is traced.
 
     Examples
     --------
@@ -209,18 +208,21 @@ class Dirichlet:
         Parameters
         ----------
         x : Tensor or array, shape (d, ...) or (d - 1, ...)
-            Probabilities; without the last one, it is what is left.
+            Probabilities along the first axis; a missing last one is 1 minus the sum of the others. Differentiable.
         alpha : Tensor or array, shape (d,)
-            Concentrations.
+            Concentrations, above 0; otherwise the result is nan. Differentiable.
 
         Returns
         -------
         Tensor, shape (...)
+            Floating-point.
 
         Raises
         ------
+        TypeError
+            An argument is not an array of real numbers.
         ValueError
-            For shapes that do not fit.
+            The shapes do not fit.
 
         Examples
         --------
@@ -245,19 +247,19 @@ class Dirichlet:
         return value * xp.where(good, one, one * math.nan)
 
     def pdf(self, x: Any, alpha: Any) -> Tensor:
-        """Return the density; see `logpdf`.
+        """Return the density.
 
         Parameters
         ----------
         x : Tensor or array, shape (d, ...) or (d - 1, ...)
-            Probabilities along the first axis; without the last one, it is what is left. Differentiable.
+            Probabilities along the first axis; a missing last one is 1 minus the sum of the others. Differentiable.
         alpha : Tensor or array, shape (d,)
-            Concentrations, above 0; nan otherwise. Differentiable.
+            Concentrations, above 0; otherwise the result is nan. Differentiable.
 
         Returns
         -------
         Tensor, shape (...)
-            Floating.
+            Floating-point.
 
         Raises
         ------
@@ -276,31 +278,31 @@ class Dirichlet:
         return xp.exp(self.logpdf(x, alpha))
 
     def entropy(self, alpha: Any) -> Tensor:
-        """Return the differential entropy, shape (); see `logpdf`.
+        """Return the differential entropy.
 
         Parameters
         ----------
         alpha : Tensor or array, shape (d,)
-            Concentrations, above 0; nan otherwise. Differentiable.
+            Concentrations, above 0; otherwise the result is nan. Differentiable.
 
         Returns
         -------
         Tensor, shape ()
-            In nats.
+            Floating-point, in nats.
 
         Raises
         ------
         TypeError
             An argument is not an array of real numbers.
         ValueError
-            The shapes do not fit.
+            `alpha` is not a vector.
 
         Examples
         --------
         >>> import xpgrad as xp
         >>> from xpgrad.scipy import stats
         >>> alpha = xp.tensor([1.0, 1.0, 1.0], requires_grad=True)
-        >>> h = stats.dirichlet.entropy(alpha)  # of the uniform one: -log(2)
+        >>> h = stats.dirichlet.entropy(alpha)  # the uniform distribution: -log(2)
         >>> h.backward()
         >>> round(h.item(), 4), alpha.grad
         (-0.6931, tensor([0., 0., 0.]))
@@ -311,15 +313,17 @@ class Dirichlet:
         return _log_beta(alpha) + (total - d) * special.digamma(total) - xp.sum((alpha - 1.0) * special.digamma(alpha))
 
 
-#: How far from 1 a sum of probabilities may be: as SciPy's.
+#: Largest distance of a sum of probabilities from 1, as in SciPy.
 _NEAR = 1e-9
 
 
 def _log_beta(alpha: Any) -> Any:
+    """Return the logarithm of the multivariate beta function."""
     return xp.sum(special.gammaln(alpha)) - special.gammaln(xp.sum(alpha))
 
 
 def _dimension(kind: str, alpha: Any) -> int:
+    """Return the length of `alpha`, and raise ValueError if it is not a vector with elements."""
     if alpha.ndim != 1 or not alpha.shape[0]:
         msg = f"scipy.stats.dirichlet.{kind}: `alpha` must be a vector of concentrations, but has shape {alpha.shape}"
         raise ValueError(msg)
