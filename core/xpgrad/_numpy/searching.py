@@ -421,7 +421,7 @@ def _common_type(*arrays: Any) -> Any:
 
 
 def _check_target(name: str, x: Any) -> Any:
-    """Return the target of an in-place write.
+    """Return `x`, the target of an in-place write.
 
     Raises
     ------
