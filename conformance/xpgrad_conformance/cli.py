@@ -28,15 +28,15 @@ def _parser() -> argparse.ArgumentParser:
     from xpgrad_conformance.engine import PROFILES
 
     running = argparse.ArgumentParser(add_help=False)
-    running.add_argument("--profile", default="default", choices=list(PROFILES), help="how thoroughly to look (default: %(default)s)")
-    running.add_argument("--seed", type=int, help="draw other cases, in another order (without it, the same each time)")
+    running.add_argument("--profile", default="default", choices=list(PROFILES), help="how many cases to run (default: %(default)s)")
+    running.add_argument("--seed", type=int, help="draw other cases, in another order (default: the same ones each time)")
     running.add_argument(
         "--only", action="append", default=[], metavar="ID", help="only these contracts: an id, its prefix, a group's letter, file:PATH"
     )
     running.add_argument("--known", action="append", default=[], metavar="FILE", help="a TOML file of expected failures")
-    running.add_argument("--limit", type=float, help="seconds for one contract (default: the profile's)")
+    running.add_argument("--limit", type=float, help="the time limit of a contract in seconds (default: the profile's)")
     stopping = argparse.ArgumentParser(add_help=False)
-    stopping.add_argument("--exitfirst", action="store_true", help="stop a target at its first failure; the rest is reported as not run")
+    stopping.add_argument("--exitfirst", action="store_true", help="stop a target at its first failure, and report the rest as not run")
     writing = argparse.ArgumentParser(add_help=False)
     for name, what in [
         ("json", "the report itself"),
@@ -54,34 +54,32 @@ def _parser() -> argparse.ArgumentParser:
         parents=[running, stopping, writing],
     )
     parser.add_argument(
-        "--backend", action="append", default=[], metavar="X", help="a backend or device; several are columns of one report"
+        "--backend", action="append", default=[], metavar="X", help="a backend or device; several become columns of one report"
     )
     parser.add_argument("--all", action="store_true", help="every backend that is ready here")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser("oracle", parents=[running, stopping, writing], help="run the suite on PyTorch itself: are its rules true?")
-    mutants = commands.add_parser("mutants", help="replay the planted faults: does the suite notice them?")
+    commands.add_parser("oracle", parents=[running, stopping, writing], help="run the suite on PyTorch itself, to check its rules")
+    mutants = commands.add_parser("mutants", help="plant faults in the core, and check that the suite notices them")
     how = mutants.add_mutually_exclusive_group()
-    how.add_argument("--full", action="store_true", help="try every fault on every contract that could notice it, and rewrite the pairs")
-    how.add_argument("--missing", action="store_true", help="try what is not in a pair yet, and add the pairs that hold")
-    how.add_argument(
-        "--random", type=int, metavar="N", help="break N random lines of the core: which does no contract, and no test, notice?"
-    )
-    mutants.add_argument("--seed", type=int, default=0, help="with --random: draw others (default: %(default)s)")
+    how.add_argument("--full", action="store_true", help="try every fault with every contract that could notice it, and rewrite the pairs")
+    how.add_argument("--missing", action="store_true", help="try faults and contracts without a pair, and add the pairs that hold")
+    how.add_argument("--random", type=int, metavar="N", help="break N random lines of the core, and list those that nothing notices")
+    mutants.add_argument("--seed", type=int, default=0, help="with --random: the seed (default: %(default)s)")
     mutants.add_argument("--files", action="append", metavar="PATTERN", help="with --random: only these sources (default: xpgrad/*)")
-    mutants.add_argument("--no-tests", action="store_true", help="with --random: the contracts only, not the repository's tests")
+    mutants.add_argument("--no-tests", action="store_true", help="with --random: run only contracts, not the repository's tests")
     mutants.add_argument("--json", metavar="FILE", help="with --random: write every mutant and what noticed it")
-    mutants.add_argument("--journal", metavar="FILE", help="with --full or --random: write each result there at once, and go on from there")
+    mutants.add_argument("--journal", metavar="FILE", help="with --full or --random: record each result at once, and resume from it")
     mutants.add_argument("--jobs", type=int, default=2)
-    commands.add_parser("list", help="list the contracts, a line each").add_argument("only", nargs="*", metavar="ID")
+    commands.add_parser("list", help="list the contracts, one per line").add_argument("only", nargs="*", metavar="ID")
     explain = commands.add_parser("explain", help="explain a contract: its rule, source and program, and who fails it")
     explain.add_argument("contract")
     explain.add_argument("--in", dest="reports", action="append", default=[], metavar="REPORT", help="a report that shows who fails it")
-    repro = commands.add_parser("repro", help="run the smallest failing case of a report again, here")
+    repro = commands.add_parser("repro", help="run the smallest failing case of a report again")
     repro.add_argument("report")
     repro.add_argument("contract")
-    repro.add_argument("--target", help="which target of the report (default: the first that failed)")
+    repro.add_argument("--target", help="the target of the report (default: the first that failed)")
     reports = commands.add_parser("report", help="compare or render reports").add_subparsers(dest="action", required=True)
-    diff = reports.add_parser("diff", help="show what changed; new failures, and what stopped running, count as worse")
+    diff = reports.add_parser("diff", help="show what changed; new failures, and contracts that no longer run, count as worse")
     diff.add_argument("old")
     diff.add_argument("new")
     show = reports.add_parser("show", parents=[writing], help="print a report, or write it in other forms")

@@ -192,3 +192,19 @@ def test_one_tensor_among_arrays(name: str, k: int, xpgrad_device: str) -> None:
         total = loss(out, False)
         gradient = xp.autograd.grad(total, given[i], allow_unused=True)[0] if getattr(total, "requires_grad", False) else None
         check_slope(case, i, gradient, f"operand {i}")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.put(x, [0], 1.0, mode="wrong"),
+        lambda x: np.take(x, [0], mode="wrong"),
+        lambda x: np.choose(np.asarray([0, 1]), [x, x], mode="wrong"),
+    ],
+    ids=["put", "take", "choose"],
+)
+def test_an_unknown_mode_is_refused_before_anything_is_written(call: Any) -> None:
+    x = xp.asarray([1.0, 2.0])
+    with pytest.raises(TypeError, match="'wrong'"):
+        call(x)
+    assert x.tolist() == [1.0, 2.0]

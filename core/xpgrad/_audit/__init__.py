@@ -1,5 +1,5 @@
-"""`xpgrad.audit`: runs a function watched, and reports where gradients are lost, wrong, not a number, or expensive.
+"""`xpgrad.audit`: run a function under observation, and report where gradients are lost, wrong, NaN or expensive.
 
-Data flows one way: `tracing` notes a run, `running` repeats it at other points with chosen values held still, the checks (`paths`, `kinks`,
-`nonfinite`, `accuracy`, `ranges`, `cost`) read what was noted and give findings, and `report` and `page` show them.
+Data flows one way: `tracing` records a run, `running` repeats it at other points with chosen values frozen, the checks (`paths`, `kinks`,
+`nonfinite`, `accuracy`, `ranges`, `cost`) turn records into findings, and `report` and `page` show them.
 """

@@ -1,7 +1,7 @@
-"""Finds rules whose gradient is wrong, custom rules whose two directions disagree, and gradients that single precision has no digits for.
+"""Find wrong rules, custom rules whose vjp and jvp disagree, and gradients that lose their digits in single precision.
 
-Where the gradient of the whole function disagrees with differences, each operation that ran is tried by itself, at the operands that it
-had."""
+If the gradient of the function disagrees with finite differences, each operation that ran is checked alone at its operands.
+"""
 
 from __future__ import annotations
 

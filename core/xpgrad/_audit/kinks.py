@@ -1,7 +1,7 @@
 """Find operands at a kink or a tie of an operation, and report the derivative that was used.
 
-A kink counts where a gradient arrives at it. Whether it matters is measured: the one-sided derivatives of the whole function differ, or
-not."""
+A kink counts if a gradient arrives at it. It matters if the one-sided derivatives of the whole function differ, which is measured.
+"""
 
 from __future__ import annotations
 

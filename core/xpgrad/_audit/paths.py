@@ -1,9 +1,10 @@
-"""Finds the inputs whose influence on the result does not pass through the graph, and the lines where it leaves, by experiment.
+"""Find by experiment the inputs whose influence on the result bypasses the graph, and the lines where it leaves the graph.
 
-The derivative along a direction is measured with the values that leave the graph free, and with all of them held where they were. If the
-two differ, what is missing from the gradient leaves the graph; holding more and more of them says where. An input with no gradient at
-all, or one of zeros, is also moved by finite steps, which see through roundings and comparisons. The graph's own reachability is what it
-is compared with, never a guess from the names of operations."""
+The derivative along a direction is measured twice: with the values that leave the graph free, and with all of them frozen. A difference
+means that a part of the derivative leaves the graph; freezing more and more values tells where. An input without a gradient, or with a zero
+gradient, is also shifted by finite steps, which act through roundings and comparisons. The result is compared with the reachability in the
+graph, never with a guess from the names of operations.
+"""
 
 from __future__ import annotations
 

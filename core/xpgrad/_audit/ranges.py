@@ -1,6 +1,7 @@
-"""Finds gradients that vanish or explode on their way back: how strongly the result depends on each value, by depth.
+"""Find gradients that vanish or explode with depth, by the strength of the result's dependence on each value.
 
-The measure of a value is the norm of its gradient times its own norm, beside the size of the result: it does not depend on units.
+The strength is the norm of the value's gradient times the norm of the value, relative to the size of the result, and so does not depend on
+units.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Runs the audited function: at the arguments that were given or near them, watched, with some of the values that leave the graph held
-still.
+"""Run the audited function under observation, at given or nearby arguments, with some of the values that leave the graph frozen.
 
-Every run gets fresh copies of all Tensors and arrays among the arguments, so that the caller's stay as they are.
+Every run gets new copies of all Tensors and arrays among the arguments, so that the caller's objects do not change.
 """
 
 from __future__ import annotations

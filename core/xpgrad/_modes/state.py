@@ -1,6 +1,6 @@
-"""The modes' state: recording or not, inference, anomaly detection. One context variable holds it all.
+"""The state of the modes: recording, inference, anomaly detection and observers, in one context variable.
 
-`None` is the common state (recording, nothing special), so that the hot path makes a single call to a C function.
+None stands for the default state, so that the hot path makes a single call to a C function.
 """
 
 from __future__ import annotations

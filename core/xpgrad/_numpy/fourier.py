@@ -10,7 +10,7 @@ from xpgrad._numpy.operands import as_ints
 
 
 def _declare_multi_axis(name: str, axes: tuple[int, int] | None) -> None:
-    """Declare a NumPy transform over two or all axes, computed by xpgrad's n-dimensional transform."""
+    """Implement a NumPy transform over two or all axes, computed by xpgrad's n-dimensional transform."""
     function = getattr(fft, name.replace("2", "n"))
 
     @adapt(f"fft.{name}", floating=True)

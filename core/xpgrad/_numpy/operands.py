@@ -61,7 +61,7 @@ def _as_number(x: Any) -> Any:
 
 
 def _check_array(name: str, x: Any, like: Tensor) -> None:
-    """Raise unless every item of a nested list is a number or an array that can be a constant on the device of `like`."""
+    """Raise unless `x`, or every item if it is a nested list, is a number or an array that can be a constant on the device of `like`."""
     if isinstance(x, (list, tuple)):
         for item in x:
             _check_array(name, item, like)
@@ -71,7 +71,7 @@ def _check_array(name: str, x: Any, like: Tensor) -> None:
 
 
 def _check_kind(name: str, x: Any, like: Tensor) -> None:
-    """Raise `TypeError` if `x` is not an array, or a NumPy array of objects or text."""
+    """Raise `TypeError` unless `x` is an array of numbers or bools."""
     what = f"{type(x).__module__}.{type(x).__qualname__}"
     host: Any = host_backend().array_types()
     if isinstance(x, host) and x.dtype.kind not in "biufc":
@@ -89,7 +89,13 @@ def _check_kind(name: str, x: Any, like: Tensor) -> None:
 
 
 def _reference_tensor(name: str, tensors: list[Any]) -> Any:
-    """Return the Tensor whose device constants get: the first that is not movable to other devices, else the first."""
+    """Return the Tensor that decides the device of constants: the first that does not move to others, else the first.
+
+    Raises
+    ------
+    TypeError
+        If there are no Tensors.
+    """
     if not tensors:
         msg = f"np.{name}: none of the arrays is a Tensor, only `out` or an option; wrap one with `xpgrad.asarray(x)`"
         raise TypeError(msg)

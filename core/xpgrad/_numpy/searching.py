@@ -421,7 +421,7 @@ def _common_type(*arrays: Any) -> Any:
 
 
 def _check_target(name: str, x: Any) -> Any:
-    """Return the target of an in-place write.
+    """Return `x`, the target of an in-place write.
 
     Raises
     ------
@@ -463,9 +463,7 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write at positions in the flattened array, in place (`numpy.put`)."""
     x = _check_target("put", a)
-    index = xp.reshape(_as_index(x, ind), (-1,))
-    if mode in ("wrap", "clip"):
-        index = xp.remainder(index, x.size) if mode == "wrap" else xp.clip(index, 0, x.size - 1)
+    index = xp.reshape(_apply_mode("put", _as_index(x, ind), x.size, mode), (-1,))
     value = xp.reshape(_as_value("put", x, v), (-1,))
     value = _repeat_to_length(value, index.shape[0])
     index = xp.where(index < 0, index + x.size, index)

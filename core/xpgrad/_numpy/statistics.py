@@ -248,7 +248,7 @@ def _histogram_dd(sample: Any, bins: Any = 10, range: Any = None, density: Any =
 
 def _bins_per_axis(bins: Any, rank: int) -> list[Any]:
     """Return one specification of bins for each of `rank` axes."""
-    is_sequence = hasattr(bins, "__len__") and getattr(bins, "ndim", 1)
+    is_sequence = hasattr(bins, "__len__") and getattr(bins, "ndim", True)
     return list(bins) if is_sequence and len(bins) == rank else [bins] * rank
 
 

@@ -160,7 +160,7 @@ def _logical_call(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _build_from_row(name: str, row: Row) -> Ufunc:
-    """Make the implementation of a ufunc by a row."""
+    """Make the implementation of a ufunc from a row."""
     op, domain = getattr(operations, row.name), row.domains[0]
     count = len(row.tensors)
     if domain.integers == "truth":

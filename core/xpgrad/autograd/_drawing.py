@@ -1,6 +1,6 @@
-"""Pictures of the recorded graph: `xpgrad.autograd.graph.draw`, as Graphviz and Mermaid text and as an SVG that needs neither.
+"""Draw the recorded graph, for `xpgrad.autograd.graph.draw`: as Graphviz and Mermaid text, and as SVG.
 
-The graph is read once, into plain data that holds no node and no array; each text is made from that when it is asked for.
+The graph is read once into plain data that holds no nodes and no arrays; each format is made from that data on demand.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The numerics of `gradcheck`: Jacobians by central differences, backward passes and forward mode, compared as real matrices.
 
-A complex number counts as its real and imaginary part on both sides, so one comparison serves all four combinations (CPX-10).
+A complex number counts as its real and its imaginary part on both sides, so that one comparison handles all four combinations (CPX-10).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The events of a profile, their averages, and the table that is printed of them.
+"""Events of a profile, their averages, and the table that prints them.
 
-An event is one run of an operation, of a node of the graph or of a labelled range; events of one context nest. The self time of one is the
-part of its time in which none of those directly inside it ran. Times are in microseconds, as PyTorch's.
+An event is one run of an operation, of a graph node or of a labelled range; events in one context nest. The self time of an event excludes
+the events directly inside it. Times are in microseconds, as in PyTorch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The events of a profile as files: the Trace Event Format, and a page with a timeline that a browser shows by itself.
+"""Write the events of a profile as files: in the Trace Event Format, and as an HTML page with a timeline.
 
-On the page positions are percentages, so that the timeline is made wider without drawing it again; what an event contains is cut off at its
-edges by the browser. Each node is followed by the line from its operation, which shows while one points at the node.
+Positions on the page are percentages, so that the timeline can be widened without drawing it again; the browser clips what an event
+contains. Each node is followed by the line from its operation, which is shown while the pointer is on the node.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Notes when operations, nodes and ranges run: the value of `Mode.profiling` while a profile is on.
+"""Record when operations, nodes and ranges run: the value of `Mode.profiling` while a profile is active.
 
 An operation is timed by the second implementation that it has while it is watched (`_operations.watching`), from the call of the library to
-the recorded result; what is not a row calls `call`. The nodes of a pass are timed on the way to the loop that runs them: it takes them from
-`steps`, which sees how long each was away. Both find what they run inside of in a context variable, so that threads do not mix.
+the recorded result; functions that are not rows use `call`. The nodes of a pass are timed by the iterator `steps`, from which the engine
+takes them. Both find their parent event in a context variable, so that threads do not mix.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`xpgrad.autograd.forward_ad`: forward mode by dual Tensors, with the names of `torch.autograd.forward_ad` (group M).
+"""`xpgrad.autograd.forward_ad`: forward mode by dual Tensors, with the names of `torch.autograd.forward_ad`.
 
-Inside a `dual_level`, a Tensor made by `make_dual` carries a tangent, and so does all that is computed from it.
+Inside a `dual_level`, a Tensor made by `make_dual` has a tangent, and so have the results computed from it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`xpgrad.autograd.functional`: Jacobians, Hessians and their products with vectors, of functions of Tensors (group U).
+"""`xpgrad.autograd.functional`: Jacobians, Hessians and their products with vectors, of functions of Tensors.
 
-Each works on copies of its inputs that are leaves of their own, or on views of them where the result is to be differentiated further:
-`.grad` is never touched, and whatever a function captures is a constant.
+The functions work on detached copies of their inputs or, with `create_graph`, on views of them. They do not change any ``.grad``, and
+values that a function captures are constants.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`xpgrad.autograd.gradcheck`: compares the gradients of a function with finite differences (group T).
+"""`xpgrad.autograd.gradcheck`: compare the gradients of a function with finite differences.
 
-The two public functions and their options; the numerics are in `_gradcheck`, loaded at first use.
+This module has the public functions and their options; `_gradcheck`, which loads at first use, has the numerics.
 """
 
 from __future__ import annotations

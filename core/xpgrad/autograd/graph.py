@@ -1,6 +1,6 @@
-"""`xpgrad.autograd.graph`: the recorded graph as the user sees it, with the names of `torch.autograd.graph`.
+"""`xpgrad.autograd.graph`: the recorded graph for users, with the names of `torch.autograd.graph`.
 
-Nodes and edges, hooks on several gradients at once, version counters, and functions for the pass that is running.
+It has nodes and edges, hooks on several gradients, version counters, and functions for the running backward pass.
 """
 
 from __future__ import annotations

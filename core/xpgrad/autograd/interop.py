@@ -1,6 +1,6 @@
 """Export custom rules to JAX and PyTorch, and functions to SciPy's optimisers.
 
-Written with xpgrad's public names; JAX and PyTorch are imported when a function for them is made.
+The module uses only public names of xpgrad; JAX and PyTorch are imported when a function is exported to them.
 """
 
 from __future__ import annotations

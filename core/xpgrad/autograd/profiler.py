@@ -1,11 +1,11 @@
-"""`xpgrad.autograd.profiler`: which operations and nodes take how long, and keep how much memory (`torch.autograd.profiler`).
+"""`xpgrad.autograd.profiler`: how long operations and nodes take, and how much memory they save, after `torch.autograd.profiler`.
 
-Forward, an event is an operation on a device's own Tensors: its time is that of the library's call and of recording its result, so that
-what xpgrad does before, promotion for one, is the self time of whatever is around it. Operations on elements of a batch, on tangents and in
-a recomputation count where they are computed. Backward, an event is a node that ran, with the operations of its formulas inside of it only
-where they are recorded, or where the library's arrays have no operators. A custom Function, and a function that `xpgrad.compile` made, are
-one event forward and one backward. What only makes or moves data without an operation (creation functions, `detach`) is not an event. While
-no profile is on, operations are the very methods that they are without this module.
+In forward code, an event is an operation on a device's Tensors. Its time is that of the library's call and of recording the result; what
+xpgrad does before, such as promotion, is self time of the enclosing event. Operations on elements of a batch, on tangents and in a
+recomputation count where they are computed. In a backward pass, an event is a node that ran; the operations of its formulas are events
+inside it only if they are recorded, or if the library's arrays have no operators. A custom Function, and a function made by
+`xpgrad.compile`, are one event forward and one backward. Functions that make or move data without an operation (creation functions,
+`detach`) are not events. Without an active profile, operations are exactly the methods that they are otherwise.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Dialects of the same autograd: `libtorch` follows PyTorch's C++ documentation, `oneflow` OneFlow's; `hips` is HIPS autograd's interface.
+"""Dialects of xpgrad's autograd: `libtorch` follows PyTorch's C++ documentation, `oneflow` OneFlow's, and `hips` HIPS autograd.
 
-They differ from `xpgrad.autograd` in names, defaults, checks and messages; the engine is the same. Import the one that you port from.
+They differ from `xpgrad.autograd` in names, defaults, checks and messages; the engine is the same. Import the dialect of the library from
+which you port a program.
 """
 
 from xpgrad._basics.faces import public_names

@@ -1,7 +1,7 @@
-"""`xpgrad.dialects.libtorch`: autograd as PyTorch's C++ library does it (group V), for programs that are ported from there.
+"""`xpgrad.dialects.libtorch`: autograd as in PyTorch's C++ library, for programs that are ported from there.
 
-It is stricter than Python about lists and laxer about a gradient's shape. None is the undefined tensor, as in PyTorch's own bindings
-and as in `.grad` before the first backward: a separate class would have to be told apart from None wherever the two libraries meet.
+It is stricter than the Python interface about lists, and less strict about the shape of a gradient. None is the undefined tensor, as in
+PyTorch's bindings and as in ``.grad`` before the first backward pass.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`xpgrad.dialects.oneflow`: autograd as OneFlow documents it (group W), for programs that are ported from there.
+"""`xpgrad.dialects.oneflow`: autograd as OneFlow documents it, for programs that are ported from there.
 
-`backward` is its Tensors' method, `autograd` its module of that name. Both keep the graph whenever they record the backward.
+`backward` is the method of OneFlow's tensors, and `autograd` the module of that name. Both keep the graph if they record the backward pass.
 """
 
 from __future__ import annotations

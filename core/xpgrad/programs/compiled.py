@@ -1,7 +1,7 @@
-"""`xpgrad.compile`: a function of Tensors as one node of the tape, around the forward and the backward as the backend compiles them.
+"""`xpgrad.compile`: a compiled function of Tensors as one node of the tape.
 
-Where the function returns one real number, the gradients are computed together with it, in one compiled call, and the backward pass
-scales them; otherwise a compiled backward computes the function again. A backend without a compiler gets a captured program.
+If the function returns one real number, its gradients are computed together with it in one compiled call, and the backward pass scales
+them. Otherwise a compiled backward recomputes the function. A backend without a compiler runs a captured program.
 """
 
 from __future__ import annotations

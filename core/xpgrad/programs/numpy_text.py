@@ -1,8 +1,8 @@
 """Print a program as a function in plain NumPy, as if written by hand: operators, `out=` into dead arrays, the user's names and lines.
 
-The text says ``np.`` and runs on NumPy alone. What it computes is what the kernels of NumPy's backend compute, to the dtype and the last
-bit: each of them is an expression here, or one of the helper functions that the text brings with it. Kernels that are not known are called
-in the table ``xp`` of the backend; `Source.kernels` says which.
+The text uses ``np.`` and runs on NumPy alone. It computes the same dtypes and bits as the kernels of the NumPy backend: each kernel is
+printed as an expression or as a helper function in the text. Unknown kernels are called from the backend's table ``xp``; `Source.kernels`
+lists them.
 """
 
 from __future__ import annotations

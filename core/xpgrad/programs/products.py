@@ -1,7 +1,7 @@
-"""Products of large matrices that do not need each other, as one operation: several threads compute them side by side.
+"""Group independent products of large matrices into one operation, which several threads compute.
 
-In a backward pass they come in pairs: both gradients of a product are products with the same cotangent. What a product further down
-needs, and what needs none of the others, runs before them.
+In a backward pass such products come in pairs: both gradients of a product are products with the same cotangent. Operations on which a
+later product of the group depends, and which depend on no product of the group, run before it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""A program: what a function does with arrays, as a straight list of calls of kernels.
+"""A program: a straight list of calls of kernels, which describes what a function does with arrays.
 
-It is data, and knows nothing of Tensors or of any library. Passes (`simplified`, ...) make another program of it, emitters a text that
-runs.
+It is plain data, independent of Tensors and libraries. Passes (`simplified`, ...) transform programs, and emitters print them.
 """
 
 from __future__ import annotations

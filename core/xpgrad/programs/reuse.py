@@ -1,10 +1,9 @@
-"""Who holds memory: which results may be written into arrays that nobody reads any more, and which outputs the caller would share.
+"""Plan memory: which results may overwrite dead arrays, and which outputs would share memory that the caller must not see.
 
-A result of a *fresh* kernel owns its memory; views of it are known, and keep it alive. An operation may write to memory that the program
-owns, after the last operation that reads it or a view of it has run, or while this operation itself reads it: NumPy's elementwise functions
-allow an operand as `out=`, and copy first where another operand overlaps with it. Nobody writes to an input or a constant, to
-what an output shares memory with, to a result without axes (NumPy's scalars cannot be written to), nor to a result of a kernel that is not
-known.
+A result of a *fresh* kernel owns its memory, and known views keep that alive. An operation may write to memory that the program owns after
+the last operation that reads it or a view of it, or while it reads it itself: NumPy's elementwise functions accept an operand as `out=`,
+and copy first if another operand overlaps. Inputs, constants, memory shared with an output, 0-d results (NumPy scalars are immutable) and
+results of unknown kernels are never overwritten.
 """
 
 from __future__ import annotations

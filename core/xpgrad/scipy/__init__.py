@@ -1,9 +1,9 @@
-"""`xpgrad.scipy`: functions with SciPy's names and meaning for Tensors on every backend, differentiable.
+"""`xpgrad.scipy`: differentiable functions with SciPy's names and meaning, for Tensors on every backend.
 
-`special` holds the special functions, `stats` distributions that are made of them, `linalg` functions of matrices, `optimize` optimisers
-and solvers of equations, `integrate` differential equations and integrals, `signal` convolutions and filters, `fft` Fourier and cosine
-transforms, `interpolate` splines. What is not made of other functions is computed by the array's own library where that has it, else by
-SciPy, an optional dependency (``pip install 'xpgrad[scipy]'``), where the array's memory is the host's.
+`special` has special functions, `stats` distributions, `linalg` functions of matrices, `optimize` optimisers and solvers of equations,
+`integrate` differential equations and integrals, `signal` convolutions and filters, `fft` Fourier and cosine transforms, and `interpolate`
+interpolants. A function that is not composed of others is computed by the array's own library if it has the function, else by SciPy in host
+memory. SciPy is an optional dependency (``pip install 'xpgrad[scipy]'``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Cut the graph of a function at nodes that existed before, to find the parameters on which the function depends.
 
-A pass through what is cut ends at the links, with the gradients of the argument and of the parameters; once they are open, others go on.
+A backward pass through the cut graph ends at the links, with the gradients of the argument and of the parameters. Once the links are
+opened, other passes continue through them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The decorators that declare special functions: each makes a row, named ``special_erf`` for `erf`, and the function that users call.
+"""The decorators that declare special functions: each makes a row, named ``special_erf`` for `erf`, and the public function.
 
-A row's kernel is a composition in Array API calls where one is accurate, else a function of SciPy on the host's memory. A library's own
-function takes the place of either: see `Backend.special`.
+The kernel of a row is a composition in Array API calls if an accurate one exists, else SciPy's function on host memory. A library's own
+function replaces either: see `Backend.special`.
 """
 
 from __future__ import annotations
@@ -223,8 +223,8 @@ def operands_of(
     Raises
     ------
     TypeError, ValueError, DeviceMismatchError
-        For what is neither a Tensor nor an array nor a number, complex ones where none are taken, and shapes that do not broadcast; the
-        message names the argument.
+        An operand is not a Tensor, an array or a number, or is complex where only real numbers are allowed; or shapes do not broadcast.
+        The message names the argument.
     """
     if (met := _matching(given)) is not None:
         return met

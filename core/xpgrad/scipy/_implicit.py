@@ -1,9 +1,9 @@
 """The implicit function theorem as one node: the solution of ``residual(x) = 0`` as a function of all that the residual depends on.
 
-What it depends on is found in the graph of the residual's value at the solution, cut where it ends in nodes that were there before, so that
-the gradients of the parameters can be taken by a pass of its own. Backward, one linear system with the Jacobian is solved; for derivatives
-of higher order the residual is evaluated again at the solution with its history, and the solution of the linear system is one of an
-equation again, so that every order follows.
+The dependencies are found in the graph of the residual's value at the solution, which is cut at nodes that existed before, so that a
+separate backward pass computes the gradients of the parameters. The backward pass of the node solves one linear system with the Jacobian.
+For higher derivatives the residual is evaluated again at the solution with its history, and the linear system becomes another equation with
+a differentiable solution.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`xpgrad.scipy.fft`: SciPy's Fourier, cosine and sine transforms for Tensors on every backend, differentiable to every order.
 
-The Fourier transforms are those of `xpgrad.fft` with SciPy's arguments; integers become floating numbers of the default dtype. The cosine
-and sine transforms are computed by SciPy where the memory is the host's, otherwise by Fourier transforms.
+The Fourier transforms are those of `xpgrad.fft` with SciPy's arguments. Integers become the default floating-point dtype. Cosine and sine
+transforms are computed by SciPy in host memory, elsewhere by Fourier transforms.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`xpgrad.testing`: checks that a library's function for the Array API is differentiable, on every backend, in pytest or without it.
+"""`xpgrad.testing`: check that a library's functions for the Array API are differentiable on every backend, with or without pytest.
 
-`check_differentiable` raises what fails, `examine` returns all that was found, `parametrize_with_checks` makes a test of each check of each
-function of a table; the pytest plugin (``pip install 'xpgrad[testing]'``) has the marker `differentiable`, a summary and reports.
+`check_differentiable` raises all failures, `examine` returns all outcomes, and `parametrize_with_checks` makes a test of each check of each
+function in a table. The pytest plugin (``pip install 'xpgrad[testing]'``) has the marker `differentiable`, a summary and reports.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""NumPy's arrays on the host: what the checks compute expected values with, and the only file of this package that imports NumPy.
+"""NumPy arrays on the host, with which the checks compute expected values; the only module of the package that imports NumPy.
 
-Everything that is expected (values, differences, directions) is computed here in NumPy, never by what is being checked.
+All expected values, differences and directions are computed here in NumPy, never by the code under test.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Expected values and derivatives: what the function gives on NumPy's arrays, and central differences of that, in double precision.
+"""Compute expected values and derivatives: the function on NumPy arrays, and its central differences in double precision.
 
-Where it takes no plain arrays, or does not take double precision, Tensors of the default backend, or of the one that is checked, stand in.
+If the function does not accept NumPy arrays or double precision, Tensors on the default backend or on the checked one are used instead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Selective checkpoints: a policy says which operations' results are kept and not computed again (SAV-20 to SAV-24).
+"""Selective checkpoints: a policy chooses the operations whose results are saved and not recomputed (SAV-20 to SAV-24).
 
-In the first run the mode hands each operation's result to the policy (`Mode.finish_operation`); in a run that recomputes, the operations
-of which some result was kept ask for it before they compute (`_operations.watching`). Calls are told apart by the operation and by how many
-of it came before. An operation is that on a device's own Tensors: in `vmap`, one for a whole batch.
+In the first run the mode passes each operation's result to the policy (`Mode.finish_operation`). In a recomputation, operations with a
+saved result ask for it before they compute (`_operations.watching`). A call is identified by its operation and its number among the calls
+of that operation. Under `vmap`, an operation is the one on the whole batch.
 """
 
 from __future__ import annotations

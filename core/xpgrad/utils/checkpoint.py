@@ -1,7 +1,7 @@
-"""`xpgrad.utils.checkpoint`: less memory for more computation, with the names of `torch.utils.checkpoint` (SAV-17, THR-09).
+"""`xpgrad.utils.checkpoint`: recompute values instead of saving them, with the names of `torch.utils.checkpoint`.
 
-A checkpointed function saves nothing for the backward but its arguments: hooks on saved Tensors leave a number in place of each, and
-the first one that a backward pass needs makes the function run again.
+A checkpointed function saves only its arguments for backward: hooks on saved Tensors replace each by a number, and the first number that a
+backward pass needs causes the function to run again.
 """
 
 from __future__ import annotations

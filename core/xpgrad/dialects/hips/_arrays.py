@@ -1,7 +1,7 @@
-"""The values inside of a differentiated function: Tensors on the device ``numpy+hips``, NumPy's arrays with NumPy's methods.
+"""The values inside a function that is being differentiated: Tensors on the device ``numpy+hips``, with the methods of NumPy arrays.
 
-Their class is one of its own because HIPS autograd's boxes have the methods of NumPy's arrays where Tensors have PyTorch's, and because
-``x += y`` binds a new value to the name there: nothing that was computed before changes.
+They have their own class because HIPS autograd's boxes have the methods of NumPy arrays, where Tensors have PyTorch's, and because ``x +=
+y`` binds a new value to the name there, without changing earlier results.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A function that ran once on Tensors, and what comes of it: data in, cotangents back, data out.
+"""Run a function once on Tensors, and compute cotangents and tangents from the record.
 
-Arrays and numbers go in as Tensors and leave as NumPy has them; what a transform further out differentiates stays a Tensor. Gradients are
-HIPS autograd's: for a real function of complex numbers the conjugates of xpgrad's, so that steps of descent go along their conjugates.
+Arrays and numbers enter as Tensors, and leave as NumPy has them; a value that an outer transform differentiates stays a Tensor. Gradients
+follow HIPS autograd: for a real function of complex numbers they are the conjugates of xpgrad's.
 """
 
 from __future__ import annotations

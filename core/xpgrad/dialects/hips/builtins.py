@@ -1,6 +1,6 @@
-"""`isinstance` and `type`, which see through Tensors to the arrays that they stand for, and Python's containers under the same names.
+"""`isinstance` and `type`, which treat a Tensor like the array behind it, and Python's containers under the same names.
 
-A function that is differentiated gets its containers as they are, Tensors in them, so that Python's own are all that it needs.
+A differentiated function gets its containers unchanged, with Tensors in them, so Python's own containers suffice.
 """
 
 from __future__ import annotations

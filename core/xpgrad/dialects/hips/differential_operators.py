@@ -1,6 +1,7 @@
-"""HIPS autograd's differential operators: `grad`, `jacobian`, `make_vjp` and the others, functions that make functions.
+"""HIPS autograd's differential operators, such as `grad`, `jacobian` and `make_vjp`: functions that return functions.
 
-All take the number of the argument to differentiate in, or several numbers, and return a function of the same arguments.
+All take the position of the argument with respect to which to differentiate, or several positions, and return a function of the same
+arguments.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Functions with rules of one's own: `primitive`, and `defvjp`, `defjvp` and their relatives, over `xpgrad.autograd.Function`.
+"""Functions with custom rules, based on `xpgrad.autograd.Function`: `primitive`, `defvjp`, `defjvp` and related functions.
 
-What a primitive computes is hidden from the record: its function gets NumPy's arrays and may do anything with them. Its rules get arrays
-too, where nothing differentiates them again; else Tensors, with which they must compute in operations that have derivatives.
+The computation of a primitive is not recorded: its function gets NumPy arrays, and may use them freely. Its rules get arrays as well, or
+Tensors if they are differentiated again; then they must consist of differentiable operations.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Give solutions of differential equations a history by the adjoint equation.
 
-What the equation depends on is found in the graph of its right side, along the solution. Backward, the adjoint is integrated from output to
-output against the time, beside the solution, which is integrated again piece by piece from the outputs and interpolated; the gradients of
-the parameters are integrals along it (Pontryagin et al. 1962; for what is stored and what is repeated, Serban and Hindmarsh 2005). For
-derivatives of higher order the state, the adjoint and these integrals are the solution of one equation, which is differentiated again.
+The dependencies of the equation are found in the graph of its right side along the solution. In the backward pass the adjoint is integrated
+backwards from output to output, together with the solution, which is integrated again piece by piece from the outputs and interpolated. The
+gradients of the parameters are integrals along it (Pontryagin et al. 1962; for what is stored and what is repeated, Serban and Hindmarsh
+2005). For higher derivatives the state, the adjoint and these integrals are the solution of one equation, which is differentiated again.
 """
 
 from __future__ import annotations

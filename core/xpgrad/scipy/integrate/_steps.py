@@ -1,6 +1,6 @@
 """Explicit Runge-Kutta methods in Tensors: SciPy chooses the steps, and the solution is recorded through them.
 
-Dormand and Prince (1980) and Bogacki and Shampine (1989), with the coefficients and the interpolation that SciPy has.
+The methods are those of Dormand and Prince (1980) and of Bogacki and Shampine (1989), with SciPy's coefficients and interpolation.
 """
 
 from __future__ import annotations

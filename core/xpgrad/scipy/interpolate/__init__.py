@@ -1,7 +1,7 @@
-"""`xpgrad.scipy.interpolate`: SciPy's interpolants for Tensors on every backend, differentiable in the points, the values and the queries.
+"""`xpgrad.scipy.interpolate`: SciPy's interpolants for Tensors on every backend, differentiable by points, values and queries.
 
-Piecewise polynomials are as differentiable as they are smooth: the derivatives of each piece are taken, at a knot those of the piece to its
-right. The interval in which a query lies is looked up, which has no derivative. Values may be complex; knots and queries are real.
+Derivatives are those of the polynomial pieces; at a knot, those of the piece to its right. The search for the piece of a query has no
+derivative. Values may be complex; knots and queries are real.
 """
 
 from __future__ import annotations

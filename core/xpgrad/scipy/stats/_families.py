@@ -38,11 +38,11 @@ def _with_signatures(cls: type, shapes: tuple[str, ...]) -> type:
         method = getattr(cls, name)
         if name.startswith("_") or not inspect.isfunction(method) or not method.__code__.co_flags & inspect.CO_VARARGS:
             continue
-        copy = types.FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
+        copy: Any = types.FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
         functools.update_wrapper(copy, method)
         del copy.__wrapped__
         first = [inspect.Parameter(n, by_name) for n in method.__code__.co_varnames[: method.__code__.co_argcount]]
-        copy.__signature__ = inspect.Signature([*first, *named])  # type: ignore[attr-defined]
+        copy.__signature__ = inspect.Signature([*first, *named])
         members[name] = copy
     return type(cls.__name__, (cls,), members)
 
@@ -57,7 +57,8 @@ class _Family:
         self.high: float = high
         self.valid: Function | None = valid
         self.functions: dict[str, Function] = functions
-        self.__class__ = _with_signatures(type(self), shapes)
+        cls: Any = type(self)
+        self.__class__ = _with_signatures(cls, shapes)
 
     def __repr__(self) -> str:
         return f"xpgrad.scipy.stats.{self.name}"

@@ -1,7 +1,7 @@
-"""`xpgrad.dialects.hips.numpy`: NumPy, under its own names; a function that is differentiated calls it as any other does.
+"""`xpgrad.dialects.hips.numpy`: NumPy under its own names, for functions that are differentiated.
 
-Almost all names are NumPy's own objects, since NumPy hands them to Tensors itself (`docs/numpy.md`). The others take lists of Tensors, or
-make an array of them, about which NumPy does not ask: `array`, `full`, `r_`, ...
+Nearly all names are NumPy's own objects, since NumPy dispatches them to Tensors (`docs/numpy.md`). The others accept lists of Tensors or
+make arrays from them, for which NumPy does not dispatch: `array`, `full`, `r_`, ...
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`xpgrad.dialects.hips.scipy`: functions of SciPy that can be differentiated, under its names.
+"""`xpgrad.dialects.hips.scipy`: differentiable functions of SciPy under SciPy's names.
 
-They are in `integrate`, `linalg`, `signal`, `special` and `stats`.
+They are in the modules `integrate`, `linalg`, `signal`, `special` and `stats`.
 """
 
 from __future__ import annotations

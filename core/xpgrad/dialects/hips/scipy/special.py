@@ -1,6 +1,7 @@
-"""Special functions: SciPy's of arrays, and of what is being differentiated those of `xpgrad.scipy.special`, with their derivatives.
+"""Special functions: SciPy's for arrays, and those of `xpgrad.scipy.special` for values that are differentiated.
 
-Each is elementwise, except `logsumexp`. They may be differentiated in every argument but orders, which raises `NotImplementedError`.
+All are elementwise except `logsumexp`. They are differentiable with respect to all arguments except orders, which raise
+`NotImplementedError`.
 """
 
 from __future__ import annotations
