@@ -619,7 +619,7 @@ def lambertw(z: Operand, k: int = 0, tol: float = 1e-8) -> Tensor:
     tensor(0.3619)
     """
     if tol != 1e-8:
-        msg = f"scipy.special.lambertw: `tol` is not supported, but got {tol!r}; omit it"
+        msg = f"scipy.special.lambertw: xpgrad has no `tol`={tol!r}; leave it out"
         raise TypeError(msg)
     branch = as_int(k, "scipy.special.lambertw", "k")
     (x,) = operands_of("lambertw", ("z",), (z,), takes_complex=True)
