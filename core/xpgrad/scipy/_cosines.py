@@ -64,7 +64,7 @@ def _odd(xp: Any, x: Any) -> Any:
 
 
 def _phases(xp: Any, like: Any, start: float, step: float, count: int) -> Any:
-    """Return ``exp(i * (start + step * n))`` for n from 0, as a complex array like another one."""
+    """Return ``exp(i * (start + step * n))`` for n from 0 below `count`, in the dtype of a complex array `like`."""
     angle = xp.cast(xp.count_up(like, 0, count, 1), xp.real(like).dtype) * step + start
     return xp.cast(xp.cos(angle), like.dtype) + xp.cast(xp.sin(angle), like.dtype) * 1j
 

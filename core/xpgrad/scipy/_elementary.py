@@ -446,8 +446,12 @@ def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: 
 
     Raises
     ------
-    TypeError, ValueError, IndexError
-        For what is not a Tensor, an array or a number, shapes that do not broadcast, and axes that are not there.
+    TypeError
+        An argument is neither a Tensor, an array nor a number, or a flag is not a bool.
+    ValueError
+        The shapes do not broadcast.
+    IndexError
+        An axis is out of range.
 
     Examples
     --------
@@ -457,7 +461,7 @@ def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: 
     >>> special.logsumexp(x).detach()  # 800 + log(4), where exp(800.0) overflows
     tensor(801.3863)
     >>> special.logsumexp(x).backward()
-    >>> x.grad  # which is `softmax`
+    >>> x.grad  # equals `softmax`
     tensor([0.25, 0.25, 0.  , 0.25, 0.25])
     >>> special.logsumexp(xp.asarray([1.0, 0.0]), b=xp.asarray([1.0, -1.0]))  # log(e - 1)
     tensor(0.5413)

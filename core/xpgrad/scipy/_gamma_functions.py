@@ -148,13 +148,13 @@ def _complex_polygamma(n: Any, z: Any) -> Any:
     n, z = xp.real(n) + xp.zeros_like(xp.real(z)), z + xp.zeros_like(n)
     out = xp.zeros_like(z) + math.nan
     for order in sorted({v for v in xp.reshape(n, (-1,)).tolist() if v >= 0 and v == int(v)}):
-        value = _of_order(int(order), z, xp) if order else xp.special_digamma(z)
+        value = _polygamma_of_order(int(order), z, xp) if order else xp.special_digamma(z)
         out = xp.where(n == order, value, out)
     return out
 
 
-def _of_order(order: int, z: Any, xp: Any) -> Any:
-    """Compute `polygamma` by the asymptotic series (DLMF 5.15.8), after recurrence steps that move `x` beyond all poles."""
+def _polygamma_of_order(order: int, z: Any, xp: Any) -> Any:
+    """Compute `polygamma` by the asymptotic series (DLMF 5.15.8), after recurrence steps that move `z` beyond all poles."""
     steps = _STEPS + order
     if math.prod(z.shape) and math.isfinite(lowest := float(xp.min(xp.real(z)))):
         steps += max(int(-lowest), 0)

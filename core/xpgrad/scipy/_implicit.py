@@ -38,7 +38,7 @@ def linear_solver_of(name: str, given: Any) -> Any:
     Raises
     ------
     ValueError
-        For another name.
+        `given` is neither a known name nor callable.
     """
     if callable(given) or (isinstance(given, str) and given in LINEAR_SOLVERS):
         return given
@@ -139,7 +139,7 @@ class ImplicitNode(ListNode):
         x = with_history(self.cls.backend, self.solution._array, self)
         u = _solve_jacobian(residual, x, g, how, symmetric, transposed=True)
         u = implicit(lambda v: vjp(residual, x)[1](v)[0] - g, u, how, symmetric=symmetric)
-        # The residual again, of the solution with its history: which is cut off, too, until the gradients of the parameters are there.
+        # Evaluate the residual again at the solution with its history, which stays cut off until the gradients of the parameters exist.
         value, own, links = cut(residual, x)
         inner = {link.inner: link for link in links}
         parameters = [e.original for e in self.e]  # in a pass inside of another one a node's edges lead to its shadows
@@ -210,7 +210,7 @@ def _solve_jacobian(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *,
     if not x.shape[0]:
         return b
     with switches.no_grad():
-        # NB: what is asked for many cotangents at once, as `jacrev` does, has no values to hand to SciPy.
+        # A batch of cotangents, as in `jacrev`, has no values that SciPy could read.
         dense = how == "dense" or (how == "auto" and x.shape[0] <= _DENSE) or b.depth > 0
         found = _by_factors(residual, x, b, transposed) if dense else _by_products(residual, x, b, how, symmetric, transposed)
         return found.detach()

@@ -75,7 +75,7 @@ def gammainc(a: Operand, x: Operand, /) -> Tensor:
         Shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
         NotImplementedError.
     x : Tensor or number
-        Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order, for a constant `a`.
+        Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def gammaincc(a: Operand, x: Operand, /) -> Tensor:
         Shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
         NotImplementedError.
     x : Tensor or number
-        Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order, for a constant `a`.
+        Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order.
 
     Examples
     --------

@@ -43,11 +43,11 @@ def arrays_of(title: str, *, exact: bool = False, real: bool = False, **given: A
         For anything else, bools, and Tensors on different devices.
     """
     names, xs = list(given), list(given.values())
-    xs = lift_all(title, [_stacked(x) for x in xs])
-    beside = next((x for x in xs if isinstance(x, TensorBase)), None)
+    xs = lift_all(title, [_stack(x) for x in xs])
+    other = next((x for x in xs if isinstance(x, TensorBase)), None)
     for i, x in enumerate(xs):
         if x is not None and not isinstance(x, TensorBase):
-            xs[i] = _read(title, names[i], x, beside)
+            xs[i] = _read(title, names[i], x, other)
     for name, x in zip(names, xs):
         if x is None:
             continue
@@ -60,7 +60,7 @@ def arrays_of(title: str, *, exact: bool = False, real: bool = False, **given: A
     return _one_dtype(title, xs, exact=exact)
 
 
-def _stacked(x: Any) -> Any:
+def _stack(x: Any) -> Any:
     """Stack a sequence with Tensors into one Tensor, which keeps their history."""
     if isinstance(x, (list, tuple)) and any(isinstance(v, TensorBase) for v in x):
         like = next(v for v in x if isinstance(v, TensorBase))
@@ -68,20 +68,20 @@ def _stacked(x: Any) -> Any:
     return x
 
 
-def _read(title: str, name: str, x: Any, beside: Any) -> Any:
+def _read(title: str, name: str, x: Any, other: Any) -> Any:
     """Convert numbers and sequences to the device and precision of the Tensor that they meet."""
     if not is_scalar(x) and not (isinstance(x, Sequence) and not isinstance(x, (str, bytes))) and not is_constant(x):
         msg = f"{title}: `{name}` must be a Tensor, an array, or a sequence of numbers, but got {shown(x)}"
         raise TypeError(msg)
     try:
-        found = operations.asarray(x) if beside is None else operations.asarray(x, device=beside.device)
+        found = operations.asarray(x) if other is None else operations.asarray(x, device=other.device)
     except (TypeError, ValueError) as exc:
         msg = f"{title}: `{name}` must be a Tensor, an array, or a sequence of numbers, but got {shown(x)}"
         raise type(exc)(msg) from exc
-    if beside is None or found.dtype.kind == "bool" or not beside.dtype.differentiable:
+    if other is None or found.dtype.kind == "bool" or not other.dtype.differentiable:
         return found
     scalar = 1j if found.dtype.is_complex else 1.0 if found.dtype.differentiable else 1
-    return found._cast(operations.result_type(beside, scalar))
+    return found._cast(operations.result_type(other, scalar))
 
 
 def _one_dtype(title: str, xs: Sequence[Any], *, exact: bool = False) -> list[Any]:

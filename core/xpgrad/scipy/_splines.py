@@ -17,7 +17,7 @@ from xpgrad.scipy._declare import on_the_host, row_only
 
 
 def _embed(x: Any, start: int, length: int, xp: Any) -> Any:
-    """Return zeros along the last axis with `x` at some positions."""
+    """Place `x` at `start` among zeros along the last axis, which gets the given length."""
     return xp.index_basic_transpose(x, (..., slice(start, start + x.shape[-1])), (*x.shape[:-1], length))
 
 

@@ -28,7 +28,7 @@ def function_for(name: str) -> Callable[..., Any]:
     Raises
     ------
     TypeError
-        If there is none; the message has the name that is most like it.
+        There is no such function; the message names the most similar one.
     """
     found = _HIDDEN.get(name)
     if found is None and name in special.__all__:

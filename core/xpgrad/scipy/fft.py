@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from xpgrad import fft as _ours
 from xpgrad._basics.arguments import as_flag, as_int, check_choice, shown
@@ -34,6 +34,30 @@ def __dir__() -> list[str]:
 
 Norm = Literal["backward", "ortho", "forward"] | None
 Axes = Sequence[int] | int | None
+
+
+class _Transform(Protocol):
+    """The signature of the transforms along one axis."""
+
+    def __call__(
+        self,
+        x: Any,
+        n: int | None = ...,
+        axis: int = ...,
+        norm: Norm = ...,
+        overwrite_x: bool = ...,
+        workers: Any = ...,
+        *,
+        plan: Any = ...,
+    ) -> Tensor: ...
+
+
+class _TransformN(Protocol):
+    """The signature of the transforms over several axes."""
+
+    def __call__(
+        self, x: Any, s: Any = ..., axes: Axes = ..., norm: Norm = ..., overwrite_x: bool = ..., workers: Any = ..., *, plan: Any = ...
+    ) -> Tensor: ...
 
 
 # -- Fourier transforms ----------------------------------------------------------------------------------------------------
@@ -65,7 +89,7 @@ def _one(name: str, doc: str) -> Any:
         out: Tensor = ours(x, n=n, axis=axis, norm=norm)
         return out
 
-    return _named(function, name, doc)
+    return _name(function, name, doc)
 
 
 def _several(name: str, default: Axes = None, base: str = "", *, doc: str) -> Any:
@@ -79,10 +103,10 @@ def _several(name: str, default: Axes = None, base: str = "", *, doc: str) -> An
         out: Tensor = ours(x, s=s if s is None else list(_tuple(s)), axes=_tuple(axes), norm=norm)
         return out
 
-    return _named(function, name, doc)
+    return _name(function, name, doc)
 
 
-def _named(function: Any, name: str, doc: str) -> Any:
+def _name(function: Any, name: str, doc: str) -> Any:
     function.__name__ = function.__qualname__ = name
     lengths = _LENGTHS if "s" in function.__code__.co_varnames else _LENGTH
     function.__doc__ = complete(doc, (("Parameters", f"{_OPERAND}\n{lengths}\n{_OPTIONS}"), ("Raises", _ERRORS)))
@@ -134,7 +158,7 @@ def _ihfftn(x: Any, s: Any, axes: Any, norm: str) -> Any:
 _OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 _HERMITIAN = {"hfftn": _hfftn, "ihfftn": _ihfftn}
 
-fft: Any = _one(
+fft: _Transform = _one(
     "fft",
     doc="""Return the discrete Fourier transform along one axis.
 
@@ -156,7 +180,7 @@ fft: Any = _one(
     tensor([ 8., 16., 24., 32.])
     """,
 )
-ifft: Any = _one(
+ifft: _Transform = _one(
     "ifft",
     doc="""Return the inverse discrete Fourier transform along one axis.
 
@@ -178,7 +202,7 @@ ifft: Any = _one(
     tensor([ 0.25,  0.  , -0.25,  0.  ])
     """,
 )
-rfft: Any = _one(
+rfft: _Transform = _one(
     "rfft",
     doc="""Return the discrete Fourier transform of real numbers along one axis.
 
@@ -200,7 +224,7 @@ rfft: Any = _one(
     tensor([ 1.,  0., -1.,  0.])
     """,
 )
-irfft: Any = _one(
+irfft: _Transform = _one(
     "irfft",
     doc="""Return the inverse of the discrete Fourier transform of real numbers along one axis.
 
@@ -222,7 +246,7 @@ irfft: Any = _one(
     tensor([0.25, 0.5 , 0.25])
     """,
 )
-hfft: Any = _one(
+hfft: _Transform = _one(
     "hfft",
     doc="""Return the discrete Fourier transform of numbers with Hermitian symmetry along one axis.
 
@@ -244,7 +268,7 @@ hfft: Any = _one(
     tensor([1., 2., 1.])
     """,
 )
-ihfft: Any = _one(
+ihfft: _Transform = _one(
     "ihfft",
     doc="""Return the inverse of the discrete Fourier transform of numbers with Hermitian symmetry along one axis.
 
@@ -263,7 +287,7 @@ ihfft: Any = _one(
     tensor([2., 1., 0., 1.])
     """,
 )
-fftn: Any = _several(
+fftn: _TransformN = _several(
     "fftn",
     doc="""Return the discrete Fourier transform over several axes.
 
@@ -287,7 +311,7 @@ fftn: Any = _several(
             [-1.,  1.]])
     """,
 )
-ifftn: Any = _several(
+ifftn: _TransformN = _several(
     "ifftn",
     doc="""Return the inverse discrete Fourier transform over several axes.
 
@@ -308,7 +332,7 @@ ifftn: Any = _several(
             [1., 0.]])
     """,
 )
-rfftn: Any = _several(
+rfftn: _TransformN = _several(
     "rfftn",
     doc="""Return the discrete Fourier transform of real numbers over several axes.
 
@@ -331,7 +355,7 @@ rfftn: Any = _several(
             [-1., -1., -1., -1.]])
     """,
 )
-irfftn: Any = _several(
+irfftn: _TransformN = _several(
     "irfftn",
     doc="""Return the inverse of the discrete Fourier transform of real numbers over several axes.
 
@@ -345,12 +369,12 @@ irfftn: Any = _several(
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import fft
     >>> y = fft.rfftn(xp.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
-    >>> fft.irfftn(y, s=(2, 3))  # an odd length must be told
+    >>> fft.irfftn(y, s=(2, 3))  # an odd length must be given
     tensor([[1., 2., 3.],
             [4., 5., 6.]])
     """,
 )
-hfftn: Any = _several(
+hfftn: _TransformN = _several(
     "hfftn",
     doc="""Return the discrete Fourier transform of numbers with Hermitian symmetry over several axes.
 
@@ -368,7 +392,7 @@ hfftn: Any = _several(
             [2., 1., 0., 1.]])
     """,
 )
-ihfftn: Any = _several(
+ihfftn: _TransformN = _several(
     "ihfftn",
     doc="""Return the inverse of the discrete Fourier transform of numbers with Hermitian symmetry over several axes.
 
@@ -390,7 +414,7 @@ ihfftn: Any = _several(
             [2., 1., 0., 1.]])
     """,
 )
-fft2: Any = _several(
+fft2: _TransformN = _several(
     "fft2",
     (-2, -1),
     "fftn",
@@ -413,7 +437,7 @@ fft2: Any = _several(
     (3, 2, 2)
     """,
 )
-ifft2: Any = _several(
+ifft2: _TransformN = _several(
     "ifft2",
     (-2, -1),
     "ifftn",
@@ -439,7 +463,7 @@ ifft2: Any = _several(
             [ 0.25, -0.25]])
     """,
 )
-rfft2: Any = _several(
+rfft2: _TransformN = _several(
     "rfft2",
     (-2, -1),
     "rfftn",
@@ -461,7 +485,7 @@ rfft2: Any = _several(
             [0., 0.]])
     """,
 )
-irfft2: Any = _several(
+irfft2: _TransformN = _several(
     "irfft2",
     (-2, -1),
     "irfftn",
@@ -487,7 +511,7 @@ irfft2: Any = _several(
             [0.125, 0.25 , 0.125]])
     """,
 )
-hfft2: Any = _several(
+hfft2: _TransformN = _several(
     "hfft2",
     (-2, -1),
     "hfftn",
@@ -507,7 +531,7 @@ hfft2: Any = _several(
             [2., 1., 0., 1.]])
     """,
 )
-ihfft2: Any = _several(
+ihfft2: _TransformN = _several(
     "ihfft2",
     (-2, -1),
     "ihfftn",

@@ -55,7 +55,7 @@ def minimize(
     Parameters
     ----------
     fun : callable
-        ``fun(x, *args)``: a 0-d real Tensor.
+        ``fun(x, *args)`` returns a 0-d real Tensor.
     x0 : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
         Initial guess; real. `fun` receives a tree of the same structure.
     args : tuple
@@ -113,7 +113,7 @@ def minimize(
     1.0
     """
     name = "minimize"
-    optimize = _checked(name, fun, args, failure, linear_solver)
+    optimize = _check_arguments(name, fun, args, failure, linear_solver)
     objective = _objective(name, fun, x0, args, one=True)
     low, high = _bounds(name, bounds, objective)
     wanted = "" if method is None or callable(method) else str(method).lower()
@@ -126,7 +126,7 @@ def minimize(
     if low is not None:
         more["bounds"] = optimize.Bounds(_as_floats(low, -math.inf), _as_floats(high, math.inf))
     result = optimize.minimize(function, objective.x0, method=method, tol=tol, callback=callback, options=options, **more)
-    _converged(name, bool(result.success), str(result.message), failure)
+    _require_convergence(name, bool(result.success), str(result.message), failure)
 
     def gradient(flat: Any) -> Any:
         return grad(objective.scalar)(flat)
@@ -178,13 +178,13 @@ def root(
     0.3536
     """
     name = "root"
-    optimize = _checked(name, fun, args, failure, linear_solver)
+    optimize = _check_arguments(name, fun, args, failure, linear_solver)
     objective = _objective(name, fun, x0, args, like_x=True)
     exact = str(method).lower() in _WITH_JACOBIAN
     function = objective if exact else objective.fun
     more: dict[str, Any] = {"jac": True} if exact else {}
     result = optimize.root(function, objective.x0, method=method, tol=tol, callback=callback, options=options, **more)
-    _converged(name, bool(result.success), " ".join(str(result.message).split()), failure)
+    _require_convergence(name, bool(result.success), " ".join(str(result.message).split()), failure)
     return _answer(result, objective, objective.vector, linear_solver)
 
 
@@ -248,7 +248,7 @@ def least_squares(
     [-0.5, 0.0, 0.5]
     """
     name = "least_squares"
-    optimize = _checked(name, fun, args, failure, linear_solver)
+    optimize = _check_arguments(name, fun, args, failure, linear_solver)
     if loss not in _LOSSES:
         msg = f"least_squares: `loss` must be one of {', '.join(map(repr, _LOSSES))}, but got {shown(loss)}"
         raise ValueError(msg)
@@ -263,7 +263,7 @@ def least_squares(
     result = optimize.least_squares(
         objective.fun, objective.x0, jac=objective.jac, method=method, loss=loss, f_scale=f_scale, **options
     )  # fmt: skip
-    _converged(name, bool(result.success), str(result.message), failure)
+    _require_convergence(name, bool(result.success), str(result.message), failure)
     scale = float(f_scale)
 
     def cost(flat: Any) -> Any:
@@ -322,7 +322,7 @@ def brentq(
     0.209987
     """
     name = "brentq"
-    optimize = _checked(name, f, args, failure)
+    optimize = _check_arguments(name, f, args, failure)
     ends, _ = ravel_pytree((a, b))
     objective = _objective(name, f, asarray(ends[0] * 1.0).detach(), args, like_x=True)
     low, high = (float(v) for v in ends.detach())
@@ -330,7 +330,7 @@ def brentq(
     x, report = optimize.brentq(
         lambda x: float(objective.fun([x])[0]), low, high, xtol=xtol, maxiter=maxiter, full_output=True, disp=False, **more
     )
-    _converged(name, bool(report.converged), f"{report.flag} after {report.iterations} iterations", failure)
+    _require_convergence(name, bool(report.converged), f"{report.flag} after {report.iterations} iterations", failure)
     return objective.unravel_out(implicit(objective.vector, objective.inside([x]), "dense"))
 
 
@@ -378,14 +378,14 @@ def fixed_point(
     0.353553
     """
     name = "fixed_point"
-    optimize = _checked(name, func, args, failure, linear_solver)
+    optimize = _check_arguments(name, func, args, failure, linear_solver)
     objective = _objective(name, func, x0, args, like_x=True)
     try:
         x = optimize.fixed_point(objective.fun, objective.x0, xtol=xtol, maxiter=maxiter, method=method)
     except RuntimeError as exc:
         if "Failed to converge" not in str(exc):
             raise
-        _converged(name, False, str(exc).partition(", value")[0], failure)
+        _require_convergence(name, False, str(exc).partition(", value")[0], failure)
         x = objective.x0
         for _ in range(maxiter):
             x = objective.fun(x)
@@ -514,7 +514,7 @@ def _objective(name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: b
         raise TypeError(msg) from None
 
 
-def _checked(name: str, fun: Any, args: Any, failure: Any, linear_solver: Any = "auto") -> Any:
+def _check_arguments(name: str, fun: Any, args: Any, failure: Any, linear_solver: Any = "auto") -> Any:
     """Check the arguments, and import SciPy's optimisers."""
     check_callable(fun, name, "fun")
     if not isinstance(args, tuple):
@@ -531,7 +531,7 @@ def _checked(name: str, fun: Any, args: Any, failure: Any, linear_solver: Any = 
         raise ImportError(msg) from None
 
 
-def _converged(name: str, well: bool, message: str, failure: str) -> None:
+def _require_convergence(name: str, well: bool, message: str, failure: str) -> None:
     """Report the failure of a solver, before anybody differentiates its result."""
     if well or failure == "ignore":
         return

@@ -30,8 +30,8 @@ _LOOKS = 64
 #: Abscissas and weights of Gauss' formula with three points: for integrals along the adjoint, over each of its steps.
 _GAUSS = ((-(0.6**0.5), 5 / 9), (0.0, 8 / 9), (0.6**0.5, 5 / 9))
 
-#: Up to so many numbers the gradients of parameters are integrated beside the adjoint.
-_BESIDE = 2048
+#: Up to this size, the gradients of parameters are integrated jointly with the adjoint.
+_MOST_JOINT = 2048
 
 _ONE_BY_ONE = (
     "derivatives of higher order of the solution of a differential equation are not taken for many cotangents at once, as `jacrev` inside "
@@ -62,7 +62,7 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
     out = problem.inside(ys)
     if not state.is_grad_enabled():
         return out
-    looks, parameters = _looked(problem, times, ys)
+    looks, parameters = _evaluate_samples(problem, times, ys)
     parts = [part for part in (start, t) if part is not None and part._node is not None]
     if not parts and not parameters:
         return out
@@ -87,7 +87,7 @@ def carries_tangents(problem: Problem, time: Any, t: Any) -> bool:
     return any(level.tangent(x) is not None for level in levels for x in having)
 
 
-def _looked(problem: Problem, times: Any, ys: Any) -> tuple[list[tuple[int, Any]], list[Any]]:
+def _evaluate_samples(problem: Problem, times: Any, ys: Any) -> tuple[list[tuple[int, Any]], list[Any]]:
     """Return values of the right side along the solution by output number, and the nodes on which they depend."""
     count = len(times)
     places = sorted({round(k * (count - 1) / (_LOOKS - 1)) for k in range(_LOOKS)}) if count > _LOOKS else range(count)
@@ -239,7 +239,7 @@ class FlowNode(ListNode):
         n, count = ys.shape[1], len(times)
         t = self._times_again()
         shapes = self._shapes()
-        augmented = _augmented(problem, n, self.parameters, shapes, float(abs(problem.outside(g)).max()))
+        augmented = _augment(problem, n, self.parameters, shapes, float(abs(problem.outside(g)).max()))
         a = zeros_like(g[0])
         q = zeros((sum(s.size for s in shapes if s is not None),), dtype=problem.dtype, device=problem.device)
         by_t: list[Any] = [None] * count
@@ -306,10 +306,10 @@ class _Adjoint:
         self.piece = _Pieces(problem, times, ys)
         self.atol = min(problem.rtol, problem.atol) * scale
         self.size = sum(p.size for p in parts if p is not None)
-        # With their integrals beside the adjoint the step is chosen for these, too, which for many parameters, and where equations are
-        # solved in each step, costs more than a formula over the steps.
+        # In a joint integration the integrals take part in the choice of steps. For many parameters, and for implicit methods, that costs
+        # more than a quadrature over the steps.
         plain = problem.method not in IMPLICIT and not any(p is not None and p.dtype.is_complex for p in parts)
-        self.beside = plain and 0 < self.size <= _BESIDE
+        self.is_joint = plain and 0 < self.size <= _MOST_JOINT
 
     def back(self, i: int, a: Any) -> Any:
         """Integrate the adjoint back to the previous output, and add to the gradients of the parameters."""
@@ -336,7 +336,7 @@ class _Adjoint:
         def jacobian(s: float, v: Any) -> Any:
             return -problem.jacobian(s, solution(s)).T
 
-        if self.beside:
+        if self.is_joint:
             end = problem.reach(change_of_all, *ends, [*a, *[0.0] * self.size], None, self.atol)
             self._add(_split(problem.inside(end[n:]), self.all_parts[1:]), 1.0)
             return end[:n]
@@ -388,7 +388,7 @@ class _Pieces:
         return self.solution
 
 
-def _augmented(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Part | None], scale: float) -> Problem:
+def _augment(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Part | None], scale: float) -> Problem:
     """Return the joint equation of the state, its adjoint and the integrals for the parameters."""
 
     everything = [_Part(problem.start), *parts]

@@ -14,7 +14,7 @@ from xpgrad.func._tree import tree_map
 from xpgrad.rules.manipulation import concat, moveaxis, stack
 from xpgrad.scipy.integrate._adjoint import carries_tangents, flow
 from xpgrad.scipy.integrate._problem import EXPLICIT, Failure, Problem
-from xpgrad.scipy.integrate._steps import repeated
+from xpgrad.scipy.integrate._steps import repeat_steps
 
 Gradient = Literal["adjoint", "steps"]
 #: The default tolerance of `scipy.integrate.odeint`.
@@ -96,7 +96,7 @@ def odeint(
     first = {"first_step": float(h0)} if h0 else {}
     if recorded:
         steps = problem.solve(problem.rhs, times[0], times[-1], y, **first).t if times[0] != times[-1] else times[:1]
-        out = repeated(problem, problem.start, steps, times, t)
+        out = repeat_steps(problem, problem.start, steps, times, t)
     elif method == "LSODA":
         ys = problem.tabulate(problem.rhs, times, y, problem.all_atol, h0=h0, mxstep=mxstep)
         out = flow(problem, problem.start, times, t, ys)
@@ -216,7 +216,7 @@ class _Solution:
             parts = [(self.begin_t, self.begin), (t, times)]
             t = concat([problem.inside(plain) if kept is None else kept for kept, plain in parts])
         if self.steps is not None:
-            return repeated(problem, problem.start, self.steps, all_times, t)[1:]
+            return repeat_steps(problem, problem.start, self.steps, all_times, t)[1:]
         return flow(problem, problem.start, all_times, t, [problem.outside(problem.start), *ys])[1:]
 
 

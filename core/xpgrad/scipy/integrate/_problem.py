@@ -148,7 +148,7 @@ class Problem:
         Raises
         ------
         RuntimeError
-            If it fails, and that is asked for.
+            SciPy fails and `failure` is "raise".
         """
         options = {"rtol": self.rtol, "atol": self.all_atol} | self.limits | options
         if self.method in IMPLICIT and jac is not None:
@@ -171,7 +171,7 @@ class Problem:
         Raises
         ------
         RuntimeError
-            If it fails, and that is asked for.
+            SciPy fails and `failure` is "raise".
         """
         with switches.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # SciPy warns of what is raised below
@@ -187,19 +187,19 @@ class Problem:
         Raises
         ------
         RuntimeError
-            If that is asked for.
+            `failure` is "raise".
         """
         advice = "loosen `rtol` or `atol`, take another method (for stiff equations 'LSODA', 'Radau' or 'BDF')"
-        said(self.name, f"it did not reach the end: {message.strip().rstrip('.')}", self.failure, advice)
+        report_failure(self.name, f"it did not reach the end: {message.strip().rstrip('.')}", self.failure, advice)
 
 
-def said(name: str, what: str, failure: Failure, advice: str = "loosen the tolerances") -> None:
+def report_failure(name: str, what: str, failure: Failure, advice: str = "loosen the tolerances") -> None:
     """Report a failure of SciPy as requested: raise or warn.
 
     Raises
     ------
     RuntimeError
-        If that is asked for.
+        `failure` is "raise".
     """
     msg = f"{name}: {what}"
     if failure == "raise":
@@ -214,7 +214,7 @@ def check_failure(name: str, failure: Any) -> None:
     Raises
     ------
     ValueError
-        For another word.
+        `failure` is none of the choices.
     """
     if failure not in FAILURES:
         msg = f"{name}: `failure` must be one of {', '.join(map(repr, FAILURES))}, but got {shown(failure)}"
@@ -227,7 +227,7 @@ def scipy_integrate(name: str) -> Any:
     Raises
     ------
     ImportError
-        Without SciPy.
+        SciPy is not installed.
     """
     try:
         return importlib.import_module("scipy.integrate")

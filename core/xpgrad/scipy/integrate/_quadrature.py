@@ -19,7 +19,7 @@ from xpgrad.rules.elementwise import isfinite
 from xpgrad.rules.manipulation import concat, moveaxis, stack
 from xpgrad.rules.statistical import cumulative_sum
 from xpgrad.scipy._gauss import gauss_legendre
-from xpgrad.scipy.integrate._problem import Failure, check_failure, said, scipy_integrate
+from xpgrad.scipy.integrate._problem import Failure, check_failure, report_failure, scipy_integrate
 
 #: Gauss-Legendre points on each panel; their order is higher than that of the rule with which SciPy estimates errors.
 _POINTS = gauss_legendre(21)
@@ -98,7 +98,7 @@ def quad_vec(
     low, high = _bound("a", a), _bound("b", b)
     like = next((x for x in (a, b) if isinstance(x, Tensor)), None)
     made: dict[str, Any] = {} if like is None else {"dtype": like.dtype, "device": like.device}
-    inner, ends = _transformed(low, high)
+    inner, ends = _substitute(low, high)
     if points is not None and inner is not _plain:
         msg = "quad_vec: `points` are taken between finite bounds only; split the interval there"
         raise ValueError(msg)
@@ -116,14 +116,14 @@ def quad_vec(
     more = {} if points is None else {"points": [float(p) for p in points]}
     _, error, info = integrate.quad_vec(raw, *ends, epsabs, epsrel, norm, limit=limit, quadrature="gk21", full_output=True, **more)
     if not info.success:
-        said("quad_vec", f"the tolerance was not reached, the estimated error is {float(error):.3g}", failure)
+        report_failure("quad_vec", f"the tolerance was not reached, the estimated error is {float(error):.3g}", failure)
     values, scales = [], []
     for start, end in sorted(map(tuple, info.intervals)):
         half = (end - start) / 2
         for node, weight in _POINTS:
             values.append(value(float((start + end) / 2 + half * node)))
             scales.append(float(half * weight))
-    total = _weighted(values, scales)
+    total = _weighted_sum(values, scales)
     for argument, bound, sign in (("a", a, -1.0), ("b", b, 1.0)):
         if isinstance(bound, Tensor) and (bound.requires_grad or state.carries_tangents()) and math.isfinite(_bound(argument, bound)):
             total = total + _bound_gain(argument, lambda x: f(x, *args), bound) * sign
@@ -166,7 +166,7 @@ def _to_both(u: float, low: float, high: float) -> tuple[float, float]:
     return u / (1.0 - u * u), (1.0 + u * u) / (1.0 - u * u) ** 2
 
 
-def _backwards(inner: Any) -> Any:
+def _exchange_bounds(inner: Any) -> Any:
     """Exchange the bounds, and the sign of the integral."""
 
     def function(u: float, low: float, high: float) -> tuple[float, float]:
@@ -176,21 +176,21 @@ def _backwards(inner: Any) -> Any:
     return function
 
 
-def _transformed(low: float, high: float) -> tuple[Any, tuple[float, float]]:
+def _substitute(low: float, high: float) -> tuple[Any, tuple[float, float]]:
     """Return the substitution of an infinite interval by a finite one, its slope, and the finite interval."""
     if math.isfinite(low) and math.isfinite(high):
         return _plain, (low, high)
     if low == high:
         return _plain, (0.0, 0.0)
     if low > high:
-        inner, ends = _transformed(high, low)
-        return _backwards(inner), ends
+        inner, ends = _substitute(high, low)
+        return _exchange_bounds(inner), ends
     if math.isfinite(low):
         return _to_right, (0.0, 1.0)
     return (_to_left, (0.0, 1.0)) if math.isfinite(high) else (_to_both, (-1.0, 1.0))
 
 
-def _weighted(values: list[Any], weights: list[float]) -> Any:
+def _weighted_sum(values: list[Any], weights: list[float]) -> Any:
     """Return the sum of values with weights."""
     piled = stack(values)
     scales = asarray(weights, device=piled.device).to(piled.dtype)
@@ -209,7 +209,7 @@ def _bound_gain(argument: str, f: Any, bound: Any) -> Any:
             f"`{argument}.detach()`"
         )
         raise ValueError(msg)
-    return _weighted(values, [w for _, w in _ENDS]) * step
+    return _weighted_sum(values, [w for _, w in _ENDS]) * step
 
 
 # -- samples ----------------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from xpgrad.rules.manipulation import stack
 from xpgrad.scipy.integrate._problem import Problem
 
 
-def repeated(problem: Problem, start: Any, steps: Any, times: Any, t: Any) -> Any:
+def repeat_steps(problem: Problem, start: Any, steps: Any, times: Any, t: Any) -> Any:
     """Return the solution at some times, recorded through the steps.
 
     Parameters
@@ -88,13 +88,13 @@ class _Step:
                 total = total * x + self._sum(column)
             return self.before + self.h * x * total
         if self.shape is None:
-            self.shape = self._nested()
+            self.shape = self._dop853_coefficients()
         total = self.shape[-1] * x
         for k, part in enumerate(self.shape[-2::-1]):
             total = (total + part) * (x if k % 2 else 1.0 - x)
         return self.before + total
 
-    def _nested(self) -> list[Any]:
+    def _dop853_coefficients(self) -> list[Any]:
         """Return the coefficients of the interpolation of order 7, with three more stages (Hairer, Norsett and Wanner 1993, II.6)."""
         method, first, end_slope = self.method, self.stages[0], self.stages[-1]
         stages = list(self.stages)

@@ -102,7 +102,17 @@ class interp1d:  # noqa: N801 (SciPy's name)
         return found
 
     def __call__(self, x: Any) -> Tensor:
-        """Return the values at queries of any shape, whose axes are in the place of the axis of the points.
+        """Return the interpolated values.
+
+        Parameters
+        ----------
+        x : Tensor or number
+            Queries, of any shape; real. Differentiable.
+
+        Returns
+        -------
+        Tensor
+            The shape of `y`, with the axes of `x` in place of the axis of the points.
 
         Raises
         ------

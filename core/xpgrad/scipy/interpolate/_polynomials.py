@@ -170,7 +170,7 @@ class PPoly:
         Parameters
         ----------
         nu : int
-            Order of the derivative; if negative, of the antiderivative.
+            Order of the antiderivative; if negative, of the derivative.
 
         Returns
         -------
