@@ -286,7 +286,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "sections": (lambda: ours.sosfilt(X2, V), ValueError, r"`sos` must have shape \(sections, 6\)"),
     "sections of another scale": (lambda: ours.sosfilt([[1.0] * 3 + [2.0] * 3], V), ValueError, "must be 1"),
     "states of sections": (lambda: ours.sosfilt(SOS, V, zi=V), ValueError, "`zi` must have shape"),
-    "gust": (lambda: ours.filtfilt([1.0], [1.0], V, method="gust"), NotImplementedError, "method='gust' is not there"),
+    "gust": (lambda: ours.filtfilt([1.0], [1.0], V, method="gust"), NotImplementedError, "method='gust' is not supported"),
     "short": (lambda: ours.filtfilt([1.0], [1.0], V), ValueError, "must have more samples"),
     "complex hilbert": (lambda: ours.hilbert(V * 1j), TypeError, "`x` must be real"),
     "kinds of trends": (lambda: ours.detrend(V, type="cubic"), ValueError, "`type` must be"),

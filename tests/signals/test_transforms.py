@@ -15,7 +15,7 @@ import xpgrad as xp
 from signals.laws import Call, batch_is_loop, derivatives_are_differences, forward_is_reverse, values_are_scipys
 from support.central_differences import near, numbers, values
 from xpgrad.scipy import fft as ours
-from xpgrad.scipy._cosines import _of_real
+from xpgrad.scipy._cosines import _transform_real
 
 #: Names by what they take: real numbers, complex ones, or either.
 REAL = {"rfft", "ihfft", "rfftn", "rfft2", "ihfftn", "ihfft2"}
@@ -111,7 +111,7 @@ def test_without_the_host_they_are_fourier_transforms(kind: int, sine: bool, xpg
         angle[4] = (2 * n + 1) * (2 * k + 1) / (4 * size)
         matrix = 2 * (np.sin if sine else np.cos)(np.pi * angle[kind])
         x = numbers((3, size))
-        found = _of_real(like.backend.kernels, xp.asarray(x, device=xpgrad_device)._array, kind, sine)
+        found = _transform_real(like.backend.kernels, xp.asarray(x, device=xpgrad_device)._array, kind, sine)
         np.testing.assert_allclose(values(like.backend.wrap(found)), x @ matrix.T, rtol=tolerance, atol=tolerance)
 
 

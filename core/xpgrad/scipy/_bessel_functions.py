@@ -213,7 +213,7 @@ def jv(v: Operand, z: Operand, /) -> Tensor:
     Parameters
     ----------
     v : Tensor or number
-        The order, real. Not differentiable: a Tensor that requires grad makes the backward pass raise.
+        The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
     z : Tensor or number
         Real or complex; broadcasts with the order. Differentiable. For a negative real number the value is nan unless
         the order is an integer.
@@ -240,7 +240,7 @@ def jn(v: Operand, z: Operand, /) -> Tensor:
     Parameters
     ----------
     v : Tensor or number
-        The order, real. Not differentiable: a Tensor that requires grad makes the backward pass raise.
+        The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
     z : Tensor or number
         Real or complex; broadcasts with the order. Differentiable. For a negative real number the value is nan unless
         the order is an integer.
@@ -263,7 +263,7 @@ def yv(v: Operand, z: Operand, /) -> Tensor:
     Parameters
     ----------
     v : Tensor or number
-        The order, real. Not differentiable: a Tensor that requires grad makes the backward pass raise.
+        The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
     z : Tensor or number
         Real or complex; broadcasts with the order. Differentiable. Infinite at 0, nan for negative real numbers.
 
@@ -279,7 +279,7 @@ def yv(v: Operand, z: Operand, /) -> Tensor:
 
 
 def _yn_slope(g: Any, n: Any, x: Any, xp: Any) -> Any:
-    n = xp.trunc(n)  # as the value is computed: a neighbour of the fraction may be another order's
+    n = xp.trunc(n)  # as in the value: fractional neighbours could be truncated to other orders
     return g * ((xp.special_yn(n - 1.0, x) - xp.special_yn(n + 1.0, x)) * 0.5)
 
 
@@ -290,8 +290,8 @@ def yn(n: Operand, x: Operand, /) -> Tensor:
     Parameters
     ----------
     n : Tensor or number
-        The order, an integer in any dtype; its fraction is dropped, as by SciPy. Not differentiable: a Tensor that
-        requires grad makes the backward pass raise.
+        The order, an integer in any dtype; as in SciPy, a fractional part is dropped. Not differentiable: the backward pass raises
+        NotImplementedError if it requires grad.
     x : Tensor or number
         Real; broadcasts with `n`. Differentiable above 0.
 
@@ -313,7 +313,7 @@ def iv(v: Operand, z: Operand, /) -> Tensor:
     Parameters
     ----------
     v : Tensor or number
-        The order, real. Not differentiable: a Tensor that requires grad makes the backward pass raise.
+        The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
     z : Tensor or number
         Real or complex; broadcasts with the order. Differentiable. For a negative real number the value is nan unless
         the order is an integer.
@@ -340,7 +340,7 @@ def ive(v: Operand, z: Operand, /) -> Tensor:
     Parameters
     ----------
     v : Tensor or number
-        The order, real. Not differentiable: a Tensor that requires grad makes the backward pass raise.
+        The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
     z : Tensor or number
         Real; broadcasts with the order. Differentiable. For a negative number the value is nan unless the order is an
         integer.
@@ -363,7 +363,7 @@ def kv(v: Operand, z: Operand, /) -> Tensor:
     Parameters
     ----------
     v : Tensor or number
-        The order, real. Not differentiable: a Tensor that requires grad makes the backward pass raise.
+        The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
     z : Tensor or number
         Real or complex; broadcasts with the order. Differentiable. Infinite at 0, nan for negative real numbers.
 
@@ -418,7 +418,7 @@ def _spherical_kn(z: Any, n: int) -> Any:
     """Compute `spherical_kn` after its argument checks: a row."""
 
 
-def _checked(name: str, row: Any, slope: Any, n: Any, z: Any, derivative: Any) -> Any:
+def _spherical(name: str, row: Any, slope: Any, n: Any, z: Any, derivative: Any) -> Any:
     """Check the arguments of a spherical function, and compute it or its derivative."""
     order = as_int(n, f"scipy.special.{name}", "n")
     if order < 0:
@@ -435,26 +435,25 @@ def spherical_jn(n: int, z: Operand, derivative: bool = False) -> Tensor:
     Parameters
     ----------
     n : int
-        The order, at least 0.
+        The order, at least 0; one for all elements.
     z : Tensor or number
-        Real or complex.
+        Real or complex. Differentiable.
     derivative : bool
-        Whether the derivative is asked for.
+        Whether to return the derivative with respect to `z`, which is differentiable as well.
 
     Returns
     -------
     Tensor
-        Of the shape of `z`, floating or complex.
+        The shape of `z`, floating-point or complex.
 
     Raises
     ------
     TypeError
-        `n` is no integer, `derivative` no bool, or `z` neither a Tensor, an array nor a number.
+        `n` is not an integer, `derivative` is not a bool, or `z` is neither a Tensor, an array nor a number.
     ValueError
         `n` is negative.
     CapabilityError
-        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
-        memory.
+        The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.
 
     Examples
     --------
@@ -469,7 +468,7 @@ def spherical_jn(n: int, z: Operand, derivative: bool = False) -> Tensor:
     >>> special.spherical_jn(1, z.detach(), derivative=True)
     tensor([0.3333, 0.2391])
     """
-    return _checked("spherical_jn", _spherical_jn, _jn_slope, n, z, derivative)
+    return _spherical("spherical_jn", _spherical_jn, _jn_slope, n, z, derivative)
 
 
 @front
@@ -483,22 +482,21 @@ def spherical_yn(n: int, z: Operand, derivative: bool = False) -> Tensor:
     z : Tensor or number
         Real or complex; minus infinity at 0. Differentiable elsewhere.
     derivative : bool
-        Whether the derivative with respect to `z` is asked for, which is differentiable again.
+        Whether to return the derivative with respect to `z`, which is differentiable as well.
 
     Returns
     -------
     Tensor
-        Of the shape of `z`, floating or complex.
+        The shape of `z`, floating-point or complex.
 
     Raises
     ------
     TypeError
-        `n` is no integer, `derivative` no bool, or `z` neither a Tensor, an array nor a number.
+        `n` is not an integer, `derivative` is not a bool, or `z` is neither a Tensor, an array nor a number.
     ValueError
         `n` is negative.
     CapabilityError
-        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
-        memory.
+        The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.
 
     Examples
     --------
@@ -509,7 +507,7 @@ def spherical_yn(n: int, z: Operand, derivative: bool = False) -> Tensor:
     >>> special.spherical_yn(0, 1.0, derivative=True)
     tensor(1.3818)
     """
-    return _checked("spherical_yn", _spherical_yn, _yn_spherical_slope, n, z, derivative)
+    return _spherical("spherical_yn", _spherical_yn, _yn_spherical_slope, n, z, derivative)
 
 
 @front
@@ -523,22 +521,21 @@ def spherical_in(n: int, z: Operand, derivative: bool = False) -> Tensor:
     z : Tensor or number
         Real or complex. Differentiable.
     derivative : bool
-        Whether the derivative with respect to `z` is asked for, which is differentiable again.
+        Whether to return the derivative with respect to `z`, which is differentiable as well.
 
     Returns
     -------
     Tensor
-        Of the shape of `z`, floating or complex.
+        The shape of `z`, floating-point or complex.
 
     Raises
     ------
     TypeError
-        `n` is no integer, `derivative` no bool, or `z` neither a Tensor, an array nor a number.
+        `n` is not an integer, `derivative` is not a bool, or `z` is neither a Tensor, an array nor a number.
     ValueError
         `n` is negative.
     CapabilityError
-        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
-        memory.
+        The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.
 
     Examples
     --------
@@ -549,7 +546,7 @@ def spherical_in(n: int, z: Operand, derivative: bool = False) -> Tensor:
     >>> xp.func.grad(lambda z: special.spherical_in(0, z))(1.0)
     tensor(0.3679)
     """
-    return _checked("spherical_in", _spherical_in, _in_slope, n, z, derivative)
+    return _spherical("spherical_in", _spherical_in, _in_slope, n, z, derivative)
 
 
 @front
@@ -563,22 +560,21 @@ def spherical_kn(n: int, z: Operand, derivative: bool = False) -> Tensor:
     z : Tensor or number
         Real or complex; infinite at 0. Differentiable elsewhere.
     derivative : bool
-        Whether the derivative with respect to `z` is asked for, which is differentiable again.
+        Whether to return the derivative with respect to `z`, which is differentiable as well.
 
     Returns
     -------
     Tensor
-        Of the shape of `z`, floating or complex.
+        The shape of `z`, floating-point or complex.
 
     Raises
     ------
     TypeError
-        `n` is no integer, `derivative` no bool, or `z` neither a Tensor, an array nor a number.
+        `n` is not an integer, `derivative` is not a bool, or `z` is neither a Tensor, an array nor a number.
     ValueError
         `n` is negative.
     CapabilityError
-        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
-        memory.
+        The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.
 
     Examples
     --------
@@ -589,4 +585,4 @@ def spherical_kn(n: int, z: Operand, derivative: bool = False) -> Tensor:
     >>> special.spherical_kn(0, 1.0, derivative=True)
     tensor(-1.1557)
     """
-    return _checked("spherical_kn", _spherical_kn, _kn_slope, n, z, derivative)
+    return _spherical("spherical_kn", _spherical_kn, _kn_slope, n, z, derivative)

@@ -1,9 +1,9 @@
-"""The rows of linear filters: convolutions over several axes, and the recursion of an IIR filter.
+"""Rows of linear filters: convolutions over several axes, and the recursion of an IIR filter.
 
-Two rows are closed under differentiation: the full convolution, and the sums of products of one array with the windows of another (the
-correlation of mode ``"valid"``). The recursion ``a[0] y[n] + a[1] y[n - 1] + ... = v[n]`` is the third: its adjoint is the same recursion
-run backwards, and its derivative by the coefficients is a correlation. See Oppenheim and Schafer, "Discrete-Time Signal Processing" (2010),
-section 2.5.
+Two rows are closed under derivatives: the full convolution, and the sliding product of one array with the windows of another (the
+correlation of mode ``"valid"``). The third is the recursion ``a[0] y[n] + a[1] y[n - 1] + ... = v[n]``. Its adjoint is the same recursion
+run backwards, and its derivative with respect to the coefficients is a correlation. See Oppenheim and Schafer, "Discrete-Time Signal
+Processing" (2010), section 2.5.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from xpgrad.scipy._declare import on_the_host, row_only
 
-#: More taps than this are not added up one by one, but multiplied with a matrix of windows, of at most so many elements at a time.
+#: More than `_TAPS` taps are not summed one by one but multiplied by a matrix of windows with at most `_WINDOWS` elements.
 _TAPS, _WINDOWS = 64, 1 << 22
 
 
@@ -27,6 +27,7 @@ def fast_length(n: int, primes: tuple[int, ...] = (2, 3, 5)) -> int:
 
 
 def _powers(base: int, p: int, limit: int) -> list[int]:
+    """Return ``base * p**k`` up to a limit."""
     out = []
     while base <= limit:
         out.append(base)
@@ -45,39 +46,42 @@ def _by_convolution(g: Any, other: Any, shape: Any, rank: int, fourier: bool, xp
 # -- kernels -------------------------------------------------------------------------------------------------------------
 
 
-def _last(rank: int) -> tuple[int, ...]:
+def _last_axes(rank: int) -> tuple[int, ...]:
+    """Return the numbers of the last `rank` axes."""
     return tuple(range(-rank, 0))
 
 
-def _transformed(xp: Any, x: Any, h: Any, lengths: list[int], rank: int) -> Any:
+def _convolve_by_fft(xp: Any, x: Any, h: Any, lengths: list[int], rank: int) -> Any:
     """Compute a circular convolution of given lengths by Fourier transforms."""
-    axes = _last(rank)
+    axes = _last_axes(rank)
     if not xp._backend.is_complex(x):
         return xp.fft.irfftn(xp.fft.rfftn(x, s=lengths, axes=axes) * xp.fft.rfftn(h, s=lengths, axes=axes), s=lengths, axes=axes)
-    for n, axis in zip(lengths, axes):  # NB: not every library's `fftn` heeds `s`
+    for n, axis in zip(lengths, axes):  # not by `fftn`, whose `s` some libraries ignore
         x, h = xp.fft.fft(x, n=n, axis=axis), xp.fft.fft(h, n=n, axis=axis)
     return xp.fft.ifftn(x * h, axes=axes)
 
 
 def _full_kernel(xp: Any, x: Any, h: Any, rank: int, fourier: bool) -> Any:
+    """Compute the full convolution, by transforms or directly."""
     sizes = [n + m - 1 for n, m in zip(x.shape[-rank:], h.shape[-rank:])]
     if fourier:
         lengths = [fast_length(n) for n in sizes]
-        return _transformed(xp, x, h, lengths, rank)[(..., *(slice(0, n) for n in sizes))]
+        return _convolve_by_fft(xp, x, h, lengths, rank)[(..., *(slice(0, n) for n in sizes))]
     if math.prod(h.shape[-rank:]) > math.prod(x.shape[-rank:]):
         x, h = h, x
-    for axis, m in zip(_last(rank), h.shape[-rank:]):
+    for axis, m in zip(_last_axes(rank), h.shape[-rank:]):
         border = xp.zeros_near(x, (*x.shape[: axis + len(x.shape)], m - 1, *x.shape[len(x.shape) + axis + 1 :]))
         x = xp.concat([border, x, border], axis=len(x.shape) + axis) if m > 1 else x
-    return _slide_directly(xp, x, xp.flip(h, axis=_last(rank)), rank)
+    return _slide_directly(xp, x, xp.flip(h, axis=_last_axes(rank)), rank)
 
 
 def _slide_kernel(xp: Any, x: Any, h: Any, rank: int, fourier: bool) -> Any:
+    """Compute the sliding product, by transforms or directly."""
     if not fourier:
         return _slide_directly(xp, x, h, rank)
-    # What wraps around a circle of the longer one's length does not reach the windows that lie inside.
+    # A circular convolution of the length of `x` suffices: what wraps around does not reach the windows inside `x`.
     lengths = [fast_length(n) for n in x.shape[-rank:]]
-    out = _transformed(xp, x, xp.flip(h, axis=_last(rank)), lengths, rank)
+    out = _convolve_by_fft(xp, x, xp.flip(h, axis=_last_axes(rank)), lengths, rank)
     return out[(..., *(slice(m - 1, n) for n, m in zip(x.shape[-rank:], h.shape[-rank:])))]
 
 
@@ -87,9 +91,9 @@ def _slide_directly(xp: Any, x: Any, h: Any, rank: int) -> Any:
     sizes = tuple(n - m + 1 for n, m in zip(x.shape[-rank:], taps))
     if min(math.prod(taps), math.prod(sizes)) > _TAPS:
         return _slide_by_matrices(xp, x, h, rank, sizes)
-    if math.prod(sizes) < math.prod(taps):  # one sum of products for each result
+    if math.prod(sizes) < math.prod(taps):  # one sum of products per result
         found = [
-            xp.sum(x[(..., *(slice(i, i + m) for i, m in zip(at, taps)))] * h, axis=_last(rank), dtype=x.dtype)
+            xp.sum(x[(..., *(slice(i, i + m) for i, m in zip(at, taps)))] * h, axis=_last_axes(rank), dtype=x.dtype)
             for at in itertools.product(*map(range, sizes))
         ]
         out = xp.stack(found, axis=-1)
@@ -153,14 +157,15 @@ def _sliding_product(x: Any, h: Any, rank: int, fourier: bool) -> Any:
 # -- the recursion -------------------------------------------------------------------------------------------------------
 
 
-def _backwards(a: Any, g: Any, xp: Any) -> Any:
+def _run_backwards(a: Any, g: Any, xp: Any) -> Any:
+    """Apply the recursion from the last sample to the first: the adjoint."""
     last = (len(g.shape) - 1,)
     return xp.reverse(xp.special_recursion(a, xp.reverse(g, last)), last)
 
 
 def _recursion_by_a(g: Any, a: Any, out: Any, a_shape: Any, xp: Any) -> Any:
-    # Of A(a) y = v: the sums of u[n] y[n - k], where u is the adjoint's result.
-    u = _backwards(a, g, xp)
+    # The cotangent of a[k] in A(a) y = v is minus the sum of u[n] y[n - k], where u is the result of the adjoint.
+    u = _run_backwards(a, g, xp)
     n = u.shape[-1]
     longer = xp.index_basic_transpose(u, (..., slice(0, n)), (*u.shape[:-1], n + a_shape[-1] - 1))
     return xp.sum_to(-xp.special_sliding_product(longer, out, 1, False), a_shape)
@@ -169,11 +174,12 @@ def _recursion_by_a(g: Any, a: Any, out: Any, a_shape: Any, xp: Any) -> Any:
 def _recursion_jvp(d_a: Any, d_v: Any, a: Any, out: Any, xp: Any) -> Any:
     if d_a is None:
         return xp.special_recursion(a, d_v)
-    moved = -xp.special_full_convolution(out, d_a, 1, False)[..., : out.shape[-1]]
-    return xp.special_recursion(a, moved if d_v is None else d_v + moved)
+    change = -xp.special_full_convolution(out, d_a, 1, False)[..., : out.shape[-1]]
+    return xp.special_recursion(a, change if d_v is None else d_v + change)
 
 
 def _recursion_kernel(xp: Any, a: Any, v: Any) -> Any:
+    """Run the recursion by SciPy if possible, else by blocks."""
     found = on_the_host(xp, "recursion", a, v)
     return _by_blocks(xp, a, v) if found is None else found
 
@@ -218,7 +224,7 @@ def _free_response(xp: Any, feedback: Any, size: int) -> Any:
 
 
 @row_only(
-    _recursion_by_a, lambda g, a, v_shape, xp: xp.sum_to(_backwards(a, g, xp), v_shape),
+    _recursion_by_a, lambda g, a, v_shape, xp: xp.sum_to(_run_backwards(a, g, xp), v_shape),
     composed=_recursion_kernel, jvp=_recursion_jvp, elementwise=False, batch="broadcast",
 )  # fmt: skip
 def _recursion(a: Any, v: Any) -> Any:

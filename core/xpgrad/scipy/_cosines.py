@@ -13,74 +13,80 @@ from typing import Any
 
 from xpgrad.scipy._declare import on_the_host, row_only
 
-#: The kind of the transpose.
-_TURNED = {1: 1, 2: 3, 3: 2, 4: 4}
+#: The kind of the transpose of each kind.
+_TRANSPOSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
 def _kernel(xp: Any, x: Any, kind: int, sine: bool, axis: int) -> Any:
+    """Transform along an axis, by SciPy if possible."""
     found = on_the_host(xp, "cosines", x, kind, sine, axis)
     if found is not None:
         return found
     x = xp.moveaxis(x, axis, -1)
     if xp._backend.is_complex(x):
-        real, imaginary = (_of_real(xp, part(x), kind, sine) for part in (xp.real, xp.imag))
+        real, imaginary = (_transform_real(xp, part(x), kind, sine) for part in (xp.real, xp.imag))
         out = xp.cast(real, x.dtype) + xp.cast(imaginary, x.dtype) * 1j
     else:
-        out = _of_real(xp, x, kind, sine)
+        out = _transform_real(xp, x, kind, sine)
     return xp.moveaxis(out, -1, axis)
 
 
-def _of_real(xp: Any, x: Any, kind: int, sine: bool) -> Any:
+def _transform_real(xp: Any, x: Any, kind: int, sine: bool) -> Any:
+    """Transform real arrays along the last axis."""
     if kind == 1:
         return _odd(xp, x) if sine else _even(xp, x)
     if not sine:
         return _COSINES[kind](xp, x)
-    # A sine is a cosine of what runs backwards, with every other sign turned.
+    # A sine transform is a cosine transform of the reversed sequence with alternating signs.
     if kind == 2:
-        return xp.flip(_second(xp, _alternating(xp, x)), axis=-1)
+        return xp.flip(_second(xp, _alternate_signs(xp, x)), axis=-1)
     if kind == 3:
-        return _alternating(xp, _third(xp, xp.flip(x, axis=-1)))
-    return _alternating(xp, _fourth(xp, xp.flip(x, axis=-1)))
+        return _alternate_signs(xp, _third(xp, xp.flip(x, axis=-1)))
+    return _alternate_signs(xp, _fourth(xp, xp.flip(x, axis=-1)))
 
 
-def _alternating(xp: Any, x: Any) -> Any:
+def _alternate_signs(xp: Any, x: Any) -> Any:
+    """Negate every other element of the last axis."""
     return xp.where(xp.count_up(x, 0, x.shape[-1], 1) % 2 == 1, -x, x)
 
 
 def _even(xp: Any, x: Any) -> Any:
+    """Transform by cosines of kind 1, through the even extension."""
     ends = xp.concat([x[..., :1] * 2, x[..., 1:-1], x[..., -1:] * 2], axis=-1)
     return xp.real(xp.fft.rfft(xp.concat([ends, xp.flip(x[..., 1:-1], axis=-1)], axis=-1), axis=-1))
 
 
 def _odd(xp: Any, x: Any) -> Any:
+    """Transform by sines of kind 1, through the odd extension."""
     zero = xp.zeros_like(x[..., :1])
     whole = xp.fft.rfft(xp.concat([zero, x, zero, -xp.flip(x, axis=-1)], axis=-1), axis=-1)
     return -xp.imag(whole)[..., 1 : x.shape[-1] + 1]
 
 
-def _turns(xp: Any, like: Any, start: float, step: float, count: int) -> Any:
+def _phases(xp: Any, like: Any, start: float, step: float, count: int) -> Any:
     """Return ``exp(i * (start + step * n))`` for n from 0, as a complex array like another one."""
     angle = xp.cast(xp.count_up(like, 0, count, 1), xp.real(like).dtype) * step + start
     return xp.cast(xp.cos(angle), like.dtype) + xp.cast(xp.sin(angle), like.dtype) * 1j
 
 
 def _second(xp: Any, x: Any) -> Any:
+    """Transform by cosines of kind 2."""
     n = x.shape[-1]
     order = xp.concat([x[..., 0:n:2], xp.flip(x[..., 1:n:2], axis=-1)], axis=-1)
     half = xp.fft.rfft(order, axis=-1)
-    half = half * _turns(xp, half, 0.0, -math.pi / (2 * n), n // 2 + 1) * 2.0
+    half = half * _phases(xp, half, 0.0, -math.pi / (2 * n), n // 2 + 1) * 2.0
     rest = -xp.flip(xp.imag(half)[..., 1 : (n + 1) // 2], axis=-1)
     return xp.concat([xp.real(half), rest], axis=-1)
 
 
 def _third(xp: Any, x: Any) -> Any:
-    # N times the inverse of the second kind, whose first row is half as long as the others.
+    """Transform by cosines of kind 3, which is N times the inverse of kind 2 but for a factor of 2 in its first row."""
     n = x.shape[-1]
     back = xp.flip(x[..., n - n // 2 :], axis=-1)
     imaginary = xp.concat([xp.zeros_like(x[..., :1]), -back], axis=-1)
     kind = xp.fft.rfft(x[..., :1], axis=-1).dtype
     half = xp.cast(xp.concat([x[..., :1] * 2, x[..., 1 : n // 2 + 1]], axis=-1), kind) + xp.cast(imaginary, kind) * 1j
-    half = half * _turns(xp, half, 0.0, math.pi / (2 * n), n // 2 + 1)
+    half = half * _phases(xp, half, 0.0, math.pi / (2 * n), n // 2 + 1)
     order = xp.fft.irfft(half, n=n, axis=-1) * n
     front, rest = order[..., : (n + 1) // 2], xp.flip(order[..., (n + 1) // 2 :], axis=-1)
     if n % 2:
@@ -89,19 +95,20 @@ def _third(xp: Any, x: Any) -> Any:
 
 
 def _fourth(xp: Any, x: Any) -> Any:
+    """Transform by cosines of kind 4."""
     n = x.shape[-1]
     kind = xp.fft.rfft(x[..., :1], axis=-1).dtype
     z = xp.cast(x, kind)
-    z = z * _turns(xp, z, 0.0, -math.pi / (2 * n), n)
+    z = z * _phases(xp, z, 0.0, -math.pi / (2 * n), n)
     whole = xp.fft.fft(z, n=2 * n, axis=-1)[..., :n]
-    return xp.real(whole * _turns(xp, whole, -math.pi / (4 * n), -math.pi / (2 * n), n)) * 2.0
+    return xp.real(whole * _phases(xp, whole, -math.pi / (4 * n), -math.pi / (2 * n), n)) * 2.0
 
 
 _COSINES = {2: _second, 3: _third, 4: _fourth}
 
 
 @row_only(
-    lambda g, kind, sine, axis, xp: xp.special_cosines(g, _TURNED[kind], sine, axis), composed=_kernel, conj=False, elementwise=False,
+    lambda g, kind, sine, axis, xp: xp.special_cosines(g, _TRANSPOSE[kind], sine, axis), composed=_kernel, conj=False, elementwise=False,
     batch="stacked",
 )  # fmt: skip
 def _cosines(x: Any, kind: int, sine: bool, axis: int) -> Any:

@@ -52,7 +52,7 @@ def expit(x: Operand, /) -> Tensor:
 
 
 def _logit(xp: Any, x: Any) -> Any:
-    # Near 1/2 the quotient is near 1, where its logarithm would keep the rounding of the quotient.
+    # Near 1/2 the quotient is near 1, and its logarithm would magnify the rounding error of the quotient.
     middle = (x > 0.3) & (x < 0.65)
     half = xp.where(middle, (x - 0.5) * 2.0, xp.zeros_like(x))
     rest = xp.where(middle, xp.zeros_like(x) + 0.25, x)
@@ -61,12 +61,12 @@ def _logit(xp: Any, x: Any) -> Any:
 
 @special(lambda g, x, out, xp: g * valid(1.0 / (x * (1.0 - x)), out, xp), composed=_logit)
 def logit(x: Operand, /) -> Tensor:
-    """Return the inverse of `expit`, ``log(x / (1 - x))``; infinite at 0 and 1, nan beyond.
+    """Return the inverse of `expit`, ``log(x / (1 - x))``; infinite at 0 and 1, nan outside.
 
     Parameters
     ----------
     x : Tensor or number
-        Any shape; real, in [0, 1]. Differentiable; the derivative is infinite at the ends and nan beyond.
+        Any shape; real, in [0, 1]. Differentiable; the derivative is infinite at the ends and nan outside.
 
     Examples
     --------
@@ -242,7 +242,7 @@ def _entropy_y(g: Any, x: Any, y: Any, xp: Any) -> Any:
 
 
 def _divergence_y(g: Any, x: Any, y: Any, xp: Any) -> Any:
-    # NB: as one quotient, because ``1 - x / y`` would keep the rounding of the quotient near `x` = `y`.
+    # One quotient: ``1 - x / y`` would keep the rounding error of the quotient near `x` = `y`.
     inside = (x >= 0) & (y >= 0)
     return g * xp.where(inside, xp.special_ratio(y - x, y), xp.zeros_like(x * y) + math.nan)
 
@@ -254,9 +254,9 @@ def rel_entr(x: Operand, y: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Real, at least 0. Differentiable above 0, where `y` is above 0, too; otherwise not finite.
+        Real, at least 0. Differentiable if `x` and `y` are above 0; otherwise the derivative is not finite.
     y : Tensor or number
-        Real, at least 0; broadcasts with `x`. Differentiable; nan beyond the domain.
+        Real, at least 0; broadcasts with `x`. Differentiable; the derivative is nan outside the domain.
 
     Examples
     --------
@@ -277,9 +277,9 @@ def kl_div(x: Operand, y: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Real, at least 0. Differentiable above 0, where `y` is above 0, too; otherwise not finite.
+        Real, at least 0. Differentiable if `x` and `y` are above 0; otherwise the derivative is not finite.
     y : Tensor or number
-        Real, at least 0; broadcasts with `x`. Differentiable; nan beyond the domain.
+        Real, at least 0; broadcasts with `x`. Differentiable; the derivative is nan outside the domain.
 
     Examples
     --------
@@ -304,7 +304,7 @@ def _sinc(xp: Any, x: Any) -> Any:
 
 
 def _sinc_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    # By the power series near 0, where the two terms are nearly equal.
+    # Near 0, where the two terms nearly cancel, the power series is used.
     near = xp.abs(x) < 0.5
     small = xp.where(near, x, xp.zeros_like(x))
     t = small * small
@@ -322,7 +322,7 @@ def sinc(x: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Any shape; real or complex. Differentiable, at 0 too.
+        Any shape; real or complex. Differentiable everywhere.
 
     Examples
     --------
@@ -470,7 +470,7 @@ def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: 
         if x._node is None or x.dtype.is_complex or not state.records(state.current()):
             return _logsumexp(x, axes, keepdims)
         out = _logsumexp_and_weights(x, axes)[0]
-        return out if keepdims else _dropped(out, axes)
+        return out if keepdims else _drop_axes(out, axes)
     x, factor = operands_of("logsumexp", ("a", "b"), (a, 1.0 if b is None else b), takes_complex=True)
     dtype = operations.result_type(x, factor)
     x, factor = operations.broadcast_arrays(x._cast(dtype), factor._cast(dtype))
@@ -482,12 +482,12 @@ def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: 
     total = operations.sum(factor * operations.exp(x - top), axis=axes, keepdims=True)
     if not signed:
         out = operations.log(total) + top
-        return out if keepdims else _dropped(out, axes)
+        return out if keepdims else _drop_axes(out, axes)
     out, sign = operations.log(operations.abs(total)) + top, operations.sign(total)
-    return (out, sign) if keepdims else (_dropped(out, axes), _dropped(sign, axes))
+    return (out, sign) if keepdims else (_drop_axes(out, axes), _drop_axes(sign, axes))
 
 
-def _dropped(x: Any, axes: Any) -> Any:
+def _drop_axes(x: Any, axes: Any) -> Any:
     return operations.reshape(x, tuple(n for i, n in enumerate(x.shape) if axes is not None and i not in axes))
 
 
@@ -498,26 +498,26 @@ def _over_axes(name: str, row: Any, x: Any, axis: Axis) -> Any:
 
 @front
 def softmax(x: Tensor, axis: Axis = None) -> Tensor:
-    """Return the exponentials divided by their sum over axes, without overflow.
+    """Return the exponentials divided by their sum over axes, computed without overflow.
 
     Parameters
     ----------
     x : Tensor
         Real or complex. Differentiable.
     axis : int or tuple of int, optional
-        The axes over which the results add up to 1; default: all.
+        Axes over which the results sum to 1. Default: all.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`, floating or complex.
+        The shape of `x`, floating-point or complex.
 
     Raises
     ------
     TypeError
         `x` is neither a Tensor, an array nor a number.
     IndexError
-        There is no such axis.
+        An axis is out of range.
 
     Examples
     --------
@@ -544,19 +544,19 @@ def log_softmax(x: Tensor, axis: Axis = None) -> Tensor:
     x : Tensor
         Real or complex. Differentiable.
     axis : int or tuple of int, optional
-        The axes over which the exponentials of the results add up to 1; default: all.
+        Axes over which the exponentials of the results sum to 1. Default: all.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`, floating or complex.
+        The shape of `x`, floating-point or complex.
 
     Raises
     ------
     TypeError
         `x` is neither a Tensor, an array nor a number.
     IndexError
-        There is no such axis.
+        An axis is out of range.
 
     Examples
     --------
@@ -573,7 +573,7 @@ def log_softmax(x: Tensor, axis: Axis = None) -> Tensor:
     return _over_axes("log_softmax", _log_softmax, x, axis)
 
 
-# -- Lambert's function ------------------------------------------------------------------------------------------------------
+# -- Lambert's W function ----------------------------------------------------------------------------------------------------
 
 
 @row_only(lambda g, out, xp: g * (xp.exp(-out) / (out + 1.0)))
@@ -588,23 +588,23 @@ def lambertw(z: Operand, k: int = 0, tol: float = 1e-8) -> Tensor:
     Parameters
     ----------
     z : Tensor or number
+        Any shape; real or complex. Differentiable, except at the branch point ``-exp(-1)``.
     k : int
-        The branch.
+        Branch of the function.
     tol : float
-        As SciPy's: its default is the only value.
+        Accepted for compatibility; only the default is supported.
 
     Returns
     -------
     Tensor
-        Of the shape of `z`, complex.
+        The shape of `z`, complex.
 
     Raises
     ------
     TypeError
-        `z` is neither a Tensor, an array nor a number, `k` is no integer, or another `tol` is given.
+        `z` is neither a Tensor, an array nor a number, `k` is not an integer, or another `tol` is given.
     CapabilityError
-        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
-        memory.
+        The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.
 
     Examples
     --------

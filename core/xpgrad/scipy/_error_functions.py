@@ -1,4 +1,4 @@
-"""The error function and its like, and the normal distribution's functions: chapter 7 of the NIST Digital Library (DLMF)."""
+"""Error functions and functions of the normal distribution, after chapter 7 of the NIST Digital Library (DLMF)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["erf", "erfc", "erfcinv", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndt
 
 _ROOT = math.sqrt(math.pi)
 _ROOT_2 = math.sqrt(2.0)
-#: From here on the asymptotic series of erfcx (DLMF 7.12.1) beats the difference of two large numbers.
+#: Above this argument the asymptotic series of erfcx (DLMF 7.12.1) is more accurate than the difference of two large numbers.
 _FAR = 20.0
 #: ``(2 k + 1)!! / (-2)**k``: the coefficients of the series of the derivative of erfcx in ``1 / x**2``.
 _COEFFICIENTS = [1.0]
@@ -63,7 +63,7 @@ def erfc(x: Operand, /) -> Tensor:
     --------
     >>> import xpgrad as xp
     >>> from xpgrad.scipy import special
-    >>> special.erfc(5.0) > 0.0  # where 1 - erf(5.0) is rounding
+    >>> special.erfc(5.0) > 0.0  # 1 - erf(5.0) is only rounding error
     tensor(True)
     >>> xp.func.grad(special.erfc)(0.5)
     tensor(-0.8788)
@@ -81,7 +81,7 @@ def _erfcx_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 
 def _erfcx(xp: Any, x: Any) -> Any:
-    # By the error function near 0, else by its continued fraction (DLMF 7.9.3).
+    # Near 0 it is computed from erfc, else from the continued fraction (DLMF 7.9.3).
     if is_complex(x, xp):
         return xp.exp(x * x) * xp.special_erfc(x)
     far = x > 5.0
@@ -122,7 +122,7 @@ def erfinv(x: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Any shape; real, in [-1, 1]. Differentiable; the derivative is infinite at the ends and nan beyond.
+        Any shape; real, in [-1, 1]. Differentiable; the derivative is infinite at the ends and nan outside.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def erfcinv(x: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Any shape; real, in [0, 2]. Differentiable; the derivative is infinite at the ends and nan beyond.
+        Any shape; real, in [0, 2]. Differentiable; the derivative is infinite at the ends and nan outside.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def log_ndtr(x: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Any shape; real or complex. Differentiable, far in the left tail too.
+        Any shape; real or complex. Differentiable, accurately also far in the left tail.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def ndtri(x: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Any shape; a probability, in [0, 1]. Differentiable; the derivative is infinite at the ends and nan beyond.
+        Any shape; probabilities in [0, 1]. Differentiable; the derivative is infinite at the ends and nan outside.
 
     Examples
     --------

@@ -30,8 +30,7 @@ def gamma(x: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Any shape; real or complex. Infinite at 0 and nan at negative integers, where the derivative is not finite
-        either. Differentiable.
+        Any shape; real or complex. Differentiable except at 0 and negative integers, where the derivative is not finite.
 
     Examples
     --------
@@ -57,8 +56,8 @@ def gammaln(x: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Any shape; real. Infinite at 0 and at negative integers, where the derivative is not finite. Differentiable:
-        the derivative is `digamma`.
+        Any shape; real. Differentiable except at 0 and negative integers, where the derivative is not finite; the derivative
+        is `digamma`.
 
     Examples
     --------
@@ -68,7 +67,7 @@ def gammaln(x: Operand, /) -> Tensor:
     >>> special.gammaln(x).sum().backward()
     >>> x.grad
     tensor([-1.9635,  2.2518,  6.9073])
-    >>> special.gammaln(200.0)  # of a number with 373 digits
+    >>> special.gammaln(200.0)  # the logarithm of a number with 373 digits
     tensor(857.9337)
     """
 
@@ -80,7 +79,7 @@ def loggamma(x: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Any shape; real or complex. Infinite at 0, and nan for negative real numbers: give them as complex ones.
+        Any shape; real or complex. Infinite at 0, and nan for negative real numbers: convert these to a complex dtype.
         Differentiable.
 
     Examples
@@ -138,7 +137,7 @@ def psi(x: Operand, /) -> Tensor:
     """
 
 
-#: Bernoulli's numbers B2, B4, ...
+#: The Bernoulli numbers B2, B4, ...
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 _STEPS = 24
 
@@ -190,8 +189,8 @@ def polygamma(n: Operand, x: Operand, /) -> Tensor:
     Parameters
     ----------
     n : Tensor or number
-        An integer of at least 0, in any dtype; nan for others. Not differentiable: a Tensor that requires grad makes
-        the backward pass raise.
+        An integer of at least 0, in any dtype. Not differentiable: the backward pass raises NotImplementedError if it requires
+        grad.
     x : Tensor or number
         Real or complex; broadcasts with `n`. Differentiable: the derivative is ``polygamma(n + 1, x)``.
 
@@ -207,7 +206,7 @@ def polygamma(n: Operand, x: Operand, /) -> Tensor:
 
 
 def _rgamma_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    # The function is entire: by reflection (DLMF 5.5.3) where the poles of the factors are.
+    # The function is entire, but its factors have poles in the left half plane: there reflection (DLMF 5.5.3) is used.
     if xp.isdtype(x.dtype, "complex floating"):
         return g * (-out * xp.special_digamma(x))
     left = x < 0.5
@@ -227,8 +226,8 @@ def rgamma(x: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Any shape; real or complex: no poles anywhere, zeros at 0 and at negative integers. Differentiable, for real
-        numbers there, too.
+        Any shape; real or complex. The function has zeros at 0 and at negative integers. Differentiable; at these zeros the
+        derivative is finite for real numbers only.
 
     Examples
     --------
@@ -238,7 +237,7 @@ def rgamma(x: Operand, /) -> Tensor:
     >>> special.rgamma(x).detach()
     tensor([0.    , 0.    , 0.    , 0.1667])
     >>> special.rgamma(x).sum().backward()
-    >>> x.grad  # finite where `gamma` has its poles
+    >>> x.grad  # finite at the poles of `gamma`
     tensor([ 2.    , -1.    ,  1.    , -0.2094])
     """
 
@@ -250,7 +249,7 @@ def gammasgn(x: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Any shape; real; nan at negative integers. The derivative is 0 everywhere.
+        Any shape; real. The result is nan at negative integers. The derivative is 0 everywhere.
 
     Examples
     --------
@@ -259,7 +258,7 @@ def gammasgn(x: Operand, /) -> Tensor:
     >>> x = xp.asarray([-1.5, -0.5, 3.0])
     >>> special.gammasgn(x)
     tensor([ 1., -1.,  1.])
-    >>> special.gammasgn(x) * xp.exp(special.gammaln(x))  # which is `gamma`
+    >>> special.gammasgn(x) * xp.exp(special.gammaln(x))  # equals `gamma`
     tensor([ 2.3633, -3.5449,  2.    ])
     """
 
@@ -271,19 +270,21 @@ def multigammaln(a: Operand, d: int) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        Real, above ``(d - 1) / 2``; nan elsewhere, where SciPy raises.
+        Real, above ``(d - 1) / 2``; otherwise the result is nan (SciPy raises ValueError). Differentiable.
     d : int
-        At least 1.
+        Dimension, at least 1.
 
     Returns
     -------
     Tensor
-        Of the shape of `a`, floating.
+        The shape of `a`, floating-point.
 
     Raises
     ------
+    TypeError
+        `a` is neither a Tensor, an array nor a number, or is complex; or `d` is not an integer.
     ValueError
-        If `d` is less than 1.
+        `d` is less than 1.
 
     Examples
     --------
@@ -302,7 +303,7 @@ def multigammaln(a: Operand, d: int) -> Tensor:
         raise ValueError(msg)
     (x,) = operands_of("multigammaln", ("a",), (a,))
     one = operations.ones_like(x)
-    x = x * operations.where(x > (count - 1) / 2, one, one * math.nan)  # by a factor, so that the derivative is nan, too
+    x = x * operations.where(x > (count - 1) / 2, one, one * math.nan)  # a factor, so that the derivative is nan as well
     total: Any = gammaln(x) + count * (count - 1) / 4 * math.log(math.pi)
     for j in range(1, count):
         total = total + gammaln(x - j / 2)
@@ -318,7 +319,7 @@ def multigammaln(a: Operand, d: int) -> Tensor:
 )  # fmt: skip
 def psi_gap(xp: Any, a: Any, b: Any) -> Any:
     """Return ``digamma(a) - digamma(a + b)`` without cancellation for small `b`."""
-    # By the Taylor series (DLMF 5.15.1) where it converges in a few terms, beginning behind the recurrence's first steps.
+    # The Taylor series (DLMF 5.15.1) is used for small `b`, for which it converges in a few terms.
     plain = xp.special_digamma(a) - xp.special_digamma(a + b)
     near = (xp.abs(b) < a * 0.02) & (a > 0)
     if nowhere(xp, near):
@@ -337,8 +338,7 @@ def beta(a: Operand, b: Operand, /) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        Real; mostly above 0: at 0 and at negative integers are poles, where the derivative is not finite.
-        Differentiable.
+        Real; 0 and negative integers are poles, at which the derivative is not finite. Differentiable.
     b : Tensor or number
         As `a`, with which it broadcasts. Differentiable.
 
@@ -360,8 +360,7 @@ def betaln(a: Operand, b: Operand, /) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        Real; mostly above 0: at 0 and at negative integers are poles, where the derivative is not finite.
-        Differentiable.
+        Real; 0 and negative integers are poles, at which the derivative is not finite. Differentiable.
     b : Tensor or number
         As `a`, with which it broadcasts. Differentiable.
 
@@ -380,14 +379,14 @@ def betaln(a: Operand, b: Operand, /) -> Tensor:
 
 @special(lambda g, z, m, out, xp: g * (-out * xp.special_psi_gap(z, m)), lambda g, z, m, out, xp: g * (out * xp.special_digamma(z + m)))
 def poch(z: Operand, m: Operand, /) -> Tensor:
-    """Return Pochhammer's symbol, the rising factorial ``gamma(z + m) / gamma(z)``.
+    """Return the Pochhammer symbol, the rising factorial ``gamma(z + m) / gamma(z)``.
 
     Parameters
     ----------
     z : Tensor or number
-        Real. Differentiable where `z` and ``z + m`` are above 0; not finite at poles of `gamma`.
+        Real. Differentiable, except at poles of `gamma`.
     m : Tensor or number
-        The number of factors, real, not only integers; broadcasts with `z`. Differentiable.
+        Number of factors, real, not only integers; broadcasts with `z`. Differentiable.
 
     Examples
     --------
@@ -395,7 +394,7 @@ def poch(z: Operand, m: Operand, /) -> Tensor:
     >>> from xpgrad.scipy import special
     >>> special.poch(3.0, xp.asarray([0.0, 1.0, 2.0, 3.0]))  # 1, 3, 3 * 4, 3 * 4 * 5
     tensor([ 1.,  3., 12., 60.])
-    >>> xp.func.grad(special.poch)(3.0, 2.0)  # of z**2 + z
+    >>> xp.func.grad(special.poch)(3.0, 2.0)  # the derivative of z**2 + z
     tensor(7.)
     """
 
@@ -420,7 +419,7 @@ def binom(n: Operand, k: Operand, /) -> Tensor:
     >>> from xpgrad.scipy import special
     >>> special.binom(5.0, xp.asarray([0.0, 1.0, 2.0, 2.5]))
     tensor([ 1.   ,  5.   , 10.   , 10.865])
-    >>> xp.func.grad(special.binom)(5.0, 2.0)  # of n * (n - 1) / 2
+    >>> xp.func.grad(special.binom)(5.0, 2.0)  # the derivative of n * (n - 1) / 2
     tensor(4.5)
     """
 
@@ -432,24 +431,23 @@ def comb(N: Operand, k: Operand, *, repetition: bool = False) -> Tensor:
     Parameters
     ----------
     N, k : Tensor or number
-        Real. Of integers the result is floating, too; SciPy's ``exact=True`` counts in Python's integers, which have no derivative.
+        Real; integers are cast to floating numbers. Differentiable. (SciPy's ``exact=True``, with Python integers, does not exist.)
     repetition : bool
         Whether things may be taken more than once.
 
     Returns
     -------
     Tensor
-        Of the shape that the arguments broadcast to, floating, in the dtype that they promote to.
+        The shape to which the arguments broadcast, in their common floating-point dtype.
 
     Raises
     ------
     TypeError
-        An argument is neither a Tensor, an array nor a number, or is complex where only real numbers are taken.
+        An argument is neither a Tensor, an array nor a number, or is complex.
     ValueError
-        The arguments, where there are several, do not broadcast.
+        The arguments do not broadcast.
     CapabilityError
-        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
-        memory.
+        The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.
 
     Examples
     --------
@@ -477,22 +475,19 @@ def factorial(n: Operand, /) -> Tensor:
     Parameters
     ----------
     n : Tensor or number
-        Any shape; real, not only integers. Differentiable; below 0 value and derivative are 0.
+        Any shape; real, not only integers. Differentiable; below 0, value and derivative are 0.
 
     Returns
     -------
     Tensor
-        Of the shape of `n`, floating, also for integers.
+        The shape of `n`, floating-point, also for integers.
 
     Raises
     ------
     TypeError
-        An argument is neither a Tensor, an array nor a number, or is complex where only real numbers are taken.
-    ValueError
-        The arguments, where there are several, do not broadcast.
+        `n` is neither a Tensor, an array nor a number, or is complex.
     CapabilityError
-        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
-        memory.
+        The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.
 
     Examples
     --------
@@ -518,29 +513,29 @@ def _zeta_slope(g: Any, x: Any, q: Any, out: Any, xp: Any) -> Any:
 
 @row_only(no_derivative("zeta", "x"), _zeta_slope)
 def _zeta(x: Any, q: Any, /) -> Any:
-    """Compute Hurwitz's zeta function."""
+    """Compute the Hurwitz zeta function."""
 
 
 @row_only(no_derivative("zeta", "x"), composed=by_the_host("zeta"))
 def _riemann(x: Any, /) -> Any:
-    """Compute Riemann's zeta function."""
+    """Compute the Riemann zeta function."""
 
 
 @front
 def zeta(x: Operand, q: Operand | None = None) -> Tensor:
-    """Return Riemann's zeta function, or Hurwitz's: the sum of ``(k + q)**-x`` over ``k >= 0``.
+    """Return the Hurwitz zeta function, the sum of ``(k + q)**-x`` over ``k >= 0``, or the Riemann zeta function.
 
     Parameters
     ----------
     x : Tensor or number
-        Real. The derivative with respect to it is not known, and refused.
+        Real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
     q : Tensor or number, optional
-        Real, differentiable. Default: 1, for Riemann's function, which is there for ``x < 1`` too.
+        Real. Differentiable. Default: 1, for the Riemann zeta function, which is defined for ``x < 1`` as well.
 
     Returns
     -------
     Tensor
-        Of the shape that the arguments broadcast to, floating, in the dtype that they promote to.
+        The shape to which the arguments broadcast, in their common floating-point dtype.
 
     Raises
     ------
@@ -549,10 +544,9 @@ def zeta(x: Operand, q: Operand | None = None) -> Tensor:
     ValueError
         The arguments do not broadcast.
     NotImplementedError
-        By the backward pass, for the derivative with respect to `x`.
+        `x` requires grad (raised by the backward pass).
     CapabilityError
-        The library has no such function, and SciPy, which computes it then, is not installed or cannot reach the
-        memory.
+        The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.
 
     Examples
     --------
@@ -579,7 +573,7 @@ def exp1(x: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Any shape; real or complex. Infinite at 0; nan for negative real numbers, also the derivative. Differentiable.
+        Any shape; real or complex. Infinite at 0; value and derivative are nan for negative real numbers. Differentiable.
 
     Examples
     --------
@@ -599,7 +593,7 @@ def expi(x: Operand, /) -> Tensor:
     Parameters
     ----------
     x : Tensor or number
-        Any shape; real or complex. Minus infinity at 0. Differentiable elsewhere.
+        Any shape; real or complex. Differentiable except at 0, where the value is minus infinity.
 
     Examples
     --------

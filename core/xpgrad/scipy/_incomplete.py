@@ -72,9 +72,10 @@ def gammainc(a: Operand, x: Operand, /) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        The shape, real, above 0; nan below. Differentiable by quadrature, of the first order in `a`.
+        Shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
+        NotImplementedError.
     x : Tensor or number
-        Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order.
+        Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order, for a constant `a`.
 
     Examples
     --------
@@ -95,9 +96,10 @@ def gammaincc(a: Operand, x: Operand, /) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        The shape, real, above 0; nan below. Differentiable by quadrature, of the first order in `a`.
+        Shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
+        NotImplementedError.
     x : Tensor or number
-        Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order.
+        Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order, for a constant `a`.
 
     Examples
     --------
@@ -121,9 +123,10 @@ def gammaincinv(a: Operand, y: Operand, /) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        The shape, real, above 0; nan below. Differentiable by quadrature, of the first order in `a`.
+        Shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
+        NotImplementedError.
     y : Tensor or number
-        A probability, in [0, 1]; broadcasts with the shapes. Differentiable; nan outside.
+        Probability in [0, 1]; nan outside. Broadcasts with the shape parameters. Differentiable.
 
     Examples
     --------
@@ -145,9 +148,10 @@ def gammainccinv(a: Operand, y: Operand, /) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        The shape, real, above 0; nan below. Differentiable by quadrature, of the first order in `a`.
+        Shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
+        NotImplementedError.
     y : Tensor or number
-        A probability, in [0, 1]; broadcasts with the shapes. Differentiable; nan outside.
+        Probability in [0, 1]; nan outside. Broadcasts with the shape parameters. Differentiable.
 
     Examples
     --------
@@ -192,7 +196,7 @@ _TWICE = "of the second order it is not computed"
 
 @helper(no_derivative("betainc", "a", _TWICE), no_derivative("betainc", "b", _TWICE), _slope_by_x, None)
 def betainc_by_a(xp: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
-    """Return the derivative of `betainc` by its first shape; ``y == 1 - x`` is exact where `x` is near 1."""
+    """Return the derivative of `betainc` with respect to its first shape parameter, given `x` and ``y == 1 - x``, both accurate."""
     inside = (a > 0) & (b > 0) & (x > 0) & (y > 0) & xp.isfinite(a) & xp.isfinite(b)
     one = xp.ones_like(a * b * x)
     a1, b1 = xp.where(inside, a, one), xp.where(inside, b, one)
@@ -226,10 +230,10 @@ def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        A shape, real, above 0; nan below. Differentiable by quadrature: a second derivative by both shapes, or twice
-        by one, raises.
+        First shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives with
+        respect to shape parameters raise NotImplementedError.
     b : Tensor or number
-        The other shape, as `a`; all three broadcast.
+        Second shape parameter; see `a`. All three arguments broadcast.
     x : Tensor or number
         Real, in [0, 1]; nan outside. Differentiable to every order.
 
@@ -254,10 +258,10 @@ def betaincc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        A shape, real, above 0; nan below. Differentiable by quadrature: a second derivative by both shapes, or twice
-        by one, raises.
+        First shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives with
+        respect to shape parameters raise NotImplementedError.
     b : Tensor or number
-        The other shape, as `a`; all three broadcast.
+        Second shape parameter; see `a`. All three arguments broadcast.
     x : Tensor or number
         Real, in [0, 1]; nan outside. Differentiable to every order.
 
@@ -287,12 +291,12 @@ def betaincinv(a: Operand, b: Operand, y: Operand, /) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        A shape, real, above 0; nan below. Differentiable by quadrature: a second derivative by both shapes, or twice
-        by one, raises.
+        First shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives with
+        respect to shape parameters raise NotImplementedError.
     b : Tensor or number
-        The other shape, as `a`; all three broadcast.
+        Second shape parameter; see `a`. All three arguments broadcast.
     y : Tensor or number
-        A probability, in [0, 1]; broadcasts with the shapes. Differentiable; nan outside.
+        Probability in [0, 1]; nan outside. Broadcasts with the shape parameters. Differentiable.
 
     Examples
     --------
@@ -313,7 +317,7 @@ def _student_density(df: Any, t: Any, xp: Any) -> Any:
 
 
 def _student_by_df(df: Any, t: Any, xp: Any) -> Any:
-    # By the shape of the incomplete beta function, and by its argument, whose part is one of the density: no quotient at t = 0.
+    # The derivative through the shape of the incomplete beta function, and that through its argument, without a quotient at t = 0.
     whole = df + t * t
     half = xp.zeros_like(df * t) + 0.5
     shape = xp.special_betainc_by_a(df * 0.5, half, df / whole, t * t / whole)
@@ -330,7 +334,8 @@ def stdtr(df: Operand, t: Operand, /) -> Tensor:
     Parameters
     ----------
     df : Tensor or number
-        The degrees of freedom, real, above 0; nan below. Differentiable by quadrature, of the first order in `df`.
+        Degrees of freedom, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
+        NotImplementedError.
     t : Tensor or number
         Real; broadcasts with `df`. Differentiable: the derivative is the density.
 
@@ -355,9 +360,10 @@ def stdtrit(df: Operand, p: Operand, /) -> Tensor:
     Parameters
     ----------
     df : Tensor or number
-        The degrees of freedom, real, above 0; nan below. Differentiable by quadrature, of the first order in `df`.
+        Degrees of freedom, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
+        NotImplementedError.
     p : Tensor or number
-        A probability, between 0 and 1; broadcasts with `df`. Differentiable; infinite at 0 and 1, nan outside.
+        Probability in [0, 1]; the result is infinite at 0 and 1, and nan outside. Broadcasts with `df`. Differentiable.
 
     Examples
     --------

@@ -28,7 +28,8 @@ def _transpose_bands(bands: Any, xp: Any) -> Any:
     return xp.pile([_embed(upper[..., :-1], 1, n, xp), middle, _embed(lower[..., 1:], 0, n, xp)], len(bands.shape) - 2)
 
 
-def _by_bands(g: Any, bands: Any, out: Any, bands_shape: Any, xp: Any) -> Any:
+def _bands_vjp(g: Any, bands: Any, out: Any, bands_shape: Any, xp: Any) -> Any:
+    """Return the cotangent of the bands."""
     u = xp.special_tridiagonal(_transpose_bands(bands, xp), g)
     n = out.shape[-2]
     last = (len(u.shape) - 1,)
@@ -51,15 +52,16 @@ def _product(bands: Any, x: Any, xp: Any) -> Any:
 def _jvp(d_bands: Any, d_rhs: Any, bands: Any, out: Any, xp: Any) -> Any:
     if d_bands is None:
         return xp.special_tridiagonal(bands, d_rhs)
-    moved = -_product(d_bands, out, xp)
-    return xp.special_tridiagonal(bands, moved if d_rhs is None else d_rhs + moved)
+    change = -_product(d_bands, out, xp)
+    return xp.special_tridiagonal(bands, change if d_rhs is None else d_rhs + change)
 
 
 def _kernel(xp: Any, bands: Any, rhs: Any) -> Any:
+    """Solve by SciPy if possible, else as a dense system."""
     found = on_the_host(xp, "tridiagonal", bands, rhs)
     if found is not None:
         return found
-    # NB: a dense matrix, whose cost grows with the cube of the number of knots.
+    # The cost of a dense system grows with the cube of the number of knots.
     n = bands.shape[-1]
     i = xp.count_up(bands, 0, n, 1)
     row, column = i[:, None], i[None, :]
@@ -70,7 +72,7 @@ def _kernel(xp: Any, bands: Any, rhs: Any) -> Any:
 
 
 @row_only(
-    _by_bands, lambda g, bands, rhs_shape, xp: xp.sum_to(xp.special_tridiagonal(_transpose_bands(bands, xp), g), rhs_shape),
+    _bands_vjp, lambda g, bands, rhs_shape, xp: xp.sum_to(xp.special_tridiagonal(_transpose_bands(bands, xp), g), rhs_shape),
     composed=_kernel, jvp=_jvp, elementwise=False, batch="broadcast",
 )  # fmt: skip
 def _tridiagonal(bands: Any, rhs: Any) -> Any:
@@ -99,8 +101,8 @@ def spline_slopes(x: Any, y: Any, left: Any, right: Any) -> Any:
         left, right = ((1, slope[0]) if end == "not-a-knot" else end for end in (left, right))
     if n == 3 and left == right == "not-a-knot":
         return _parabola(dx, slope)
-    first, second = _end(left, dx, slope, 1.0), _end(right, ops.flip(dx), ops.flip(slope, axis=0), -1.0)
-    bands, rhs = _inside(dx, slope)
+    first, second = _end_equation(left, dx, slope, 1.0), _end_equation(right, ops.flip(dx), ops.flip(slope, axis=0), -1.0)
+    bands, rhs = _inner_equations(dx, slope)
     zero = ops.zeros_like(dx[:1])
     bands = ops.stack([
         ops.concat([zero, bands[0], second[1]]), ops.concat([first[0], bands[1], second[0]]), ops.concat([first[1], bands[2], zero]),
@@ -108,13 +110,13 @@ def spline_slopes(x: Any, y: Any, left: Any, right: Any) -> Any:
     return _tridiagonal(bands, ops.concat([first[2][None, :], rhs, second[2][None, :]], axis=0))
 
 
-def _inside(dx: Any, slope: Any) -> tuple[list[Any], Any]:
+def _inner_equations(dx: Any, slope: Any) -> tuple[list[Any], Any]:
     """Return the equations of the inner knots, at which the second derivative is continuous."""
     before, after = dx[:-1], dx[1:]
     return [after, (before + after) * 2.0, before], (after[:, None] * slope[:-1] + before[:, None] * slope[1:]) * 3.0
 
 
-def _end(condition: Any, dx: Any, slope: Any, way: float) -> tuple[Any, Any, Any]:
+def _end_equation(condition: Any, dx: Any, slope: Any, direction: float) -> tuple[Any, Any, Any]:
     """Return the diagonal, the neighbouring element and the right side of an end's equation; `way` is -1 at the right end."""
     one = dx[:1]
     if condition == "not-a-knot":  # the third derivative is continuous at the next knot
@@ -123,7 +125,7 @@ def _end(condition: Any, dx: Any, slope: Any, way: float) -> tuple[Any, Any, Any
     order, value = condition
     if order == 1:
         return ops.ones_like(one), ops.zeros_like(one), value + ops.zeros_like(slope[0])
-    return one * 2.0, one, slope[0] * one * 3.0 - value * one * one * (0.5 * way)
+    return one * 2.0, one, slope[0] * one * 3.0 - value * one * one * (0.5 * direction)
 
 
 def _parabola(dx: Any, slope: Any) -> Any:
@@ -140,15 +142,15 @@ def _periodic(dx: Any, slope: Any) -> Any:
     if n == 2:
         one = ((dx[0] * slope[1] + dx[1] * slope[0]) / (dx[0] + dx[1]))[None, :]
         return ops.concat([one] * 3, axis=0)
-    # The unknowns but the last one solve a tridiagonal system, whose right side depends on the last one.
-    bands, rhs = _inside(ops.concat([dx[-1:], dx]), ops.concat([slope[-1:], slope], axis=0))
+    # All unknowns except the last solve a tridiagonal system whose right-hand side depends linearly on the last.
+    bands, rhs = _inner_equations(ops.concat([dx[-1:], dx]), ops.concat([slope[-1:], slope], axis=0))
     away = ops.concat([bands[0][:1], ops.zeros_like(dx[: n - 3]), bands[2][n - 2 : n - 1]])
     table = ops.stack([b[: n - 1] for b in bands])
     found = _tridiagonal(table, ops.concat([rhs[: n - 1], away[:, None]], axis=1))
-    free, moved = found[:, :-1], found[:, -1:]
+    free, response = found[:, :-1], found[:, -1:]
     lower, middle, upper = (b[n - 1] for b in bands)
-    last = (rhs[n - 1] - lower * free[-1] - upper * free[0]) / (middle - lower * moved[-1] - upper * moved[0])
-    slopes = free - moved * last
+    last = (rhs[n - 1] - lower * free[-1] - upper * free[0]) / (middle - lower * response[-1] - upper * response[0])
+    slopes = free - response * last
     return ops.concat([slopes, last[None, :], slopes[:1]], axis=0)
 
 
@@ -193,8 +195,8 @@ def akima_slopes(x: Any, y: Any, makima: bool) -> Any:
         change = change + ops.abs(m[1:] + m[:-1]) * 0.5
     w, v = change[2:], change[:-2]
     total = (w + v).detach()
-    # As in SciPy: where the differences on each side are as good as the same, the mean of both sides.
+    # As in SciPy: if the variation on both sides is negligible, the slope is the mean of both sides.
     known = ops.isfinite(total)
-    there = total > 1e-9 * ops.max(ops.where(known, total, ops.zeros_like(total)))
+    varies = total > 1e-9 * ops.max(ops.where(known, total, ops.zeros_like(total)))
     even = (m[3:] + m[:-3]) * 0.5
-    return ops.where(there, (w * m[1:-2] + v * m[2:-1]) / ops.where(there, w + v, ops.ones_like(w)), even)
+    return ops.where(varies, (w * m[1:-2] + v * m[2:-1]) / ops.where(varies, w + v, ops.ones_like(w)), even)

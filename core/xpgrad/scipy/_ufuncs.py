@@ -23,7 +23,7 @@ _HIDDEN: dict[str, Callable[..., Any]] = {
 
 
 def function_for(name: str) -> Callable[..., Any]:
-    """Return the function of Tensors for one of SciPy's ufuncs; None if there is none.
+    """Return the function of Tensors for one of SciPy's ufuncs.
 
     Raises
     ------

@@ -604,26 +604,26 @@ def rfftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> T
 
 
 def fftshift(x: Any, axes: Axes = None) -> Tensor:
-    """Rotate `x` so that frequency zero is in the middle of axes.
+    """Rotate `x` along axes so that frequency zero is in the middle.
 
     Parameters
     ----------
     x : Tensor or array
         Of any dtype. Differentiable.
     axes : int or sequence of int, optional
-        The axes; all by default.
+        Axes to rotate. Default: all.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of `x`.
+        The shape and dtype of `x`.
 
     Raises
     ------
     TypeError
         `x` is neither a Tensor nor an array.
     IndexError
-        There is no such axis.
+        An axis is out of range.
 
     Examples
     --------
@@ -647,19 +647,19 @@ def ifftshift(x: Any, axes: Axes = None) -> Tensor:
     x : Tensor or array
         Of any dtype. Differentiable.
     axes : int or sequence of int, optional
-        The axes; all by default.
+        Axes to rotate. Default: all.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of `x`.
+        The shape and dtype of `x`.
 
     Raises
     ------
     TypeError
         `x` is neither a Tensor nor an array.
     IndexError
-        There is no such axis.
+        An axis is out of range.
 
     Examples
     --------
@@ -682,7 +682,7 @@ def next_fast_len(target: int, real: bool = False) -> int:
     target : int
         A length, at least 1.
     real : bool
-        Whether the transform is of real numbers.
+        Whether the transform is of real numbers, which are fast for fewer lengths.
 
     Returns
     -------
@@ -691,7 +691,7 @@ def next_fast_len(target: int, real: bool = False) -> int:
     Raises
     ------
     TypeError, ValueError
-        If `target` is not a positive integer.
+        `target` is not a positive integer.
 
     Examples
     --------
@@ -714,7 +714,7 @@ def prev_fast_len(target: int, real: bool = False) -> int:
     target : int
         A length, at least 1.
     real : bool
-        Whether the transform is of real numbers.
+        Whether the transform is of real numbers, which are fast for fewer lengths.
 
     Returns
     -------
@@ -723,7 +723,7 @@ def prev_fast_len(target: int, real: bool = False) -> int:
     Raises
     ------
     TypeError
-        `target` is no integer.
+        `target` is not an integer.
     ValueError
         `target` is not positive.
 
@@ -739,6 +739,7 @@ def prev_fast_len(target: int, real: bool = False) -> int:
 
 
 def _target(name: str, target: Any) -> int:
+    """Return a length as an int, and raise ValueError unless it is positive."""
     n = as_int(target, f"scipy.fft.{name}", "target")
     if n < 1:
         msg = f"scipy.fft.{name}: `target` must be a positive length, but got {n}"
@@ -753,6 +754,7 @@ _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
 def _kind(title: str, given: Any) -> int:
+    """Return the type of a transform as an int, and raise ValueError if it is unknown."""
     kind = as_int(given, title, "type")
     if kind not in _INVERSE:
         msg = f"{title}: `type` must be 1, 2, 3 or 4, but got {kind}"
@@ -782,10 +784,10 @@ def _weigh(x: Any, place: int, first: float, inner: float, last: float) -> Any:
     return x * xp.reshape(xp.asarray(weights, dtype=dtype, device=x.device), (-1, *(1,) * (x.ndim - 1 - place)))
 
 
-def _along(x: Any, kind: int, sine: bool, place: int, norm: str, ortho: bool, inverse: bool) -> Any:
+def _transform_axis(x: Any, kind: int, sine: bool, place: int, norm: str, ortho: bool, inverse: bool) -> Any:
     """Compute one transform along an axis by the matrix of its kind.
 
-    The ends that a transform halves, or that `orthogonalize` scales, are those of cosines at 0 and of sines at a quarter turn.
+    A transform halves, and `orthogonalize` scales, the first element for cosines (for type 1 also the last) and the last one for sines.
     """
     if inverse:
         kind, norm = _INVERSE[kind], _OPPOSITE[norm]
@@ -807,6 +809,7 @@ def _along(x: Any, kind: int, sine: bool, place: int, norm: str, ortho: bool, in
 def _transform(
     name: str, x: Any, kind: Any, n: Any, axis: Any, norm: Any, orthogonalize: Any, *, sine: bool, inverse: bool = False
 ) -> Tensor:  # fmt: skip
+    """Check the arguments of a cosine or sine transform along one axis, and compute it."""
     title = f"scipy.fft.{name}"
     kind = _kind(title, kind)
     x, norm = _prepare(name, x, norm, None)
@@ -816,13 +819,14 @@ def _transform(
     place = normalize_axis(axis, x.ndim, title)
     ortho = norm == "ortho" if orthogonalize is None else as_flag(orthogonalize, title, "orthogonalize")
     x = _fit_length(title, x, n, place, 2 if kind == 1 and not sine else 1)
-    out: Tensor = _along(x, kind, sine, place, norm, ortho, inverse)
+    out: Tensor = _transform_axis(x, kind, sine, place, norm, ortho, inverse)
     return out
 
 
 def _transform_n(
     name: str, x: Any, kind: Any, s: Any, axes: Any, norm: Any, orthogonalize: Any, *, sine: bool, inverse: bool = False
 ) -> Tensor:  # fmt: skip
+    """Check the arguments of a cosine or sine transform over several axes, and compute it."""
     title = f"scipy.fft.{name}"
     x, _ = _prepare(name, x, norm, None)
     lengths = None if s is None else [s] if isinstance(s, int) else list(s)
@@ -851,26 +855,35 @@ def dct(
     Parameters
     ----------
     x : Tensor
-        Real; of complex ones both parts are transformed.
+        Real, or complex, of which both parts are transformed; at least one axis. Integers are cast to the default floating dtype.
+        Differentiable.
     type : {1, 2, 3, 4}
+        Type of the transform; the types differ in the symmetry at the ends.
     n : int, optional
-        The length: `x` is trimmed, or padded with zeros. At least 2 for type 1.
+        Length of the transform, at least 2 for type 1: `x` is truncated or padded with zeros at its end. Default: the length of `x`.
     axis : int
+        Axis of the transform.
     norm : {"backward", "ortho", "forward"}, optional
-        Where the factor of the inverse is: there (the default), split between both, or here.
+        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
+        the forward ones ("forward").
     overwrite_x, workers
-        Without effect.
+        Accepted for compatibility; they have no effect.
     orthogonalize : bool, optional
-        Scale the ends so that the matrix is orthogonal for ``norm="ortho"``, for which it is the default.
+        Whether to scale the ends so that the matrix is orthogonal for ``norm="ortho"``. Default: True for "ortho" only.
 
     Returns
     -------
     Tensor
+        Floating-point, or complex like `x`; the shape of `x` except for `n`.
 
     Raises
     ------
-    TypeError, ValueError
-        For arguments that do not fit.
+    TypeError
+        `x` is not an array of numbers.
+    ValueError
+        `type` or `norm` is unknown, `x` is 0-d, or the length is too short (type 1 needs 2).
+    IndexError
+        `axis` is out of range.
 
     Examples
     --------
@@ -891,37 +904,36 @@ def idct(
     Parameters
     ----------
     x : Tensor, array or sequence of numbers
-        Real or complex, of at least one axis; integers become floating numbers of the default dtype. Differentiable.
+        Real or complex, with at least one axis. Integers are cast to the default floating dtype. Differentiable.
     type : {1, 2, 3, 4}
-        Which of the four transforms, after the symmetry at the ends.
+        Type of the transform; the types differ in the symmetry at the ends.
     n : int, optional
-        The length: `x` is trimmed, or padded with zeros at its end. Default: that of `x`.
+        Length of the transform: `x` is truncated or padded with zeros at its end. Default: the length of `x`.
     axis : int
-        The axis; the last one by default.
+        Axis of the transform.
     norm : {'backward', 'ortho', 'forward'}, optional
-        Which transforms have the factor one over the length: the inverse ones (the default), both by its root, or
-        those that go forward.
+        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
+        the forward ones ("forward").
     overwrite_x : bool
-        Without effect: nothing is written to.
+        Accepted for compatibility; `x` is never overwritten.
     workers : int, optional
-        Without effect: the library decides.
+        Accepted for compatibility; it has no effect.
     orthogonalize : bool, optional
-        Scale the ends so that the matrix is orthogonal for ``norm='ortho'``, for which it is the default.
+        Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.
 
     Returns
     -------
     Tensor
-        Floating or complex as `x`, of its shape but for the lengths that are given.
+        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
 
     Raises
     ------
     TypeError
-        `x` is no array of numbers.
+        `x` is not an array of numbers.
     ValueError
-        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
-        `axes` do not fit.
+        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
     IndexError
-        There is no such axis.
+        An axis is out of range.
 
     Examples
     --------
@@ -946,37 +958,36 @@ def dst(
     Parameters
     ----------
     x : Tensor, array or sequence of numbers
-        Real or complex, of at least one axis; integers become floating numbers of the default dtype. Differentiable.
+        Real or complex, with at least one axis. Integers are cast to the default floating dtype. Differentiable.
     type : {1, 2, 3, 4}
-        Which of the four transforms, after the symmetry at the ends.
+        Type of the transform; the types differ in the symmetry at the ends.
     n : int, optional
-        The length: `x` is trimmed, or padded with zeros at its end. Default: that of `x`.
+        Length of the transform: `x` is truncated or padded with zeros at its end. Default: the length of `x`.
     axis : int
-        The axis; the last one by default.
+        Axis of the transform.
     norm : {'backward', 'ortho', 'forward'}, optional
-        Which transforms have the factor one over the length: the inverse ones (the default), both by its root, or
-        those that go forward.
+        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
+        the forward ones ("forward").
     overwrite_x : bool
-        Without effect: nothing is written to.
+        Accepted for compatibility; `x` is never overwritten.
     workers : int, optional
-        Without effect: the library decides.
+        Accepted for compatibility; it has no effect.
     orthogonalize : bool, optional
-        Scale the ends so that the matrix is orthogonal for ``norm='ortho'``, for which it is the default.
+        Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.
 
     Returns
     -------
     Tensor
-        Floating or complex as `x`, of its shape but for the lengths that are given.
+        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
 
     Raises
     ------
     TypeError
-        `x` is no array of numbers.
+        `x` is not an array of numbers.
     ValueError
-        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
-        `axes` do not fit.
+        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
     IndexError
-        There is no such axis.
+        An axis is out of range.
 
     Examples
     --------
@@ -999,37 +1010,36 @@ def idst(
     Parameters
     ----------
     x : Tensor, array or sequence of numbers
-        Real or complex, of at least one axis; integers become floating numbers of the default dtype. Differentiable.
+        Real or complex, with at least one axis. Integers are cast to the default floating dtype. Differentiable.
     type : {1, 2, 3, 4}
-        Which of the four transforms, after the symmetry at the ends.
+        Type of the transform; the types differ in the symmetry at the ends.
     n : int, optional
-        The length: `x` is trimmed, or padded with zeros at its end. Default: that of `x`.
+        Length of the transform: `x` is truncated or padded with zeros at its end. Default: the length of `x`.
     axis : int
-        The axis; the last one by default.
+        Axis of the transform.
     norm : {'backward', 'ortho', 'forward'}, optional
-        Which transforms have the factor one over the length: the inverse ones (the default), both by its root, or
-        those that go forward.
+        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
+        the forward ones ("forward").
     overwrite_x : bool
-        Without effect: nothing is written to.
+        Accepted for compatibility; `x` is never overwritten.
     workers : int, optional
-        Without effect: the library decides.
+        Accepted for compatibility; it has no effect.
     orthogonalize : bool, optional
-        Scale the ends so that the matrix is orthogonal for ``norm='ortho'``, for which it is the default.
+        Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.
 
     Returns
     -------
     Tensor
-        Floating or complex as `x`, of its shape but for the lengths that are given.
+        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
 
     Raises
     ------
     TypeError
-        `x` is no array of numbers.
+        `x` is not an array of numbers.
     ValueError
-        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
-        `axes` do not fit.
+        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
     IndexError
-        There is no such axis.
+        An axis is out of range.
 
     Examples
     --------
@@ -1049,26 +1059,25 @@ def dctn(
     Parameters
     ----------
     x, type, norm, overwrite_x, workers, orthogonalize
-        As for `dct`.
+        See `dct`.
     s : sequence of int, optional
-        The lengths along `axes`.
+        Lengths along `axes`: `x` is truncated or padded with zeros. Default: the lengths of `x`.
     axes : int or sequence of int, optional
-        Default: all, or the last ones, as many as `s` has lengths.
+        Axes of the transform. Default: the last ``len(s)`` axes, or all if `s` is not given.
 
     Returns
     -------
     Tensor
-        Floating or complex as `x`, of its shape but for the lengths that are given.
+        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
 
     Raises
     ------
     TypeError
-        `x` is no array of numbers.
+        `x` is not an array of numbers.
     ValueError
-        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
-        `axes` do not fit.
+        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
     IndexError
-        There is no such axis.
+        An axis is out of range.
 
     Examples
     --------
@@ -1093,37 +1102,36 @@ def idctn(
     Parameters
     ----------
     x : Tensor, array or sequence of numbers
-        Real or complex, of at least one axis; integers become floating numbers of the default dtype. Differentiable.
+        Real or complex, with at least one axis. Integers are cast to the default floating dtype. Differentiable.
     type : {1, 2, 3, 4}
-        Which of the four transforms, after the symmetry at the ends.
+        Type of the transform; the types differ in the symmetry at the ends.
     s : sequence of int, optional
-        The lengths along `axes`: `x` is trimmed, or padded with zeros.
+        Lengths along `axes`: `x` is truncated or padded with zeros. Default: the lengths of `x`.
     axes : int or sequence of int, optional
-        The axes; by default all, or the last ones, as many as `s` has lengths.
+        Axes of the transform. Default: the last ``len(s)`` axes, or all if `s` is not given.
     norm : {'backward', 'ortho', 'forward'}, optional
-        Which transforms have the factor one over the length: the inverse ones (the default), both by its root, or
-        those that go forward.
+        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
+        the forward ones ("forward").
     overwrite_x : bool
-        Without effect: nothing is written to.
+        Accepted for compatibility; `x` is never overwritten.
     workers : int, optional
-        Without effect: the library decides.
+        Accepted for compatibility; it has no effect.
     orthogonalize : bool, optional
-        Scale the ends so that the matrix is orthogonal for ``norm='ortho'``, for which it is the default.
+        Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.
 
     Returns
     -------
     Tensor
-        Floating or complex as `x`, of its shape but for the lengths that are given.
+        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
 
     Raises
     ------
     TypeError
-        `x` is no array of numbers.
+        `x` is not an array of numbers.
     ValueError
-        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
-        `axes` do not fit.
+        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
     IndexError
-        There is no such axis.
+        An axis is out of range.
 
     Examples
     --------
@@ -1145,37 +1153,36 @@ def dstn(
     Parameters
     ----------
     x : Tensor, array or sequence of numbers
-        Real or complex, of at least one axis; integers become floating numbers of the default dtype. Differentiable.
+        Real or complex, with at least one axis. Integers are cast to the default floating dtype. Differentiable.
     type : {1, 2, 3, 4}
-        Which of the four transforms, after the symmetry at the ends.
+        Type of the transform; the types differ in the symmetry at the ends.
     s : sequence of int, optional
-        The lengths along `axes`: `x` is trimmed, or padded with zeros.
+        Lengths along `axes`: `x` is truncated or padded with zeros. Default: the lengths of `x`.
     axes : int or sequence of int, optional
-        The axes; by default all, or the last ones, as many as `s` has lengths.
+        Axes of the transform. Default: the last ``len(s)`` axes, or all if `s` is not given.
     norm : {'backward', 'ortho', 'forward'}, optional
-        Which transforms have the factor one over the length: the inverse ones (the default), both by its root, or
-        those that go forward.
+        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
+        the forward ones ("forward").
     overwrite_x : bool
-        Without effect: nothing is written to.
+        Accepted for compatibility; `x` is never overwritten.
     workers : int, optional
-        Without effect: the library decides.
+        Accepted for compatibility; it has no effect.
     orthogonalize : bool, optional
-        Scale the ends so that the matrix is orthogonal for ``norm='ortho'``, for which it is the default.
+        Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.
 
     Returns
     -------
     Tensor
-        Floating or complex as `x`, of its shape but for the lengths that are given.
+        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
 
     Raises
     ------
     TypeError
-        `x` is no array of numbers.
+        `x` is not an array of numbers.
     ValueError
-        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
-        `axes` do not fit.
+        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
     IndexError
-        There is no such axis.
+        An axis is out of range.
 
     Examples
     --------
@@ -1197,37 +1204,36 @@ def idstn(
     Parameters
     ----------
     x : Tensor, array or sequence of numbers
-        Real or complex, of at least one axis; integers become floating numbers of the default dtype. Differentiable.
+        Real or complex, with at least one axis. Integers are cast to the default floating dtype. Differentiable.
     type : {1, 2, 3, 4}
-        Which of the four transforms, after the symmetry at the ends.
+        Type of the transform; the types differ in the symmetry at the ends.
     s : sequence of int, optional
-        The lengths along `axes`: `x` is trimmed, or padded with zeros.
+        Lengths along `axes`: `x` is truncated or padded with zeros. Default: the lengths of `x`.
     axes : int or sequence of int, optional
-        The axes; by default all, or the last ones, as many as `s` has lengths.
+        Axes of the transform. Default: the last ``len(s)`` axes, or all if `s` is not given.
     norm : {'backward', 'ortho', 'forward'}, optional
-        Which transforms have the factor one over the length: the inverse ones (the default), both by its root, or
-        those that go forward.
+        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
+        the forward ones ("forward").
     overwrite_x : bool
-        Without effect: nothing is written to.
+        Accepted for compatibility; `x` is never overwritten.
     workers : int, optional
-        Without effect: the library decides.
+        Accepted for compatibility; it has no effect.
     orthogonalize : bool, optional
-        Scale the ends so that the matrix is orthogonal for ``norm='ortho'``, for which it is the default.
+        Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.
 
     Returns
     -------
     Tensor
-        Floating or complex as `x`, of its shape but for the lengths that are given.
+        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
 
     Raises
     ------
     TypeError
-        `x` is no array of numbers.
+        `x` is not an array of numbers.
     ValueError
-        `type` or `norm` is unknown, `x` is 0-d, a length is too short (type 1 of the cosines needs two), or `s` and
-        `axes` do not fit.
+        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
     IndexError
-        There is no such axis.
+        An axis is out of range.
 
     Examples
     --------

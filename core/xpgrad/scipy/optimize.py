@@ -1,9 +1,8 @@
-"""Differentiable versions of SciPy's optimisers and solvers of equations.
+"""`xpgrad.scipy.optimize`: SciPy's optimisers and solvers of equations, with gradients from xpgrad and differentiable solutions.
 
-SciPy solves with gradients from xpgrad, and the solution is differentiable by `args` and by values that the function closes over, by the
-implicit function theorem. Only the solution is saved: time and memory of its derivatives do not depend on the number of iterations.
-Derivatives are those of the exact solution, evaluated at the computed one, so their error is proportional to its error: choose a tight
-tolerance.
+A solution is differentiable, by the implicit function theorem, with respect to the Tensors that the function closes over or gets as `args`.
+Only the solution is saved, so time and memory of its derivatives do not depend on the number of iterations. The derivatives are those of
+the exact solution, evaluated at the computed one. Their error is of the order of its error, so choose a tight tolerance.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ def __dir__() -> list[str]:
 
 Failure = typing.Literal["raise", "warn", "ignore"]
 
-#: What methods of `minimize` ask for beside the value: its gradient, products with its Hessian, or that.
+#: Methods of `minimize` that use no gradient, products with the Hessian, or the Hessian; all others use the gradient.
 _WITHOUT_GRADIENT = ("nelder-mead", "powell", "cobyla", "cobyqa")
 _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
 _WITH_HESSIAN = ("dogleg", "trust-exact")
-#: Methods of `root` that take a Jacobian.
+#: Methods of `root` that use the Jacobian.
 _WITH_JACOBIAN = ("hybr", "lm")
 
 
@@ -58,40 +57,50 @@ def minimize(
     fun : callable
         ``fun(x, *args)``: a 0-d real Tensor.
     x0 : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
-        Where to begin; real. `fun` gets such a tree.
+        Initial guess; real. `fun` receives a tree of the same structure.
     args : tuple
+        Further arguments of `fun`.
     method : str, optional
-        One of SciPy's. Gradients, and where a method uses them products with the Hessian or the Hessian, are xpgrad's.
+        One of SciPy's methods. xpgrad supplies the gradient and, for methods that use them, Hessians or products with the Hessian.
     bounds : sequence of (min, max), or `scipy.optimize.Bounds`, optional
-        For each number in `x0`, in the order of `xpgrad.func.ravel_pytree`: numbers, 0-d Tensors or None. The solution is differentiable
-        in a bound that holds it.
+        Bounds of each number in `x0`, in the order of `xpgrad.func.ravel_pytree`: numbers, 0-d Tensors or None. The solution is
+        differentiable with respect to active bounds.
     tol, callback, options
-        SciPy's.
+        Passed to SciPy.
     failure : {"raise", "warn", "ignore"}
-        What to do if SciPy says that it did not converge.
+        What to do if SciPy reports that it did not converge.
     linear_solver : {"auto", "dense", "cg", "gmres"} or callable
-        How the linear systems of the implicit function theorem are solved. ``"auto"``: up to 512 unknowns with the Hessian, beyond by CG
-        with products. A callable gets the product with the matrix and the right-hand side, as NumPy's vectors of float64, and returns the
-        solution.
+        How to solve the linear systems of the implicit function theorem. "auto" factorises the Jacobian of up to 512 unknowns; beyond
+        that it uses products with it, by CG if it is symmetric, else by GMRES. A callable receives the function that multiplies a
+        vector by the matrix, and the right-hand side, both with NumPy vectors of float64, and returns the solution.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        As SciPy's, with `x` a tree of Tensors like `x0`, and `fun` a 0-d Tensor; the rest is SciPy's.
+        SciPy's result, in which `x` is a tree of Tensors like `x0` and `fun` is a 0-d Tensor.
 
     Raises
     ------
     RuntimeError
-        If it does not converge; when the solution is differentiated and is not a strict minimum, so that the Hessian is singular.
-    TypeError, ValueError
-        For arguments of other kinds; for a function that does not return a real number.
+        SciPy does not converge and `failure` is "raise". Differentiating the solution raises it if the Hessian is singular, which means
+        that the solution is not a strict minimum.
+    TypeError
+        An argument has a wrong type.
+    ValueError
+        `fun` does not return a single real number, or `bounds`, `failure` or `linear_solver` is invalid.
     ImportError
-        Without SciPy.
+        SciPy is not installed.
+
+    See Also
+    --------
+    least_squares : Minimise a sum of squares.
+    custom_root : Differentiate the result of another solver.
 
     Notes
     -----
-    At a solution without active bounds the gradient is zero, which defines it as a function of the parameters. A number that is held by its
-    bound, so that the gradient there points outwards, is as its bound is. Derivatives at a bound that just stops holding are one-sided.
+    At a solution without active bounds the gradient is zero, which defines the solution as a function of the parameters. A bound is active
+    if the solution lies on it and the gradient points outwards; that number then equals its bound. At the transition between active and
+    inactive, derivatives are one-sided.
 
     Examples
     --------
@@ -99,7 +108,7 @@ def minimize(
     >>> from xpgrad.scipy import optimize
     >>> a = xp.tensor(3.0, requires_grad=True)
     >>> found = optimize.minimize(lambda x: xp.sum((x - a) ** 2) + xp.sum(x**2), xp.zeros(2))
-    >>> found.x.sum().backward()  # each is a / 2
+    >>> found.x.sum().backward()  # each element is a / 2
     >>> round(a.grad.item(), 6)
     1.0
     """
@@ -115,7 +124,7 @@ def minimize(
         more["hess"] = objective.hess
     function = objective.fun if wanted in _WITHOUT_GRADIENT else objective
     if low is not None:
-        more["bounds"] = optimize.Bounds(_host(low, -math.inf), _host(high, math.inf))
+        more["bounds"] = optimize.Bounds(_as_floats(low, -math.inf), _as_floats(high, math.inf))
     result = optimize.minimize(function, objective.x0, method=method, tol=tol, callback=callback, options=options, **more)
     _converged(name, bool(result.success), str(result.message), failure)
 
@@ -136,25 +145,27 @@ def root(
     Parameters
     ----------
     fun : callable
-        ``fun(x, *args)``: a real Tensor, or a tree of them, with as many numbers as `x0`; zero at the root.
+        ``fun(x, *args)`` returns a real Tensor, or a tree of Tensors, with as many numbers as `x0`; it is zero at the root.
     x0, args, tol, callback, options, failure, linear_solver
         See `minimize`.
     method : str
-        One of SciPy's; ``"hybr"`` and ``"lm"`` get xpgrad's Jacobian.
+        One of SciPy's methods. "hybr" and "lm" use xpgrad's Jacobian.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        As SciPy's, with `x` a tree of Tensors like `x0`.
+        SciPy's result, in which `x` is a tree of Tensors like `x0`.
 
     Raises
     ------
     RuntimeError
-        If it does not converge; when the root is differentiated where the Jacobian is singular.
-    TypeError, ValueError
-        For arguments of other kinds; for a function of another number of values.
+        SciPy does not converge and `failure` is "raise". Differentiating the root raises it if the Jacobian is singular there.
+    TypeError
+        An argument has a wrong type.
+    ValueError
+        `fun` returns another number of values than it gets, or `failure` or `linear_solver` is invalid.
     ImportError
-        Without SciPy.
+        SciPy is not installed.
 
     Examples
     --------
@@ -177,7 +188,7 @@ def root(
     return _answer(result, objective, objective.vector, linear_solver)
 
 
-#: The losses of `least_squares`, of the squares of residuals, as SciPy defines them.
+#: The losses of `least_squares` as functions of the squared residuals, as SciPy defines them.
 _LOSSES: dict[str, Callable[[Any], Any]] = {
     "linear": lambda z: z,
     "soft_l1": lambda z: 2.0 * (sqrt(1.0 + z) - 1.0),
@@ -196,30 +207,35 @@ def least_squares(
     Parameters
     ----------
     fun : callable
-        ``fun(x, *args)``: the residuals, a real Tensor of any shape, or a tree of them.
+        ``fun(x, *args)`` returns the residuals: a real Tensor of any shape, or a tree of Tensors.
     x0, args, failure, linear_solver
-        See `minimize`. Derivatives of the fit need derivatives of second order of `fun`: those of a custom rule, too.
+        See `minimize`. Derivatives of the fit use second derivatives of `fun`, so custom rules in it must be twice differentiable.
     bounds : sequence of (min, max), or `scipy.optimize.Bounds`, optional
-        See `minimize`; for the methods ``"trf"`` and ``"dogbox"``.
-    method, f_scale
-        SciPy's.
+        See `minimize`; only for the methods "trf" and "dogbox".
+    method : {"trf", "dogbox", "lm"}
+        SciPy's method.
     loss : {"linear", "soft_l1", "huber", "cauchy", "arctan"}
+        The loss of the squared residuals, as SciPy defines it.
+    f_scale : float
+        The scale between inliers and outliers; see SciPy.
     **options
-        SciPy's others: `ftol`, `xtol`, `gtol`, `x_scale`, `max_nfev`, `verbose`, ...
+        Further options of SciPy: `ftol`, `xtol`, `gtol`, `x_scale`, `max_nfev`, `verbose`, ...
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        As SciPy's, with `x` a tree of Tensors like `x0`, and `cost` a 0-d Tensor.
+        SciPy's result, in which `x` is a tree of Tensors like `x0` and `cost` is a 0-d Tensor.
 
     Raises
     ------
     RuntimeError
-        If it does not converge; when the fit is differentiated and is not unique.
-    TypeError, ValueError
-        For arguments of other kinds.
+        SciPy does not converge and `failure` is "raise". Differentiating the fit raises it if the fit is not unique.
+    TypeError
+        An argument has a wrong type, or `jac`, `jac_sparsity` or `kwargs` is given.
+    ValueError
+        `loss`, `bounds`, `failure` or `linear_solver` is invalid.
     ImportError
-        Without SciPy.
+        SciPy is not installed.
 
     Examples
     --------
@@ -243,7 +259,7 @@ def least_squares(
     objective = _objective(name, fun, x0, args)
     low, high = _bounds(name, bounds, objective)
     if low is not None:
-        options["bounds"] = (_host(low, -math.inf), _host(high, math.inf))
+        options["bounds"] = (_as_floats(low, -math.inf), _as_floats(high, math.inf))
     result = optimize.least_squares(
         objective.fun, objective.x0, jac=objective.jac, method=method, loss=loss, f_scale=f_scale, **options
     )  # fmt: skip
@@ -269,29 +285,31 @@ def brentq(
     Parameters
     ----------
     f : callable
-        ``f(x, *args)``: a 0-d real Tensor, of a 0-d Tensor.
+        ``f(x, *args)`` returns a 0-d real Tensor for a 0-d Tensor.
     a, b : Tensor, array or number
-        The ends of the interval, where `f` has different signs. Nothing is differentiated in them.
+        Ends of the interval, at which `f` has different signs. The root does not depend on them.
     args : tuple
+        Further arguments of `f`.
     xtol, rtol, maxiter
-        SciPy's.
+        Passed to SciPy.
     failure : {"raise", "warn", "ignore"}
-        What to do if it does not converge.
+        What to do if SciPy does not converge.
 
     Returns
     -------
     Tensor, shape ()
+        The root.
 
     Raises
     ------
     ValueError
-        If the signs at both ends are the same.
+        `f` has the same sign at both ends.
     RuntimeError
-        If it does not converge; when the root is differentiated where the slope is zero.
+        SciPy does not converge and `failure` is "raise". Differentiating the root raises it if the derivative of `f` is zero there.
     TypeError
-        For arguments of other kinds.
+        An argument has a wrong type.
     ImportError
-        Without SciPy.
+        SciPy is not installed.
 
     Examples
     --------
@@ -309,10 +327,10 @@ def brentq(
     objective = _objective(name, f, asarray(ends[0] * 1.0).detach(), args, like_x=True)
     low, high = (float(v) for v in ends.detach())
     more = {} if rtol is None else {"rtol": rtol}
-    x, told = optimize.brentq(
+    x, report = optimize.brentq(
         lambda x: float(objective.fun([x])[0]), low, high, xtol=xtol, maxiter=maxiter, full_output=True, disp=False, **more
     )
-    _converged(name, bool(told.converged), f"{told.flag} after {told.iterations} iterations", failure)
+    _converged(name, bool(report.converged), f"{report.flag} after {report.iterations} iterations", failure)
     return objective.unravel_out(implicit(objective.vector, objective.inside([x]), "dense"))
 
 
@@ -325,27 +343,29 @@ def fixed_point(
     Parameters
     ----------
     func : callable
-        ``func(x, *args)``: of the structure and shapes of `x`.
+        ``func(x, *args)`` returns a tree of the structure and shapes of `x`.
     x0, args, failure, linear_solver
         See `minimize`.
     xtol, maxiter
-        SciPy's.
+        Passed to SciPy.
     method : {"del2", "iteration"}
-        With Aitken's acceleration of each number by itself, or without.
+        Use Aitken's acceleration for each number, or plain iteration.
 
     Returns
     -------
-    Tensor, or a tree of them
-        Like `x0`.
+    Tensor, or a tree of Tensors
+        The fixed point, with the structure of `x0`.
 
     Raises
     ------
     RuntimeError
-        If it does not converge; when it is differentiated where the fixed point is not isolated.
-    TypeError, ValueError
-        For arguments of other kinds.
+        SciPy does not converge and `failure` is "raise". Differentiating the fixed point raises it if the fixed point is not isolated.
+    TypeError
+        An argument has a wrong type.
+    ValueError
+        `func` returns another number of values than it gets, or `failure` or `linear_solver` is invalid.
     ImportError
-        Without SciPy.
+        SciPy is not installed.
 
     Examples
     --------
@@ -380,26 +400,28 @@ def custom_root(
     Parameters
     ----------
     residual : callable
-        ``residual(x, *args)``: of the structure of the solution; zero there. `args` are those of the solver. It may close over Tensors.
+        ``residual(x, *args)``, with the arguments of the solver, returns as many numbers as the solution has; it is zero at the solution.
+        It may close over Tensors.
     linear_solver
         See `minimize`.
     symmetric : bool
-        The Jacobian of `residual` is symmetric and positive definite, as for a minimum: then ``"auto"`` uses CG for many unknowns.
+        Whether the Jacobian of `residual` is symmetric positive definite, as at a minimum. "auto" then uses CG for many unknowns.
 
     Returns
     -------
     callable
-        A decorator of ``solver(*args)``, which returns a Tensor, array or number, or a tree of them. The solver runs unrecorded: it may be
-        any code, of NumPy or C, and gets Tensors without history.
+        A decorator for ``solver(*args)``, which returns a Tensor, array or number, or a tree of them. The solver is not recorded. It may
+        be any code, for example NumPy or C, and receives Tensors without history.
 
     Raises
     ------
     TypeError
-        For what cannot be called, and solutions that are not real floating numbers.
+        `residual` is not callable. The decorator raises it for a solver that is not callable, and the solver for a solution that is not
+        real and floating-point.
     ValueError
-        When it is called: if the residual has another number of values than the solution.
+        `linear_solver` is invalid. The solver raises it if the residual has another number of values than the solution.
     RuntimeError
-        When the solution is differentiated where the Jacobian is singular.
+        The Jacobian is singular at the solution (raised when the solution is differentiated).
 
     Examples
     --------
@@ -422,7 +444,7 @@ def custom_root(
         @functools.wraps(solver)
         def solved(*args: Any) -> Any:
             with switches.no_grad():
-                found = solver(*(_detached(a) for a in args))
+                found = solver(*(_detach(a) for a in args))
             near = next((a for a in args if isinstance(a, Tensor)), None)
             if near is not None and not isinstance(found, Tensor):
                 found = _to_tensors(found, near)
@@ -434,7 +456,7 @@ def custom_root(
     return decorate
 
 
-# -- the parts ---------------------------------------------------------------------------------------------------------------
+# -- implementation ---------------------------------------------------------------------------------------------------------
 
 
 class _Objective(ScipyObjective):
@@ -443,7 +465,7 @@ class _Objective(ScipyObjective):
     Attributes
     ----------
     start : Tensor, shape (n,)
-        Where it begins, without history.
+        The initial guess, without history.
     """
 
     def __init__(self, name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: bool, one: bool) -> None:
@@ -457,9 +479,11 @@ class _Objective(ScipyObjective):
         return self._in(x)
 
     def ravel(self, tree: Any) -> Any:
+        """Flatten a tree to a vector."""
         return ravel_pytree(tree)[0]
 
     def _value(self, flat: Any, args: tuple[Any, ...]) -> Any:
+        """Evaluate the function, and raise ValueError if it returns another number of values than required."""
         out = super()._value(flat, args)
         if self.one and out.ndim:
             msg = f"{self.name}: the function must return a 0-d Tensor, but returned {out.shape[0]} numbers; did you mean to sum them?"
@@ -477,10 +501,12 @@ class _Objective(ScipyObjective):
         return out if out.ndim else out.reshape((1,))
 
     def scalar(self, flat: Any) -> Any:
+        """Return the value of a scalar function, with its history."""
         return self._scalar(flat, (), self.name)
 
 
 def _objective(name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: bool = False, one: bool = False) -> _Objective:
+    """Make the objective; errors about `x0` name the public function."""
     try:
         return _Objective(name, fun, x0, args, like_x=like_x, one=one)
     except TypeError as exc:
@@ -543,13 +569,15 @@ def _bounds(name: str, bounds: Any, objective: _Objective) -> tuple[Limits, Limi
 
 
 def _spread(side: Any, n: int) -> list[Any]:
+    """Return one bound for each of `n` unknowns."""
     values = list(side) if getattr(side, "ndim", 0) else [side] * n
     if len(values) == 1:
         values *= n
     return values
 
 
-def _host(side: Limits, missing: float) -> list[float]:
+def _as_floats(side: Limits, missing: float) -> list[float]:
+    """Return bounds as floats, with `missing` for None."""
     return [missing if v is None else float(v.detach() if isinstance(v, Tensor) else v) for v in side or ()]
 
 
@@ -580,7 +608,8 @@ def _number(v: Any, x: Any) -> Any:
     return full((), 0.0 if v is None else float(v), dtype=x.dtype, device=x.device)
 
 
-def _detached(x: Any) -> Any:
+def _detach(x: Any) -> Any:
+    """Detach the Tensors of a tree."""
     return tree_map(lambda v: v.detach() if isinstance(v, Tensor) else v, x)
 
 

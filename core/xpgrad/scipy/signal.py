@@ -1,7 +1,7 @@
 """`xpgrad.scipy.signal`: SciPy's convolutions and linear filters for Tensors on every backend, differentiable to every order.
 
-Convolutions are differentiable by both arrays, filters by their coefficients, the signal and the initial state. Integers become the default
-floating-point dtype, except in convolutions, which are exact for integers. Signals lie along one axis; all other axes are a batch.
+Convolutions are differentiable in both arrays, filters in their coefficients, the signal and the initial state. Integers become floating
+numbers of the default dtype, except in convolutions, which are exact for them. A signal lies along one axis; the others are batch axes.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def _pair(name: str, in1: Any, in2: Any, *, exact: bool) -> tuple[Tensor, Tensor
 
 
 def _by_fourier(x: Any, h: Any, rank: int, method: str) -> bool:
-    """Return whether a convolution over the last axes is done by Fourier transforms; `method` decides if it is not ``"auto"``.
+    """Return whether a convolution over the last `rank` axes uses Fourier transforms; `method` decides unless it is ``"auto"``.
 
-    The direct way costs a multiplication and an addition for each pair of elements, the other one three transforms of the size of the
-    result. The factors were measured on NumPy, which has a fast loop for vectors; few taps are always worth an exact sum.
+    The direct method costs a multiplication and an addition per pair of elements; the other costs three transforms of the size of the
+    result. The factors were measured on NumPy. With few taps the exact direct sum is always preferred.
     """
     if not x.dtype.differentiable:
         return False
@@ -69,25 +69,30 @@ def _by_fourier(x: Any, h: Any, rank: int, method: str) -> bool:
 
 
 def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = False) -> str:
-    """Return the method that `convolve` uses for ``method="auto"``: ``"fft"`` or ``"direct"``.
+    """Return the method that `convolve` uses for ``method="auto"`` (`scipy.signal.choose_conv_method`).
 
     Parameters
     ----------
     in1, in2 : Tensor
-        Of equal rank.
+        Arrays of equal rank; only their shapes, dtype and backend matter.
     mode : {"full", "same", "valid"}
-        It makes no difference.
+        Accepted for compatibility; it has no effect.
     measure : bool
-        Refused: nothing is measured, the number of operations decides.
+        Must be False: the method is chosen by operation count.
 
     Returns
     -------
     str
+        ``"fft"`` or ``"direct"``.
 
     Raises
     ------
     NotImplementedError
-        For ``measure=True``.
+        `measure` is True.
+    TypeError
+        An argument is not an array of numbers.
+    ValueError
+        The ranks differ, an array is empty, or `mode` is another value.
 
     Examples
     --------
@@ -100,13 +105,13 @@ def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = 
     """
     check_choice(mode, MODES, "scipy.signal.choose_conv_method", "mode")
     if measure:
-        msg = "scipy.signal.choose_conv_method: `measure=True` is not there; the number of operations decides: leave it out"
+        msg = "scipy.signal.choose_conv_method: `measure=True` is not supported: the method is chosen by operation count; omit it"
         raise NotImplementedError(msg)
     x, h = _pair("choose_conv_method", in1, in2, exact=True)
     return "fft" if x.ndim and _by_fourier(x, h, x.ndim, "auto") else "direct"
 
 
-def _within(name: str, x: Any, h: Any, rank: int) -> bool:
+def _must_swap(name: str, x: Any, h: Any, rank: int) -> bool:
     """Return whether `x` fits within `h`, for the mode ``"valid"``; raise unless one fits within the other."""
     pairs = list(zip(x.shape[-rank:], h.shape[-rank:]))
     if all(n >= m for n, m in pairs):
@@ -120,16 +125,17 @@ def _within(name: str, x: Any, h: Any, rank: int) -> bool:
     raise ValueError(msg)
 
 
-def _last(rank: int) -> tuple[int, ...]:
+def _last_axes(rank: int) -> tuple[int, ...]:
+    """Return the numbers of the last `rank` axes."""
     return tuple(range(-rank, 0))
 
 
 def _convolve(name: str, x: Any, h: Any, rank: int, mode: str, fourier: bool) -> Tensor:
     """Compute the convolution over the last axes, or a part of it."""
     if mode == "valid":
-        if _within(name, x, h, rank):
+        if _must_swap(name, x, h, rank):
             x, h = h, x
-        return _sliding_product(x, xp.flip(h, axis=_last(rank)), rank, fourier)
+        return _sliding_product(x, xp.flip(h, axis=_last_axes(rank)), rank, fourier)
     out = _full_convolution(x, h, rank, fourier)
     return out if mode == "full" else _center(out, x.shape[-rank:])
 
@@ -140,8 +146,9 @@ def _center(x: Any, sizes: tuple[int, ...]) -> Any:
     return x[(..., *(slice(s, s + n) for s, n in zip(starts, sizes)))]
 
 
-def _reversed(h: Any, rank: int) -> Any:
-    return xp.flip(xp.conj(h) if h.dtype.is_complex else h, axis=_last(rank))
+def _reverse(h: Any, rank: int) -> Any:
+    """Reverse the last `rank` axes and conjugate, which makes a correlation of a convolution."""
+    return xp.flip(xp.conj(h) if h.dtype.is_complex else h, axis=_last_axes(rank))
 
 
 def convolve(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -> Tensor:
@@ -150,23 +157,25 @@ def convolve(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -
     Parameters
     ----------
     in1, in2 : Tensor
-        Real or complex, of equal rank. Integers are convolved directly by any method, and exactly.
+        Real or complex arrays of equal rank, not empty. Integers are always convolved directly, and exactly. Differentiable.
     mode : {"full", "same", "valid"}
-        Everything; the middle part, of the shape of `in1`; or what needs no zeros around, for which one array must be at least as large as
-        the other along every axis.
+        Return the whole convolution; its central part of the shape of `in1`; or the part that does not depend on zero padding. For
+        "valid", one array must be at least as large as the other along every axis.
     method : {"auto", "direct", "fft"}
-        Sums of products, Fourier transforms, or what needs fewer operations. Transforms round relative to the largest element, and spread
-        nan and infinity over the whole result.
+        Use sums of products ("direct"), Fourier transforms ("fft"), or whichever needs fewer operations ("auto"). With transforms, errors
+        are relative to the largest element, and nan and infinity spread over the whole result.
 
     Returns
     -------
     Tensor
-        Of shape ``N + M - 1``, ``N``, or ``abs(N - M) + 1`` along each axis.
+        Length ``N + M - 1``, ``N`` or ``abs(N - M) + 1`` along each axis for the three modes, in the common dtype.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is not an array of numbers, arrays of different ranks, and empty ones.
+    TypeError
+        An argument is not an array of numbers.
+    ValueError
+        The ranks differ, an array is empty, the shapes do not fit the mode, or a choice is unknown.
 
     Examples
     --------
@@ -180,35 +189,32 @@ def convolve(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -
     >>> h.grad.tolist()
     [116.0, -116.0]
     """
-    return _whole("convolve", in1, in2, mode, method, turned=False)
+    return _over_all_axes("convolve", in1, in2, mode, method, correlation=False)
 
 
 def correlate(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -> Tensor:
     """Correlate two arrays over all their axes (`scipy.signal.correlate`); the second one is conjugated.
-
-    Arguments as for `convolve`.
 
     Parameters
     ----------
     in1 : Tensor, array or sequence of numbers
         Real or complex, not empty. Differentiable.
     in2 : Tensor, array or sequence of numbers
-        As `in1`, of as many axes. It is turned around for a convolution, and conjugated for a correlation.
-        Differentiable.
+        As `in1`, with as many axes. It is conjugated. Differentiable.
     mode : {'full', 'same', 'valid'}
-        Everything; the middle part, of the shape of `in1`; or what needs nothing from around `in1`.
+        Return the whole correlation; its central part of the shape of `in1`; or the part that does not depend on padding.
     method : {'auto', 'direct', 'fft'}
-        Sums of products, Fourier transforms, or what needs fewer operations.
+        Use sums of products ("direct"), Fourier transforms ("fft"), or whichever needs fewer operations ("auto").
 
     Returns
     -------
     Tensor
-        Of shape ``N + M - 1``, ``N``, or ``abs(N - M) + 1`` along each axis; of integers for integers.
+        Length ``N + M - 1``, ``N`` or ``abs(N - M) + 1`` along each axis for the three modes, in the common dtype.
 
     Raises
     ------
     TypeError
-        An argument is no array of numbers.
+        An argument is not an array of numbers.
     ValueError
         The shapes do not fit, an array is empty, or a choice is unknown.
 
@@ -226,17 +232,18 @@ def correlate(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") 
     >>> signal.correlate(xp.asarray([1, 2, 3]), xp.asarray([1, 1]), mode="valid")
     tensor([3, 5])
     """
-    return _whole("correlate", in1, in2, mode, method, turned=True)
+    return _over_all_axes("correlate", in1, in2, mode, method, correlation=True)
 
 
-def _whole(name: str, in1: Any, in2: Any, mode: Any, method: Any, *, turned: bool) -> Tensor:
+def _over_all_axes(name: str, in1: Any, in2: Any, mode: Any, method: Any, *, correlation: bool) -> Tensor:
+    """Check the arguments of `convolve` or `correlate`, and compute."""
     check_choice(mode, MODES, f"scipy.signal.{name}", "mode")
     check_choice(method, METHODS, f"scipy.signal.{name}", "method")
     x, h = _pair(name, in1, in2, exact=True)
     if not x.ndim:
-        return x * (xp.conj(h) if turned and h.dtype.is_complex else h)
+        return x * (xp.conj(h) if correlation and h.dtype.is_complex else h)
     fourier = _by_fourier(x, h, x.ndim, method)
-    return _convolve(name, x, _reversed(h, x.ndim) if turned else h, x.ndim, mode, fourier)
+    return _convolve(name, x, _reverse(h, x.ndim) if correlation else h, x.ndim, mode, fourier)
 
 
 def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Tensor:
@@ -245,21 +252,23 @@ def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Te
     Parameters
     ----------
     in1, in2 : Tensor
-        Real or complex, of equal rank; integers become floating numbers.
+        Real or complex arrays of equal rank, not empty. Integers are cast to floating numbers. Differentiable.
     mode : {"full", "same", "valid"}
-        As for `convolve`.
+        See `convolve`.
     axes : int or sequence of int, optional
-        The axes to convolve over; the others broadcast. Default: all.
+        Axes over which to convolve; the others broadcast. Default: all.
 
     Returns
     -------
     Tensor
-        Floating or complex, of shape ``N + M - 1``, ``N``, or ``abs(N - M) + 1`` along each of the axes.
+        Length ``N + M - 1``, ``N`` or ``abs(N - M) + 1`` along each of `axes` for the three modes; floating-point or complex.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is not an array of numbers, and shapes that do not fit.
+    TypeError
+        An argument is not an array of numbers.
+    ValueError
+        The ranks differ, an array is empty, the shapes do not fit, or a choice is unknown.
 
     Examples
     --------
@@ -297,23 +306,25 @@ def convolve2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fi
     Parameters
     ----------
     in1, in2 : Tensor
-        Matrices.
+        Matrices of real or complex numbers, not empty. Differentiable.
     mode : {"full", "same", "valid"}
-        As for `convolve`.
+        See `convolve`.
     boundary : {"fill", "wrap", "symm"}
-        What lies around `in1`: `fillvalue`, `in1` again, or its mirror image.
+        Extend `in1` by `fillvalue`, periodically, or by reflection.
     fillvalue : number or 0-d Tensor
-        It is differentiable, too.
+        Value around `in1` for ``boundary="fill"``. Differentiable.
 
     Returns
     -------
     Tensor
-        A matrix; of shape ``N + M - 1``, ``N``, or ``abs(N - M) + 1`` along each axis.
+        A matrix with length ``N + M - 1``, ``N`` or ``abs(N - M) + 1`` along each axis for the three modes.
 
     Raises
     ------
-    TypeError, ValueError
-        For what is not a matrix of numbers, and empty ones.
+    TypeError
+        An argument is not an array of numbers.
+    ValueError
+        An argument is not a matrix or is empty, the shapes do not fit the mode, or a choice is unknown.
 
     Examples
     --------
@@ -330,7 +341,7 @@ def convolve2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fi
     tensor([[1., 1.],
             [0., 0.]])
     """
-    return _matrices("convolve2d", in1, in2, mode, boundary, fillvalue, turned=False)
+    return _matrices("convolve2d", in1, in2, mode, boundary, fillvalue, correlation=False)
 
 
 def correlate2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fill", fillvalue: Any = 0) -> Tensor:
@@ -341,24 +352,23 @@ def correlate2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "f
     in1 : Tensor, array or sequence of numbers
         Real or complex, not empty. Differentiable.
     in2 : Tensor, array or sequence of numbers
-        As `in1`, of as many axes. It is turned around for a convolution, and conjugated for a correlation.
-        Differentiable.
+        As `in1`, with as many axes. It is conjugated. Differentiable.
     mode : {'full', 'same', 'valid'}
-        Everything; the middle part, of the shape of `in1`; or what needs nothing from around `in1`.
+        Return the whole correlation; its central part of the shape of `in1`; or the part that does not depend on padding.
     boundary : {'fill', 'wrap', 'symm'}
-        What lies around `in1`: `fillvalue`, `in1` again, or its mirror image.
+        Extend `in1` by `fillvalue`, periodically, or by reflection.
     fillvalue : number or 0-d Tensor
-        The value around `in1`. Differentiable.
+        Value around `in1` for ``boundary="fill"``. Differentiable.
 
     Returns
     -------
     Tensor
-        A matrix; of shape ``N + M - 1``, ``N``, or ``abs(N - M) + 1`` along each axis.
+        A matrix with length ``N + M - 1``, ``N`` or ``abs(N - M) + 1`` along each axis for the three modes.
 
     Raises
     ------
     TypeError
-        An argument is no array of numbers.
+        An argument is not an array of numbers.
     ValueError
         The shapes do not fit, an array is empty, or a choice is unknown.
 
@@ -376,10 +386,11 @@ def correlate2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "f
     >>> slope.grad
     tensor([[ 6., 12.]])
     """
-    return _matrices("correlate2d", in1, in2, mode, boundary, fillvalue, turned=True)
+    return _matrices("correlate2d", in1, in2, mode, boundary, fillvalue, correlation=True)
 
 
-def _matrices(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue: Any, *, turned: bool) -> Tensor:
+def _matrices(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue: Any, *, correlation: bool) -> Tensor:
+    """Check the arguments of `convolve2d` or `correlate2d`, and compute."""
     title = f"scipy.signal.{name}"
     check_choice(mode, MODES, title, "mode")
     check_choice(boundary, ("fill", "wrap", "symm"), title, "boundary")
@@ -387,21 +398,21 @@ def _matrices(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue
     if x.ndim != 2:
         msg = f"{title}: `in1` and `in2` must be matrices, but got shapes {x.shape} and {h.shape}"
         raise ValueError(msg)
-    swapped = mode == "valid" and _within(name, x, h, 2)
+    swapped = mode == "valid" and _must_swap(name, x, h, 2)
     if swapped:
         x, h = h, x
-    kernel = _reversed(h, 2) if turned else h
+    kernel = _reverse(h, 2) if correlation else h
     if mode == "valid":
         out = _convolve(name, x, kernel, 2, "valid", False)
-        return xp.flip(out) if swapped and turned else out  # NB: as SciPy's, which here conjugates the other one
+        return xp.flip(out) if swapped and correlation else out  # as in SciPy, which then conjugates the other matrix
     shape = x.shape
     for axis, m in enumerate(h.shape):
         x = _pad(x, axis, m - 1, boundary, fillvalue)
     full = _sliding_product(x, xp.flip(kernel), 2, False)
     if mode == "full":
         return full
-    # NB: SciPy's correlation of mode "same" begins half a window from its front, which for even ones is not the middle.
-    starts = [m // 2 if turned else (m - 1) // 2 for m in h.shape]
+    # SciPy's correlation of mode "same" begins at ``m // 2``, which for an even length is not the centre.
+    starts = [m // 2 if correlation else (m - 1) // 2 for m in h.shape]
     return full[tuple(slice(s, s + n) for s, n in zip(starts, shape))]
 
 
@@ -415,17 +426,19 @@ def _pad(x: Any, axis: int, border: int, boundary: str, value: Any) -> Any:
         return xp.pad(x, widths, constant_values=value)
     period = n if boundary == "wrap" else 2 * n
     places = [i % period for i in range(-border, n + border)]
-    return _taken(x, [i if i < n else 2 * n - 1 - i for i in places], axis)
+    return _take(x, [i if i < n else 2 * n - 1 - i for i in places], axis)
 
 
-def _taken(x: Any, places: list[int], axis: int) -> Any:
+def _take(x: Any, places: list[int], axis: int) -> Any:
+    """Select elements at the given positions of an axis."""
     return xp.take(x, xp.asarray(places, dtype=x.default_dtype("indexing"), device=x.device), axis=axis)
 
 
 # -- filters -------------------------------------------------------------------------------------------------------------
 
 
-def _coefficients(title: str, **given: Any) -> None:
+def _check_coefficients(title: str, **given: Any) -> None:
+    """Raise ValueError unless coefficients are vectors with elements and ``a[0]`` is not 0."""
     for name, c in given.items():
         if c.ndim != 1 or not c.shape[0]:
             msg = f"{title}: `{name}` must be a vector of coefficients that is not empty, but got shape {c.shape}"
@@ -436,7 +449,7 @@ def _coefficients(title: str, **given: Any) -> None:
         raise ValueError(msg)
 
 
-def _signal(title: str, x: Any, axis: Any, what: str = "x") -> int:
+def _signal_axis(title: str, x: Any, axis: Any, what: str = "x") -> int:
     """Check that a signal has samples along an axis, and return the axis."""
     if not x.ndim:
         msg = f"{title}: `{what}` must have at least one axis, but got a 0-d Tensor"
@@ -454,29 +467,32 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     Parameters
     ----------
     b, a : Tensor or sequence of numbers, shapes (M,) and (N,)
-        The coefficients of the transfer function, in powers of the delay. `a[0]` is not 0.
+        Coefficients of the numerator and denominator, in increasing powers of the delay. ``a[0]`` must not be 0. Differentiable.
     x : Tensor
-        Signals along an axis; real or complex.
+        Real or complex signals along `axis`. Differentiable.
     axis : int
+        Axis along which to filter.
     zi : Tensor, optional
-        The states of the delays before the first sample: of the shape of `x`, with the length ``max(M, N) - 1`` along `axis`; other
-        lengths of 1 broadcast. Default: zeros.
+        Initial state of the delays: the shape of `x` with length ``max(M, N) - 1`` along `axis`; other axes of length 1 broadcast.
+        Default: zeros. Differentiable.
 
     Returns
     -------
-    Tensor, or a pair of them
-        The output, of the shape of `x`; with `zi`, also the states after the last sample.
+    Tensor, or a pair of Tensors
+        The output, of the shape of `x`. If `zi` is given, also the final state, of the shape of `zi` after broadcasting.
 
     Raises
     ------
-    TypeError, ValueError
-        For shapes that do not fit, and if ``a[0] == 0``.
+    TypeError
+        An argument is not an array of numbers.
+    ValueError
+        The shapes do not fit, or ``a[0] == 0``.
 
     Notes
     -----
-    The recursion is one operation, whose derivatives are the same recursion run backwards and correlations with its result. SciPy computes
-    it where the memory is the host's and values are there; otherwise blocks of samples are multiplied with matrices, in about
-    ``2 sqrt(n)`` steps, whose rounding is larger for filters of high order (take `sosfilt`).
+    The recursion is one operation. Its vjp is the same recursion run backwards and a correlation with the output, so derivatives of every
+    order exist. SciPy computes it if the memory is the host's and values are known. Otherwise blocks of samples are multiplied by matrices,
+    in about ``2 sqrt(n)`` steps; rounding errors are then larger for filters of high order (prefer `sosfilt`).
 
     Examples
     --------
@@ -486,23 +502,23 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     >>> y = signal.lfilter([1.0], [1.0, -pole], xp.asarray([1.0, 0.0, 0.0, 0.0]))
     >>> y.tolist()
     [1.0, 0.5, 0.25, 0.125]
-    >>> y[3].backward()  # of pole**3
+    >>> y[3].backward()  # the derivative of pole**3
     >>> pole.grad.item()
     0.75
     """
     title = "scipy.signal.lfilter"
     b, a, x, zi = arrays_of(title, b=b, a=a, x=x, zi=zi)
-    _coefficients(title, b=b, a=a)
-    place = _signal(title, x, axis)
+    _check_coefficients(title, b=b, a=a)
+    place = _signal_axis(title, x, axis)
     order = max(b.shape[0], a.shape[0]) - 1
     if zi is not None:
-        zi = xp.moveaxis(_state(title, zi, x, place, order), place, -1)
+        zi = xp.moveaxis(_check_state(title, zi, x, place, order), place, -1)
     y, zf = _filter(b, a, xp.moveaxis(x, place, -1), zi)
     y = xp.moveaxis(y, -1, place)
     return y if zi is None else (y, xp.moveaxis(zf, -1, place))
 
 
-def _state(title: str, zi: Any, x: Any, place: int, order: int) -> Any:
+def _check_state(title: str, zi: Any, x: Any, place: int, order: int) -> Any:
     """Broadcast initial states to their shape."""
     wanted = (*x.shape[:place], order, *x.shape[place + 1 :])
     fits = zi.ndim == x.ndim and zi.shape[place] == order and all(n in (1, m) for n, m in zip(zi.shape, wanted))
@@ -519,17 +535,17 @@ def _filter(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
     """
     n, order = x.shape[-1], max(b.shape[0], a.shape[0]) - 1
     taps = xp.reshape(b, (*(1,) * (x.ndim - 1), -1))
-    v = _full_convolution(x, taps, 1, False)[..., :n]  # NB: transforms would bring nan, and rounding, into what came before
+    v = _full_convolution(x, taps, 1, False)[..., :n]  # not by transforms, which would spread nan and rounding to earlier samples
     if zi is not None and order:
         start = zi * a[0]
         v = v + start[..., :n] if order >= n else xp.concat([v[..., :order] + start, v[..., order:]], axis=-1)
     y = _recursion(a, v) if a.shape[0] > 1 else v / a
     if zi is None:
         return y, None
-    return y, _states_after(b, a, x, y, zi, order)
+    return y, _final_state(b, a, x, y, zi, order)
 
 
-def _states_after(b: Any, a: Any, x: Any, y: Any, zi: Any, order: int) -> Any:
+def _final_state(b: Any, a: Any, x: Any, y: Any, zi: Any, order: int) -> Any:
     """Return the final states: the inputs and outputs on which later outputs depend."""
     n = x.shape[-1]
     total = zi[..., n:] if order > n else None
@@ -553,17 +569,20 @@ def lfilter_zi(b: Any, a: Any) -> Tensor:
 
     Parameters
     ----------
-    b, a : Tensor or sequence of numbers
-        As for `lfilter`; leading zeros of `a` are not dropped.
+    b, a : Tensor or sequence of numbers, shapes (M,) and (N,)
+        Coefficients; see `lfilter`. Leading zeros of `a` are not dropped. Differentiable.
 
     Returns
     -------
     Tensor, shape (max(M, N) - 1,)
+        The state, for the argument `zi` of `lfilter`.
 
     Raises
     ------
-    TypeError, ValueError
-        For shapes that do not fit, and if ``a[0] == 0``.
+    TypeError
+        An argument is not an array of numbers.
+    ValueError
+        An argument is not a vector or is empty, or ``a[0] == 0``.
 
     Examples
     --------
@@ -579,11 +598,11 @@ def lfilter_zi(b: Any, a: Any) -> Tensor:
     """
     title = "scipy.signal.lfilter_zi"
     b, a = arrays_of(title, b=b, a=a)
-    _coefficients(title, b=b, a=a)
-    return _steady(b, a)
+    _check_coefficients(title, b=b, a=a)
+    return _steady_state(b, a)
 
 
-def _steady(b: Any, a: Any) -> Any:
+def _steady_state(b: Any, a: Any) -> Any:
     """Return the states that stay constant for the input 1."""
     b, a = b / a[0], a / a[0]
     order = max(b.shape[0], a.shape[0]) - 1
@@ -601,25 +620,29 @@ def filtfilt(
     Parameters
     ----------
     b, a, x, axis
-        As for `lfilter`.
+        See `lfilter`. Differentiable in `b`, `a` and `x`.
     padtype : {"odd", "even", "constant"} or None
-        How the signal is continued at both ends: reflected at the end point, mirrored, by its last value, or not at all.
+        Extend the signal at both ends by odd or even reflection, by its end values, or not at all.
     padlen : int, optional
-        By how many samples; default three times the number of coefficients, none for ``padtype=None``.
-    method, irlen
-        SciPy's; ``"gust"`` and the argument `irlen` that belongs to it are refused.
+        Number of samples by which to extend each end. Default: ``3 * max(len(a), len(b))``, or 0 for ``padtype=None``.
+    method : {"pad"}
+        SciPy's method "gust" is not supported.
+    irlen : None
+        Argument of the method "gust"; not supported.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        The shape of `x`.
 
     Raises
     ------
     NotImplementedError
-        For ``method="gust"``.
-    TypeError, ValueError
-        For signals that are not longer than `padlen`, and shapes that do not fit.
+        `method` is "gust", or `irlen` is given.
+    TypeError
+        An argument is not an array of numbers.
+    ValueError
+        A signal is not longer than `padlen`, the shapes do not fit, or a choice is unknown.
 
     Examples
     --------
@@ -636,22 +659,23 @@ def filtfilt(
     title = "scipy.signal.filtfilt"
     check_choice(method, ("pad", "gust"), title, "method")
     if method == "gust" or irlen is not None:
-        msg = f"{title}: method='gust' is not there; take method='pad'"
+        msg = f"{title}: method='gust' is not supported; use method='pad'"
         raise NotImplementedError(msg)
     b, a, x = arrays_of(title, b=b, a=a, x=x)
-    _coefficients(title, b=b, a=a)
-    place = _signal(title, x, axis)
+    _check_coefficients(title, b=b, a=a)
+    place = _signal_axis(title, x, axis)
     t = xp.moveaxis(x, place, -1)
-    edge = _edge(title, padtype, padlen, 3 * max(b.shape[0], a.shape[0]), t.shape[-1])
+    edge = _pad_length(title, padtype, padlen, 3 * max(b.shape[0], a.shape[0]), t.shape[-1])
     t = _extend(t, edge, padtype)
-    steady = _steady(b, a)
+    steady = _steady_state(b, a)
     for _ in range(2):
         t, _zf = _filter(b, a, t, steady * t[..., :1])
         t = xp.flip(t, axis=-1)
     return xp.moveaxis(t[..., edge : t.shape[-1] - edge], -1, place)
 
 
-def _edge(title: str, padtype: Any, padlen: Any, default: int, n: int) -> int:
+def _pad_length(title: str, padtype: Any, padlen: Any, default: int, n: int) -> int:
+    """Return by how many samples to extend each end of a signal of length `n`."""
     if padtype is None:
         return 0
     check_choice(padtype, ("odd", "even", "constant"), title, "padtype")
@@ -682,22 +706,23 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     Parameters
     ----------
     sos : Tensor, shape (sections, 6)
-        The coefficients `b` and `a` of each section, three of each, with 1 as the first of `a`.
+        Coefficients of each section: three of `b`, then three of `a`, whose first must be 1. Differentiable.
     x, axis
-        As for `lfilter`.
+        See `lfilter`. Differentiable in `x`.
     zi : Tensor, optional
-        The states of the delays before the first sample: of the shape of `x`, with the length 2 along `axis`, for each section (the first
-        axis). Default: zeros.
+        Initial states: a first axis over sections, then the shape of `x` with length 2 along `axis`. Default: zeros. Differentiable.
 
     Returns
     -------
-    Tensor, or a pair of them
-        As for `lfilter`.
+    Tensor, or a pair of Tensors
+        The output, of the shape of `x`. If `zi` is given, also the final states.
 
     Raises
     ------
-    TypeError, ValueError
-        For shapes that do not fit, and sections in which the first of `a` is not 1.
+    TypeError
+        An argument is not an array of numbers.
+    ValueError
+        The shapes do not fit, or ``sos[:, 3]`` is not 1.
 
     Examples
     --------
@@ -719,14 +744,14 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     if visible(sos) and not bool(xp.all(sos.detach()[:, 3] == 1)):
         msg = f"{title}: the first of the coefficients `a` of each section, `sos[:, 3]`, must be 1; divide the section by it"
         raise ValueError(msg)
-    place = _signal(title, x, axis)
+    place = _signal_axis(title, x, axis)
     if zi is not None and (zi.ndim != x.ndim + 1 or zi.shape[0] != sos.shape[0]):
         wanted = (sos.shape[0], *x.shape[:place], 2, *x.shape[place + 1 :])
         msg = f"{title}: `zi` must have shape {wanted} for `x` of shape {x.shape}, but got {zi.shape}"
         raise ValueError(msg)
     t, after = xp.moveaxis(x, place, -1), []
     for i in range(sos.shape[0]):
-        start = None if zi is None else xp.moveaxis(_state(title, zi[i], x, place, 2), place, -1)
+        start = None if zi is None else xp.moveaxis(_check_state(title, zi[i], x, place, 2), place, -1)
         t, zf = _filter(sos[i, :3], sos[i, 3:], t, start)
         after.append(zf)
     t = xp.moveaxis(t, -1, place)
@@ -737,25 +762,28 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
 
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
-    """Return the analytic signal, which has no negative frequencies and the signal as its real part (`scipy.signal.hilbert`).
+    """Return the analytic signal of real signals, whose imaginary part is the Hilbert transform (`scipy.signal.hilbert`).
 
     Parameters
     ----------
     x : Tensor
-        Real.
+        Real signals. Differentiable.
     N : int, optional
-        The length of the transform: `x` is trimmed, or padded with zeros.
+        Length of the transform: `x` is truncated or padded with zeros. Default: the length of `x`.
     axis : int
+        Axis of the signals.
 
     Returns
     -------
     Tensor
-        Complex.
+        Complex; the shape of `x`, with length `N` along `axis`.
 
     Raises
     ------
-    TypeError, ValueError
-        For complex signals, and lengths that are not positive.
+    TypeError
+        `x` is complex, or is not an array of numbers.
+    ValueError
+        `N` is not positive, or `x` has no samples.
 
     Examples
     --------
@@ -771,39 +799,45 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
     """
     title = "scipy.signal.hilbert"
     (x,) = arrays_of(title, real=True, x=x)
-    place = _signal(title, x, axis)
+    place = _signal_axis(title, x, axis)
     spectrum = _fourier.fft(x, n=N, axis=place)
     n = spectrum.shape[place]
-    kept = [1.0 if i in (0, n / 2) else 2.0 if i < n / 2 else 0.0 for i in range(n)]
-    weights = xp.reshape(xp.asarray(kept, dtype=x.dtype, device=x.device), (-1, *(1,) * (x.ndim - 1 - place)))
+    gains = [1.0 if i in (0, n / 2) else 2.0 if i < n / 2 else 0.0 for i in range(n)]
+    weights = xp.reshape(xp.asarray(gains, dtype=x.dtype, device=x.device), (-1, *(1,) * (x.ndim - 1 - place)))
     return _fourier.ifft(spectrum * weights, axis=place)
 
 
 def detrend(
     data: Any, axis: int = -1, type: Literal["linear", "constant"] = "linear", bp: Any = 0, overwrite_data: bool = False,  # noqa: A002
 ) -> Tensor:  # fmt: skip
-    """Subtract the mean or the best straight line from signals (`scipy.signal.detrend`).
+    """Subtract from signals their mean or their least-squares line (`scipy.signal.detrend`).
 
     Parameters
     ----------
     data : Tensor
+        Real or complex signals. Differentiable.
     axis : int
+        Axis of the signals.
     type : {"linear", "constant"}
-    bp
-        Refused: break points between several lines are not there.
-    overwrite_data
-        Without effect: nothing is written to.
+        Subtract the line, or the mean.
+    bp : 0
+        Break points between several lines are not supported.
+    overwrite_data : bool
+        Accepted for compatibility; `data` is never overwritten.
 
     Returns
     -------
     Tensor
+        The shape of `data`.
 
     Raises
     ------
     NotImplementedError
-        For break points.
-    TypeError, ValueError
-        For what is not an array of numbers.
+        `bp` is given.
+    TypeError
+        `data` is not an array of numbers.
+    ValueError
+        `type` is another value, or `data` has no samples.
 
     Examples
     --------
@@ -821,10 +855,10 @@ def detrend(
         msg = f"{title}: `type` must be 'linear' or 'constant', but got {shown(type)}"
         raise ValueError(msg)
     if isinstance(bp, Tensor) or bp not in (0, None):
-        msg = f"{title}: break points `bp` are not there; detrend the pieces one by one, and `xpgrad.concat` them"
+        msg = f"{title}: break points `bp` are not supported; detrend the pieces one by one, and join them by `xpgrad.concat`"
         raise NotImplementedError(msg)
     (x,) = arrays_of(title, data=data)
-    place = _signal(title, x, axis, "data")
+    place = _signal_axis(title, x, axis, "data")
     rest = x - xp.mean(x, axis=place, keepdims=True)
     if type in ("constant", "c") or x.shape[place] == 1:
         return rest

@@ -1,7 +1,7 @@
-"""`xpgrad.scipy.integrate`: differentiable solutions of differential equations, and integrals, on every backend.
+"""`xpgrad.scipy.integrate`: SciPy's solvers of differential equations and integrals, with differentiable results, on every backend.
 
-`odeint` and `solve_ivp` solve equations with SciPy, `quad_vec` integrates a function, and `trapezoid`, `cumulative_trapezoid` and `simpson`
-integrate samples.
+`odeint` and `solve_ivp` integrate differential equations, `quad_vec` a function, and `trapezoid`, `cumulative_trapezoid` and `simpson`
+samples.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from xpgrad.scipy.integrate._problem import EXPLICIT, Failure, Problem
 from xpgrad.scipy.integrate._steps import repeated
 
 Gradient = Literal["adjoint", "steps"]
-#: SciPy's tolerance of `odeint`.
+#: The default tolerance of `scipy.integrate.odeint`.
 _TIGHT = 1.49012e-8
 
 
@@ -31,41 +31,50 @@ def odeint(
     Parameters
     ----------
     func : callable
-        ``func(y, t, *args)``: the change of the state at a time, of the state's structure; `t` is a 0-d Tensor. It may close over Tensors.
+        ``func(y, t, *args)`` returns the derivative of the state, with the structure of the state; `t` is a 0-d Tensor. It may close over
+        Tensors.
     y0 : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
-        The state at the first time; real floating numbers. A list of numbers is a vector.
+        State at the first time, of real floating numbers. A list of numbers is a vector. Differentiable.
     t : Tensor or array, shape (T,)
-        Times of the outputs, rising or falling.
+        Times of the outputs, increasing or decreasing. Differentiable.
     args : tuple
         Further arguments of `func`.
     tfirst : bool
-        Whether `func` takes the time first, as `solve_ivp` calls it.
+        Whether `func` takes the time first, as in `solve_ivp`.
     rtol, atol : float, optional
-        Tolerances of each step, relative and absolute; by default 1.49e-8, as SciPy's. `atol` may have one for each number of the state.
+        Relative and absolute tolerance of each step. Default, as in SciPy: 1.49e-8. `atol` may have one value for each number of the state.
     hmax, h0 : float
-        The largest and the first step; 0: SciPy's choice.
+        Largest and first step; 0 lets SciPy choose.
     mxstep : int
-        How many steps there may be between two outputs, with ``method="LSODA"``; 0: SciPy's choice.
+        Maximum number of steps between two outputs for ``method="LSODA"``; 0 lets SciPy choose.
     method : str
-        ``"LSODA"``, or another one of `solve_ivp`.
+        "LSODA", or another method of `solve_ivp`.
     gradient : {"adjoint", "steps"}
-        See `solve_ivp`; ``"steps"`` needs an explicit method.
+        How to differentiate; see `solve_ivp`. "steps" requires an explicit method.
     failure : {"raise", "warn", "ignore"}
-        What to do if SciPy does not reach the end.
+        What to do if SciPy does not reach the last time.
 
     Returns
     -------
-    Tensor, shape (T, \\*y0.shape), or a tree of them
-        The state at each time.
+    Tensor, shape (T, \\*y0.shape), or a tree of Tensors
+        State at each time.
 
     Raises
     ------
     RuntimeError
-        If SciPy does not reach the end.
-    TypeError, ValueError
-        For arguments of other kinds, times that neither rise nor fall, and a function that returns another structure.
+        SciPy does not reach the last time and `failure` is "raise".
+    TypeError
+        An argument has a wrong type.
+    ValueError
+        The times are not monotonic, `func` returns another structure, or a choice is invalid.
+    NotImplementedError
+        In forward mode, `method` is not explicit.
     ImportError
-        Without SciPy.
+        SciPy is not installed.
+
+    See Also
+    --------
+    solve_ivp : SciPy's newer interface, with events and dense output.
 
     Examples
     --------
@@ -108,48 +117,52 @@ def solve_ivp(
     Parameters
     ----------
     fun : callable
-        ``fun(t, y, *args)``: the change of the state at a time, of the state's structure; `t` is a 0-d Tensor. It may close over Tensors.
+        ``fun(t, y, *args)`` returns the derivative of the state, with the structure of the state; `t` is a 0-d Tensor. It may close over
+        Tensors.
     t_span : pair of numbers or 0-d Tensors
-        Where the integration begins and ends; the end may be before the beginning.
+        Start and end of the integration; the end may be before the start. Differentiable.
     y0 : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
-        The state in the beginning; real floating numbers. A list of numbers is a vector.
+        Initial state, of real floating numbers. A list of numbers is a vector. Differentiable.
     method : {"RK45", "RK23", "DOP853", "Radau", "BDF", "LSODA"}
-        SciPy's; "Radau" and "BDF" get xpgrad's Jacobian.
+        SciPy's method. "Radau" and "BDF" use xpgrad's Jacobian.
     t_eval : Tensor or array, shape (T,), optional
-        Times of the outputs, in the direction of `t_span`; by default where the steps end.
+        Times of the outputs, in the direction of `t_span`. Default: the ends of the steps. Differentiable.
     dense_output : bool
-        Whether the result has `sol`, the solution as a function of time.
-    events : callable or sequence of them, optional
-        As SciPy's, but of Tensors: ``event(t, y, *args)``, a number whose zeros are looked for, with attributes `terminal` and `direction`.
-        They are not differentiated: neither is the time at which one ended the integration.
+        Whether to return `sol`, the solution as a function of time.
+    events : callable or sequence of callables, optional
+        ``event(t, y, *args)`` returns a number whose zeros SciPy finds; `t` and `y` are Tensors. Its attributes `terminal` and `direction`
+        are SciPy's. Event times are constants, including that of a terminal event.
     args : tuple
         Further arguments of `fun` and `events`.
     rtol, atol : float
-        Tolerances of each step, relative and absolute; `atol` may have one for each number of the state. Those of the gradient, too.
+        Relative and absolute tolerance of each step, also of the adjoint equation. `atol` may have one value for each number of the state.
     first_step, max_step : float, optional
-        Lengths of steps.
+        First and largest step. Default: SciPy chooses.
     gradient : {"adjoint", "steps"}
-        ``"adjoint"``: the adjoint equation is integrated backward, with the method and the tolerances of the solution. Nothing is kept but
-        the outputs. ``"steps"``: through the steps that SciPy chose, recorded as any other program; with "RK45", "RK23" and "DOP853". The
-        derivatives are those of the computed solution, the steps' lengths being constants. Memory grows with the number of steps.
+        "adjoint" integrates the adjoint equation backwards with the same method and tolerances, and saves only the outputs. "steps"
+        differentiates the steps that SciPy chose, with their lengths as constants: the derivatives are those of the computed solution, and
+        memory grows with the number of steps. It requires "RK45", "RK23" or "DOP853".
     failure : {"raise", "warn", "ignore"}
         What to do if SciPy does not reach the end.
 
     Returns
     -------
     scipy.integrate._ivp.ivp.OdeResult
-        SciPy's, with `y` a Tensor of shape (\\*y0.shape, T) or a tree of them, and `sol` a `DenseSolution`; the rest is SciPy's.
+        SciPy's result, in which `y` is a Tensor of shape (\\*y0.shape, T) or a tree of such Tensors, and `sol` is a `DenseSolution` or
+        None.
 
     Raises
     ------
     RuntimeError
-        If SciPy does not reach the end.
-    TypeError, ValueError
-        For arguments of other kinds, and a function that returns another structure.
+        SciPy does not reach the end and `failure` is "raise".
+    TypeError
+        An argument has a wrong type.
+    ValueError
+        `fun` returns another structure, times are not monotonic, or a choice is invalid.
     NotImplementedError
-        In forward mode, with a method whose steps are not repeated.
+        In forward mode, `method` is not explicit.
     ImportError
-        Without SciPy.
+        SciPy is not installed.
 
     Examples
     --------
@@ -177,7 +190,7 @@ def solve_ivp(
     )  # fmt: skip
     steps = found.sol.ts if recorded else None
     solution = _Solution(problem, ends[:1], None if ends_t is None else ends_t[:1], steps)
-    # What ends the steps is the end of the span, and as such a function of it, unless an event ended them.
+    # The last output is at the end of the span, and so depends on it, unless an event ended the integration.
     last = ends_t[1:] if ends_t is not None and wanted is None and found.t[-1] == ends[1] else None
     if wanted is None and last is not None:
         wanted_t = concat([problem.inside(found.t[:-1]), last])
@@ -208,19 +221,19 @@ class _Solution:
 
 
 class DenseSolution:
-    """A differentiable solution as a function of time; made by `solve_ivp` with ``dense_output=True``.
+    """A differentiable solution as a function of time, made by `solve_ivp` with ``dense_output=True``.
 
     Parameters
     ----------
     solution : object
-        Of `solve_ivp`: what integrates between its steps.
+        The internal solution of `solve_ivp`, which gives the states at any times their history.
 
     Attributes
     ----------
     t_min, t_max : float
-        Where it was computed.
+        Ends of the interval on which it was computed.
     interpolant : scipy.integrate.OdeSolution
-        SciPy's own, of NumPy's arrays.
+        SciPy's interpolant of NumPy arrays.
 
     Examples
     --------
@@ -248,16 +261,17 @@ class DenseSolution:
         Parameters
         ----------
         t : Tensor, array or number, shape () or (T,)
-            In any order, between `t_min` and `t_max`.
+            Times between `t_min` and `t_max`, in any order. Differentiable.
 
         Returns
         -------
-        Tensor, shape y0.shape or (\\*y0.shape, T), or a tree of them
+        Tensor, shape y0.shape or (\\*y0.shape, T), or a tree of Tensors
+            State at each time.
 
         Raises
         ------
         ValueError
-            For times beyond the ends.
+            A time is not between `t_min` and `t_max`.
         """
         problem = self._solution.problem
         single = not getattr(t, "ndim", len(t) if isinstance(t, (list, tuple)) else 0)
@@ -287,7 +301,7 @@ def _times(problem: Problem, argument: str, t: Any, *, ordered: bool = True) -> 
     Raises
     ------
     TypeError, ValueError
-        For what is no vector of real numbers, and an order that is none.
+        The times are not a vector of real numbers, or are not monotonic.
     """
     kept = None
     if isinstance(t, (list, tuple)) and any(isinstance(v, Tensor) for v in t):

@@ -1,6 +1,6 @@
-"""Integrate functions and samples: SciPy finds the panels for a function, and the quadrature rule is recorded on them.
+"""Integrate functions and samples: SciPy finds the panels for a function, and a quadrature rule on them is recorded.
 
-Samples are integrated by the rules of Newton and Cotes, composed of other functions.
+Samples are integrated by Newton-Cotes rules, composed of other functions.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from xpgrad.rules.statistical import cumulative_sum
 from xpgrad.scipy._gauss import gauss_legendre
 from xpgrad.scipy.integrate._problem import Failure, check_failure, said, scipy_integrate
 
-#: The points of Gauss' formula on each panel: of higher order than the rule with which SciPy estimates errors there.
+#: Gauss-Legendre points on each panel; their order is higher than that of the rule with which SciPy estimates errors.
 _POINTS = gauss_legendre(21)
-#: Gauss' formula with three points on the unit interval, exact for derivatives up to the sixth.
+#: The three-point Gauss-Legendre rule on the unit interval, with which derivatives up to the sixth are exact.
 _ENDS = ((0.5 - 0.15**0.5, 5 / 18), (0.5, 4 / 9), (0.5 + 0.15**0.5, 5 / 18))
 
 
@@ -36,46 +36,48 @@ def quad_vec(
     Parameters
     ----------
     f : callable
-        ``f(x, *args)`` of a 0-d Tensor: a number, or a Tensor of any shape, real or complex. It may close over Tensors.
+        ``f(x, *args)`` returns a number or a Tensor of any shape, real or complex, for a 0-d Tensor. It may close over Tensors.
     a, b : number or 0-d Tensor
-        The bounds; either may be infinite.
+        Bounds of the interval; either may be infinite. Differentiable if finite.
     epsabs, epsrel : float
-        The tolerances of the integral.
+        Absolute and relative tolerance of the integral.
     norm : {"2", "max"}
-        In which the error is measured.
+        Norm of the error.
     limit : int
-        How many panels there may be.
+        Maximum number of panels.
     points : sequence of float, optional
-        Where `f` has kinks or jumps, between finite bounds.
+        Points at which `f` has kinks or jumps; only with finite bounds.
     args : tuple
         Further arguments of `f`.
     full_output : bool
-        Whether SciPy's description is returned as well; of an infinite interval in the variable in which it is finite.
+        Whether to return `info` as well.
     failure : {"raise", "warn", "ignore"}
         What to do if the tolerance is not reached.
 
     Returns
     -------
     integral : Tensor
-        Of the shape of what `f` returns.
+        The shape of the value of `f`.
     error : float
-        SciPy's estimate.
+        SciPy's estimate of the error.
     info : object
-        SciPy's, with ``full_output=True``.
+        SciPy's report, if `full_output` is True. For infinite bounds it is about the substituted finite interval.
 
     Raises
     ------
     RuntimeError
-        If the tolerance is not reached.
-    TypeError, ValueError
-        For arguments of other kinds; for a bound that is differentiated where `f` is infinite.
+        The tolerance is not reached and `failure` is "raise".
+    TypeError
+        An argument has a wrong type.
+    ValueError
+        A bound is nan, `points` are given for an infinite interval, or a bound is differentiated at which `f` is not finite.
     ImportError
-        Without SciPy.
+        SciPy is not installed.
 
     Notes
     -----
-    The panels are those that the integral needs; its derivatives are integrals over the same ones, by a formula with 21 points. Where a
-    parameter moves a jump of `f`, there is a term that an integral of derivatives has not: split the interval there.
+    SciPy chooses the panels for the integral. Its derivatives are integrals over the same panels, by the 21-point Gauss-Legendre rule.
+    If a parameter moves a jump of `f`, the derivative has a further term that this does not include: split the interval at the jump.
 
     Examples
     --------
@@ -83,7 +85,7 @@ def quad_vec(
     >>> from xpgrad.scipy.integrate import quad_vec
     >>> k = xp.tensor(2.0, requires_grad=True)
     >>> value, error = quad_vec(lambda x: xp.exp(-k * x), 0.0, float("inf"))
-    >>> value.backward()  # 1 / k
+    >>> value.backward()  # the integral is 1 / k
     >>> round(k.grad.item(), 6)
     -0.25
     """
@@ -134,7 +136,7 @@ def _bound(argument: str, x: Any) -> float:
     Raises
     ------
     TypeError, ValueError
-        For what is none, and nan.
+        The bound is not a real number, or is nan.
     """
     if isinstance(x, Tensor) and not x.ndim and not x.dtype.is_complex:
         x = x.detach()
@@ -219,22 +221,23 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     Parameters
     ----------
     y : Tensor or array
-        The samples.
+        Samples; integers are cast to floating numbers. Differentiable.
     x : Tensor or array, optional
-        Where they are: along `axis`, or of the shape of `y`; otherwise `dx` apart.
+        Sample points: a vector along `axis`, or of the shape of `y`. Default: points `dx` apart. Differentiable.
     dx : number or 0-d Tensor
-        Their distance.
+        Distance of the sample points, if `x` is None. Differentiable.
     axis : int
+        Axis along which to integrate.
 
     Returns
     -------
     Tensor
-        Without the axis.
+        The shape of `y` without `axis`.
 
     Raises
     ------
     ValueError
-        For an axis that there is not, and places that do not fit.
+        `axis` is out of range, or `x` does not fit `y`.
 
     Examples
     --------
@@ -259,16 +262,17 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     y, x, dx, axis
         See `trapezoid`.
     initial : 0, optional
-        What to begin with; without it the result is one shorter than `y`.
+        If 0, prepend a zero, so that the result is as long as `y`; otherwise it is one shorter.
 
     Returns
     -------
     Tensor
+        The shape of `y`, one shorter along `axis` unless `initial` is 0.
 
     Raises
     ------
     ValueError
-        For no samples, an `initial` other than 0, and what `trapezoid` refuses.
+        There are no samples, `initial` is neither None nor 0, `axis` is out of range, or `x` does not fit `y`.
 
     Examples
     --------
@@ -306,13 +310,17 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Tensor:
     Returns
     -------
     Tensor
-        Without the axis. The last of an odd number of intervals is integrated with the parabola through the last three samples (Cartwright
-        2017); two samples by the trapezoidal rule.
+        The shape of `y` without `axis`.
 
     Raises
     ------
     ValueError
-        For what `trapezoid` refuses.
+        `axis` is out of range, or `x` does not fit `y`.
+
+    Notes
+    -----
+    If the number of intervals is odd, the last one is integrated using the parabola through the last three samples (Cartwright 2017). Two
+    samples are integrated by the trapezoidal rule.
 
     Examples
     --------
@@ -320,7 +328,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Tensor:
     >>> from xpgrad.scipy import integrate
     >>> x = xp.asarray([0.0, 1.0, 2.0])
     >>> y = xp.tensor([0.0, 1.0, 4.0], requires_grad=True)
-    >>> whole = integrate.simpson(y, x)  # of x**2: exact
+    >>> whole = integrate.simpson(y, x)  # exact for x**2
     >>> whole.backward()
     >>> round(whole.item(), 4), y.grad  # 8/3, and the weights
     (2.6667, tensor([0.3333, 1.3333, 0.3333]))
@@ -358,6 +366,6 @@ def _samples(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any]:
     if x.ndim > 1 and x.ndim == y.ndim:
         x = moveaxis(x, axis, -1)
     if not x.ndim or x.shape[-1] != y.shape[-1] or x.ndim not in (1, y.ndim):
-        msg = f"{name}: `x` must be a vector of {y.shape[-1]} places, or have the shape of `y`, but has shape {x.shape}"
+        msg = f"{name}: `x` must be a vector of {y.shape[-1]} points, or have the shape of `y`, but has shape {x.shape}"
         raise ValueError(msg)
     return y, x[..., 1:] - x[..., :-1]

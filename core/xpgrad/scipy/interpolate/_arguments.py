@@ -13,7 +13,7 @@ from xpgrad.scipy._operands import arrays_of, visible
 Extrapolate = bool | Literal["periodic"] | None
 
 
-def checked_knots(title: str, x: Any, least: int, name: str = "x") -> Any:
+def check_knots(title: str, x: Any, least: int, name: str = "x") -> Any:
     """Raise unless the knots are an ascending vector; if values cannot be read, invalid knots become NaN instead."""
     if x.ndim != 1 or x.shape[0] < least:
         msg = f"{title}: `{name}` must be a vector of at least {least} numbers, but got shape {x.shape}"
@@ -27,7 +27,7 @@ def checked_knots(title: str, x: Any, least: int, name: str = "x") -> Any:
     return x
 
 
-def checked_points(title: str, x: Any, y: Any, axis: Any, least: int = 2, *, ordered: bool = True) -> tuple[Any, Any, int]:
+def check_points(title: str, x: Any, y: Any, axis: Any, least: int = 2, *, ordered: bool = True) -> tuple[Any, Any, int]:
     """Return the knots, the values with the axis of the knots in front, and that axis."""
     x, y = arrays_of(title, x=x, y=y)
     if y.dtype.is_complex and x.dtype.is_complex:
@@ -37,21 +37,22 @@ def checked_points(title: str, x: Any, y: Any, axis: Any, least: int = 2, *, ord
         raise ValueError(msg)
     place = normalize_axis(axis, y.ndim, title)
     if ordered:
-        x = checked_knots(title, x, least)
+        x = check_knots(title, x, least)
     if x.ndim != 1 or x.shape[0] < least or y.shape[place] != x.shape[0]:
         msg = f"{title}: `x` must be a vector of at least {least} numbers, one for each along axis {place} of `y`, but their shapes are {x.shape} and {y.shape}"  # noqa: E501
         raise ValueError(msg)
     return x, xp.moveaxis(y, place, 0), place
 
 
-def checked_extrapolate(title: str, given: Any) -> bool | str:
+def check_extrapolate(title: str, given: Any) -> bool | str:
+    """Return the argument `extrapolate` as a bool or "periodic"."""
     if isinstance(given, str):
         check_choice(given, ("periodic",), title, "extrapolate")
         return given
     return as_flag(given, title, "extrapolate")
 
 
-def checked_queries(title: str, given: Any, like: Any) -> Any:
+def as_queries(title: str, given: Any, like: Any) -> Any:
     """Convert queries to a real Tensor on the device of the knots."""
     x, _ = arrays_of(title, x=given, knots=like)
     if x.dtype.is_complex:

@@ -8,7 +8,7 @@ from xpgrad._basics.arguments import check_choice, shown
 from xpgrad._rows.namespace import operations as xp
 from xpgrad.scipy._operands import arrays_of, visible
 from xpgrad.scipy._splines import akima_slopes, monotone_slopes, spline_slopes
-from xpgrad.scipy.interpolate._arguments import Extrapolate, as_column, checked_extrapolate, checked_points
+from xpgrad.scipy.interpolate._arguments import Extrapolate, as_column, check_extrapolate, check_points
 from xpgrad.scipy.interpolate._polynomials import PPoly
 
 
@@ -18,17 +18,20 @@ class CubicHermiteSpline(PPoly):
     Parameters
     ----------
     x : Tensor, shape (n,)
-        Strictly increasing, at least two.
+        Knots, strictly increasing, at least two. Differentiable.
     y, dydx : Tensor
-        Of one shape, of length n along `axis`.
+        Values and slopes at the knots, real or complex, of equal shapes with length n along `axis`. Differentiable.
     axis : int
+        Axis of `y` along which the knots lie.
     extrapolate : bool or "periodic", optional
         See `PPoly`.
 
     Raises
     ------
-    TypeError, ValueError
-        For arguments that do not fit.
+    TypeError
+        An argument has a wrong type.
+    ValueError
+        The shapes do not fit, the knots are not strictly increasing, or an option is invalid.
 
     Examples
     --------
@@ -48,10 +51,11 @@ class CubicHermiteSpline(PPoly):
         if y.shape != dydx.shape:
             msg = f"{title}: `y` and `dydx` must have one shape, but got {y.shape} and {dydx.shape}"
             raise ValueError(msg)
-        x, y, place = checked_points(title, x, y, axis)
-        self._cubic(x, y, xp.moveaxis(dydx, place, 0), True if extrapolate is None else checked_extrapolate(title, extrapolate), place)
+        x, y, place = check_points(title, x, y, axis)
+        self._cubic(x, y, xp.moveaxis(dydx, place, 0), True if extrapolate is None else check_extrapolate(title, extrapolate), place)
 
     def _cubic(self, x: Any, y: Any, slopes: Any, extrapolate: bool | str, axis: int) -> None:
+        """Initialise the interpolant with the coefficients that follow from values and slopes."""
         dx = as_column(x[1:] - x[:-1], y.ndim)
         slope = (y[1:] - y[:-1]) / dx
         bend = (slopes[:-1] + slopes[1:] - slope * 2.0) / dx
@@ -78,30 +82,33 @@ class CubicSpline(CubicHermiteSpline):
     Parameters
     ----------
     x : Tensor, shape (n,)
-        The knots: strictly increasing, at least two.
+        Knots, strictly increasing, at least two. Differentiable.
     y : Tensor
-        The values, real or complex, of length n along `axis`.
+        Values at the knots, real or complex, of length n along `axis`. Differentiable.
     axis : int
+        Axis of `y` along which the knots lie.
     bc_type : str or pair
-        The conditions at the ends: ``"not-a-knot"`` (two pieces at an end are one cubic), ``"natural"`` (the second derivative is 0),
-        ``"clamped"`` (the first is 0), ``"periodic"``; or a pair of these, or of pairs (order, value), where the order is 1 or 2 and the
-        value of the shape of `y` without `axis`.
+        End conditions: "not-a-knot" (the two pieces next to an end are one cubic), "natural" (the second derivative is 0), "clamped" (the
+        first derivative is 0) or "periodic"; or a pair, for the two ends, of the first three or of pairs (order, value). The order of the
+        derivative is 1 or 2, and the value has the shape of `y` without `axis`. Values are differentiable.
     extrapolate : bool or "periodic", optional
-        See `PPoly`; the default is ``"periodic"`` for periodic splines.
+        See `PPoly`. Default: "periodic" for periodic splines, else True.
 
     Attributes
     ----------
     c : Tensor, shape (4, n - 1, ...)
+        Coefficients of the pieces, highest power first.
     x : Tensor, shape (n,)
+        Knots.
 
     Raises
     ------
     TypeError, ValueError
-        For arguments that do not fit; for a periodic spline whose first and last values differ.
+        The shapes do not fit, an option is invalid, or the first and last values of a periodic spline differ.
 
     Notes
     -----
-    The slopes solve a tridiagonal system, by SciPy in O(n) where the memory is the host's, otherwise as a dense one.
+    The slopes solve a tridiagonal system. SciPy solves it in O(n) if the memory is the host's; otherwise it is solved as a dense system.
 
     Examples
     --------
@@ -117,13 +124,13 @@ class CubicSpline(CubicHermiteSpline):
 
     def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Extrapolate = None) -> None:
         title = self._title()
-        x, y, place = checked_points(title, x, y, axis)
+        x, y, place = check_points(title, x, y, axis)
         left, right = self._conditions(bc_type, y)
         periodic = left == "periodic"
         if periodic and visible(y) and not bool(xp.all(xp.abs((y[0] - y[-1]).detach()) <= 1e-15 + 1e-15 * xp.abs(y[-1].detach()))):
             msg = f"{title}: for bc_type='periodic' the first and the last values of `y` must be the same"
             raise ValueError(msg)
-        way = periodic or True if extrapolate is None else checked_extrapolate(title, extrapolate)
+        way = periodic or True if extrapolate is None else check_extrapolate(title, extrapolate)
         if periodic and extrapolate is None:
             way = "periodic"
 
@@ -133,6 +140,7 @@ class CubicSpline(CubicHermiteSpline):
         self._from_slopes(x, y, find, way, place)
 
     def _conditions(self, given: Any, y: Any) -> tuple[Any, Any]:
+        """Return the conditions at both ends from `bc_type`."""
         title = self._title()
         if isinstance(given, str) and given == "periodic":
             return given, given
@@ -143,6 +151,7 @@ class CubicSpline(CubicHermiteSpline):
         return self._condition(pair[0], y), self._condition(pair[1], y)
 
     def _condition(self, given: Any, y: Any) -> Any:
+        """Return the condition at one end as "not-a-knot" or (order, value)."""
         title = self._title()
         if isinstance(given, str):
             if given not in _CONDITIONS:
@@ -177,21 +186,24 @@ class PchipInterpolator(CubicHermiteSpline):
     Parameters
     ----------
     x : Tensor, shape (n,)
-        Strictly increasing, at least two.
+        Knots, strictly increasing, at least two. Differentiable.
     y : Tensor
-        Real, of length n along `axis`.
+        Values at the knots, real, of length n along `axis`. Differentiable.
     axis : int
+        Axis of `y` along which the knots lie.
     extrapolate : bool or "periodic", optional
         See `PPoly`.
 
     Raises
     ------
-    TypeError, ValueError
-        For arguments that do not fit.
+    TypeError
+        An argument has a wrong type.
+    ValueError
+        The shapes do not fit, the knots are not strictly increasing, or an option is invalid.
 
     Notes
     -----
-    Where two neighbouring differences have different signs the slope is 0, and so are its derivatives in the values.
+    If two neighbouring differences have different signs, the slope between them is 0, and so are its derivatives with respect to `y`.
 
     Examples
     --------
@@ -208,9 +220,9 @@ class PchipInterpolator(CubicHermiteSpline):
 
     def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Extrapolate = None) -> None:
         title = self._title()
-        x, y, place = checked_points(title, x, y, axis)
+        x, y, place = check_points(title, x, y, axis)
         _need_real(title, y)
-        way = True if extrapolate is None else checked_extrapolate(title, extrapolate)
+        way = True if extrapolate is None else check_extrapolate(title, extrapolate)
         self._from_slopes(x, y, lambda columns: monotone_slopes(x, columns), way, place)
 
 
@@ -220,19 +232,22 @@ class Akima1DInterpolator(CubicHermiteSpline):
     Parameters
     ----------
     x : Tensor, shape (n,)
-        Strictly increasing, at least two.
+        Knots, strictly increasing, at least two. Differentiable.
     y : Tensor
-        Real, of length n along `axis`.
+        Values at the knots, real, of length n along `axis`. Differentiable.
     axis : int
+        Axis of `y` along which the knots lie.
     method : {"akima", "makima"}
-        The original weights, or those that avoid overshoots.
+        Use the original weights, or modified ones that reduce overshoots.
     extrapolate : bool or "periodic", optional
-        See `PPoly`; here the default is False.
+        See `PPoly`. Default: False.
 
     Raises
     ------
-    TypeError, ValueError
-        For arguments that do not fit.
+    TypeError
+        An argument has a wrong type.
+    ValueError
+        The shapes do not fit, the knots are not strictly increasing, or an option is invalid.
 
     Examples
     --------
@@ -240,7 +255,7 @@ class Akima1DInterpolator(CubicHermiteSpline):
     >>> from xpgrad.scipy.interpolate import Akima1DInterpolator
     >>> x, y = xp.asarray([0.0, 1.0, 2.0, 3.0, 4.0]), xp.tensor([0.0, 1.0, 2.0, 3.0, 4.0], requires_grad=True)
     >>> line = Akima1DInterpolator(x, y)
-    >>> line(xp.asarray([0.5, 2.5, 5.0])).detach()  # nan beyond the ends, if not told otherwise
+    >>> line(xp.asarray([0.5, 2.5, 5.0])).detach()  # nan outside the knots by default
     tensor([0.5, 2.5, nan])
     >>> Akima1DInterpolator(x, y, extrapolate=True)(5.0).item()
     5.0
@@ -251,9 +266,9 @@ class Akima1DInterpolator(CubicHermiteSpline):
     ) -> None:
         title = self._title()
         check_choice(method, ("akima", "makima"), title, "method")
-        x, y, place = checked_points(title, x, y, axis)
+        x, y, place = check_points(title, x, y, axis)
         _need_real(title, y)
-        way = False if extrapolate is None else checked_extrapolate(title, extrapolate)
+        way = False if extrapolate is None else check_extrapolate(title, extrapolate)
         self._from_slopes(x, y, lambda columns: akima_slopes(x, columns, method == "makima"), way, place)
 
 

@@ -12,8 +12,8 @@ from xpgrad._basics.shapes import common_shape
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.scipy._operands import arrays_of, visible
-from xpgrad.scipy.interpolate._arguments import as_column, checked_knots
-from xpgrad.scipy.interpolate._one_axis import nothing_of
+from xpgrad.scipy.interpolate._arguments import as_column, check_knots
+from xpgrad.scipy.interpolate._one_axis import zeros_from
 from xpgrad.scipy.interpolate._polynomials import interval_of, pieces_of
 
 
@@ -23,21 +23,24 @@ class RegularGridInterpolator:
     Parameters
     ----------
     points : sequence of Tensor, shapes (m1,), ..., (mn,)
-        The grid's coordinates, each strictly increasing or decreasing.
+        Coordinates of the grid along each axis, strictly increasing or decreasing. Differentiable.
     values : Tensor, shape (m1, ..., mn, ...)
-        Real or complex.
+        Values on the grid, real or complex. Differentiable.
     method : {"linear", "nearest"}
+        Interpolation method.
     bounds_error : bool
-        Raise a ValueError for queries outside of the grid, where they can be looked at.
+        Whether queries outside the grid raise ValueError, if their values can be read.
     fill_value : number or None
-        The constant value outside; None extrapolates.
+        Value outside the grid; None extrapolates.
 
     Raises
     ------
     NotImplementedError
-        For other methods of SciPy's.
-    TypeError, ValueError
-        For arguments that do not fit.
+        `method` is another one of SciPy's.
+    TypeError
+        An argument has a wrong type.
+    ValueError
+        The shapes do not fit, or coordinates are not strictly monotonic.
 
     Examples
     --------
@@ -68,7 +71,7 @@ class RegularGridInterpolator:
             p = xp.real(p) if p.dtype.is_complex else p
             if p.ndim == 1 and p.shape[0] > 1:
                 p, values = _ascending(p, values, i)
-            p = checked_knots(title, p, 2 if method == "linear" else 1, f"points[{i}]")
+            p = check_knots(title, p, 2 if method == "linear" else 1, f"points[{i}]")
             if p.shape[0] != values.shape[i]:
                 msg = f"{title}: there are {p.shape[0]} points along axis {i}, but `values` have shape {values.shape}"
                 raise ValueError(msg)
@@ -89,19 +92,20 @@ class RegularGridInterpolator:
 
         Parameters
         ----------
-        xi : Tensor, shape (..., n), or tuple of n of them that broadcast together
+        xi : Tensor, shape (..., n), or tuple of n Tensors that broadcast
+            Coordinates of the queries. Differentiable.
         method : {"linear", "nearest"}, optional
-            Default: the interpolant's own.
+            Interpolation method. Default: that of the interpolant.
 
         Returns
         -------
         Tensor
-            Of the shape of the queries (a single one is a vector of one), and the axes of the values behind those of the grid.
+            The shape of the queries, followed by the axes of `values` after those of the grid. A single query counts as shape (1,).
 
         Raises
         ------
         ValueError
-            For queries outside of the grid, with `bounds_error`.
+            A query is outside the grid, and `bounds_error` is True.
         """
         title = "scipy.interpolate.RegularGridInterpolator"
         method = self.method if method is None else method
@@ -164,13 +168,14 @@ class RegularGridInterpolator:
         return total
 
     def _nearest(self, at: list[Any]) -> Any:
+        """Return the values at the nearest points of the grid."""
         places = []
         for p, x in zip(self.grid, at):
             places.append(pieces_of((p[:-1] + (p[1:] - p[:-1]) * 0.5).detach(), x, "left"))
         out = self._flat(places)
         nothing: Any = None
         for x in at:
-            nothing = nothing_of(x) if nothing is None else nothing + nothing_of(x)
+            nothing = zeros_from(x) if nothing is None else nothing + zeros_from(x)
         return out + as_column(nothing, out.ndim)
 
 
@@ -190,32 +195,31 @@ def interpn(
     Parameters
     ----------
     points : sequence of Tensor, shapes (m1,), ..., (mn,)
-        The grid's coordinates, each strictly increasing or decreasing. Differentiable.
+        Coordinates of the grid along each axis, strictly increasing or decreasing. Differentiable.
     values : Tensor, shape (m1, ..., mn, ...)
-        Real or complex. Differentiable.
-    xi : Tensor, shape (..., n), or tuple of n of them that broadcast together
-        Where. Differentiable, for linear interpolation.
+        Values on the grid, real or complex. Differentiable.
+    xi : Tensor, shape (..., n), or tuple of n Tensors that broadcast
+        Coordinates of the queries. Differentiable.
     method : {'linear', 'nearest'}
-        The mean of the corners of the cell, or the value at the nearest point, whose derivative by `xi` is 0.
+        Weighted mean of the corners of the cell, or the value at the nearest point, whose derivative with respect to `xi` is 0.
     bounds_error : bool
-        Raise a ValueError for queries outside of the grid, where they can be looked at.
+        Whether queries outside the grid raise ValueError, if their values can be read.
     fill_value : number or None
-        The constant value outside; None extrapolates.
+        Value outside the grid; None extrapolates.
 
     Returns
     -------
     Tensor
-        Of the shape of the queries (a single one is a vector of one), and the axes of the values behind those of the
-        grid.
+        The shape of the queries, followed by the axes of `values` after those of the grid. A single query counts as shape (1,).
 
     Raises
     ------
     NotImplementedError
-        Another `method` of SciPy's.
+        `method` is another one of SciPy's.
     TypeError
-        An argument is no array of numbers.
+        An argument is not an array of numbers.
     ValueError
-        The shapes do not fit, coordinates are not in order, or a query is outside of the grid, with `bounds_error`.
+        The shapes do not fit, coordinates are not strictly monotonic, or a query is outside the grid and `bounds_error` is True.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from xpgrad._basics.arguments import as_flag, shown
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.scipy._operands import arrays_of, visible
-from xpgrad.scipy.interpolate._arguments import as_column, checked_knots, checked_points, checked_queries
+from xpgrad.scipy.interpolate._arguments import as_column, as_queries, check_knots, check_points
 from xpgrad.scipy.interpolate._cubic import CubicSpline
 from xpgrad.scipy.interpolate._polynomials import interval_of, pieces_of
 
@@ -22,27 +22,31 @@ class interp1d:  # noqa: N801 (SciPy's name)
     Parameters
     ----------
     x : Tensor, shape (n,)
-        Different numbers, in any order.
+        Coordinates of the points, distinct, in any order. Differentiable.
     y : Tensor
-        The values, real or complex, of length n along `axis`.
+        Values at the points, real or complex, of length n along `axis`. Differentiable.
     kind : {"linear", "slinear", "nearest", "nearest-up", "previous", "next", "cubic"}
-        ``"nearest"`` rounds halves down and ``"nearest-up"`` up. The cubic one is `CubicSpline` with its default ends.
+        "nearest" rounds halves down and "nearest-up" rounds them up. "cubic" is `CubicSpline` with its default end conditions.
     axis : int
-    copy
-        Without effect.
+        Axis of `y` along which the points lie.
+    copy : bool
+        Accepted for compatibility; it has no effect.
     bounds_error : bool, optional
-        Raise a ValueError for queries beyond the points, where they can be looked at; the default without ``fill_value="extrapolate"``.
+        Whether queries outside the points raise ValueError, if their values can be read. Default: True, unless `fill_value` is
+        "extrapolate".
     fill_value : number, array, a pair of them, or "extrapolate"
-        The values beyond the points: below them and above, if a pair. They are constants.
+        Values outside the points; a pair gives those below and above.
     assume_sorted : bool
-        The points are in ascending order.
+        Whether the points are already in ascending order.
 
     Raises
     ------
     NotImplementedError
-        For other kinds of SciPy's.
-    TypeError, ValueError
-        For arguments that do not fit.
+        `kind` is another one of SciPy's.
+    TypeError
+        An argument has a wrong type.
+    ValueError
+        The shapes do not fit, or the points are not distinct.
 
     Examples
     --------
@@ -64,11 +68,11 @@ class interp1d:  # noqa: N801 (SciPy's name)
             msg = f"{title}: `kind` must be {', '.join(map(repr, _KINDS))}, but got {shown(kind)}"
             raise NotImplementedError(msg)
         least = {"linear": 2, "slinear": 2, "cubic": 4}.get(kind, 1)
-        x, y, place = checked_points(title, x, y, axis, least, ordered=False)
+        x, y, place = check_points(title, x, y, axis, least, ordered=False)
         if not as_flag(assume_sorted, title, "assume_sorted"):
             order = xp.argsort(x.detach())
             x, y = xp.take(x, order, axis=0), xp.take(y, order, axis=0)
-        x = checked_knots(title, x, 1)
+        x = check_knots(title, x, 1)
         beyond = isinstance(fill_value, str) and fill_value == "extrapolate"
         if beyond and bounds_error:
             msg = f"{title}: bounds_error=True and fill_value='extrapolate' exclude one another; leave one out"
@@ -103,10 +107,10 @@ class interp1d:  # noqa: N801 (SciPy's name)
         Raises
         ------
         ValueError
-            For queries beyond the points, with `bounds_error`.
+            A query is outside the points, and `bounds_error` is True.
         """
         title = "scipy.interpolate.interp1d"
-        at = checked_queries(title, x, self.x)
+        at = as_queries(title, x, self.x)
         flat = xp.reshape(at, (-1,))
         below, above = flat < self.x[0], flat > self.x[-1]
         if self.bounds_error and visible(below) and bool(xp.any(below | above)):
@@ -127,17 +131,17 @@ class interp1d:  # noqa: N801 (SciPy's name)
             return self._spline(flat)
         if self._kind in ("linear", "slinear"):
             return _linear(self.x, self.y, flat)
-        out = xp.take(self.y, self._steps(flat), axis=0)
+        out = xp.take(self.y, self._nearest_points(flat), axis=0)
         missing = xp.isnan(flat)
         if self._kind == "previous":
             missing = missing | (flat < self.x[0])
         elif self._kind == "next":
             missing = missing | (flat > self.x[-1])
-        # Constant between the jumps: the derivative by the query is 0, and not missing.
-        out = out + as_column(nothing_of(flat), out.ndim)
+        # The values are constant between jumps: the derivative with respect to the query is 0, not missing.
+        out = out + as_column(zeros_from(flat), out.ndim)
         return xp.where(as_column(missing, out.ndim), xp.zeros_like(out) + math.nan, out)
 
-    def _steps(self, flat: Any) -> Any:
+    def _nearest_points(self, flat: Any) -> Any:
         """Return the number of the point whose value applies."""
         x, at, n = self.x.detach(), flat.detach(), self.x.shape[0]
         if self._kind in ("nearest", "nearest-up"):
@@ -147,12 +151,13 @@ class interp1d:  # noqa: N801 (SciPy's name)
         return xp.clip(xp.searchsorted(x, at, side="left"), 0, n - 1)
 
 
-def nothing_of(flat: Any) -> Any:
+def zeros_from(flat: Any) -> Any:
     """Return zeros that depend on the queries, so that their derivative is 0 and not missing."""
     return xp.where(xp.isfinite(flat), flat, xp.zeros_like(flat)) * 0.0
 
 
 def _linear(x: Any, y: Any, at: Any) -> Any:
+    """Interpolate linearly between neighbouring points."""
     i = interval_of(x, at)
     low, high = xp.take(x, i, axis=0), xp.take(x, i + 1, axis=0)
     y0, y1 = xp.take(y, i, axis=0), xp.take(y, i + 1, axis=0)

@@ -10,7 +10,7 @@ from xpgrad._basics.shapes import normalize_axis
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.scipy._operands import arrays_of
-from xpgrad.scipy.interpolate._arguments import Extrapolate, as_column, checked_extrapolate, checked_knots, checked_queries
+from xpgrad.scipy.interpolate._arguments import Extrapolate, as_column, as_queries, check_extrapolate, check_knots
 
 
 class PPoly:
@@ -19,23 +19,25 @@ class PPoly:
     Parameters
     ----------
     c : Tensor, shape (k, m, ...)
-        The coefficients of each of m pieces, of the highest power first: powers of the distance to the piece's left end.
+        Coefficients of the m pieces, highest power first, in powers of the distance to the left end of the piece. Differentiable.
     x : Tensor, shape (m + 1,)
-        The ends of the pieces, strictly increasing.
+        Ends of the pieces (the knots), strictly increasing. Differentiable.
     extrapolate : bool or "periodic", optional
-        Whether the first and the last piece go on beyond the ends (the default), or the value there is nan, or that of a period.
+        True (the default) continues the outer pieces outside the knots, False gives nan there, and "periodic" repeats the period.
     axis : int
-        Where the axis of the pieces is among those behind the first of `c`; the results have the axes of the queries there.
+        Position of the axis of the pieces among the axes of `c` after the first. Results have the axes of the queries there.
 
     Attributes
     ----------
     c, x, axis, extrapolate
-        As given; of `c` the pieces are the second axis.
+        The arguments; the pieces are the second axis of `c`.
 
     Raises
     ------
-    TypeError, ValueError
-        For arguments that do not fit; where evaluated, for complex queries.
+    TypeError
+        An argument has a wrong type.
+    ValueError
+        The shapes do not fit, or the knots are not strictly increasing.
 
     Examples
     --------
@@ -53,7 +55,7 @@ class PPoly:
     def __init__(self, c: Any, x: Any, extrapolate: Extrapolate = None, axis: int = 0) -> None:
         title = self._title()
         c, x = arrays_of(title, c=c, x=x)
-        x = checked_knots(title, xp.real(x) if c.dtype.is_complex else x, 2)
+        x = check_knots(title, xp.real(x) if c.dtype.is_complex else x, 2)
         if c.ndim < 2:
             msg = f"{title}: `c` must have at least two axes, but got shape {c.shape}"
             raise ValueError(msg)
@@ -63,17 +65,20 @@ class PPoly:
         if not c.shape[0] or c.shape[1] != x.shape[0] - 1:
             msg = f"{title}: `c` must have the shape (k, m, ...) for `x` of shape (m + 1,), but their shapes are {c.shape} and {x.shape}"
             raise ValueError(msg)
-        self._set(c, x, True if extrapolate is None else checked_extrapolate(title, extrapolate), place)
+        self._set(c, x, True if extrapolate is None else check_extrapolate(title, extrapolate), place)
 
     @classmethod
     def _title(cls) -> str:
+        """Return the name that error messages show."""
         return f"scipy.interpolate.{cls.__name__}"
 
     def _set(self, c: Any, x: Any, extrapolate: bool | str, axis: int) -> None:
+        """Assign the attributes without checks."""
         self.c, self.x, self.axis, self.extrapolate = c, x, axis, extrapolate
 
     @staticmethod
-    def _made(c: Any, x: Any, extrapolate: bool | str, axis: int) -> PPoly:
+    def _make(c: Any, x: Any, extrapolate: bool | str, axis: int) -> PPoly:
+        """Make a piecewise polynomial without checks."""
         out = PPoly.__new__(PPoly)
         out._set(c, x, extrapolate, axis)
         return out
@@ -84,16 +89,21 @@ class PPoly:
         Parameters
         ----------
         x : Tensor or number
-            Where, of any shape.
+            Queries, of any shape; real. Differentiable.
         nu : int
-            Which derivative.
+            Order of the derivative; 0 returns values.
         extrapolate : bool or "periodic", optional
-            Default: the interpolant's own.
+            Default: that of the interpolant.
 
         Returns
         -------
         Tensor
-            The axes of `x` are in the place of the axis of the knots.
+            The shape of the values, with the axes of `x` in place of the axis of the knots.
+
+        Raises
+        ------
+        ValueError
+            `nu` is negative.
         """
         title = self._title()
         order = as_int(nu, title, "nu")
@@ -102,12 +112,12 @@ class PPoly:
             raise ValueError(msg)
         if order:
             return self.derivative(order)(x, 0, extrapolate)
-        way = self.extrapolate if extrapolate is None else checked_extrapolate(title, extrapolate)
-        at = checked_queries(title, x, self.x)
+        way = self.extrapolate if extrapolate is None else check_extrapolate(title, extrapolate)
+        at = as_queries(title, x, self.x)
         flat = xp.reshape(at, (-1,))
         if way == "periodic":
             flat = _wrap_queries(flat, self.x)[0]
-        out = _evaluated(self.c, self.x, flat)
+        out = _evaluate(self.c, self.x, flat)
         if way is False:
             inside = (flat >= self.x[0]) & (flat <= self.x[-1])
             out = xp.where(as_column(inside, out.ndim), out, xp.zeros_like(out) + math.nan)
@@ -122,7 +132,7 @@ class PPoly:
         Parameters
         ----------
         nu : int
-            The order; negative for the other direction.
+            Order of the derivative; if negative, of the antiderivative.
 
         Returns
         -------
@@ -131,7 +141,7 @@ class PPoly:
         Raises
         ------
         TypeError
-            `nu` is no integer.
+            `nu` is not an integer.
 
         Examples
         --------
@@ -152,7 +162,7 @@ class PPoly:
                 c = xp.zeros_like(c)
                 break
             c = xp.stack([c[i] * float(k - 1 - i) for i in range(k - 1)])
-        return self._made(c, self.x, self.extrapolate, self.axis)
+        return self._make(c, self.x, self.extrapolate, self.axis)
 
     def antiderivative(self, nu: int = 1) -> PPoly:
         """Return the antiderivative of order `nu` that is 0 at the first knot.
@@ -160,7 +170,7 @@ class PPoly:
         Parameters
         ----------
         nu : int
-            The order; negative for the other direction.
+            Order of the derivative; if negative, of the antiderivative.
 
         Returns
         -------
@@ -169,7 +179,7 @@ class PPoly:
         Raises
         ------
         TypeError
-            `nu` is no integer.
+            `nu` is not an integer.
 
         Examples
         --------
@@ -193,29 +203,29 @@ class PPoly:
                 whole = whole * dx + part
             before = xp.cumulative_sum(whole * dx, axis=0)
             c = xp.stack([*raised, xp.concat([xp.zeros_like(before[:1]), before[:-1]], axis=0)])
-        return self._made(c, self.x, False if self.extrapolate == "periodic" and order else self.extrapolate, self.axis)
+        return self._make(c, self.x, False if self.extrapolate == "periodic" and order else self.extrapolate, self.axis)
 
     def integrate(self, a: Any, b: Any, extrapolate: Extrapolate = None) -> Tensor:
-        """Return the integral from `a` to `b`, differentiable by both bounds.
+        """Return the integral from `a` to `b`, differentiable with respect to both bounds.
 
         Parameters
         ----------
         a : Tensor or number, shape ()
-            Where the integral begins. Differentiable.
+            Lower bound. Differentiable.
         b : Tensor or number, shape ()
-            Where it ends. Differentiable.
+            Upper bound. Differentiable.
         extrapolate : bool or 'periodic', optional
-            Whether the polynomials at the ends go on beyond them; default: the interpolant's own. False gives nan.
+            Whether to continue the outer polynomials outside the knots; False gives nan. Default: that of the interpolant.
 
         Returns
         -------
         Tensor
-            Of the shape of the values without the axis of the knots.
+            The shape of the values without the axis of the knots.
 
         Raises
         ------
         ValueError
-            If `a` or `b` has axes.
+            `a` or `b` is not 0-d.
 
         Examples
         --------
@@ -229,15 +239,15 @@ class PPoly:
         tensor(3.)
         """
         title = self._title()
-        way = self.extrapolate if extrapolate is None else checked_extrapolate(title, extrapolate)
+        way = self.extrapolate if extrapolate is None else check_extrapolate(title, extrapolate)
         ends = xp.stack([_end(title, name, v, self.x) for name, v in (("a", a), ("b", b))])
         whole = self.antiderivative()
         if way == "periodic":
             flat, turns = _wrap_queries(ends, self.x)
-            values = _evaluated(whole.c, self.x, flat)
-            values = values + as_column(turns, values.ndim) * _evaluated(whole.c, self.x, self.x[-1:])
+            values = _evaluate(whole.c, self.x, flat)
+            values = values + as_column(turns, values.ndim) * _evaluate(whole.c, self.x, self.x[-1:])
         else:
-            values = _evaluated(whole.c, self.x, ends)
+            values = _evaluate(whole.c, self.x, ends)
             if way is False:
                 inside = xp.all((ends >= self.x[0]) & (ends <= self.x[-1]))
                 values = xp.where(inside, values, xp.zeros_like(values) + math.nan)
@@ -245,6 +255,7 @@ class PPoly:
 
 
 def _end(title: str, name: str, v: Any, like: Any) -> Any:
+    """Return a bound as a 0-d Tensor, and raise ValueError if it has axes."""
     (t, _) = arrays_of(title, **{name: v, "knots": like})
     if t.ndim:
         msg = f"{title}: `{name}` must be a number or a 0-d Tensor, but got shape {t.shape}"
@@ -271,7 +282,7 @@ def pieces_of(borders: Any, x: Any, side: Any) -> Any:
     return xp.searchsorted(borders, x.detach(), side=side)
 
 
-def _evaluated(c: Any, knots: Any, x: Any) -> Any:
+def _evaluate(c: Any, knots: Any, x: Any) -> Any:
     """Evaluate the polynomials at a vector of queries by Horner's rule."""
     i = interval_of(knots, x)
     distance = as_column(x - xp.take(knots, i, axis=0), c.ndim - 1)
@@ -279,5 +290,5 @@ def _evaluated(c: Any, knots: Any, x: Any) -> Any:
     out = taken[0]
     for k in range(1, c.shape[0]):
         out = out * distance + taken[k]
-    # A constant has no derivative by the query but 0, and nowhere is a value.
+    # A constant does not depend on the query; adding zeros keeps nan for nan queries.
     return out if c.shape[0] > 1 else out + xp.where(xp.isnan(distance), distance, xp.zeros_like(distance))
