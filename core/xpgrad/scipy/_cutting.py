@@ -91,6 +91,7 @@ def cut(function: Callable[[Any], Any], x: Any) -> tuple[Any, Link, list[Link]]:
 
 
 def _link(inner: Any, cls: Any) -> Link:
+    """Make a link in place of a node; None stands for no node."""
     link: Link = Link.made_now()
     if inner is not None:  # a number on the host may meet arrays elsewhere
         cls = inner.cls if inner.cls is not None else inner.backend.tensor_base if inner.backend is not None else cls

@@ -113,13 +113,13 @@ def special(*formulas: Formula, composed: Any = None, complex: bool | str = Fals
     Parameters
     ----------
     *formulas : callable
-        One per operand, as in `Row`; all operands have one.
+        One formula for each operand, as in `Row`.
     composed : callable, optional
         ``composed(xp, *operands)``: the kernel in Array API calls. Without it SciPy computes the function.
     complex : bool or str
-        Whether complex operands are taken, or the name of the only one that may be; the formulas are then those of a holomorphic function.
+        Whether operands may be complex, or the name of the only one that may be. The formulas are then those of a holomorphic function.
     row : str, optional
-        The name without the prefix, where another function computes it: none is made then.
+        The name, without the prefix, of an existing row that computes the function. By default a new row is made.
     """
 
     def declare(func: F) -> F:

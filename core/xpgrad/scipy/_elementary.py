@@ -304,6 +304,7 @@ def _sinc(xp: Any, x: Any) -> Any:
 
 
 def _sinc_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    """Return the vjp of `sinc`."""
     # Near 0, where the two terms nearly cancel, the power series is used.
     near = xp.abs(x) < 0.5
     small = xp.where(near, x, xp.zeros_like(x))

@@ -71,6 +71,7 @@ def erfc(x: Operand, /) -> Tensor:
 
 
 def _erfcx_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    """Return the vjp of `erfcx`; for large `x` by the asymptotic series."""
     far = (xp.real(x) if is_complex(x, xp) else x) > _FAR
     safe = xp.where(far, x, xp.ones_like(x))
     t = 1.0 / (safe * safe)
@@ -179,6 +180,7 @@ def ndtr(x: Operand, /) -> Tensor:
 
 
 def _log_ndtr(xp: Any, x: Any) -> Any:
+    """Compute `log_ndtr`; in the left tail by `erfcx`."""
     if is_complex(x, xp):
         return xp.log(xp.special_erfcx(x * (-1 / _ROOT_2)) * 0.5) - x * x * 0.5
     left = x < -1.0

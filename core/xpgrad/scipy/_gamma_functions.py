@@ -169,6 +169,7 @@ def _polygamma_of_order(order: int, z: Any, xp: Any) -> Any:
 
 
 def _polygamma(xp: Any, n: Any, x: Any) -> Any:
+    """Compute `polygamma` for real `x` by the Hurwitz zeta function (DLMF 25.11.12), for complex `x` in host memory."""
     if is_complex(x, xp):
         return xp._backend.through_host("polygamma", _complex_polygamma, n, x)
     n = xp.zeros_like(x) + n

@@ -217,6 +217,7 @@ def _solve_jacobian(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *,
 
 
 def _by_factors(residual: Any, x: Any, b: Any, transposed: bool) -> Any:
+    """Solve ``J u = b``, or ``J.T u = b``, with the dense Jacobian; raise RuntimeError if it is singular to working precision."""
     jacobian = jacrev(residual)(x).detach()
     matrix = jacobian.mT if transposed else jacobian
     probe = cos(arange(x.shape[0], dtype=x.dtype, device=x.device))  # which no structure of a matrix is likely to be blind to
@@ -246,6 +247,7 @@ def _singular() -> RuntimeError:
 
 
 def _by_products(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, transposed: bool) -> Any:
+    """Solve ``J u = b``, or ``J.T u = b``, by an iterative method of SciPy, or by the given function, with products only."""
     sparse: Any = importlib.import_module("scipy.sparse.linalg")
     _, pull = vjp(residual, x)
 

@@ -373,6 +373,8 @@ def _events(problem: Problem, events: Any) -> Any:
 
 
 def _event(problem: Problem, event: Any) -> Any:
+    """Wrap one event function."""
+
     def of_arrays(t: float, y: Any) -> float:
         return float(event(problem.inside(t), problem.tree(problem.inside(y)), *problem.args))
 

@@ -94,7 +94,7 @@ class Problem:
 
     def inside(self, x: Any) -> Any:
         """Copy SciPy's vector, to which it may write later, into a Tensor."""
-        # NB: this is `asarray(x, dtype=..., device=..., copy=True)` without its questions: a solver asks for it at every step.
+        # This is `asarray(x, dtype=..., device=..., copy=True)` without its checks, because solvers call it at every step.
         out = new_tensor(self.cls, self.cls.backend.from_host(host_array(x, self.dtype, self.cls), self.device))
         return out if out.dtype is self.dtype else out._cast(self.dtype)
 

@@ -53,6 +53,7 @@ def _triangular_right(g: Any, a: Any, b_shape: Any, transposed: bool, lower: boo
 
 
 def _triangular_jvp(d_a: Any, d_b: Any, a: Any, out: Any, transposed: bool, lower: bool, unit: bool, xp: Any) -> Any:
+    """Return the tangent of the solution of a triangular system."""
     change = None if d_b is None else xp.broadcast_to(d_b, out.shape)
     if d_a is not None:
         d_a = _read_triangle(d_a, lower, unit, xp)
@@ -87,6 +88,7 @@ def _solve_adjoint_sylvester(g: Any, a: Any, b: Any, xp: Any) -> Any:
 
 
 def _sylvester_jvp(d_a: Any, d_b: Any, d_q: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
+    """Return the tangent of the solution of the Sylvester equation."""
     change = None if d_q is None else xp.broadcast_to(d_q, out.shape)
     for part in (None if d_a is None else d_a @ out, None if d_b is None else out @ d_b):
         if part is not None:
@@ -177,6 +179,7 @@ def _least_squares(xp: Any, a: Any, b: Any, rtol: float) -> Any:
 
 
 def _least_squares_left(g: Any, a: Any, b: Any, out: Any, rtol: float, xp: Any) -> Any:
+    """Return the cotangent of the matrix of `lstsq`."""
     # Golub and Pereyra, "The differentiation of pseudo-inverses ..." (1973), eq. 4.12, multiplied by the right-hand side.
     (gx, gs), total = g, None
     finite, a = zero_unless_finite(a, xp)

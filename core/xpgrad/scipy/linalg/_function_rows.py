@@ -233,6 +233,7 @@ def _polar(xp: Any, x: Any) -> Any:
 
 
 def _polar_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    """Return the cotangent of the matrix of a polar decomposition."""
     # ``p @ p == x^H @ x``. The tangent of u is u times a skew matrix plus a part orthogonal to u. Only sums of singular values are divided
     # by, so equal singular values do no harm.
     (gu, gp), (u, p) = g, out

@@ -484,8 +484,9 @@ class Continuous(_Family):
         return self._quantile("isf", q, args, options)
 
     def _quantile(self, kind: str, q: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Evaluate `ppf` or `isf`: the ends of the support at 0 and 1, nan outside [0, 1]."""
         if kind not in self.functions:
-            msg = f"scipy.stats.{self.name}.{kind} is not there: SciPy finds it by trial, element by element"
+            msg = f"scipy.stats.{self.name}.{kind} is not supported: it has no closed form, and SciPy finds it by trial, element by element"
             raise NotImplementedError(msg)
         q, *shapes, loc, scale = self._operands(kind, "q", q, args, options, ("loc", "scale"))
         factor = self._factor(shapes, q.dtype, scale)
@@ -774,6 +775,7 @@ class Discrete(_Family):
         return PRIMITIVES[f"{PREFIX}{self.name}_ppf"](place, *shapes) * factor + loc.detach()
 
     def _tail(self, kind: str, k: Any, args: tuple[Any, ...], options: dict[str, Any], below: float, above: float) -> Any:
+        """Evaluate `cdf` or `sf` at the integer below `k`; it is `below` and `above` outside the support."""
         k, shapes, factor = self._of_k(kind, k, args, options)
         whole = operations.floor(k)
         under = whole < 0
