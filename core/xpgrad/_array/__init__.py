@@ -1,1 +1,1 @@
-"""A Tensor as just an array: shape, dtype, device and the class that says where it lives."""
+"""The array side of a Tensor: its shape, dtype, device and class, without its history."""

@@ -1,1 +1,1 @@
-"""From a row to what runs."""
+"""Generate the code of operations from their rows: functions, implementations per backend, node classes and methods."""

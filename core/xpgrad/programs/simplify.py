@@ -1,12 +1,12 @@
-"""The first pass: operations that need not be computed are left out, and those that derivatives bring with them made simpler.
+"""The first pass over a program: remove unnecessary operations, and simplify those that derivatives introduce.
 
-One walk from the first operation to the last does all of it: constants are folded, equal operations computed once, expanded operands
-replaced by what they are expansions of, and the rules of algebra below applied; then what nobody reads is dropped.
+One walk over the operations folds constants, computes equal operations once, replaces expanded operands by the arrays that were expanded,
+and applies the rules of algebra below. Then operations whose results are unused are removed.
 
-The rules keep every bit: dtype, shape, nan, infinities and the sign of zero. So ``x * 0`` is not 0, and ``x + 0.0`` is not `x`, which
-may be -0.0, while ``x - 0.0`` and, of real `x`, ``x * 1`` are. There are two exceptions. The sum of an expansion is a product, which
-rounds otherwise than adding up does, and where all terms are -0.0 is -0.0. And ``x * a * 2`` is ``x * (2 * a)``, which differs where the
-first product is subnormal. Rules look at the dtypes of operands, not only of results: ``n * -1.0`` of integers is no negation.
+The rules keep every bit: dtype, shape, NaN, infinities and the sign of zero. So ``x * 0`` is not replaced by 0, nor ``x + 0.0`` by `x`,
+which may be -0.0, but ``x - 0.0`` and, for real `x`, ``x * 1`` are. There are two exceptions. The sum of an expanded array becomes a
+product, which rounds differently from a sum, and is -0.0 if all terms are -0.0. And ``x * a * 2`` becomes ``x * (2 * a)``, which differs if
+the first product is subnormal. Rules check the dtypes of operands, not only of results: ``n * -1.0`` for integers is not a negation.
 """
 
 from __future__ import annotations

@@ -277,7 +277,7 @@ def leave(x: Any, level: BatchLevel, cls: Any) -> Any:
 
 
 def take_out(x: Any, level: BatchLevel | None, cls: Any) -> Any:
-    """Apply `leave` to a batch inside which there may be others: its axis becomes the first of the elements of these.
+    """Remove the batch axis of a level from a Tensor that may have further batches inside that level.
 
     Raises
     ------

@@ -98,7 +98,7 @@ def as_cotangent(name: str, value: Any, like: Any) -> Any:
     Raises
     ------
     ValueError, TypeError
-        For another shape, or complex numbers beside a real Tensor.
+        The shapes differ, or the value is complex and the Tensor real.
     """
     if isinstance(value, Tensor):
         given: Any = value

@@ -28,8 +28,8 @@ def sparse_jacobian(
 ) -> SparseDerivative:
     """Return a function that computes the Jacobian of `func` as a sparse matrix, at the cost of a few products.
 
-    The derivative is captured as a program, through which it is traced which output depends on which input. Columns that share no row, or
-    rows that share no column, are then computed together.
+    The derivative is captured as a program, which shows the inputs on which each output depends. Columns without a common row, or rows
+    without a common column, are computed together.
 
     Parameters
     ----------

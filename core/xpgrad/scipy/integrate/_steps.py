@@ -48,7 +48,7 @@ def repeat_steps(problem: Problem, start: Any, steps: Any, times: Any, t: Any) -
 
 
 class _Step:
-    """One step: where it ends, and what is between.
+    """One step of a Runge-Kutta method: the state at its end, and the stages for interpolation.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The rules that no row tells, one file per chapter, as the rows are: each is registered by its name (`rulebook.RULES`)."""
+"""Rules for batches that do not follow from rows, by chapter of the standard; each is registered by its name (`rulebook.RULES`)."""
 
 from xpgrad._transforms.batch.rules import creation, elementwise, indexing, linear_algebra, manipulation, reduction, searching, writing
 

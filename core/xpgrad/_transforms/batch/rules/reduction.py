@@ -1,4 +1,4 @@
-"""Reductions as kernels call them, by keyword, and what undoes a broadcast."""
+"""Rules of reductions in the form in which kernels call them, with keywords, and of the operations that undo broadcasting."""
 
 from __future__ import annotations
 
