@@ -86,7 +86,7 @@ def _row(name: Name) -> dict[str, str]:
     place = full.removeprefix("xpgrad.")
     if re.match(r"(linalg\.|fft\.)?\w+$", place) and name.kind in {"function", "data"} and resolve(f"array_api_strict.{place}") is not None:
         row["standard"] = {"e": "constants.e", "pi": "constants.pi"}.get(place, place)
-    if full.startswith("xpgrad.scipy.") and name.kind in {"function", "class"} and resolve(place) is not None:
+    if full.startswith("xpgrad.scipy.") and name.kind in {"function", "class", "data"} and resolve(place) is not None:
         row["scipy"] = place
     return row
 

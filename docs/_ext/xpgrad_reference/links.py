@@ -1,4 +1,4 @@
-"""Say beneath a docstring what it cannot know: what the name follows, which contracts hold it, and on which backends its example ran."""
+"""Write what a docstring does not say of a name: the pages that it follows, its contracts, and the backends on which its example ran."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REPORT = "../conformance/report.html"
 
 
 def block(name: Name) -> list[str]:
-    """The lines of reStructuredText; none where nothing is to be said."""
+    """Return lines of reStructuredText about a name; none if there is nothing to say."""
     said: list[tuple[str, str]] = []
     if pages := _follows(name):
         said.append(("Follows", pages))
@@ -34,7 +34,7 @@ def block(name: Name) -> list[str]:
 
 
 def contract(identity: str) -> str:
-    """A link to a contract in the report."""
+    """Return a link to a contract in the report."""
     return f"`{identity} <{REPORT}#{identity}>`__"
 
 
@@ -47,4 +47,4 @@ def _follows(name: Name) -> str:
         pages.append(f"the Array API standard's `{theirs} <{follows.standard_address(theirs)}>`__")
     if theirs := found.get("scipy"):
         pages.append(f"SciPy's `{theirs} <{follows.scipy_address(theirs)}>`__")
-    return "; ".join(pages)
+    return "; ".join(reversed(pages) if "scipy" in found else pages)

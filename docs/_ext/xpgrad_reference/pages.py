@@ -37,6 +37,8 @@ def pages(names: list[Name]) -> dict[str, str]:
         found[f"{chapter.slug}.rst"] = _chapter(chapter, file)
         for name in chapter.names:
             found[f"{file[name.full]}.rst"] = _page(name, inner.get(name.full, []), file)
+            if name.kind == "data" and (methods := _methods(name, names)):
+                found[f"{file[name.full]}.rst"] += "\n".join(["", _heading("Methods", "-"), *methods]) + "\n"
     for name in (member for cls in LARGE for member in inner[cls] if not facts(member.full).internal):
         found[f"{file[name.full]}.rst"] = _page(name, [], file)
     found["index.rst"] = _index(listed)
@@ -108,6 +110,25 @@ def _page(name: Name, members: list[Name], file: dict[str, str]) -> str:
         lines += ["", _heading("Not for users", "-"), "These have no underscore, and belong to the engine all the same.", ""]
         lines += [f"* ``{member.short}``: {plain(facts(member.full).internal)}" for member in internal]
     return "\n".join(lines) + "\n"
+
+
+def _methods(name: Name, names: list[Name]) -> list[str]:
+    """Return a table of the methods of an object whose class is public, with the signatures that they have on this object."""
+    classes = {other.thing: other.full for other in names if other.kind == "class"}
+    owner = next((classes[cls] for cls in type(name.thing).__mro__ if cls in classes), None)
+    if owner is None or name.owner not in owner:
+        return []
+    lines = [".. list-table::", "    :class: names", "    :widths: 40 60", ""]
+    for member in (other for other in names if other.owner == owner and other.kind == "method"):
+        lines += [f"    * - :meth:`{member.short}{_signature(name, member)} <{member.full}>`", f"      - {summary(member)}"]
+    return lines if len(lines) > 4 else []
+
+
+def _signature(name: Name, member: Name) -> str:
+    """Return the parameters of a method on an object, without their types."""
+    found = inspect.signature(getattr(name.thing, member.short))
+    untyped = [p.replace(annotation=p.empty) for p in found.parameters.values()]
+    return str(found.replace(parameters=untyped, return_annotation=found.empty))
 
 
 def _module(name: Name) -> str:
