@@ -291,7 +291,7 @@ class Record:
 
     @state.restoring
     def cotangents(self, seeds: list[Any], last: bool = True, batched: bool = False) -> list[Any]:
-        """Return the gradient by each leaf of the argument from one cotangent per leaf of the result, in xpgrad's convention.
+        """Return the gradient with respect to each leaf of the argument from one cotangent per leaf of the result, in xpgrad's convention.
 
         Parameters
         ----------
