@@ -122,7 +122,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(core: Path, *command: str) -> str:
     roots = [core, *(ROOT / part for part in ("backends", "conformance", "tests", "docs/_ext"))]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("XPGRAD_TEST_")}  # run all tests and not a share of them
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("XPGRAD_TEST_")}  # no sampling of tests
     environment |= {"PYTHONPATH": os.pathsep.join(map(str, roots)), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-8000:]
