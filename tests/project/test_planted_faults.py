@@ -157,7 +157,7 @@ FAULTS = [
     Fault("kinks at which no gradient arrives count", AUDIT + "kinks.py", "        where = where & (g != 0)", "        where = where & (g == g)", "tests/audit/test_audit.py -k kink"),
     Fault("detach is not seen", "core/xpgrad/_tensor/tensor.py", 'return self._leaves("detach()", out)', "return out", "tests/audit/test_gallery.py -k detached_mean"),
     Fault("numbers are not seen", "core/xpgrad/_tensor/methods.py", "return self._leaves(call, host.reshape(()).item())", "return host.reshape(()).item()", "tests/audit/test_gallery.py -k an_item"),
-    Fault("an inner pass is watched", "core/xpgrad/_tape/requests.py", "state.put(state.replaced(auditing=None))", "pass", "tests/audit/test_audit.py -k penalty"),
+    Fault("an inner pass is watched", "core/xpgrad/_tape/requests.py", "state.put(state.mode_with(auditing=None))", "pass", "tests/audit/test_audit.py -k penalty"),
     Fault("memory that several nodes keep counts twice", AUDIT + "cost.py", "            if id(raw) in seen:", "            if raw is None:", "tests/audit/test_audit.py -k cost"),
     Fault("writes behind the back are not seen", AUDIT + "accuracy.py", "unseen = version ==", "unseen = version <", "tests/audit/test_gallery.py -k behind"),
     Fault("the command always succeeds", "core/xpgrad/_cli/auditing.py", "return level if level", "return 0 if level", "tests/audit/test_audit.py -k command"),
