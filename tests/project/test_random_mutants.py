@@ -1,4 +1,4 @@
-"""Law: random mutants are what they say: small faults in what computes, the same ones each time, tried on the contracts first."""
+"""Law: random mutants are small, reproducible faults in code that computes, and they are tried on the contracts first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from xpgrad_conformance.session import Outcome, Request, run
 
 
 def made(source: str, operator: str, file: str = "") -> set[str]:
-    """What one line of text becomes by an operator, as one line."""
+    """Return the lines that an operator makes of a line of source."""
     text = source.encode()
     return {e.apply_to(text).decode().strip() for e in edits(text, file) if e.operator == operator and differs(e, text)}
 
@@ -118,7 +118,7 @@ def test_the_same_seed_draws_the_same_mutants_and_no_operator_dominates() -> Non
         sources(["nowhere/*"])
 
 
-#: Where these tests lie, which is not where the library does once it is installed.
+#: The repository of these tests; an installed library is elsewhere.
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -149,7 +149,7 @@ def test_a_broken_formula_is_noticed_a_comment_is_not_and_a_broken_module_is_no_
     assert random_mutants.try_contracts(edit, source, few) == Verdict(edit, "survived")
     none = Reach({}, {c.id: {} for c in few})
     assert random_mutants.try_contracts(edit, source, few, {"numpy": none}) == Verdict(edit, "survived", "no contract runs it")
-    # It is tried where a contract is seen to run it, though another may on NumPy.
+    # It is tried on the target on which a contract certainly runs it, not on NumPy, where one only may.
     seen: list[str] = []
 
     def runner(request: Request) -> Outcome:
@@ -162,7 +162,7 @@ def test_a_broken_formula_is_noticed_a_comment_is_not_and_a_broken_module_is_no_
     reached = {"numpy": perhaps, "numpy+readonly": surely}
     verdict = random_mutants.try_contracts(broken, whole, [contracts()["DER-02"]], reached, runner)
     assert (verdict, seen) == (Verdict(broken, "contract", "DER-02"), ["numpy+readonly"])
-    # What survives on one target is tried on the next; what is noticed is not.
+    # A mutant that survives on one target is tried on the next one; a mutant that is found is not.
     reached, seen[:] = {"numpy": surely, "numpy+readonly": surely}, []
     assert random_mutants.try_contracts(edit, source, [contracts()["DER-02"]], reached, runner).outcome == "survived"
     assert random_mutants.try_contracts(broken, whole, [contracts()["DER-02"]], reached, runner).outcome == "contract"
@@ -208,7 +208,7 @@ def test_what_a_journal_tells_of_is_not_tried_again(tmp_path: Path) -> None:
     again = [random_mutants._use_journal(journal, "contracts", attempt)(e) for e in drawn]
     assert tried == [0, 1, 2, 3]
     assert again[:2] == first
-    other = drawn[0]._replace(new="3")  # another fault in the same place, and another stage
+    other = drawn[0]._replace(new="3")  # another fault in the same place, and another stage, are tried
     random_mutants._use_journal(journal, "contracts", attempt)(other)
     random_mutants._use_journal(journal, "tests", attempt)(drawn[0])
     assert tried == [0, 1, 2, 3, 0, 0]

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of `xpgrad.scipy`, run as they stand."""
+"""The examples in the docstrings of `xpgrad.scipy` run and print what they show."""
 
 from __future__ import annotations
 
