@@ -106,7 +106,7 @@ def shared_leaves(lib: Any) -> None:
         sys.setswitchinterval(interval)
 
 
-def once(lib: Any, y: Any, x: Any) -> Callable[[int], Any]:
+def freeing_pass(lib: Any, y: Any, x: Any) -> Callable[[int], Any]:
     """Return work for a thread: a pass that frees the graph."""
     return lambda k: lib.grad(y, x)[0]
 
@@ -122,8 +122,8 @@ def shared_graphs(lib: Any) -> None:
     # Without `retain_graph`, a pass that reaches a node freed by another pass raises. Timing decides which pass that is.
     for _ in range(5):
         y = lib.xp.sum(lib.xp.exp(x) * lib.xp.sin(x))
-        found = in_threads(3, once(lib, y, x))
-        found += in_threads(2, once(lib, y, x))
+        found = in_threads(3, freeing_pass(lib, y, x))
+        found += in_threads(2, freeing_pass(lib, y, x))
         for each in found:
             if isinstance(each, BaseException):
                 assert isinstance(each, RuntimeError), each

@@ -447,9 +447,9 @@ def forms(lib: Any) -> None:
     dtypes(lib)
     comparisons(lib)
     halves(lib)
-    x_arguments.axes(lib)
-    x_arguments.two_names(lib)
-    x_arguments.created(lib)
-    x_arguments.moved(lib)
+    x_arguments.check_axes(lib)
+    x_arguments.check_two_names(lib)
+    x_arguments.check_creation(lib)
+    x_arguments.check_moves(lib)
     if lib.capabilities["dlpack"]:
         exchange(lib)

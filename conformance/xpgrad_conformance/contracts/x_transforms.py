@@ -277,7 +277,7 @@ def arguments_of_vmap(lib: Any) -> None:
     with lib.ns.no_grad():
         assert not vmap(lambda r: r * 2)(leaf).requires_grad
     batches_of_keys(lib, vmap, m)
-    x_keys.of_elements(lib)
+    x_keys.check_keys_in_batches(lib)
     # The attributes of an element are those of a single element.
     seen: list[Any] = []
 
