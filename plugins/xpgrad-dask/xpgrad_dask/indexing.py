@@ -1,7 +1,7 @@
-"""Reading, adding and writing at keys of every kind, chunk by chunk: nothing is flattened unnecessarily, no index is computed.
+"""Reading, adding and writing at keys of every kind, chunk by chunk, without computing lazy indices.
 
-A key with integer arrays is a basic key, a change of the order of axes, and one list of positions along the first axis; the transposes of
-these three, in the opposite order, carry gradients back.
+A key with integer arrays is split into three steps (`Plan`): a basic key, a transposition, and a list of positions along the first axis.
+Gradients go through the transposes of these steps in reverse order.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def index_basic(xp: Any, x: Any, key: Any) -> Any:
 
 
 def _spelled_out(key: Any, ndim: int, keep: bool = False) -> list[Any]:
-    """Return a key's parts, with full slices instead of the ellipsis (behind it, with `keep`) and of what is left out."""
+    """Return a key's parts, with full slices for the ellipsis and for missing trailing axes; `keep` leaves the ellipsis before them."""
     parts = list(key) if isinstance(key, tuple) else [key]
     if sum(p is Ellipsis for p in parts) > 1:
         msg = "an index can have only a single ellipsis ('...'), but this one has more"
@@ -71,11 +71,11 @@ def _spelled_out(key: Any, ndim: int, keep: bool = False) -> list[Any]:
 
 
 def index_basic_transpose(xp: Any, x: Any, key: Any, shape: Any) -> Any:
-    """Return zeros of `shape`, in the chunks that it remembers, with `x` written at ``[key]``."""
+    """Return zeros of `shape`, in its chunks, with `x` written at ``[key]``."""
     if size_is_known(shape):
         return put(da.zeros(tuple(shape), dtype=x.dtype, chunks=chunks_for(shape, x.dtype)), key, x)
     axis = 0
-    for part in _spelled_out(key, len(shape)):  # one axis after the other; `axis` counts the axes of the result
+    for part in _spelled_out(key, len(shape)):  # `axis` counts the axes of the result
         if part is None:
             x = x[(_FULL,) * axis + (0,)]
             continue
@@ -89,6 +89,7 @@ def index_basic_transpose(xp: Any, x: Any, key: Any, shape: Any) -> Any:
 
 
 def _place(x: Any, part: slice, axis: int, length: int) -> Any:
+    """Return zeros with `x` written at the slice `part` of an axis, which has the given length."""
     if x.numblocks[axis] > 1:
         x = x.rechunk({axis: -1})
     chunks = (*x.chunks[:axis], (length,), *x.chunks[axis + 1 :])
@@ -106,9 +107,9 @@ def _fill_block(x: Any, value: Any) -> Any:
 
 
 def put(x: Any, key: Any, value: Any) -> Any:
-    """Return a new array, `x` with ``[key]`` overwritten, for a basic key."""
+    """Return a copy of `x` with `value` at ``[key]``, for a basic key."""
     parts = _spelled_out(key, x.ndim)
-    if None in parts:  # a new axis may read, not write
+    if None in parts:  # dask does not write through new axes
         wanted = x[tuple(parts)].shape
         parts_left = tuple(p for p in parts if p is not None)
         if not _is_scalar(value):
@@ -133,7 +134,7 @@ def put(x: Any, key: Any, value: Any) -> Any:
 
 
 def _forward(part: Any, length: int) -> Any:
-    """Return a slice with a positive step that picks the same elements; NB: dask writes through no other."""
+    """Return a slice with a positive step that picks the same elements. NB: dask writes only through these."""
     if not isinstance(part, slice):
         return part
     places = range(length)[part]
@@ -143,7 +144,7 @@ def _forward(part: Any, length: int) -> Any:
 
 
 def _turned(value: Any, parts: Any, shape: Any) -> Any:
-    """Return a value in the order of the slices with positive steps."""
+    """Return a value reversed along the axes whose slices have negative steps, as `_forward` reverses these slices."""
     if not isinstance(value, da.Array):
         return value
     steps = [part.indices(n)[2] for part, n in zip(parts, shape) if isinstance(part, slice)]
@@ -155,49 +156,53 @@ def _turned(value: Any, parts: Any, shape: Any) -> Any:
 
 @dataclass
 class Plan:
-    """A key with integer arrays, taken apart; the axes of its arrays come first after `order`."""
+    """The steps that read a key with integer arrays.
 
-    basic: tuple[Any, ...]  # what the slices and new axes do
-    order: tuple[int, ...]  # then: the arrays' axes in front
-    rows: int  # then: these as one axis of that length
-    lengths: tuple[int, ...]  # of the arrays' axes
-    rest: tuple[int, ...]  # of the others
-    positions: Any  # along the first axis: NumPy if known, else dask
-    common: tuple[int, ...]  # the shape of the positions
-    place: int  # where their axes stand in the result
+    Reading ``x[key]`` takes `basic`, moves the axes that the arrays index to the front (`order`), merges them into a single axis
+    (`split`), takes the `positions` along it, and arranges the axes as NumPy does (`result`).
+    """
+
+    basic: tuple[Any, ...]  # the key's slices and new axes, with full slices for the arrays
+    order: tuple[int, ...]  # the transposition that moves the indexed axes to the front
+    rows: int  # the length of the merged axis
+    lengths: tuple[int, ...]  # the lengths of the indexed axes
+    rest: tuple[int, ...]  # the lengths of the other axes
+    positions: Any  # flat positions along the merged axis: a NumPy array if they are known, else a dask array
+    common: tuple[int, ...]  # the shape to which the arrays broadcast
+    place: int  # the first axis of the result that belongs to the arrays
 
     def split(self, x: Any) -> Any:
-        """Return the array as rows."""
+        """Return the array after the basic key, with the indexed axes merged into its first axis."""
         x = x[self.basic].transpose(self.order)
         return x if len(self.lengths) == 1 else reshape(x, (self.rows, *self.rest))
 
     def result(self, rows: Any) -> Any:
-        """Picked rows as the result of the key."""
+        """Return the rows at `positions` in the shape of ``x[key]``."""
         x = reshape(rows, (*self.common, *self.rest)) if len(self.common) != 1 else rows
         count = len(self.common)
         return da.moveaxis(x, tuple(range(count)), tuple(range(self.place, self.place + count)))
 
     def picked(self, x: Any) -> Any:
-        """Return the opposite of `result`."""
+        """Return an array in the shape of ``x[key]`` as one row for each position; the inverse of `result`."""
         count = len(self.common)
         x = da.moveaxis(x, tuple(range(self.place, self.place + count)), tuple(range(count)))
         return reshape(x, (math.prod(self.common), *self.rest)) if count != 1 else x
 
     def join(self, rows: Any) -> Any:
-        """Return the opposite of `split`, but for its basic key."""
+        """Return rows in the shape of the array after the basic key; the inverse of `split` without undoing the basic key."""
         x = rows if len(self.lengths) == 1 else reshape(rows, (*self.lengths, *self.rest))
         return x.transpose(tuple(int(i) for i in np.argsort(self.order)))
 
 
 def plan(key: Any, shape: Any) -> Plan:
-    """Return the way to read ``[key]`` of an array of `shape` (NumPy's rules).
+    """Return the steps that read ``[key]`` of an array of `shape`, by NumPy's rules.
 
     Raises
     ------
     IndexError
-        If an index that is known is out of range, the arrays do not broadcast, or there are too many.
+        If a known index is out of range, a mask has the wrong shape, the arrays do not broadcast, or there are too many indices.
     CapabilityError
-        For a mask that is not known yet beside other arrays or integers.
+        If a length is unknown, or if a mask with unknown values is combined with integers or other arrays.
     """
     if not size_is_known(shape):
         msg = "an index with arrays"
@@ -209,7 +214,7 @@ def plan(key: Any, shape: Any) -> Plan:
     strides: list[int] = []
     axis, place, ended, together = 0, -1, False, True
     for part in parts:
-        if part is Ellipsis:  # it separates, also where it stands for no axis
+        if part is Ellipsis:  # an ellipsis separates arrays even if it stands for no axis
             ended = ended or bool(picks)
             continue
         if part is None or isinstance(part, slice):
@@ -245,7 +250,7 @@ def plan(key: Any, shape: Any) -> Plan:
             advanced.append(len(basic))
             basic.append(_FULL)
             axis += 1
-        if not _is_number(part) and part.ndim == 0 and part.dtype == bool:  # an axis of length 1, taken or not
+        if not _is_number(part) and part.ndim == 0 and part.dtype == bool:  # a 0-d mask picks 0 or 1 elements of a new axis
             picks.append(np.nonzero(np.reshape(known_values(part), (1,)))[0])
             advanced.append(len(basic))
             basic.append(None)
@@ -271,7 +276,7 @@ def plan(key: Any, shape: Any) -> Plan:
 
 
 def _checked(index: Any, length: int, axis: int) -> Any:
-    """Return an index counted from the front; what is not known yet is checked when it is computed."""
+    """Return an index array with negative indices counted from the front; a lazy one is checked when it is computed."""
     if isinstance(index, da.Array):
         return da.map_blocks(_check_block, index, length=length, axis=axis, dtype=np.int64, meta=np.empty((0,) * index.ndim, np.int64))
     return _check_block(index, length, axis)
@@ -288,27 +293,28 @@ def _check_block(index: Any, length: int, axis: int) -> Any:
 
 
 def from_front(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
-    """Indices counted from the front; what is not known yet is checked when it is computed."""
+    """Return a dask array of indices counted from the front; values that are not known yet are checked when they are computed."""
     values = known_values(indices)
     return _checked(indices, n, axis) if values is None else da.from_array(_check_block(values, n, axis))
 
 
 def take_rows(x: Any, positions: Any) -> Any:
-    """Return ``x[positions]``; the positions lie within the first axis."""
+    """Return ``x[positions]``, for positions that are within the first axis."""
     if positions.shape[0] == 0:
         return x[:0]
     if not isinstance(positions, da.Array) or x.dtype.kind != "c":
         return x[positions]
     with warnings.catch_warnings():
-        # NB: dask describes its own table of chunks by the array's meta, a complex one cast to integers.
+        # NB: dask casts the meta of the array, here a complex one, to integers for its table of chunks, which warns.
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         return x[positions]
 
 
 def _at_rows(values: Any, positions: Any, length: int, sizes: Any, operation: Any) -> Any:
-    """Return the result of `operation` on 0 and the `values` (rows) at its position, for each of `length` rows, in chunks of `sizes`.
+    """Scatter rows into zeros: combine all `values` that have the same position with `operation` (`np.add` or `np.maximum`).
 
-    Each chunk of the result meets each chunk of the values; what they make is reduced as a tree.
+    The result has `length` rows in chunks of `sizes`. Each of its chunks is computed from each chunk of the values, and these parts are
+    reduced as a tree.
     """
     if not isinstance(positions, da.Array):
         positions = da.from_array(np.array(positions), chunks=values.chunks[0] if positions.shape[0] else -1)
@@ -350,7 +356,15 @@ def lone_mask(key: Any, ndim: int) -> tuple[int, Any] | None:
 
 
 def _with_flat_mask(x: Any, axis: int, mask: Any) -> tuple[Any, Any]:
-    """`x` with the mask's axes as one, which comes first, and the mask with one axis, in the same chunks."""
+    """Return `x` with the masked axes merged into its first, and the flat mask, both in the same chunks along that axis.
+
+    Raises
+    ------
+    IndexError
+        If the mask does not fit the axes of `x`.
+    CapabilityError
+        If unknown lengths prevent merging the axes or matching the chunks.
+    """
     width = mask.ndim
     if tuple(x.shape[axis : axis + width]) != tuple(mask.shape) and size_is_known(x) and size_is_known(mask):
         msg = f"a mask of shape {mask.shape} does not fit the axes {x.shape[axis : axis + width]} of an array of shape {x.shape}"
@@ -378,6 +392,7 @@ def _masked_block(x: Any, mask: Any) -> Any:
 
 
 def _masked(x: Any, axis: int, mask: Any) -> Any:
+    """Return the elements of `x` that a mask over the axes from `axis` on picks; the result has an unknown length along `axis`."""
     rows, flat = _with_flat_mask(x, axis, mask)
     rest = tuple(f"r{i}" for i in range(rows.ndim - 1))
     out = da.blockwise(
@@ -407,7 +422,7 @@ def _unmasked(g: Any, axis: int, mask: Any, shape: Any) -> Any:
     elif width > 1:
         flat = _with_flat_mask(da.zeros(tuple(shape), chunks=chunks_for(shape, g.dtype)), axis, mask)[1]
     if g.numblocks[0] != flat.numblocks[0] or size_is_known((g.shape[0],)):
-        # In other chunks than the mask: which row goes where follows from counting.
+        # The chunks differ from the mask's, so the place of each row is found by counting the true elements before it.
         rows = _rows_by_count(g, flat)
     else:
         rest = tuple(f"r{i}" for i in range(g.ndim - 1))
@@ -420,7 +435,7 @@ def _unmasked(g: Any, axis: int, mask: Any, shape: Any) -> Any:
 
 
 def _rows_by_count(values: Any, flat: Any) -> Any:
-    """One row per element of a mask: where it is true, the rows of `values` in their order; zero elsewhere."""
+    """Return one row per element of a flat mask: the rows of `values` in order where it is true, and zeros elsewhere."""
     if values.numblocks[0] > 1:
         if not size_is_known((values.shape[0],)):
             msg = "a value whose chunks are not those of the mask"
@@ -457,7 +472,7 @@ def gather(xp: Any, x: Any, key: Any) -> Any:
 
 
 def scatter_add(xp: Any, g: Any, key: Any, shape: Any) -> Any:
-    """Return zeros of `shape`, in the chunks that it remembers, with `g` added at ``[key]``, duplicates included."""
+    """Return zeros of `shape`, in its chunks, with `g` added at ``[key]``; duplicates in the key accumulate."""
     alone = lone_mask(key, len(shape))
     if alone is not None:
         return _unmasked(g, *alone, shape)
@@ -470,7 +485,7 @@ def scatter_add(xp: Any, g: Any, key: Any, shape: Any) -> Any:
 
 
 def _row_sizes(p: Plan, shape: Any, dtype: Any) -> tuple[int, ...]:
-    """Return chunks of the rows: those of the shape where the rows are one of its axes."""
+    """Return the lengths of the chunks of a plan's rows: the shape's chunks if the rows are one of its axes."""
     chunks = getattr(shape, "chunks", None)
     if p.rows == 1:
         return (1,)
@@ -481,7 +496,7 @@ def _row_sizes(p: Plan, shape: Any, dtype: Any) -> tuple[int, ...]:
 
 
 def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
-    """Return a new array, `buffer` with ``[key]`` overwritten; of duplicates in the key the last one counts."""
+    """Return a copy of `buffer` with `value` at ``[key]``; if the key has duplicates, the last value wins."""
     parts = key if isinstance(key, tuple) else (key,)
     if all(p is None or p is Ellipsis or isinstance(p, slice) or _is_number(p) for p in parts):
         return put(buffer, key, value)
@@ -518,11 +533,12 @@ def _result_shape(p: Plan) -> tuple[int, ...]:
 
 
 def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
+    """Return a copy of `buffer` with `value` where a mask, whose values are not known yet, is true."""
     rows, flat = _with_flat_mask(buffer, axis, mask)
     hit = flat[(slice(None), *(None,) * (rows.ndim - 1))]
     if isinstance(value, da.Array) and value.ndim > rows.ndim:  # as in NumPy, surplus leading axes of length 1 are dropped
         value = reshape(value, value.shape[value.ndim - rows.ndim :])
-    # NB: the axis that the mask picks has an unknown length; a value of length 1 there, or without that axis, is the same for all.
+    # NB: the number of picked elements is unknown. A value without that axis, or of length 1 along it, is the same for all of them.
     if _is_scalar(value) or value.ndim < rows.ndim - axis or value.shape[value.ndim - (rows.ndim - axis)] == 1:
         if isinstance(value, da.Array) and value.ndim:
             back = value.ndim - (rows.ndim - axis)
@@ -539,11 +555,11 @@ def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
 
 
 def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
-    """Return a new array, `root` in which the part that a path of views leads to holds `value`: each step's whole is rebuilt."""
+    """Return a copy of `root` in which the view that a path of view operations leads to has the values `value`."""
     name, args = path[0]
     if name not in ("index_basic", "transpose_axes", "swap_last", "reshape_to", "real_part", "imag_part", "diagonal_view"):
-        # NumPy tells which elements it shows, for the whole rest of the path: a broadcast view shows each several times, and a part of it
-        # would be overwritten by its own old values elsewhere.
+        # A broadcast view repeats elements of `root`, so rebuilding it step by step would overwrite new values with old ones. Instead,
+        # the rest of the path is applied to the positions of the elements, in NumPy, and the value is written there.
         host = backend_for("numpy").kernels
         places = np.arange(math.prod(root.shape)).reshape(root.shape)
         for step, options in path:
@@ -573,11 +589,11 @@ def _complex_block(real: Any, imaginary: Any) -> Any:
 
 
 def _on_diagonal(x: Any, root: Any, offset: int) -> Any:
-    """`root` with `x` on a diagonal of its matrices."""
+    """Return a copy of `root` with `x` on a diagonal of its matrices."""
     rows, columns = root.shape[-2:]
     if not x.shape[-1]:
         return root
-    # One value per row, or per column if the diagonal begins below the corner, repeated along the other axis.
+    # `x` is spread along rows, or along columns if the diagonal begins below the corner; `where` then picks the diagonal.
     missing = (rows if offset >= 0 else columns) - x.shape[-1]
     if missing:
         x = da.concatenate([x, da.zeros((*x.shape[:-1], missing), dtype=x.dtype)], axis=-1)
@@ -587,12 +603,12 @@ def _on_diagonal(x: Any, root: Any, offset: int) -> Any:
 
 
 def diagonal_transpose(xp: Any, x: Any, shape: Any, offset: int) -> Any:
-    """Return zeros of `shape`, in the chunks that it remembers, with `x` on a diagonal of its matrices."""
+    """Return zeros of `shape`, in its chunks, with `x` on a diagonal of its matrices."""
     return _on_diagonal(x, da.zeros(tuple(shape), dtype=x.dtype, chunks=chunks_for(shape, x.dtype)), offset)
 
 
 def zero_through(xp: Any, x: Any, chain: Any) -> Any:
-    """Return a new array, `x` with zeros in the part that a chain of views leads to."""
+    """Return a copy of `x` with zeros in the part that a chain of view operations leads to."""
     part = x
     for name, args in chain:
         part = getattr(xp, name)(part, *args)
@@ -600,17 +616,17 @@ def zero_through(xp: Any, x: Any, chain: Any) -> Any:
 
 
 def wins(xp: Any, x: Any, key: Any, shape: Any) -> Any:
-    """True for each element of `x`, written at ``[key]``, that is the last one written to its place."""
+    """Return whether each element of `x`, written at ``[key]``, is the last one written to its place."""
     arrays = [p for p in (key if isinstance(key, tuple) else (key,)) if isinstance(p, da.Array)]
     if not any(p.dtype != bool for p in arrays):
-        return da.ones_like(x, dtype=bool)  # masks and slices name no place twice
+        return da.ones_like(x, dtype=bool)  # masks and slices contain no place twice
     order = da.arange(math.prod(x.shape), dtype=np.int64).reshape(x.shape)
     buffer = da.full(tuple(shape), -1, dtype=np.int64, chunks=chunks_for(shape, np.int64))
     return gather(xp, written(xp, buffer, key, order), key) == order
 
 
 def count_up(xp: Any, like: Any, *bounds: int) -> Any:
-    """Return ``arange(*bounds)`` in the dtype of indices, with values that are known."""
+    """Return ``arange(*bounds)`` in int64; its values are in memory."""
     return da.from_array(np.arange(*bounds, dtype=np.int64))
 
 
@@ -627,12 +643,12 @@ def take_flat(xp: Any, x: Any, flat: Any) -> Any:
 
 
 def segment_sum(xp: Any, values: Any, positions: Any, size: int) -> Any:
-    """Return sums of the `values` (one axis) that share a position."""
+    """Return the sum of the `values` (1-d) at each of the positions 0 .. size - 1."""
     return _at_rows(values, positions, size, chunks_for((size,), values.dtype)[0], np.add)
 
 
 def last_writer(xp: Any, positions: Any, size: int) -> Any:
-    """1 + the number of the last of the positions that names a place, or 0."""
+    """Return for each of `size` places 1 + the index of its last occurrence in `positions`, or 0 if it does not occur."""
     numbers = da.arange(1, positions.shape[0] + 1, chunks=(positions.chunks[0],), dtype=np.int64)
     return _at_rows(numbers, positions, size, chunks_for((size,), np.int64)[0], np.maximum)
 

@@ -1,4 +1,4 @@
-"""Kernels that dask's namespace lacks, or has in a form that loses the chunks of an operand in its gradient. All are lazy."""
+"""Lazy kernels that dask's namespace lacks, or whose gradients would not have the chunks of their operands."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ da: Any = dask.array  # it has no type hints on most of its functions, and wrong
 
 
 def size_is_known(x: Any) -> bool:
-    """Return whether all lengths of an array, or in a shape, are known."""
+    """Return whether all lengths of an array, or of a shape, are known."""
     return not any(is_unknown(n) for n in getattr(x, "shape", x))
 
 
 def chunks_for(shape: Any, dtype: Any) -> Any:
-    """Return the chunks that a shape remembers, else those that dask would choose."""
+    """Return the chunks of a `ChunkedShape`; for a plain shape, those that dask would choose."""
     chunks = getattr(shape, "chunks", None)
     return da.core.normalize_chunks("auto", tuple(shape), dtype=dtype) if chunks is None else chunks
 
 
 def fit(x: Any, shape: Any) -> Any:
-    """`x` in the chunks that a shape remembers, if it does."""
+    """Return `x` in the chunks of a `ChunkedShape`; unchanged if `shape` is a plain shape or a length is unknown."""
     chunks = getattr(shape, "chunks", None)
     if chunks is None or x.chunks == chunks or not size_is_known(shape) or not size_is_known(x):
         return x
@@ -40,7 +40,7 @@ def fit(x: Any, shape: Any) -> Any:
 
 
 def fit_like(x: Any, like: Any) -> Any:
-    """`x` in the chunks of `like`, which has the same shape."""
+    """Return `x` in the chunks of `like`, which has the same shape."""
     return x if x.chunks == like.chunks or not size_is_known(like) else x.rechunk(like.chunks)
 
 
@@ -52,7 +52,7 @@ def _broadcast_block(like: Any, block: Any) -> Any:
 
 
 def broadcast_to(x: Any, shape: Any) -> Any:
-    """`x` repeated to a shape, in the chunks that the shape remembers: never one chunk as large as a sum's operand."""
+    """Broadcast `x` to a shape, in the chunks of the shape, so that no chunk becomes as large as the whole array."""
     like = getattr(shape, "like", None)
     if like is not None:
         if x.ndim == like.ndim and x.numblocks == like.numblocks and not size_is_known(x):
@@ -67,21 +67,21 @@ def broadcast_to(x: Any, shape: Any) -> Any:
     chunks = chunks_for(shape, x.dtype)
     extra = len(target) - x.ndim
     if extra >= 0:
-        # Along an axis that is not repeated dask wants the chunks that `x` has.
+        # Along an axis that is not repeated, dask requires the chunks of `x`.
         x = x.rechunk({i: chunks[i + extra] for i, n in enumerate(x.shape) if n == target[i + extra] and x.chunks[i] != chunks[i + extra]})
         chunks = tuple(c if i < extra or x.shape[i - extra] == 1 else x.chunks[i - extra] for i, c in enumerate(chunks))
     return da.broadcast_to(x, target, chunks=chunks)
 
 
 def expand_reduced(xp: Any, x: Any, shape: Any, axes: Any, keepdims: bool) -> Any:
-    """Repeat a reduction's result over the axes that it lost."""
+    """Broadcast the gradient of a reduction over the axes that it removed."""
     if axes is not None and not keepdims:
         x = x[tuple(None if i in axes else slice(None) for i in range(len(shape)))]
     return broadcast_to(x, shape)
 
 
 def sum_to(xp: Any, x: Any, shape: Any) -> Any:
-    """Undo a broadcast."""
+    """Sum a broadcast gradient back to `shape`."""
     extra = x.ndim - len(shape)
     if extra == 0 and size_is_known(x) and size_is_known(shape) and tuple(x.shape) == tuple(shape):
         return x
@@ -97,7 +97,7 @@ def sum_to(xp: Any, x: Any, shape: Any) -> Any:
 
 
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
-    """`x` in another shape; axes of length 1 may be added and removed even where the other lengths are unknown."""
+    """Reshape `x`; if lengths are unknown, only axes of length 1 may be added or removed."""
     if size_is_known(x) and size_is_known(shape):
         if x.ndim and 0 not in x.shape:
             x = _reshaped(x, tuple(shape))
@@ -121,17 +121,17 @@ def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def reshape_to(xp: Any, x: Any, shape: Any) -> Any:
-    """Return the row of the same name."""
+    """Reshape `x`, as the kernel `reshape_to`."""
     return reshape(x, shape)
 
 
 def copy(x: Any) -> Any:
-    """Return an object of its own with the same graph: arrays are never written to."""
+    """Return another object with the same graph, which is enough because arrays are never written in place."""
     return x.copy()
 
 
 def _triangle(x: Any, k: int, lower: bool) -> Any:
-    # NB: dask's own makes its mask in the dtype of `x`, which warns for complex numbers.
+    # NB: dask's `tril` and `triu` make the mask in the dtype of `x`, which warns for complex numbers.
     down, across = (da.arange(n, chunks=(c,)) for n, c in zip(x.shape[-2:], x.chunks[-2:]))
     distance = across[None, :] - down[:, None]
     return da.where(distance <= k if lower else distance >= k, x, x.dtype.type(0))
@@ -151,7 +151,7 @@ def triu(x: Any, *, k: int = 0) -> Any:
 
 
 def whole(x: Any, axes: Any) -> Any:
-    """`x` with one chunk along each of the axes; the others are divided further, so that chunks do not grow."""
+    """Rechunk `x` to one chunk along each of `axes`; other axes are divided further, so that chunks do not grow."""
     many = {a for a in axes if x.numblocks[a] > 1}
     if not many:
         return x
@@ -164,15 +164,15 @@ def whole(x: Any, axes: Any) -> Any:
 
 
 def _aligned(like: Any, x: Any, axis: int) -> Any:
-    """`x` in the chunks of `like` along all other axes."""
+    """Return `x` in the chunks of `like` along all axes but `axis`."""
     other = {i: c for i, c in enumerate(like.chunks) if i != axis and x.chunks[i] != c}
-    # Of unknown lengths one can only hope that they are the same in as many chunks: NumPy sees it when they are computed.
+    # Unknown lengths with equally many chunks are assumed to be equal; if they are not, NumPy raises when they are computed.
     same = [i for i, c in other.items() if is_unknown(sum(c)) and is_unknown(sum(x.chunks[i])) and len(c) == len(x.chunks[i])]
     return x.rechunk({i: c for i, c in other.items() if i not in same})
 
 
 def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
-    """Return elements at indices that vary along the other axes too; the axis is held in one chunk."""
+    """Return elements at indices along an axis, which is merged into one chunk; the indices vary along the other axes."""
     axis %= x.ndim
     x = whole(x, (axis,))
     indices = _aligned(x, whole(indices, (axis,)), axis)
@@ -187,7 +187,7 @@ def _take_along(x: Any, indices: Any, axis: int) -> Any:
 
 
 def _sorted(name: str) -> Callable[..., Any]:
-    """`sort` or `argsort`, neither of which dask has, in one chunk along the axis."""
+    """Return `sort` or `argsort`, which dask lacks; the axis is merged into one chunk."""
 
     def function(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
         axis %= x.ndim
@@ -204,7 +204,7 @@ def _sort_block(x: Any, function: str, options: Any) -> Any:
 
 
 def searchsorted(x1: Any, x2: Any, *, side: str = "left", sorter: Any = None) -> Any:
-    """Return the positions where elements would have to be inserted."""
+    """Return the positions at which the elements of `x2` would have to be inserted into the sorted `x1`."""
     if sorter is not None:
         x1 = take_along_axis(x1, sorter, axis=0)
     x1 = whole(x1, (0,))
@@ -217,11 +217,11 @@ def _search(x1: Any, x2: Any, side: Any) -> Any:
     return np.searchsorted(x1, x2, side=side).astype(np.int64, copy=False)
 
 
-# -- axes of unknown length beside the one that a function works along -------------------------------------------------------------
+# -- functions along one axis of an array that has other axes of unknown length ----------------------------------------------------
 
 
 def _joined(function: Any) -> Callable[..., Any]:
-    """`concat` or `stack`: unknown lengths are taken to be the same if they are in as many chunks."""
+    """Return `concat` or `stack`; unknown lengths are assumed to be equal if they have equally many chunks."""
 
     def join(arrays: Any, /, *, axis: int = 0) -> Any:
         if all(size_is_known(x) for x in arrays):
@@ -241,7 +241,7 @@ concat, stack = _joined(da.concatenate), _joined(da.stack)
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
-    """`x` rotated along axes."""
+    """Roll `x` along axes, other axes of which may have unknown lengths."""
     if size_is_known(x) or axis is None:
         return da.roll(x, shift, axis=axis)
     for s, a in zip(shift, axis) if isinstance(axis, tuple) else ((shift, axis),):
@@ -255,7 +255,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
 
 
 def _running(name: str) -> Callable[..., Any]:
-    """`cumulative_sum` or `cumulative_prod` along a known axis, in one chunk where another length is unknown."""
+    """Return `cumulative_sum` or `cumulative_prod`; the axis is merged into one chunk if another axis has an unknown length."""
 
     def running(xp: Any, x: Any, axis: int) -> Any:
         if size_is_known(x) or is_unknown(x.shape[axis]):
@@ -273,7 +273,7 @@ def _run_block(x: Any, function: str, axis: int) -> Any:
 
 
 def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
-    """Limit to ``[lo, hi]``, Python scalars or None, chunk by chunk."""
+    """Limit values to ``[lo, hi]``, two Python scalars or None, chunk by chunk."""
     return da.map_blocks(_clip_block, x, lo=lo, hi=hi, dtype=x.dtype, meta=np.empty((0,) * x.ndim, x.dtype))
 
 
@@ -282,14 +282,14 @@ def _clip_block(x: Any, lo: Any, hi: Any) -> Any:
 
 
 def reduce_mean(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
-    """Mean over axes; of float16 in float32, since dask's sums overflow."""
+    """Return the mean over axes; float16 is computed in float32, since dask's sums overflow."""
     narrow = x.dtype == np.float16
     out = xp.mean(x.astype(np.float32) if narrow else x, axis=axes, keepdims=keepdims)
     return out.astype(x.dtype) if narrow else out
 
 
 def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
-    """Variance over axes; of float16 in float32, since dask's sums overflow."""
+    """Return the variance over axes; float16 is computed in float32, since dask's sums overflow."""
     if x.dtype.kind == "c":
         return reduce_var(xp, x.real, axes, correction, keepdims) + reduce_var(xp, x.imag, axes, correction, keepdims)
     narrow = x.dtype == np.float16
@@ -298,7 +298,7 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 
 
 def _extremum(name: str) -> Callable[..., Any]:
-    """Return the largest or smallest of some elements: that there is none dask would say only when it is computed."""
+    """Return `max` or `min` over axes; with no elements it raises ValueError at once, and not when it is computed, as dask does."""
 
     def reduce(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
         if any(n == 0 for i, n in enumerate(x.shape) if axes is None or i in axes):
@@ -309,17 +309,29 @@ def _extremum(name: str) -> Callable[..., Any]:
 
 
 def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
-    """Square root of the variance: measured from one of the values, so that it is 0 where they are equal."""
+    """Return the standard deviation. One of the values is subtracted first, so that the result is exactly 0 if all are equal."""
     first = tuple(slice(0, 1) if axes is None or i in axes else slice(None) for i in range(x.ndim))
     known = not any(is_unknown(n) for n, part in zip(x.shape, first) if part.stop)
     return xp.sqrt(xp.reduce_var(x - (x[first] if known else x.min(axis=axes, keepdims=True)), axes, correction, keepdims))
 
 
-# -- linear algebra: every matrix in one chunk, stacks of them in many --------------------------------------------------------
+# -- linear algebra: each matrix is in one chunk, a stack of matrices may be in several ----------------------------------------
 
 
 def _matrices(function: Any, signature: str, outputs: int, **core: Any) -> Callable[..., Any]:
-    """Return a function of NumPy on stacks of matrices; the result's dtype is found by calling NumPy on one matrix of the same dtype."""
+    """Return a NumPy function of matrices as a function of dask's stacks of matrices.
+
+    Parameters
+    ----------
+    function : callable
+        Called on chunks of whole matrices.
+    signature : str
+        The generalized ufunc signature, e.g. ``"(m,n)->(m,k),(k,n)"``.
+    outputs : int
+        The number of arrays that `function` returns. Their dtypes are found by calling it on an identity matrix.
+    **core
+        For each dimension that appears only in the outputs, a function of the arrays that returns its length.
+    """
 
     def apply(*arrays: Any, **options: Any) -> Any:
         for x in arrays:
@@ -328,7 +340,7 @@ def _matrices(function: Any, signature: str, outputs: int, **core: Any) -> Calla
                 raise unknown_length(msg)
         f = functools.partial(function, **options)
         probe = f(*(np.eye(2, dtype=x.dtype) for x in arrays))
-        # NB: from dtypes alone dask makes examples by conversion, which warns where complex numbers become real.
+        # NB: given only dtypes, dask converts examples to them, which warns when complex numbers become real.
         meta = tuple(np.empty(0, p.dtype) for p in probe) if outputs > 1 else np.empty(0, probe.dtype)
         sizes = {name: size(*arrays) for name, size in core.items()}
         return da.apply_gufunc(f, signature, *arrays, meta=meta, output_sizes=sizes, allow_rechunk=True)
@@ -349,7 +361,7 @@ def _svd_full(x: Any) -> Any:
 
 
 def svd(x: Any, *, full_matrices: bool = True) -> Any:
-    """Singular values and vectors."""
+    """Return the singular value decomposition ``(u, s, vh)``."""
     if full_matrices:
         return _matrices(_svd_full, "(m,n)->(m,m),(k),(n,n)", 3, k=_rank)(x)
     return _matrices(_svd_thin, "(m,n)->(m,k),(k),(k,n)", 3, k=_rank)(x)
@@ -360,7 +372,7 @@ def _svdvals(x: Any) -> Any:
 
 
 def svdvals(x: Any) -> Any:
-    """Singular values."""
+    """Return singular values."""
     return _matrices(_svdvals, "(m,n)->(k)", 1, k=_rank)(x)
 
 
@@ -380,7 +392,7 @@ def _eigh(x: Any) -> Any:
 
 
 def _eig(x: Any) -> Any:
-    # NB: NumPy's dtypes depend on the values, which those of an array that is not computed yet cannot.
+    # NB: the dtypes of NumPy's results depend on the values. The dtype of a lazy array cannot, so it is always complex.
     return tuple(part.astype(np.result_type(part.dtype, np.complex64)) for part in np.linalg.eig(x))
 
 
@@ -398,7 +410,7 @@ def _pinv(x: Any, rtol: Any) -> Any:
 
 
 def pinv(x: Any, *, rtol: Any = None) -> Any:
-    """Pseudoinverses; `rtol` is a number or one per matrix."""
+    """Return pseudoinverses; `rtol` is a number, or an array of one per matrix."""
     if rtol is None or isinstance(rtol, (int, float)):
         return _matrices(_pinv, "(m,n)->(n,m)", 1)(x, rtol=rtol)
     f = lambda a, r: np.linalg.pinv(a, rtol=r)  # noqa: E731 (dask pickles it by value)
@@ -418,7 +430,7 @@ def _cross(x: Any, y: Any, axis: int) -> Any:
 
 
 def cross(x1: Any, x2: Any, *, axis: int = -1) -> Any:
-    """Vector products."""
+    """Return the cross products of vectors along an axis."""
     x1, x2 = da.broadcast_arrays(x1, x2)
     axis %= x1.ndim
     x1 = whole(x1, (axis,))
@@ -435,7 +447,7 @@ def _cholesky(x: Any, upper: bool) -> Any:
 
 
 def cholesky(x: Any, *, upper: bool = False) -> Any:
-    """Triangular factors."""
+    """Return the Cholesky factors of matrices: lower triangular, or upper triangular with `upper`."""
     return _matrices(_cholesky, "(m,m)->(m,m)", 1)(x, upper=upper)
 
 
@@ -448,15 +460,15 @@ def diagonal(x: Any, *, offset: int = 0) -> Any:
 
 
 def trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Any:
-    """Return sums of diagonals."""
+    """Return the sums of the diagonals of matrices."""
     return diagonal(x, offset=offset).sum(axis=-1, dtype=dtype)
 
 
-# -- Fourier transforms: the axes that are transformed are held in one chunk ----------------------------------------------------
+# -- Fourier transforms: each transformed axis is in one chunk -----------------------------------------------------------------
 
 
 def _transform(name: str, many: bool) -> Callable[..., Any]:
-    """One of `numpy.fft`'s functions on chunks that are whole along its axes."""
+    """Return one of `numpy.fft`'s functions for dask arrays; `many` says that it takes `axes` instead of `axis`."""
 
     def transform(x: Any, /, n: Any = None, axis: int = -1, *, axes: Any = None, s: Any = None, norm: str = "backward") -> Any:
         used = tuple(a % x.ndim for a in (axes if many else (axis,)))
@@ -471,7 +483,7 @@ def _transform(name: str, many: bool) -> Callable[..., Any]:
 
 
 class Extension:
-    """An extension's namespace: our functions, then the library's, then an error that names what is missing."""
+    """The namespace of `linalg` or `fft`: our functions, then the library's, then an error that names the missing function."""
 
     def __init__(self, library: Any, functions: dict[str, Any], name: str) -> None:
         self._library, self._functions, self._name = library, functions, name
@@ -504,12 +516,12 @@ EXTENSIONS: dict[str, dict[str, Any]] = {
     "fft": {name: _transform(name, name.endswith("n")) for name in ("fft", "ifft", "fftn", "ifftn", "rfft", "irfft")},
 }  # fmt: skip
 
-#: Kernels that are functions of the standard: they do not get the namespace.
+#: Kernels that are functions of the standard: they are called without the namespace.
 PLAIN: dict[str, Callable[..., Any]] = {
     "broadcast_to": broadcast_to, "reshape": reshape, "copy": copy, "tril": tril, "triu": triu,
     "take_along_axis": take_along_axis, "searchsorted": searchsorted, "concat": concat, "stack": stack, "roll": roll,
     "sort": _sorted("sort"), "argsort": _sorted("argsort"),
-    "sign": da.sign,  # NB: the namespace's divides complex zeros, which warns when it is computed
+    "sign": da.sign,  # NB: the namespace's `sign` divides complex zeros, which warns when it is computed
 }  # fmt: skip
 
 KERNELS: dict[str, Callable[..., Any]] = {
@@ -518,12 +530,12 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "reduce_mean": reduce_mean, "reduce_var": reduce_var, "reduce_max": _extremum("max"), "reduce_min": _extremum("min"),
 }  # fmt: skip
 
-# The errors of dask, and of NumPy and Python below it, where a length is missing.
+# The messages of dask, and of NumPy and Python below it, when a length is unknown.
 _WANTS_LENGTH = re.compile(r"unknown|\bnan\b|NaN|'float' object|cannot compute length")
 
 
 def guarded(name: str, function: Any) -> Any:
-    """Return a kernel whose errors say so where the cause is an unknown length."""
+    """Return a kernel that raises `CapabilityError` with a remedy for errors that are caused by an unknown length."""
     if not callable(function):
         return function
 
@@ -540,7 +552,7 @@ def guarded(name: str, function: Any) -> Any:
 
 
 def _has_unknown(args: Any) -> bool:
-    """Return whether there is an unknown length among arguments."""
+    """Return whether an argument is, contains or has an unknown length."""
     return any(
         _has_unknown(a) if isinstance(a, (tuple, list)) else is_unknown(a) or not size_is_known(getattr(a, "shape", ())) for a in args
     )

@@ -1,4 +1,4 @@
-"""The Fourier transforms of the standard. MLX's own are single precision, whatever they are given: what is wider is refused."""
+"""The Fourier transforms of the standard. MLX computes them in single precision only, so float64 raises `CapabilityError`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 def _single(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a transform that takes no float64."""
+    """Return a transform that raises `CapabilityError` for float64, which MLX would compute in single precision."""
 
     @functools.wraps(function)
     def call(x: Any, *args: Any, **options: Any) -> Any:

@@ -1,6 +1,6 @@
-"""The standard's reductions. Of arrays without elements MLX's own read memory that is not theirs: here they are not asked.
+"""The standard's reductions. MLX's are not used for arrays without elements, for which they read memory outside the array.
 
-Nor are they for floating dtypes of 16 bits, in which MLX would add up.
+Floating dtypes of 16 bits are reduced in float32, because MLX would sum in 16 bits.
 """
 
 from __future__ import annotations
@@ -18,14 +18,26 @@ __all__ = ["all", "any", "count_nonzero", "max", "mean", "min", "prod", "std", "
 
 
 def widened(x: Any, dtype: Any) -> Any:
-    """`x` in the dtype of its sum: the one that is asked for, else 64 bits for integers and bools."""
+    """Return `x` in the dtype of its sum: `dtype` if given, else 64 bits for integers and bools."""
     if dtype is None:
         dtype = x.dtype if x.dtype in FLOATS or x.dtype in COMPLEX else mx.uint64 if x.dtype in UNSIGNED else mx.int64
     return x if x.dtype == dtype else x.astype(dtype)
 
 
 def _reduced(function: Callable[..., Any], x: Any, axis: Any, keepdims: Any, nothing: Any, dtype: Any = None) -> Any:
-    """Return a reduction; `nothing` is that of no elements, None if there is none, and `dtype` the result's if it is not that of `x`."""
+    """Reduce `x` over axes.
+
+    Parameters
+    ----------
+    function : callable
+        MLX's reduction, which is called unless `x` is empty.
+    x, axis, keepdims
+        As in the standard.
+    nothing : number or None
+        The reduction of no elements; None if there is none, so that ValueError is raised.
+    dtype : mlx.core.Dtype, optional
+        The dtype of the result, if it is not that of `x`.
+    """
     if x.size:
         return function(x, axis=axis, keepdims=keepdims)
     axes = {a % x.ndim for a in (range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis)}
@@ -37,7 +49,7 @@ def _reduced(function: Callable[..., Any], x: Any, axis: Any, keepdims: Any, not
 
 
 def _in_single(function: Callable[..., Any], x: Any, **options: Any) -> Any:
-    """Return a reduction of floats of 16 bits, by way of float32."""
+    """Reduce 16-bit floats in float32, and return the result in the dtype of `x`."""
     return function(x.astype(mx.float32), **options).astype(x.dtype)
 
 

@@ -1,6 +1,7 @@
-"""Arrays whose operations are queued: each has the values that the program's order gives, and the memory that its stream works on.
+"""Arrays whose operations are queued on streams.
 
-The first are for shapes and for what depends on values; only the second leave the backend.
+Each array has two NumPy arrays. `value` is computed at once, in the order of the program; it decides shapes, and results that depend on
+values. `memory` is computed when the stream does its work; only it is visible outside the backend.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ class SimArray:
 
     Attributes
     ----------
-    value, memory : numpy.ndarray
+    value : numpy.ndarray
+        The elements, computed in the order of the program.
+    memory : numpy.ndarray
+        The elements that the simulated device has computed so far.
     storage : Storage
+        The accesses to the memory, which views share.
     place : int
         The number of its device.
     """
@@ -110,6 +115,7 @@ for _name in ("neg", "pos", "invert", "abs"):
 
 
 def _leaves(x: Any) -> list[SimArray]:
+    """Return the arrays among arguments and in their lists, tuples and dicts."""
     if isinstance(x, SimArray):
         return [x]
     if isinstance(x, (list, tuple)):
@@ -118,6 +124,7 @@ def _leaves(x: Any) -> list[SimArray]:
 
 
 def _replaced(x: Any, what: str) -> Any:
+    """Return arguments with each array replaced by its ``"value"`` or ``"memory"`` (`what`)."""
     if isinstance(x, SimArray):
         return getattr(x, what)
     if isinstance(x, (list, tuple)):
@@ -130,12 +137,14 @@ def _is_array(x: Any) -> bool:
 
 
 def _outputs(x: Any) -> list[Any]:
+    """Return the NumPy arrays in the result of a function."""
     if _is_array(x):
         return [x]
     return [leaf for item in x for leaf in _outputs(item)] if isinstance(x, (list, tuple)) else []
 
 
 def _rebuilt(x: Any, made: Any) -> Any:
+    """Return the result of a function with its NumPy arrays replaced, in order, by items of the iterator `made`."""
     if _is_array(x):
         return next(made)
     if isinstance(x, (list, tuple)):
@@ -145,7 +154,15 @@ def _rebuilt(x: Any, made: Any) -> Any:
 
 
 def launch(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Queue ``function(*args, **options)`` on the current stream; a view of an operand is made at once, since it reads nothing."""
+    """Queue ``function(*args, **options)`` on the current stream, and return its result with simulated arrays.
+
+    If all results are views of operands, nothing is queued, since making a view reads no elements.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are on several devices.
+    """
     inputs = _leaves((args, options))
     device = options.pop("device", "")
     place = inputs[0].place if inputs else int(str(device).partition(":")[2] or 0)
@@ -169,7 +186,7 @@ def launch(name: str, function: Callable[..., Any], *args: Any, **options: Any) 
     memories = [out.memory for out in outs]
 
     def work() -> None:
-        # NB: the host's handling of warnings may have changed between queueing the work and doing it.
+        # NB: the setting outside may have changed between queueing the work and doing it.
         with np.errstate(all="ignore"):
             results = _outputs(function(*arguments[0], **arguments[1]))
         for memory, found in zip(memories, results):
@@ -194,7 +211,7 @@ def write(name: str, function: Callable[..., Any], target: SimArray, *args: Any)
 
 
 def read(x: SimArray) -> np.ndarray:
-    """Return the memory, once the current stream is done: the host waits for that one only."""
+    """Wait for the current stream, and return a copy of the array's memory; work on other streams may still be queued."""
     stream = streams.current(x.place)
     found: list[np.ndarray] = []
     stream.put(lambda: found.append(np.array(x.memory)), "a copy to the host", [x.storage], [])
