@@ -85,7 +85,7 @@ class DaskBackend(Backend):
         return da.core.elemwise(function, *args, dtype=function(*samples).dtype)
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
-        return kernels.guarded(name, function)
+        return kernels.guard_lengths(name, function)
 
     @property
     def tensor_base(self) -> Any:

@@ -119,7 +119,7 @@ def known_values(x: Any) -> Any:
     if len(layers) != 1 or not layers[0].is_materialized():  # looking into another layer would create all of its tasks
         return None
     blocks: list[Any] = [None] * math.prod(x.numblocks)
-    for k, key in enumerate(_flat(x.__dask_keys__())):
+    for k, key in enumerate(_flatten_keys(x.__dask_keys__())):
         block = layers[0].get(key)
         block = getattr(block, "value", block)  # a DataNode holds its value
         if not isinstance(block, (np.ndarray, np.generic)):
@@ -134,10 +134,10 @@ def known_values(x: Any) -> Any:
     return out
 
 
-def _flat(keys: Any) -> Any:
+def _flatten_keys(keys: Any) -> Any:
     """Yield the keys of nested lists."""
     for key in keys:
         if isinstance(key, list):
-            yield from _flat(key)
+            yield from _flatten_keys(key)
         else:
             yield key

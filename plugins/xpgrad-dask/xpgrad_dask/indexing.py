@@ -43,7 +43,7 @@ def _is_mask(part: Any) -> bool:
 
 def index_basic(xp: Any, x: Any, key: Any) -> Any:
     """Return ``x[key]`` for integers, slices, ellipsis and newaxis."""
-    parts = _spelled_out(key, x.ndim)
+    parts = _expand_key(key, x.ndim)
     if not size_is_known(x):
         axis = 0
         for part in parts:
@@ -56,7 +56,7 @@ def index_basic(xp: Any, x: Any, key: Any) -> Any:
     return x[tuple(parts)]
 
 
-def _spelled_out(key: Any, ndim: int, keep: bool = False) -> list[Any]:
+def _expand_key(key: Any, ndim: int, keep: bool = False) -> list[Any]:
     """Return a key's parts, with full slices for the ellipsis and for missing trailing axes; `keep` leaves the ellipsis before them."""
     parts = list(key) if isinstance(key, tuple) else [key]
     if sum(p is Ellipsis for p in parts) > 1:
@@ -75,7 +75,7 @@ def index_basic_transpose(xp: Any, x: Any, key: Any, shape: Any) -> Any:
     if size_is_known(shape):
         return put(da.zeros(tuple(shape), dtype=x.dtype, chunks=chunks_for(shape, x.dtype)), key, x)
     axis = 0
-    for part in _spelled_out(key, len(shape)):  # `axis` counts the axes of the result
+    for part in _expand_key(key, len(shape)):  # `axis` counts the axes of the result
         if part is None:
             x = x[(_FULL,) * axis + (0,)]
             continue
@@ -83,20 +83,20 @@ def index_basic_transpose(xp: Any, x: Any, key: Any, shape: Any) -> Any:
             x = x[(_FULL,) * axis + (None,)]
             part = slice(part, part + 1 or None)
         if part != _FULL:
-            x = _place(x, part, axis, int(shape[axis]))
+            x = _embed(x, part, axis, int(shape[axis]))
         axis += 1
     return x
 
 
-def _place(x: Any, part: slice, axis: int, length: int) -> Any:
+def _embed(x: Any, part: slice, axis: int, length: int) -> Any:
     """Return zeros with `x` written at the slice `part` of an axis, which has the given length."""
     if x.numblocks[axis] > 1:
         x = x.rechunk({axis: -1})
     chunks = (*x.chunks[:axis], (length,), *x.chunks[axis + 1 :])
-    return da.map_blocks(_place_block, x, part=part, axis=axis, length=length, dtype=x.dtype, chunks=chunks, meta=x._meta)
+    return da.map_blocks(_embed_block, x, part=part, axis=axis, length=length, dtype=x.dtype, chunks=chunks, meta=x._meta)
 
 
-def _place_block(block: Any, part: slice, axis: int, length: int) -> Any:
+def _embed_block(block: Any, part: slice, axis: int, length: int) -> Any:
     out = np.zeros((*block.shape[:axis], length, *block.shape[axis + 1 :]), block.dtype)
     out[(_FULL,) * axis + (part,)] = block
     return out
@@ -108,7 +108,7 @@ def _fill_block(x: Any, value: Any) -> Any:
 
 def put(x: Any, key: Any, value: Any) -> Any:
     """Return a copy of `x` with `value` at ``[key]``, for a basic key."""
-    parts = _spelled_out(key, x.ndim)
+    parts = _expand_key(key, x.ndim)
     if None in parts:  # dask does not write through new axes
         wanted = x[tuple(parts)].shape
         parts_left = tuple(p for p in parts if p is not None)
@@ -129,11 +129,11 @@ def put(x: Any, key: Any, value: Any) -> Any:
             return fit_like(broadcast_to(value, ChunkedShape.of(x)) if not size_is_known(x) else da.broadcast_to(value, picked), x)
         value = da.broadcast_to(value, picked)
     out = x.copy()
-    out[tuple(_forward(p, n) for p, n in zip(parts, x.shape))] = _turned(value, parts, x.shape)
+    out[tuple(_with_positive_step(p, n) for p, n in zip(parts, x.shape))] = _flip_negative_steps(value, parts, x.shape)
     return out
 
 
-def _forward(part: Any, length: int) -> Any:
+def _with_positive_step(part: Any, length: int) -> Any:
     """Return a slice with a positive step that picks the same elements. NB: dask writes only through these."""
     if not isinstance(part, slice):
         return part
@@ -143,8 +143,8 @@ def _forward(part: Any, length: int) -> Any:
     return slice(places.start, places.stop, places.step)
 
 
-def _turned(value: Any, parts: Any, shape: Any) -> Any:
-    """Return a value reversed along the axes whose slices have negative steps, as `_forward` reverses these slices."""
+def _flip_negative_steps(value: Any, parts: Any, shape: Any) -> Any:
+    """Return a value reversed along the axes whose slices have negative steps, as `_with_positive_step` reverses these slices."""
     if not isinstance(value, da.Array):
         return value
     steps = [part.indices(n)[2] for part, n in zip(parts, shape) if isinstance(part, slice)]
@@ -159,7 +159,7 @@ class Plan:
     """The steps that read a key with integer arrays.
 
     Reading ``x[key]`` takes `basic`, moves the axes that the arrays index to the front (`order`), merges them into a single axis
-    (`split`), takes the `positions` along it, and arranges the axes as NumPy does (`result`).
+    (`to_rows`), takes the `positions` along it, and arranges the axes as NumPy does (`to_result`).
     """
 
     basic: tuple[Any, ...]  # the key's slices and new axes, with full slices for the arrays
@@ -171,25 +171,25 @@ class Plan:
     common: tuple[int, ...]  # the shape to which the arrays broadcast
     place: int  # the first axis of the result that belongs to the arrays
 
-    def split(self, x: Any) -> Any:
+    def to_rows(self, x: Any) -> Any:
         """Return the array after the basic key, with the indexed axes merged into its first axis."""
         x = x[self.basic].transpose(self.order)
         return x if len(self.lengths) == 1 else reshape(x, (self.rows, *self.rest))
 
-    def result(self, rows: Any) -> Any:
+    def to_result(self, rows: Any) -> Any:
         """Return the rows at `positions` in the shape of ``x[key]``."""
         x = reshape(rows, (*self.common, *self.rest)) if len(self.common) != 1 else rows
         count = len(self.common)
         return da.moveaxis(x, tuple(range(count)), tuple(range(self.place, self.place + count)))
 
-    def picked(self, x: Any) -> Any:
-        """Return an array in the shape of ``x[key]`` as one row for each position; the inverse of `result`."""
+    def from_result(self, x: Any) -> Any:
+        """Return an array in the shape of ``x[key]`` as one row for each position; the inverse of `to_result`."""
         count = len(self.common)
         x = da.moveaxis(x, tuple(range(self.place, self.place + count)), tuple(range(count)))
         return reshape(x, (math.prod(self.common), *self.rest)) if count != 1 else x
 
-    def join(self, rows: Any) -> Any:
-        """Return rows in the shape of the array after the basic key; the inverse of `split` without undoing the basic key."""
+    def from_rows(self, rows: Any) -> Any:
+        """Return rows in the shape of the array after the basic key; the inverse of `to_rows` without undoing the basic key."""
         x = rows if len(self.lengths) == 1 else reshape(rows, (*self.lengths, *self.rest))
         return x.transpose(tuple(int(i) for i in np.argsort(self.order)))
 
@@ -207,7 +207,7 @@ def plan(key: Any, shape: Any) -> Plan:
     if not size_is_known(shape):
         msg = "an index with arrays"
         raise unknown_length(msg)
-    parts = _spelled_out(key, len(shape), keep=True)
+    parts = _expand_key(key, len(shape), keep=True)
     basic: list[Any] = []
     advanced: list[int] = []  # axes after the basic key
     picks: list[Any] = []
@@ -246,7 +246,7 @@ def plan(key: Any, shape: Any) -> Plan:
             place = sum(not (isinstance(b, slice) and i in advanced) for i, b in enumerate(basic))
         together = together and not ended
         for one in found:
-            picks.append(_checked(one, int(shape[axis]), axis))
+            picks.append(_check_index(one, int(shape[axis]), axis))
             advanced.append(len(basic))
             basic.append(_FULL)
             axis += 1
@@ -275,7 +275,7 @@ def plan(key: Any, shape: Any) -> Plan:
                 place if together else 0)  # fmt: skip
 
 
-def _checked(index: Any, length: int, axis: int) -> Any:
+def _check_index(index: Any, length: int, axis: int) -> Any:
     """Return an index array with negative indices counted from the front; a lazy one is checked when it is computed."""
     if isinstance(index, da.Array):
         return da.map_blocks(_check_block, index, length=length, axis=axis, dtype=np.int64, meta=np.empty((0,) * index.ndim, np.int64))
@@ -295,7 +295,7 @@ def _check_block(index: Any, length: int, axis: int) -> Any:
 def from_front(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
     """Return a dask array of indices counted from the front; values that are not known yet are checked when they are computed."""
     values = known_values(indices)
-    return _checked(indices, n, axis) if values is None else da.from_array(_check_block(values, n, axis))
+    return _check_index(indices, n, axis) if values is None else da.from_array(_check_block(values, n, axis))
 
 
 def take_rows(x: Any, positions: Any) -> Any:
@@ -310,7 +310,7 @@ def take_rows(x: Any, positions: Any) -> Any:
         return x[positions]
 
 
-def _at_rows(values: Any, positions: Any, length: int, sizes: Any, operation: Any) -> Any:
+def _scatter_rows(values: Any, positions: Any, length: int, sizes: Any, operation: Any) -> Any:
     """Scatter rows into zeros: combine all `values` that have the same position with `operation` (`np.add` or `np.maximum`).
 
     The result has `length` rows in chunks of `sizes`. Each of its chunks is computed from each chunk of the values, and these parts are
@@ -345,9 +345,9 @@ def _scatter_block(values: Any, positions: Any, bounds: Any, operation: Any) -> 
 # -- masks whose values are not known yet -------------------------------------------------------------------------------------------
 
 
-def lone_mask(key: Any, ndim: int) -> tuple[int, Any] | None:
+def find_lone_mask(key: Any, ndim: int) -> tuple[int, Any] | None:
     """Return the axis and the mask of a key that is otherwise nothing but full slices, if the mask is not known yet."""
-    parts = _spelled_out(key, ndim)
+    parts = _expand_key(key, ndim)
     masks = [(i, p) for i, p in enumerate(parts) if _is_mask(p)]
     if len(masks) != 1 or any(isinstance(p, da.Array) or p != _FULL for i, p in enumerate(parts) if i != masks[0][0]):
         return None
@@ -355,7 +355,7 @@ def lone_mask(key: Any, ndim: int) -> tuple[int, Any] | None:
     return None if known_values(mask) is not None else (axis, mask)
 
 
-def _with_flat_mask(x: Any, axis: int, mask: Any) -> tuple[Any, Any]:
+def _flatten_mask(x: Any, axis: int, mask: Any) -> tuple[Any, Any]:
     """Return `x` with the masked axes merged into its first, and the flat mask, both in the same chunks along that axis.
 
     Raises
@@ -387,23 +387,23 @@ def _with_flat_mask(x: Any, axis: int, mask: Any) -> tuple[Any, Any]:
     return x, mask
 
 
-def _masked_block(x: Any, mask: Any) -> Any:
+def _select_block(x: Any, mask: Any) -> Any:
     return x[mask]
 
 
-def _masked(x: Any, axis: int, mask: Any) -> Any:
+def _select_by_mask(x: Any, axis: int, mask: Any) -> Any:
     """Return the elements of `x` that a mask over the axes from `axis` on picks; the result has an unknown length along `axis`."""
-    rows, flat = _with_flat_mask(x, axis, mask)
+    rows, flat = _flatten_mask(x, axis, mask)
     rest = tuple(f"r{i}" for i in range(rows.ndim - 1))
     out = da.blockwise(
-        _masked_block, ("j", *rest), rows, ("j", *rest), flat, ("j",), align_arrays=False, dtype=x.dtype,
+        _select_block, ("j", *rest), rows, ("j", *rest), flat, ("j",), align_arrays=False, dtype=x.dtype,
         meta=np.empty((0,) * rows.ndim, x.dtype),
         adjust_chunks={"j": lambda n: np.nan},
     )  # fmt: skip
     return out if mask.ndim == 0 else da.moveaxis(out, 0, axis)
 
 
-def _unmask_block(g: Any, mask: Any) -> Any:
+def _scatter_mask_block(g: Any, mask: Any) -> Any:
     if g.shape[0] != np.count_nonzero(mask):
         msg = f"a mask picks {np.count_nonzero(mask)} elements of a chunk, but the gradient's chunk has {g.shape[0]}"
         raise ValueError(msg)
@@ -412,21 +412,21 @@ def _unmask_block(g: Any, mask: Any) -> Any:
     return out
 
 
-def _unmasked(g: Any, axis: int, mask: Any, shape: Any) -> Any:
-    """Return the transpose of `_masked`: zeros with `g` where the mask is true."""
+def _scatter_by_mask(g: Any, axis: int, mask: Any, shape: Any) -> Any:
+    """Return the transpose of `_select_by_mask`: zeros with `g` where the mask is true."""
     width = mask.ndim
     flat = mask[None] if width == 0 else mask.reshape(-1) if width > 1 else mask
     g = da.moveaxis(g, axis, 0) if width else g
     if width <= 1 and size_is_known(shape) and getattr(shape, "chunks", None) is not None and width:
         flat = flat.rechunk((shape.chunks[axis],))
     elif width > 1:
-        flat = _with_flat_mask(da.zeros(tuple(shape), chunks=chunks_for(shape, g.dtype)), axis, mask)[1]
+        flat = _flatten_mask(da.zeros(tuple(shape), chunks=chunks_for(shape, g.dtype)), axis, mask)[1]
     if g.numblocks[0] != flat.numblocks[0] or size_is_known((g.shape[0],)):
         # The chunks differ from the mask's, so the place of each row is found by counting the true elements before it.
-        rows = _rows_by_count(g, flat)
+        rows = _spread_by_count(g, flat)
     else:
         rest = tuple(f"r{i}" for i in range(g.ndim - 1))
-        rows = da.blockwise(_unmask_block, ("j", *rest), g, ("j", *rest), flat, ("j",), align_arrays=False, dtype=g.dtype,
+        rows = da.blockwise(_scatter_mask_block, ("j", *rest), g, ("j", *rest), flat, ("j",), align_arrays=False, dtype=g.dtype,
                             meta=np.empty((0,) * g.ndim, g.dtype), adjust_chunks={"j": flat.chunks[0]})  # fmt: skip
     if width == 0:
         return fit(rows[0], shape)
@@ -434,7 +434,7 @@ def _unmasked(g: Any, axis: int, mask: Any, shape: Any) -> Any:
     return reshape(out, shape) if width > 1 else fit(out, shape)
 
 
-def _rows_by_count(values: Any, flat: Any) -> Any:
+def _spread_by_count(values: Any, flat: Any) -> Any:
     """Return one row per element of a flat mask: the rows of `values` in order where it is true, and zeros elsewhere."""
     if values.numblocks[0] > 1:
         if not size_is_known((values.shape[0],)):
@@ -445,12 +445,12 @@ def _rows_by_count(values: Any, flat: Any) -> Any:
     total = flat.sum(dtype=np.int64)
     rest = tuple(f"r{i}" for i in range(values.ndim - 1))
     return da.blockwise(
-        _count_block, ("j", *rest), values, ("v", *rest), flat, ("j",), before, ("j",), total, (), concatenate=True, align_arrays=False,
+        _spread_block, ("j", *rest), values, ("v", *rest), flat, ("j",), before, ("j",), total, (), concatenate=True, align_arrays=False,
         dtype=values.dtype, meta=np.empty((0,) * values.ndim, values.dtype),
     )  # fmt: skip
 
 
-def _count_block(values: Any, mask: Any, before: Any, total: Any) -> Any:
+def _spread_block(values: Any, mask: Any, before: Any, total: Any) -> Any:
     if values.shape[0] != int(total):
         msg = f"a mask picks {int(total)} elements, but the value has {values.shape[0]}"
         raise ValueError(msg)
@@ -464,21 +464,21 @@ def _count_block(values: Any, mask: Any, before: Any, total: Any) -> Any:
 
 def gather(xp: Any, x: Any, key: Any) -> Any:
     """Return ``x[key]`` for a key with integer arrays or masks."""
-    alone = lone_mask(key, x.ndim)
+    alone = find_lone_mask(key, x.ndim)
     if alone is not None:
-        return _masked(x, *alone)
+        return _select_by_mask(x, *alone)
     p = plan(key, x.shape)
-    return p.result(take_rows(p.split(x), p.positions))
+    return p.to_result(take_rows(p.to_rows(x), p.positions))
 
 
 def scatter_add(xp: Any, g: Any, key: Any, shape: Any) -> Any:
     """Return zeros of `shape`, in its chunks, with `g` added at ``[key]``; duplicates in the key accumulate."""
-    alone = lone_mask(key, len(shape))
+    alone = find_lone_mask(key, len(shape))
     if alone is not None:
-        return _unmasked(g, *alone, shape)
+        return _scatter_by_mask(g, *alone, shape)
     p = plan(key, shape)
     sizes = _row_sizes(p, shape, g.dtype)
-    out = p.join(_at_rows(p.picked(g), p.positions, p.rows, sizes, np.add))
+    out = p.from_rows(_scatter_rows(p.from_result(g), p.positions, p.rows, sizes, np.add))
     if all(part == _FULL for part in p.basic):
         return fit(out, shape)
     return index_basic_transpose(xp, out, p.basic, shape)
@@ -502,9 +502,9 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
         return put(buffer, key, value)
     scalar = _is_scalar(value)
     value = value if scalar else value.astype(buffer.dtype)
-    alone = lone_mask(key, buffer.ndim)
+    alone = find_lone_mask(key, buffer.ndim)
     if alone is not None:
-        return _written_at_mask(buffer, *alone, value)
+        return _write_at_mask(buffer, *alone, value)
     p = plan(key, buffer.shape)
     if 0 in p.common or 0 in buffer.shape:
         return buffer
@@ -514,15 +514,15 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
     extra = value.ndim - len(whole)
     if extra > 0:
         value = reshape(value, value.shape[extra:])
-    rows = p.picked(da.broadcast_to(value, whole))
-    old = p.split(buffer)
+    rows = p.from_result(da.broadcast_to(value, whole))
+    old = p.to_rows(buffer)
     sizes = old.chunks[0]
     count = rows.shape[0]
     numbers = da.arange(1, count + 1, chunks=(rows.chunks[0],), dtype=np.int64)
-    writer = _at_rows(numbers, p.positions, p.rows, sizes, np.maximum)
+    writer = _scatter_rows(numbers, p.positions, p.rows, sizes, np.maximum)
     new = take_rows(rows, da.maximum(writer - 1, 0))
     hit = writer.reshape((p.rows,) + (1,) * len(p.rest)) > 0
-    out = p.join(da.where(hit, new, old))
+    out = p.from_rows(da.where(hit, new, old))
     if all(part == _FULL for part in p.basic):
         return fit_like(out, buffer)
     return put(buffer, p.basic, out)
@@ -532,9 +532,9 @@ def _result_shape(p: Plan) -> tuple[int, ...]:
     return (*p.rest[: p.place], *p.common, *p.rest[p.place :])
 
 
-def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
+def _write_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
     """Return a copy of `buffer` with `value` where a mask, whose values are not known yet, is true."""
-    rows, flat = _with_flat_mask(buffer, axis, mask)
+    rows, flat = _flatten_mask(buffer, axis, mask)
     hit = flat[(slice(None), *(None,) * (rows.ndim - 1))]
     if isinstance(value, da.Array) and value.ndim > rows.ndim:  # as in NumPy, surplus leading axes of length 1 are dropped
         value = reshape(value, value.shape[value.ndim - rows.ndim :])
@@ -547,7 +547,7 @@ def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
         new = da.where(hit, value, rows)
     else:
         lead = (*rows.shape[1 : axis + 1], value.shape[value.ndim - (rows.ndim - axis)], *rows.shape[axis + 1 :])
-        new = da.where(hit, _rows_by_count(da.moveaxis(da.broadcast_to(value, lead), axis, 0), flat), rows)
+        new = da.where(hit, _spread_by_count(da.moveaxis(da.broadcast_to(value, lead), axis, 0), flat), rows)
     new = new.astype(buffer.dtype)
     if mask.ndim == 0:
         return new[0]
@@ -579,7 +579,7 @@ def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
     if name in ("real_part", "imag_part"):
         real, imaginary = (value, root.imag) if name == "real_part" else (root.real, value)
         return da.map_blocks(_complex_block, fit_like(real, root), fit_like(imaginary, root), dtype=root.dtype)
-    return _on_diagonal(value, root, args[0])
+    return _set_diagonal(value, root, args[0])
 
 
 def _complex_block(real: Any, imaginary: Any) -> Any:
@@ -588,7 +588,7 @@ def _complex_block(real: Any, imaginary: Any) -> Any:
     return out
 
 
-def _on_diagonal(x: Any, root: Any, offset: int) -> Any:
+def _set_diagonal(x: Any, root: Any, offset: int) -> Any:
     """Return a copy of `root` with `x` on a diagonal of its matrices."""
     rows, columns = root.shape[-2:]
     if not x.shape[-1]:
@@ -604,7 +604,7 @@ def _on_diagonal(x: Any, root: Any, offset: int) -> Any:
 
 def diagonal_transpose(xp: Any, x: Any, shape: Any, offset: int) -> Any:
     """Return zeros of `shape`, in its chunks, with `x` on a diagonal of its matrices."""
-    return _on_diagonal(x, da.zeros(tuple(shape), dtype=x.dtype, chunks=chunks_for(shape, x.dtype)), offset)
+    return _set_diagonal(x, da.zeros(tuple(shape), dtype=x.dtype, chunks=chunks_for(shape, x.dtype)), offset)
 
 
 def zero_through(xp: Any, x: Any, chain: Any) -> Any:
@@ -634,7 +634,7 @@ def take(x: Any, indices: Any, *, axis: int) -> Any:
     """Return elements at integer indices along an axis."""
     key = (*(_FULL,) * (axis % x.ndim), indices)
     p = plan(key, x.shape)
-    return p.result(take_rows(p.split(x), p.positions))
+    return p.to_result(take_rows(p.to_rows(x), p.positions))
 
 
 def take_flat(xp: Any, x: Any, flat: Any) -> Any:
@@ -644,13 +644,13 @@ def take_flat(xp: Any, x: Any, flat: Any) -> Any:
 
 def segment_sum(xp: Any, values: Any, positions: Any, size: int) -> Any:
     """Return the sum of the `values` (1-d) at each of the positions 0 .. size - 1."""
-    return _at_rows(values, positions, size, chunks_for((size,), values.dtype)[0], np.add)
+    return _scatter_rows(values, positions, size, chunks_for((size,), values.dtype)[0], np.add)
 
 
 def last_writer(xp: Any, positions: Any, size: int) -> Any:
     """Return for each of `size` places 1 + the index of its last occurrence in `positions`, or 0 if it does not occur."""
     numbers = da.arange(1, positions.shape[0] + 1, chunks=(positions.chunks[0],), dtype=np.int64)
-    return _at_rows(numbers, positions, size, chunks_for((size,), np.int64)[0], np.maximum)
+    return _scatter_rows(numbers, positions, size, chunks_for((size,), np.int64)[0], np.maximum)
 
 
 KERNELS: dict[str, Callable[..., Any]] = {

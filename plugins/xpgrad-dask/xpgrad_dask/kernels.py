@@ -15,7 +15,7 @@ from xpgrad.backend import spellings
 from xpgrad.errors import CapabilityError
 from xpgrad_dask.chunks import is_unknown, unknown_length
 
-__all__ = ["EXTENSIONS", "KERNELS", "PLAIN", "Extension", "broadcast_to", "chunks_for", "fit", "fit_like", "guarded", "size_is_known"]
+__all__ = ["EXTENSIONS", "KERNELS", "PLAIN", "Extension", "broadcast_to", "chunks_for", "fit", "fit_like", "guard_lengths", "size_is_known"]
 
 da: Any = dask.array  # it has no type hints on most of its functions, and wrong ones on some
 
@@ -100,7 +100,7 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     """Reshape `x`; if lengths are unknown, only axes of length 1 may be added or removed."""
     if size_is_known(x) and size_is_known(shape):
         if x.ndim and 0 not in x.shape:
-            x = _reshaped(x, tuple(shape))
+            x = _reshape_known(x, tuple(shape))
         else:
             x = x.reshape(tuple(shape)) if x.ndim or not len(shape) else x[(None,) * len(shape)]
         return fit(x, shape)
@@ -113,7 +113,7 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     return x[tuple(None if n == 1 else slice(None) for n in shape)]
 
 
-def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+def _reshape_known(x: Any, shape: tuple[int, ...]) -> Any:
     try:
         return x.reshape(shape)
     except NotImplementedError:  # dask merges axes, or splits them, not both at once
@@ -150,7 +150,7 @@ def triu(x: Any, *, k: int = 0) -> Any:
 # -- along one axis -----------------------------------------------------------------------------------------------------------
 
 
-def whole(x: Any, axes: Any) -> Any:
+def merge_chunks(x: Any, axes: Any) -> Any:
     """Rechunk `x` to one chunk along each of `axes`; other axes are divided further, so that chunks do not grow."""
     many = {a for a in axes if x.numblocks[a] > 1}
     if not many:
@@ -163,7 +163,7 @@ def whole(x: Any, axes: Any) -> Any:
     return x.rechunk({i: -1 if i in axes else "auto" for i in range(x.ndim)})
 
 
-def _aligned(like: Any, x: Any, axis: int) -> Any:
+def _align_chunks(like: Any, x: Any, axis: int) -> Any:
     """Return `x` in the chunks of `like` along all axes but `axis`."""
     other = {i: c for i, c in enumerate(like.chunks) if i != axis and x.chunks[i] != c}
     # Unknown lengths with equally many chunks are assumed to be equal; if they are not, NumPy raises when they are computed.
@@ -174,24 +174,24 @@ def _aligned(like: Any, x: Any, axis: int) -> Any:
 def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
     """Return elements at indices along an axis, which is merged into one chunk; the indices vary along the other axes."""
     axis %= x.ndim
-    x = whole(x, (axis,))
-    indices = _aligned(x, whole(indices, (axis,)), axis)
+    x = merge_chunks(x, (axis,))
+    indices = _align_chunks(x, merge_chunks(indices, (axis,)), axis)
     return da.map_blocks(
-        _take_along, x, indices, axis=axis, dtype=x.dtype, meta=np.empty((0,) * x.ndim, x.dtype),
+        _take_along_block, x, indices, axis=axis, dtype=x.dtype, meta=np.empty((0,) * x.ndim, x.dtype),
         chunks=(*x.chunks[:axis], indices.chunks[axis], *x.chunks[axis + 1 :]),
     )  # fmt: skip
 
 
-def _take_along(x: Any, indices: Any, axis: int) -> Any:
+def _take_along_block(x: Any, indices: Any, axis: int) -> Any:
     return np.take_along_axis(x, indices.astype(np.int64, copy=False), axis=axis)
 
 
-def _sorted(name: str) -> Callable[..., Any]:
+def _make_sort(name: str) -> Callable[..., Any]:
     """Return `sort` or `argsort`, which dask lacks; the axis is merged into one chunk."""
 
     def function(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
         axis %= x.ndim
-        x = whole(x, (axis,))
+        x = merge_chunks(x, (axis,))
         dtype = x.dtype if name == "sort" else np.dtype(np.int64)
         options = {"axis": axis, "descending": descending, "stable": stable}
         return da.map_blocks(_sort_block, x, function=name, options=options, dtype=dtype, meta=np.empty((0,) * x.ndim, dtype))
@@ -207,7 +207,7 @@ def searchsorted(x1: Any, x2: Any, *, side: str = "left", sorter: Any = None) ->
     """Return the positions at which the elements of `x2` would have to be inserted into the sorted `x1`."""
     if sorter is not None:
         x1 = take_along_axis(x1, sorter, axis=0)
-    x1 = whole(x1, (0,))
+    x1 = merge_chunks(x1, (0,))
     axes = tuple(range(x2.ndim))
     return da.blockwise(_search, axes, x1, (x2.ndim,), x2, axes, side=side, concatenate=True, dtype=np.int64,
                         meta=np.empty((0,) * x2.ndim, np.int64))  # fmt: skip
@@ -220,7 +220,7 @@ def _search(x1: Any, x2: Any, side: Any) -> Any:
 # -- functions along one axis of an array that has other axes of unknown length ----------------------------------------------------
 
 
-def _joined(function: Any) -> Callable[..., Any]:
+def _make_join(function: Any) -> Callable[..., Any]:
     """Return `concat` or `stack`; unknown lengths are assumed to be equal if they have equally many chunks."""
 
     def join(arrays: Any, /, *, axis: int = 0) -> Any:
@@ -237,7 +237,7 @@ def _joined(function: Any) -> Callable[..., Any]:
     return join
 
 
-concat, stack = _joined(da.concatenate), _joined(da.stack)
+concat, stack = _make_join(da.concatenate), _make_join(da.stack)
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
@@ -254,21 +254,21 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     return x
 
 
-def _running(name: str) -> Callable[..., Any]:
+def _make_running(name: str) -> Callable[..., Any]:
     """Return `cumulative_sum` or `cumulative_prod`; the axis is merged into one chunk if another axis has an unknown length."""
 
     def running(xp: Any, x: Any, axis: int) -> Any:
         if size_is_known(x) or is_unknown(x.shape[axis]):
             return getattr(xp, name)(x, axis=axis)
-        x = whole(x, (axis,))
+        x = merge_chunks(x, (axis,))
         f = getattr(array_api_compat.numpy, name)
         dtype = f(np.empty(0, x.dtype)).dtype
-        return da.map_blocks(_run_block, x, function=name, axis=axis, dtype=dtype, meta=np.empty((0,) * x.ndim, dtype))
+        return da.map_blocks(_running_block, x, function=name, axis=axis, dtype=dtype, meta=np.empty((0,) * x.ndim, dtype))
 
     return running
 
 
-def _run_block(x: Any, function: str, axis: int) -> Any:
+def _running_block(x: Any, function: str, axis: int) -> Any:
     return getattr(array_api_compat.numpy, function)(x, axis=axis)
 
 
@@ -297,7 +297,7 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
     return out.astype(x.dtype) if narrow else out
 
 
-def _extremum(name: str) -> Callable[..., Any]:
+def _make_extremum(name: str) -> Callable[..., Any]:
     """Return `max` or `min` over axes; with no elements it raises ValueError at once, and not when it is computed, as dask does."""
 
     def reduce(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
@@ -318,7 +318,7 @@ def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 # -- linear algebra: each matrix is in one chunk, a stack of matrices may be in several ----------------------------------------
 
 
-def _matrices(function: Any, signature: str, outputs: int, **core: Any) -> Callable[..., Any]:
+def _make_matrix_function(function: Any, signature: str, outputs: int, **core: Any) -> Callable[..., Any]:
     """Return a NumPy function of matrices as a function of dask's stacks of matrices.
 
     Parameters
@@ -363,8 +363,8 @@ def _svd_full(x: Any) -> Any:
 def svd(x: Any, *, full_matrices: bool = True) -> Any:
     """Return the singular value decomposition ``(u, s, vh)``."""
     if full_matrices:
-        return _matrices(_svd_full, "(m,n)->(m,m),(k),(n,n)", 3, k=_rank)(x)
-    return _matrices(_svd_thin, "(m,n)->(m,k),(k),(k,n)", 3, k=_rank)(x)
+        return _make_matrix_function(_svd_full, "(m,n)->(m,m),(k),(n,n)", 3, k=_rank)(x)
+    return _make_matrix_function(_svd_thin, "(m,n)->(m,k),(k),(k,n)", 3, k=_rank)(x)
 
 
 def _svdvals(x: Any) -> Any:
@@ -373,7 +373,7 @@ def _svdvals(x: Any) -> Any:
 
 def svdvals(x: Any) -> Any:
     """Return singular values."""
-    return _matrices(_svdvals, "(m,n)->(k)", 1, k=_rank)(x)
+    return _make_matrix_function(_svdvals, "(m,n)->(k)", 1, k=_rank)(x)
 
 
 def _qr(x: Any, mode: Any) -> Any:
@@ -383,8 +383,8 @@ def _qr(x: Any, mode: Any) -> Any:
 def qr(x: Any, *, mode: str = "reduced") -> Any:
     """Return an orthogonal and a triangular factor."""
     if mode == "complete":
-        return _matrices(_qr, "(m,n)->(m,m),(m,n)", 2)(x, mode=mode)
-    return _matrices(_qr, "(m,n)->(m,k),(k,n)", 2, k=_rank)(x, mode=mode)
+        return _make_matrix_function(_qr, "(m,n)->(m,m),(m,n)", 2)(x, mode=mode)
+    return _make_matrix_function(_qr, "(m,n)->(m,k),(k,n)", 2, k=_rank)(x, mode=mode)
 
 
 def _eigh(x: Any) -> Any:
@@ -412,7 +412,7 @@ def _pinv(x: Any, rtol: Any) -> Any:
 def pinv(x: Any, *, rtol: Any = None) -> Any:
     """Return pseudoinverses; `rtol` is a number, or an array of one per matrix."""
     if rtol is None or isinstance(rtol, (int, float)):
-        return _matrices(_pinv, "(m,n)->(n,m)", 1)(x, rtol=rtol)
+        return _make_matrix_function(_pinv, "(m,n)->(n,m)", 1)(x, rtol=rtol)
     f = lambda a, r: np.linalg.pinv(a, rtol=r)  # noqa: E731 (dask pickles it by value)
     return da.apply_gufunc(f, "(m,n),()->(n,m)", x, rtol, output_dtypes=x.dtype, allow_rechunk=True)
 
@@ -420,7 +420,7 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
 def matrix_rank(x: Any, *, rtol: Any = None) -> Any:
     """Return the number of singular values above `rtol` (a number, or one per matrix) times the largest."""
     if rtol is None or isinstance(rtol, (int, float)):
-        return _matrices(np.linalg.matrix_rank, "(m,n)->()", 1)(x, rtol=rtol)
+        return _make_matrix_function(np.linalg.matrix_rank, "(m,n)->()", 1)(x, rtol=rtol)
     f = lambda a, r: np.linalg.matrix_rank(a, rtol=r)  # noqa: E731 (dask pickles it by value)
     return da.apply_gufunc(f, "(m,n),()->()", x, rtol, output_dtypes=np.int64, allow_rechunk=True)
 
@@ -433,7 +433,7 @@ def cross(x1: Any, x2: Any, *, axis: int = -1) -> Any:
     """Return the cross products of vectors along an axis."""
     x1, x2 = da.broadcast_arrays(x1, x2)
     axis %= x1.ndim
-    x1 = whole(x1, (axis,))
+    x1 = merge_chunks(x1, (axis,))
     x2 = x2.rechunk(x1.chunks)
     return da.map_blocks(_cross, x1, x2, axis=axis, dtype=np.result_type(x1.dtype, x2.dtype))
 
@@ -448,7 +448,7 @@ def _cholesky(x: Any, upper: bool) -> Any:
 
 def cholesky(x: Any, *, upper: bool = False) -> Any:
     """Return the Cholesky factors of matrices: lower triangular, or upper triangular with `upper`."""
-    return _matrices(_cholesky, "(m,m)->(m,m)", 1)(x, upper=upper)
+    return _make_matrix_function(_cholesky, "(m,m)->(m,m)", 1)(x, upper=upper)
 
 
 def diagonal(x: Any, *, offset: int = 0) -> Any:
@@ -467,12 +467,12 @@ def trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Any:
 # -- Fourier transforms: each transformed axis is in one chunk -----------------------------------------------------------------
 
 
-def _transform(name: str, many: bool) -> Callable[..., Any]:
+def _make_transform(name: str, many: bool) -> Callable[..., Any]:
     """Return one of `numpy.fft`'s functions for dask arrays; `many` says that it takes `axes` instead of `axis`."""
 
     def transform(x: Any, /, n: Any = None, axis: int = -1, *, axes: Any = None, s: Any = None, norm: str = "backward") -> Any:
         used = tuple(a % x.ndim for a in (axes if many else (axis,)))
-        x = whole(x, used)
+        x = merge_chunks(x, used)
         options = {"axes": used, "norm": norm} if many else {"n": n, "axis": used[0], "norm": norm}
         f = functools.partial(getattr(np.fft, name), **options)
         probe = f(np.zeros(tuple(k if i in used else 1 for i, k in enumerate(x.shape)), x.dtype))
@@ -495,46 +495,46 @@ class Extension:
         if found is None:
             msg = f"backend 'dask' has no function `{self._name}.{name}`"
             raise CapabilityError(msg)
-        found = guarded(f"{self._name}.{name}", found)
+        found = guard_lengths(f"{self._name}.{name}", found)
         setattr(self, name, found)
         return found
 
 
 EXTENSIONS: dict[str, dict[str, Any]] = {
     "linalg": {
-        "inv": _matrices(np.linalg.inv, "(m,m)->(m,m)", 1),
-        "det": _matrices(np.linalg.det, "(m,m)->()", 1),
-        "slogdet": _matrices(_slogdet, "(m,m)->(),()", 2),
-        "eig": _matrices(_eig, "(m,m)->(m),(m,m)", 2),
-        "eigvals": _matrices(_eigvals, "(m,m)->(m)", 1),
-        "eigh": _matrices(_eigh, "(m,m)->(m),(m,m)", 2),
-        "eigvalsh": _matrices(np.linalg.eigvalsh, "(m,m)->(m)", 1),
-        "solve": _matrices(_solve, "(m,m),(m,n)->(m,n)", 1),
+        "inv": _make_matrix_function(np.linalg.inv, "(m,m)->(m,m)", 1),
+        "det": _make_matrix_function(np.linalg.det, "(m,m)->()", 1),
+        "slogdet": _make_matrix_function(_slogdet, "(m,m)->(),()", 2),
+        "eig": _make_matrix_function(_eig, "(m,m)->(m),(m,m)", 2),
+        "eigvals": _make_matrix_function(_eigvals, "(m,m)->(m)", 1),
+        "eigh": _make_matrix_function(_eigh, "(m,m)->(m),(m,m)", 2),
+        "eigvalsh": _make_matrix_function(np.linalg.eigvalsh, "(m,m)->(m)", 1),
+        "solve": _make_matrix_function(_solve, "(m,m),(m,n)->(m,n)", 1),
         "cholesky": cholesky, "svd": svd, "svdvals": svdvals, "qr": qr, "pinv": pinv,
         "matrix_rank": matrix_rank, "cross": cross, "diagonal": diagonal, "trace": trace,
     },
-    "fft": {name: _transform(name, name.endswith("n")) for name in ("fft", "ifft", "fftn", "ifftn", "rfft", "irfft")},
+    "fft": {name: _make_transform(name, name.endswith("n")) for name in ("fft", "ifft", "fftn", "ifftn", "rfft", "irfft")},
 }  # fmt: skip
 
 #: Kernels that are functions of the standard: they are called without the namespace.
 PLAIN: dict[str, Callable[..., Any]] = {
     "broadcast_to": broadcast_to, "reshape": reshape, "copy": copy, "tril": tril, "triu": triu,
     "take_along_axis": take_along_axis, "searchsorted": searchsorted, "concat": concat, "stack": stack, "roll": roll,
-    "sort": _sorted("sort"), "argsort": _sorted("argsort"),
+    "sort": _make_sort("sort"), "argsort": _make_sort("argsort"),
     "sign": da.sign,  # NB: the namespace's `sign` divides complex zeros, which warns when it is computed
 }  # fmt: skip
 
 KERNELS: dict[str, Callable[..., Any]] = {
-    **PLAIN, "expand_reduced": expand_reduced, "sum_to": sum_to, "reshape_to": reshape_to, "running_sum": _running("cumulative_sum"),
-    "running_prod": _running("cumulative_prod"), "clip_scalar": clip_scalar, "reduce_std": reduce_std,
-    "reduce_mean": reduce_mean, "reduce_var": reduce_var, "reduce_max": _extremum("max"), "reduce_min": _extremum("min"),
+    **PLAIN, "expand_reduced": expand_reduced, "sum_to": sum_to, "reshape_to": reshape_to, "running_sum": _make_running("cumulative_sum"),
+    "running_prod": _make_running("cumulative_prod"), "clip_scalar": clip_scalar, "reduce_std": reduce_std,
+    "reduce_mean": reduce_mean, "reduce_var": reduce_var, "reduce_max": _make_extremum("max"), "reduce_min": _make_extremum("min"),
 }  # fmt: skip
 
 # The messages of dask, and of NumPy and Python below it, when a length is unknown.
 _WANTS_LENGTH = re.compile(r"unknown|\bnan\b|NaN|'float' object|cannot compute length")
 
 
-def guarded(name: str, function: Any) -> Any:
+def guard_lengths(name: str, function: Any) -> Any:
     """Return a kernel that raises `CapabilityError` with a remedy for errors that are caused by an unknown length."""
     if not callable(function):
         return function

@@ -64,7 +64,7 @@ class _Piece:
         name = f"xpgrad-{tokenize(self.token, [x.name for x in arrays], chunks)}"
         places = list(product(*map(range, whole[0].numblocks)))
         graph: dict[Any, Any] = {
-            (name, *place): (_on_chunk, self.run, len(place), *[(x.name, *place) if x.ndim else (x.name,) for x in arrays])
+            (name, *place): (_run_on_chunk, self.run, len(place), *[(x.name, *place) if x.ndim else (x.name,) for x in arrays])
             for place in places
         }
         layers: dict[str, Any] = {name: graph}
@@ -86,14 +86,14 @@ class _Piece:
         return found
 
 
-def _on_chunk(run: Callable[..., Any], rank: int, *chunks: Any) -> tuple[Any, ...]:
+def _run_on_chunk(run: Callable[..., Any], rank: int, *chunks: Any) -> tuple[Any, ...]:
     """Run a piece on one chunk; a 0-d sum is returned with `rank` axes of length 1, as one block of an array of partial sums."""
     return tuple([np.asarray(x).reshape((1,) * rank) if np.ndim(x) != rank else x for x in run(*chunks)])
 
 
 def function_of(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
     """Return a function of dask arrays that runs a program."""
-    steps = _steps(program, backend)
+    steps = _order_steps(program, backend)
     evaluate = evaluator(backend)
 
     def run(*arrays: Any) -> tuple[Any, ...]:
@@ -108,14 +108,14 @@ def function_of(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]
     return run
 
 
-def _steps(program: Program, backend: Any) -> list[Any]:
+def _order_steps(program: Program, backend: Any) -> list[Any]:
     """Return the operations and pieces of a program, each after those whose results it reads."""
     stage: dict[Variable, int] = {}
     single: dict[int, list[Operation]] = {}
     pieces: dict[tuple[int, tuple[int, ...]], list[Operation]] = {}
     for o in program.operations:
         last = max((stage.get(v, 0) for v in o.operands()), default=0)
-        shape = _cut(o)
+        shape = _piece_shape(o)
         # NB: an elementwise result is available within its stage, so its readers join the same piece. A sum needs all chunks, so it is
         # available only in the next stage.
         if shape is not None:
@@ -144,7 +144,7 @@ def _steps(program: Program, backend: Any) -> list[Any]:
     return steps
 
 
-def _cut(o: Operation) -> tuple[int, ...] | None:
+def _piece_shape(o: Operation) -> tuple[int, ...] | None:
     """Return the shape of the arrays of an elementwise operation, or of the operand of a full sum; None for any other operation."""
     operands = list(o.operands())
     if o.name == "reduce_sum":
@@ -154,12 +154,12 @@ def _cut(o: Operation) -> tuple[int, ...] | None:
         whole = o.out.shape
     else:
         return None
-    if not whole or not _all_of(operands, whole):
+    if not whole or not _fit_shape(operands, whole):
         return None
     return whole
 
 
-def _all_of(operands: Iterable[Variable], shape: tuple[int, ...]) -> bool:
+def _fit_shape(operands: Iterable[Variable], shape: tuple[int, ...]) -> bool:
     """Return whether all operands have `shape` or are 0-d, and at least one has `shape`."""
     shapes = {v.shape for v in operands}
     return shape in shapes and shapes <= {shape, ()}

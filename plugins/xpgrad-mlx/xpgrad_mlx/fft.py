@@ -15,7 +15,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _single(function: Callable[..., Any]) -> Callable[..., Any]:
+def _reject_float64(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a transform that raises `CapabilityError` for float64, which MLX would compute in single precision."""
 
     @functools.wraps(function)
@@ -27,8 +27,8 @@ def _single(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-fft, fftn, ifft, ifftn = (_single(getattr(mx.fft, name)) for name in ("fft", "fftn", "ifft", "ifftn"))
-rfft, rfftn, irfft, irfftn = (_single(getattr(mx.fft, name)) for name in ("rfft", "rfftn", "irfft", "irfftn"))
+fft, fftn, ifft, ifftn = (_reject_float64(getattr(mx.fft, name)) for name in ("fft", "fftn", "ifft", "ifftn"))
+rfft, rfftn, irfft, irfftn = (_reject_float64(getattr(mx.fft, name)) for name in ("rfft", "rfftn", "irfft", "irfftn"))
 fftshift, ifftshift = mx.fft.fftshift, mx.fft.ifftshift
 _OTHER_WAY = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 

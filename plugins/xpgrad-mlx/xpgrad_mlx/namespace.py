@@ -55,7 +55,7 @@ def _arrays(x1: Any, x2: Any) -> tuple[Any, Any]:
     return x1, x2 if isinstance(x2, mx.array) else mx.array(x2, dtype=x1.dtype)
 
 
-def _arithmetic(function: Callable[..., Any]) -> Callable[..., Any]:
+def _accept_large_integers(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of two operands that also accepts Python integers too large for MLX if the other operand is floating."""
 
     def call(x1: Any, x2: Any, /) -> Any:
@@ -70,15 +70,15 @@ def _arithmetic(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-add, multiply, divide = _arithmetic(mx.add), _arithmetic(mx.multiply), _arithmetic(mx.divide)
-equal, not_equal = _arithmetic(mx.equal), _arithmetic(mx.not_equal)
-less, less_equal, greater, greater_equal = map(_arithmetic, (mx.less, mx.less_equal, mx.greater, mx.greater_equal))
-floor_divide, remainder = _arithmetic(mx.floor_divide), _arithmetic(mx.remainder)
-maximum, minimum = _arithmetic(mx.maximum), _arithmetic(mx.minimum)
-_subtract, _power = _arithmetic(mx.subtract), _arithmetic(mx.power)
+add, multiply, divide = _accept_large_integers(mx.add), _accept_large_integers(mx.multiply), _accept_large_integers(mx.divide)
+equal, not_equal = _accept_large_integers(mx.equal), _accept_large_integers(mx.not_equal)
+less, less_equal, greater, greater_equal = map(_accept_large_integers, (mx.less, mx.less_equal, mx.greater, mx.greater_equal))
+floor_divide, remainder = _accept_large_integers(mx.floor_divide), _accept_large_integers(mx.remainder)
+maximum, minimum = _accept_large_integers(mx.maximum), _accept_large_integers(mx.minimum)
+_subtract, _power = _accept_large_integers(mx.subtract), _accept_large_integers(mx.power)
 
 
-def _bitwise(function: Callable[..., Any]) -> Callable[..., Any]:
+def _reject_floats(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a bitwise function that raises TypeError for floats; MLX raises ValueError."""
 
     def call(*args: Any) -> Any:
@@ -91,9 +91,9 @@ def _bitwise(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-bitwise_and, bitwise_or, bitwise_xor = _bitwise(mx.bitwise_and), _bitwise(mx.bitwise_or), _bitwise(mx.bitwise_xor)
-bitwise_left_shift, bitwise_right_shift = _bitwise(mx.left_shift), _bitwise(mx.right_shift)
-bitwise_invert = _bitwise(mx.bitwise_invert)
+bitwise_and, bitwise_or, bitwise_xor = _reject_floats(mx.bitwise_and), _reject_floats(mx.bitwise_or), _reject_floats(mx.bitwise_xor)
+bitwise_left_shift, bitwise_right_shift = _reject_floats(mx.left_shift), _reject_floats(mx.right_shift)
+bitwise_invert = _reject_floats(mx.bitwise_invert)
 
 
 def subtract(x1: Any, x2: Any, /) -> Any:
@@ -104,7 +104,7 @@ def subtract(x1: Any, x2: Any, /) -> Any:
     return out
 
 
-def _exact(name: str) -> Callable[..., Any]:
+def _make_exact(name: str) -> Callable[..., Any]:
     """Return a function for which NumPy computes float64 operands, because MLX computes them in single precision."""
     function, by_numpy = getattr(mx, name), hosted(getattr(np, name))
 
@@ -114,7 +114,7 @@ def _exact(name: str) -> Callable[..., Any]:
     return call
 
 
-exp, sin, cos = _exact("exp"), _exact("sin"), _exact("cos")
+exp, sin, cos = _make_exact("exp"), _make_exact("sin"), _make_exact("cos")
 _nextafter, _logaddexp = hosted(np.nextafter), hosted(np.logaddexp)
 
 
@@ -183,15 +183,15 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: Any = False) -> Any:
-    return _running(mx.cumsum, mx.zeros, x, axis, dtype, include_initial)
+    return _accumulate(mx.cumsum, mx.zeros, x, axis, dtype, include_initial)
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: Any = False) -> Any:
-    return _running(mx.cumprod, mx.ones, x, axis, dtype, include_initial)
+    return _accumulate(mx.cumprod, mx.ones, x, axis, dtype, include_initial)
 
 
-def _running(function: Any, start: Any, x: Any, axis: int | None, dtype: Any, include_initial: Any) -> Any:
-    out = function(reductions.widened(x, dtype), axis=0 if axis is None else axis)
+def _accumulate(function: Any, start: Any, x: Any, axis: int | None, dtype: Any, include_initial: Any) -> Any:
+    out = function(reductions.widen_for_sum(x, dtype), axis=0 if axis is None else axis)
     if not include_initial:
         return out
     axis = (0 if axis is None else axis) % out.ndim
@@ -220,14 +220,14 @@ def sort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = Tr
 
 
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: Any = False) -> Any:
-    return _place(mx.argmax, x, axis, keepdims)
+    return _find_place(mx.argmax, x, axis, keepdims)
 
 
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: Any = False) -> Any:
-    return _place(mx.argmin, x, axis, keepdims)
+    return _find_place(mx.argmin, x, axis, keepdims)
 
 
-def _place(function: Any, x: Any, axis: int | None, keepdims: Any) -> Any:
+def _find_place(function: Any, x: Any, axis: int | None, keepdims: Any) -> Any:
     if not x.ndim:  # MLX fails for 0-d arrays
         return mx.zeros((), dtype=mx.int64)
     return function(x, axis=axis, keepdims=keepdims).astype(mx.int64)

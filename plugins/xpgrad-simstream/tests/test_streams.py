@@ -133,7 +133,7 @@ def test_random_graphs_have_no_race(block: int) -> None:
         compare(number)
 
 
-def caught(count: int = 60) -> int:
+def count_failures(count: int = 60) -> int:
     """Return the number of random graphs that have a race or wrong gradients."""
     wrong = 0
     for number in range(count):
@@ -171,9 +171,9 @@ def test_each_kind_of_wait_is_needed(fault: str, monkeypatch: pytest.MonkeyPatch
             return streams.use(streams.current())
         return None if dropped(*args) else original(*args)
 
-    assert caught() == 0
+    assert count_failures() == 0
     monkeypatch.setattr(backend, method, faulty)
-    assert caught() > 0
+    assert count_failures() > 0
 
 
 def test_backward_operations_run_on_the_stream_of_their_forward() -> None:

@@ -34,7 +34,7 @@ class SimBackend(Backend):
     def from_host(self, array: Any, device: Device) -> Any:
         value = np.array(array)
         stream = streams.current(device.index or 0)
-        out = SimArray(value, streams.garbage(value), streams.Storage(stream), device.index or 0)
+        out = SimArray(value, streams.make_garbage(value), streams.Storage(stream), device.index or 0)
         copy, memory = value.copy(), out.memory
         stream.put(lambda: memory.__setitem__(..., copy), "a copy from the host", [], [out.storage])
         return out

@@ -219,7 +219,7 @@ def reset() -> None:
     races.clear()
 
 
-def garbage(like: np.ndarray) -> np.ndarray:
+def make_garbage(like: np.ndarray) -> np.ndarray:
     """Return memory for an array `like` this one, filled with nan (or 0) as if it had not been written yet."""
     out = np.empty_like(like)
     out.fill(np.nan if out.dtype.kind in "fc" else 0)

@@ -35,15 +35,15 @@ class _Namespace:
         except (AttributeError, RuntimeError) as exc:
             if name.startswith("__"):
                 raise AttributeError(name) from exc
-            raise self._missing(name) from exc
+            raise self._make_error(name) from exc
         if isinstance(found, ModuleType):
             found = _Namespace(found, self._version, f"{name}.")
         elif isinstance(found, FunctionType):
-            found = self._checked(found, name)
+            found = self._check_version(found, name)
         setattr(self, name, found)
         return found
 
-    def _checked(self, function: Any, name: str) -> Any:
+    def _check_version(self, function: Any, name: str) -> Any:
         """Return a function that raises `MissingFunctionError` if the version lacks it.
 
         NB: array-api-strict has the functions of later versions, and raises RuntimeError when they are called.
@@ -55,12 +55,12 @@ class _Namespace:
                 return function(*args, **options)
             except RuntimeError as exc:
                 if "requires API version" in str(exc):
-                    raise self._missing(name) from exc
+                    raise self._make_error(name) from exc
                 raise
 
         return call
 
-    def _missing(self, name: str) -> MissingFunctionError:
+    def _make_error(self, name: str) -> MissingFunctionError:
         msg = f"version {self._version} of the standard, which array-api-strict follows here, has no function `{self._name}{name}`"
         return MissingFunctionError(msg)
 

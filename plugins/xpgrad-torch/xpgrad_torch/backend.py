@@ -15,7 +15,7 @@ from xpgrad import Device
 from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import CapabilityError
 from xpgrad_torch import kernels, special
-from xpgrad_torch.lacking import Extension, guarded
+from xpgrad_torch.lacking import Extension, guard_kernel
 
 __all__ = ["TorchBackend"]
 
@@ -179,7 +179,7 @@ class TorchBackend(Backend):
             return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
-        return Extension(function, name) if name in ("linalg", "fft") else guarded(name, function)
+        return Extension(function, name) if name in ("linalg", "fft") else guard_kernel(name, function)
 
     def find_dtype(self, name: str) -> Any:
         return getattr(torch, name, None)
@@ -196,14 +196,14 @@ class TorchBackend(Backend):
         return tuple(x.stride())
 
     def with_layout(self, x: Any, like: Any) -> Any:
-        if not like.is_contiguous() and _dense(like):
+        if not like.is_contiguous() and _is_dense(like):
             return torch.empty_strided(like.shape, like.stride(), dtype=x.dtype, device=x.device).copy_(x)
         return x.clone(memory_format=torch.contiguous_format)
 
     def same_layout(self, x: Any, like: Any) -> bool:
         if x.is_conj() or x.is_neg():
             return False
-        if like.is_contiguous() or not _dense(like):
+        if like.is_contiguous() or not _is_dense(like):
             return bool(x.is_contiguous())
         return bool(x.stride() == like.stride())
 
@@ -263,7 +263,7 @@ class TorchBackend(Backend):
             return bool(torch.cuda.is_current_stream_capturing())
 
 
-def _dense(x: Any) -> bool:
+def _is_dense(x: Any) -> bool:
     """Return whether the elements of `x` fill a block of memory without gaps or overlaps ("non-overlapping and dense", LAY-01)."""
     expected = 1
     for stride, size in sorted((s, n) for s, n in zip(x.stride(), x.shape) if n != 1):

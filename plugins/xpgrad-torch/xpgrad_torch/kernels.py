@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from xpgrad.errors import CapabilityError
-from xpgrad_torch.lacking import rescued
+from xpgrad_torch.lacking import compute_otherwise
 
 __all__ = ["GENERAL", "KERNELS", "shares_memory"]
 
@@ -68,12 +68,12 @@ def _is_float(x: Any) -> bool:
     return bool(x.dtype.is_floating_point or x.dtype.is_complex)
 
 
-def _floating(x: Any) -> Any:
+def _to_floating(x: Any) -> Any:
     """Return `x`; integers and bools are converted to float64."""
     return x if x.dtype.is_floating_point or x.dtype.is_complex else x.to(torch.float64)
 
 
-def _weak(x: Any, scalar: Any, compares: bool, orders: bool = False) -> Any:
+def _promote(x: Any, scalar: Any, compares: bool, orders: bool = False) -> Any:
     """Convert a tensor to the dtype to which a Python scalar promotes it.
 
     Parameters
@@ -113,7 +113,9 @@ def _weak(x: Any, scalar: Any, compares: bool, orders: bool = False) -> Any:
     return x
 
 
-def _binary(name: str, function: Callable[[Any, Any], Any], compares: bool = False, floating: bool = False, array: bool = False) -> None:
+def _register_binary(
+    name: str, function: Callable[[Any, Any], Any], compares: bool = False, floating: bool = False, array: bool = False
+) -> None:
     """Register a kernel of two tensors of one dtype, or of a tensor and a Python scalar.
 
     Parameters
@@ -136,13 +138,13 @@ def _binary(name: str, function: Callable[[Any, Any], Any], compares: bool = Fal
         try:
             if x1.__class__ is _Tensor:
                 if x2.__class__ is _Tensor:
-                    return function(_floating(x1), _floating(x2)) if floating else function(x1, x2)
-                y1 = _weak(_floating(x1) if floating else x1, x2, compares, orders)
+                    return function(_to_floating(x1), _to_floating(x2)) if floating else function(x1, x2)
+                y1 = _promote(_to_floating(x1) if floating else x1, x2, compares, orders)
                 return function(y1, torch.full((), x2, dtype=y1.dtype, device=y1.device) if array else x2)
-            y2 = _weak(_floating(x2) if floating else x2, x1, compares, orders)
+            y2 = _promote(_to_floating(x2) if floating else x2, x1, compares, orders)
             return function(torch.full((), x1, dtype=y2.dtype, device=y2.device) if array else x1, y2)
         except (RuntimeError, OverflowError) as exc:
-            return rescued(name, apply, exc, (x1, x2), {})
+            return compute_otherwise(name, apply, exc, (x1, x2), {})
 
     apply.__name__ = apply.__qualname__ = name
     KERNELS[name] = handles_lacking(apply)
@@ -159,20 +161,20 @@ for _name, _function in {"add": operator.add, "subtract": operator.sub, "multipl
                          "floor_divide": operator.floordiv, "remainder": operator.mod, "bitwise_and": operator.and_,
                          "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "bitwise_left_shift": operator.lshift,
                          "bitwise_right_shift": operator.rshift}.items():  # fmt: skip
-    _binary(_name, _function)
-_binary("divide", operator.truediv, floating=True)
+    _register_binary(_name, _function)
+_register_binary("divide", operator.truediv, floating=True)
 for _name, _function in {"equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
                          "greater": operator.gt, "greater_equal": operator.ge}.items():  # fmt: skip
-    _binary(_name, _function, compares=True)
+    _register_binary(_name, _function, compares=True)
 for _name in ("logical_and", "logical_or", "logical_xor"):
-    _binary(_name, getattr(torch, _name), compares=True, array=True)
+    _register_binary(_name, getattr(torch, _name), compares=True, array=True)
 for _name in ("maximum", "minimum"):
-    _binary(_name, getattr(torch, _name), array=True)
+    _register_binary(_name, getattr(torch, _name), array=True)
 for _name in ("atan2", "copysign", "hypot", "logaddexp", "nextafter"):
-    _binary(_name, getattr(torch, _name), floating=True, array=True)
+    _register_binary(_name, getattr(torch, _name), floating=True, array=True)
 
 
-def _unary(name: str) -> None:
+def _register_unary(name: str) -> None:
     """Register PyTorch's function of one operand; integers and bools are converted to float64 first."""
     function = getattr(torch, name)
 
@@ -181,7 +183,7 @@ def _unary(name: str) -> None:
             dtype = x.dtype
             return function(x if dtype.is_floating_point or dtype.is_complex else x.to(torch.float64))
         except RuntimeError as exc:
-            return rescued(name, apply, exc, (x,), {})
+            return compute_otherwise(name, apply, exc, (x,), {})
 
     apply.__name__ = apply.__qualname__ = name
     KERNELS[name] = handles_lacking(apply)
@@ -189,7 +191,7 @@ def _unary(name: str) -> None:
 
 for _name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log", "log10", "log1p", "log2",
               "reciprocal", "sin", "sinh", "sqrt", "tan", "tanh"):  # fmt: skip
-    _unary(_name)
+    _register_unary(_name)
 
 
 @kernel
@@ -198,7 +200,7 @@ def negative(x: Any) -> Any:
     try:
         return -x
     except RuntimeError as exc:
-        return rescued("negative", negative, exc, (x,), {})
+        return compute_otherwise("negative", negative, exc, (x,), {})
 
 
 @kernel
@@ -207,7 +209,7 @@ def square(x: Any) -> Any:
     try:
         return x * x if x.dtype is not torch.bool else torch.square(x)
     except RuntimeError as exc:
-        return rescued("square", square, exc, (x,), {})
+        return compute_otherwise("square", square, exc, (x,), {})
 
 
 @kernel
@@ -216,7 +218,7 @@ def matmul(x1: Any, x2: Any) -> Any:
     try:
         return x1 @ x2
     except RuntimeError as exc:
-        return rescued("matmul", matmul, exc, (x1, x2), {})
+        return compute_otherwise("matmul", matmul, exc, (x1, x2), {})
 
 
 KERNELS.update(matmul_nd=matmul, batched_matmul=matmul)
@@ -310,7 +312,7 @@ def reverse(x: Any, axes: Any) -> Any:
     try:
         return torch.flip(x, tuple(range(x.ndim)) if axes is None else axes)  # always a copy
     except RuntimeError as exc:
-        return rescued("reverse", reverse, exc, (x, axes), {})
+        return compute_otherwise("reverse", reverse, exc, (x, axes), {})
 
 
 # -- reductions ----------------------------------------------------------------------------------------------------------
@@ -318,7 +320,7 @@ def reverse(x: Any, axes: Any) -> Any:
 # NB: PyTorch treats no axes, ``()``, as all axes. It sums integers in int64, whose results have the bits of those in uint64.
 
 
-def _total(out: Any, x: Any) -> Any:
+def _as_total(out: Any, x: Any) -> Any:
     """Return `out`, a total of the integers `x` as int64, viewed as uint64 if `x` is unsigned."""
     return out.view(torch.uint64) if x.dtype in _UNSIGNED else out
 
@@ -326,9 +328,9 @@ def _total(out: Any, x: Any) -> Any:
 @kernel
 def reduce_sum(x: Any, axes: Any, keepdims: bool) -> Any:
     if axes == ():
-        return x.clone() if _is_float(x) else _total(x.to(torch.int64, copy=True), x)
+        return x.clone() if _is_float(x) else _as_total(x.to(torch.int64, copy=True), x)
     out = torch.sum(x) if axes is None and not keepdims else torch.sum(x, tuple(range(x.ndim)) if axes is None else axes, keepdims)
-    return _total(out, x) if out.dtype is _INT64 else out
+    return _as_total(out, x) if out.dtype is _INT64 else out
 
 
 @kernel
@@ -348,12 +350,12 @@ def expand_reduced(g: Any, shape: Any, axes: Any, keepdims: bool) -> Any:
 @kernel
 def reduce_prod(x: Any, axes: Any, keepdims: bool) -> Any:
     if axes == ():
-        return x.clone() if _is_float(x) else _total(x.to(torch.int64, copy=True), x)
+        return x.clone() if _is_float(x) else _as_total(x.to(torch.int64, copy=True), x)
     out = x
     for axis in sorted(range(x.ndim) if axes is None else axes, reverse=True):
         out = torch.prod(out, axis, keepdims)
     out = torch.prod(out) if out.dtype in _SMALL else out  # a small integer is widened even if there was no axis to reduce
-    return _total(out, x) if out.dtype is _INT64 else out
+    return _as_total(out, x) if out.dtype is _INT64 else out
 
 
 @kernel
@@ -371,7 +373,7 @@ def count_nonzero(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     return reduce_sum(x != 0, axis, keepdims)
 
 
-def _extremum(name: str, function: Any) -> None:
+def _register_extremum(name: str, function: Any) -> None:
     """Register a kernel for a maximum or minimum over axes."""
 
     def apply(x: Any, axes: Any, keepdims: bool) -> Any:
@@ -382,59 +384,59 @@ def _extremum(name: str, function: Any) -> None:
         except IndexError as exc:  # an extremum of no elements, for which all other libraries raise ValueError
             raise ValueError(str(exc)) from exc
         except RuntimeError as exc:
-            return rescued(name, apply, exc, (x, axes, keepdims), {})
+            return compute_otherwise(name, apply, exc, (x, axes, keepdims), {})
 
     apply.__name__ = apply.__qualname__ = name
     KERNELS[name] = handles_lacking(apply)
 
 
-_extremum("reduce_max", torch.amax)
-_extremum("reduce_min", torch.amin)
+_register_extremum("reduce_max", torch.amax)
+_register_extremum("reduce_min", torch.amin)
 
 
 @kernel
 def running_sum(x: Any, axis: int) -> Any:
-    return _total(torch.cumsum(x, axis), x)
+    return _as_total(torch.cumsum(x, axis), x)
 
 
 @kernel
 def running_prod(x: Any, axis: int) -> Any:
-    return _total(torch.cumprod(x, axis), x)
+    return _as_total(torch.cumprod(x, axis), x)
 
 
-def _arg(x: Any, axis: int | None, keepdims: bool, function: Any) -> Any:
+def _find_position(x: Any, axis: int | None, keepdims: bool, function: Any) -> Any:
     """Return `torch.argmax` or `torch.argmin`, which do not support bools."""
     return function(x.to(torch.uint8) if x.dtype is torch.bool else x, axis, keepdims)
 
 
 @kernel
 def argmax(x: Any, *, axis: int | None, keepdims: bool) -> Any:
-    return _arg(x, axis, keepdims, torch.argmax)
+    return _find_position(x, axis, keepdims, torch.argmax)
 
 
 @kernel
 def argmin(x: Any, *, axis: int | None, keepdims: bool) -> Any:
-    return _arg(x, axis, keepdims, torch.argmin)
+    return _find_position(x, axis, keepdims, torch.argmin)
 
 
 # -- order and search ----------------------------------------------------------------------------------------------------
 
 
-def _sorting(name: str, part: int) -> None:
+def _register_sort(name: str, part: int) -> None:
     """Register the kernel `sort` or `argsort`, which is this part of the result of `torch.sort`."""
 
     def apply(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
         try:
             return torch.sort(x, dim=axis, descending=descending, stable=stable)[part]
         except RuntimeError as exc:
-            return rescued(name, apply, exc, (x,), {"axis": axis, "descending": descending, "stable": stable})
+            return compute_otherwise(name, apply, exc, (x,), {"axis": axis, "descending": descending, "stable": stable})
 
     apply.__name__ = apply.__qualname__ = name
     KERNELS[name] = handles_lacking(apply)
 
 
-_sorting("sort", 0)
-_sorting("argsort", 1)
+_register_sort("sort", 0)
+_register_sort("argsort", 1)
 
 
 @kernel
@@ -459,7 +461,7 @@ def nonzero(x: Any) -> Any:
     return torch.nonzero(x, as_tuple=True)
 
 
-def _distinct(x: Any, name: str) -> tuple[Any, Any, Any]:
+def _find_distinct(x: Any, name: str) -> tuple[Any, Any, Any]:
     """Return the distinct values in ascending order, the position of each element among them, and the count of each."""
     _need_values(x, name)
     flat = x.reshape(-1)
@@ -474,7 +476,7 @@ def _distinct(x: Any, name: str) -> tuple[Any, Any, Any]:
 
 @kernel
 def unique_all(x: Any) -> Any:
-    values, inverse, counts = _distinct(x, "unique_all")
+    values, inverse, counts = _find_distinct(x, "unique_all")
     places = torch.arange(x.numel(), device=x.device)
     first = torch.full((values.shape[0],), x.numel(), device=x.device, dtype=torch.int64)
     return values, first.scatter_reduce_(0, inverse.reshape(-1), places, "amin"), inverse, counts
@@ -482,19 +484,19 @@ def unique_all(x: Any) -> Any:
 
 @kernel
 def unique_counts(x: Any) -> Any:
-    values, _, counts = _distinct(x, "unique_counts")
+    values, _, counts = _find_distinct(x, "unique_counts")
     return values, counts
 
 
 @kernel
 def unique_inverse(x: Any) -> Any:
-    values, inverse, _ = _distinct(x, "unique_inverse")
+    values, inverse, _ = _find_distinct(x, "unique_inverse")
     return values, inverse
 
 
 @kernel
 def unique_values(x: Any) -> Any:
-    return _distinct(x, "unique_values")[0]
+    return _find_distinct(x, "unique_values")[0]
 
 
 # -- reading by a key ------------------------------------------------------------------------------------------------------
@@ -508,12 +510,12 @@ def _is_basic(key: Any) -> bool:
     return all(p is None or p is Ellipsis or isinstance(p, slice) or (isinstance(p, int) and not isinstance(p, bool)) for p in _parts(key))
 
 
-def _backwards(key: Any) -> bool:
+def _has_negative_step(key: Any) -> bool:
     """Return whether a basic key has a slice with a negative step, which PyTorch does not support."""
     return any(isinstance(p, slice) and p.step is not None and p.step < 0 for p in _parts(key))
 
 
-def _forwards(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
+def _with_positive_steps(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
     """Return a basic key with positive steps only, and the axes of its result that must be reversed to give the original key's."""
     parts = _parts(key)
     used = sum(p is not None and p is not Ellipsis for p in parts)
@@ -538,7 +540,7 @@ def _forwards(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
     return tuple(out), reversed_axes
 
 
-def _one_ellipsis(key: tuple[Any, ...]) -> None:
+def _check_ellipsis(key: tuple[Any, ...]) -> None:
     """Raise IndexError for a key with several ellipses, which PyTorch would accept."""
     if key.count(...) > 1:
         msg = f"an index holds at most one ellipsis, but got {key!r}"
@@ -549,21 +551,21 @@ def _one_ellipsis(key: tuple[Any, ...]) -> None:
 @handles_lacking
 def index_basic(x: Any, key: Any) -> Any:
     if key.__class__ is tuple:
-        _one_ellipsis(key)
+        _check_ellipsis(key)
     try:
         return x[key]
     except ValueError:  # NB: PyTorch has no negative strides, so this is a copy, which the capability `negative_step` tells the core
-        if not _backwards(key):
+        if not _has_negative_step(key):
             raise
-        key, axes = _forwards(key, x.shape)
+        key, axes = _with_positive_steps(key, x.shape)
         return KERNELS["reverse"](x[key], axes)
 
 
-def _whole(part: Any) -> bool:
+def _is_full_slice(part: Any) -> bool:
     return isinstance(part, slice) and part.start is None and part.stop is None and part.step is None
 
 
-def _places(indices: Any, length: int, axis: int) -> Any:
+def _count_from_front(indices: Any, length: int, axis: int) -> Any:
     """Return integer indices as int64, with negative ones counted from the front.
 
     Raises
@@ -584,14 +586,14 @@ def _places(indices: Any, length: int, axis: int) -> Any:
     return torch.where(indices < 0, indices + length, indices)
 
 
-def _one_axis(key: Any) -> int | None:
+def _single_array_axis(key: Any) -> int | None:
     """Return the axis of the only array of integers in a key whose other parts are full slices before it; None for any other key."""
     parts = _parts(key)
     last = parts[-1] if parts else None
     if not isinstance(last, _Tensor) or last.dtype is torch.bool or last.ndim == 0:
         return None
     for p in parts[:-1]:
-        if not _whole(p):
+        if not _is_full_slice(p):
             return None
     return len(parts) - 1
 
@@ -599,10 +601,10 @@ def _one_axis(key: Any) -> int | None:
 @general
 def gather(xp: Any, x: Any, key: Any) -> Any:
     """Return a copy of ``x[key]`` for a key with integer arrays or masks."""
-    axis = _one_axis(key)
+    axis = _single_array_axis(key)
     if axis is not None and axis < x.ndim:
         indices = _parts(key)[-1]
-        flat = _places(indices, x.shape[axis], axis).reshape(-1)
+        flat = _count_from_front(indices, x.shape[axis], axis).reshape(-1)
         return torch.index_select(x, axis, flat).reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
     parts = _parts(key)
     if len(parts) == 1 and parts[0].dtype is torch.bool and parts[0].ndim and parts[0].shape == x.shape[: parts[0].ndim]:
@@ -619,7 +621,7 @@ def take_flat(x: Any, flat: Any) -> Any:
 
 @kernel
 def gather_along(x: Any, indices: Any, axis: int) -> Any:
-    return torch.gather(x, axis, _places(indices, x.shape[axis], axis))
+    return torch.gather(x, axis, _count_from_front(indices, x.shape[axis], axis))
 
 
 # -- adding and writing by a key --------------------------------------------------------------------------------------------
@@ -628,8 +630,8 @@ def gather_along(x: Any, indices: Any, axis: int) -> Any:
 @kernel
 def index_basic_transpose(g: Any, key: Any, shape: Any) -> Any:
     out = g.new_zeros(shape)
-    if _backwards(key):
-        key, axes = _forwards(key, shape)
+    if _has_negative_step(key):
+        key, axes = _with_positive_steps(key, shape)
         g = torch.flip(g, axes)
     out[key].copy_(g)
     return out
@@ -637,8 +639,8 @@ def index_basic_transpose(g: Any, key: Any, shape: Any) -> Any:
 
 @kernel
 def add_at(buffer: Any, g: Any, key: Any) -> Any:
-    if _backwards(key):
-        key, axes = _forwards(key, buffer.shape)
+    if _has_negative_step(key):
+        key, axes = _with_positive_steps(key, buffer.shape)
         g = torch.flip(g, axes)
     buffer[key].add_(g)
     return buffer
@@ -656,9 +658,9 @@ def scatter_into(xp: Any, out: Any, values: Any, key: Any) -> Any:
 
     NB: `index_add_` adds in a fixed order; `index_put_` with duplicates does not if it runs on several threads.
     """
-    axis = _one_axis(key)
+    axis = _single_array_axis(key)
     if axis is not None and axis < out.ndim:
-        flat = _places(_parts(key)[-1], out.shape[axis], axis).reshape(-1)
+        flat = _count_from_front(_parts(key)[-1], out.shape[axis], axis).reshape(-1)
         return out.index_add_(axis, flat, values.reshape((*out.shape[:axis], flat.shape[0], *out.shape[axis + 1 :])))
     shape = tuple(out.shape)
     flat = xp.flat_index(key, shape, values).reshape(-1)
@@ -684,10 +686,10 @@ def last_writer(positions: Any, size: int) -> Any:
 @kernel
 def scatter_along(x: Any, indices: Any, shape: Any, axis: int) -> Any:
     """Return zeros of `shape` with `x` added at indices along an axis, the transpose of `gather_along`; duplicates accumulate."""
-    return x.new_zeros(shape).scatter_add_(axis, _places(indices, shape[axis], axis), x)
+    return x.new_zeros(shape).scatter_add_(axis, _count_from_front(indices, shape[axis], axis), x)
 
 
-def _all_differ(flat: Any) -> bool:
+def _are_distinct(flat: Any) -> bool:
     """Return whether all positions are different."""
     found = torch.sort(flat).values
     return not bool((found[1:] == found[:-1]).any())
@@ -699,9 +701,9 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
     if isinstance(value, _Tensor) and shares_memory(buffer, value):
         value = value.clone()  # NB: PyTorch raises an error for operands that partly overlap
     if _is_basic(key):
-        _one_ellipsis(_parts(key))
-        if _backwards(key):
-            key, axes = _forwards(key, buffer.shape)
+        _check_ellipsis(_parts(key))
+        if _has_negative_step(key):
+            key, axes = _with_positive_steps(key, buffer.shape)
             if isinstance(value, _Tensor) and value.ndim:
                 value = torch.flip(value.expand(buffer[key].shape), axes)
         buffer[key] = value
@@ -724,7 +726,7 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
     if not count:
         return buffer
     flat = flat.reshape(-1)
-    if isinstance(value, _Tensor) and flat.is_cpu and buffer.is_contiguous() and count < buffer.numel() and _all_differ(flat):
+    if isinstance(value, _Tensor) and flat.is_cpu and buffer.is_contiguous() and count < buffer.numel() and _are_distinct(flat):
         buffer.view(-1).index_copy_(0, flat, value)  # the time is proportional to the size of the value, not of the buffer
         return buffer
     writer = last_writer(flat, buffer.numel())
