@@ -41,7 +41,7 @@ def equal(covariance: xp.Tensor) -> xp.Tensor:
 
 
 def errors(slopes: xp.Tensor, covariance: xp.Tensor) -> xp.Tensor:
-    """Return the errors of weights, given their derivatives by a covariance that is estimated from 12 returns a year."""
+    """Return the errors of weights, given their derivatives with respect to a covariance that is estimated from 12 returns a year."""
     moved = (slopes + xp.matrix_transpose(slopes)) @ covariance / 2.0
     return xp.sqrt(2.0 * xp.sum(moved * xp.matrix_transpose(moved), axis=(1, 2)) / (12 * YEARS))
 

@@ -1,5 +1,5 @@
-"""The contracts, in modules that begin with their group's letter; a group of several modules has its rules in the order of these.
+"""The contracts. A module's name begins with the letter of its group; a group's rules are in the order of its modules.
 
-A contract is a function of a `Library` that raises where its own rule is broken, and no other; it needs nothing but the facade, NumPy
-and, for what it draws, Hypothesis. Tables are loops whose rows are named by `lib.case`.
+A contract is a function of a `Library` that raises if its own rule is broken, and only then. It depends on nothing but the facade,
+NumPy and, for drawn arguments, Hypothesis. A table is a loop that names its rows with `lib.case`.
 """

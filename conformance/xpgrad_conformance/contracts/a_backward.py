@@ -13,7 +13,7 @@ from xpgrad_conformance.strategies import broadcastable, seeds, shapes
 
 
 def square(lib: Any, data: Any = (1.0, 2.0)) -> Any:
-    """A leaf and its square."""
+    """Return a leaf and its square."""
     x = lib.tensor(data)
     return x, x * x
 
@@ -87,7 +87,7 @@ def complex_roots_need_a_gradient(lib: Any) -> None:
 @contract("BWD-08", draw={"shape": shapes(1), "seed": seeds})
 def vector_jacobian_product(lib: Any, shape: Any, seed: int) -> None:
     x, w, v = lib.random(shape, seed), lib.random((shape[0], 2), seed + 1), lib.random((2, *shape[1:]), seed + 2, rg=False)
-    # The root's shape is not the leaf's: y = w^T x over the first axis, hence dL/dx = w v.
+    # The root and the leaf have different shapes: y = w^T (x * x), so the gradient is 2 x * (w v).
     y = lib.xp.tensordot(lib.xp.matrix_transpose(w), x * x, axes=1)
     y.backward(v)
     lib.equal(x.grad, 2 * lib.value(x) * np.tensordot(lib.value(w), lib.value(v), axes=1))
@@ -149,7 +149,7 @@ def the_gradient_is_on_the_roots_device(lib: Any) -> None:
 @contract("BWD-14")
 def a_scalar_gradient_moves(lib: Any) -> None:
     g, x = lib.elsewhere(3.0), lib.tensor(1.0)
-    if lib.oracle:  # PyTorch's other device here, meta, has no values that could be moved
+    if lib.oracle:  # PyTorch's other device here is meta, whose Tensors have no values to move
         with lib.raises(NotImplementedError, "Cannot copy out of meta tensor"):
             (x * 2).backward(g)
         return
@@ -368,7 +368,7 @@ def dtypes_with_gradient(lib: Any) -> None:
 
 
 def complex_or_real(v: Any) -> Any:
-    """A Python number without its imaginary part, which is 0."""
+    """Return the real part of a Python complex number, and any other number unchanged."""
     return v.real if isinstance(v, complex) else v
 
 
@@ -424,7 +424,7 @@ def broadcasting_is_undone(lib: Any, pair: Any, seed: int) -> None:
 
 
 def _sum_to(g: Any, shape: tuple[int, ...]) -> Any:
-    """The sum over the axes along which a shape was broadcast."""
+    """Sum over the axes along which `shape` was broadcast."""
     g = g.sum(axis=tuple(range(g.ndim - len(shape))))
     return g.sum(axis=tuple(i for i, side in enumerate(shape) if side == 1), keepdims=True).reshape(shape)
 

@@ -17,7 +17,7 @@ TWICE = "backward through the graph a second time"
 
 
 def undefined(lib: Any, x: Any) -> Any:
-    """``2 x``, whose gradient its backward leaves undefined."""
+    """Return ``2 x``, computed by a Function whose backward returns None."""
     return lib.fn(lambda ctx, x: x * 2, lambda ctx, g: None).apply(x)
 
 
@@ -141,7 +141,7 @@ def none_becomes_zeros_like_the_input(lib: Any, shape: Any) -> None:
     for dtype in (lib.real, lib.narrow, *([lib.complex] if lib.capabilities["complex"] else [])):
         with lib.case(dtype):
             u = lib.tensor(np.ones(shape), dtype=dtype)
-            v = lib.tensor(np.ones(shape), dtype=dtype) * 2  # unused, though it is not a leaf
+            v = lib.tensor(np.ones(shape), dtype=dtype) * 2  # a non-leaf that is not used
             found = lib.grad(x * x, [u, x, v], materialize_grads=True)
             lib.equal(found[1], 6.0)
             for zero in found[::2]:
@@ -169,7 +169,7 @@ def materialize_grads_contradicts_allow_unused_false(lib: Any) -> None:
     for inputs in (x, [x, u]):
         with lib.raises(ValueError, "Expected allow_unused to be True or not passed when materialize_grads=True"):
             lib.grad(y, inputs, allow_unused=False, materialize_grads=True)
-    lib.equal(lib.grad(y, x)[0], 6.0)  # nothing was freed
+    lib.equal(lib.grad(y, x)[0], 6.0)  # the failed calls freed nothing
 
 
 @contract("GRD-13")
@@ -237,7 +237,7 @@ def grad_outputs_are_as_those_of_backward(lib: Any, shape: Any) -> None:
         (y, [1.0], TypeError, ("gradients can be either ", "Tensors or None")),
         (y, [np.ones(shape)], TypeError, ("gradients can be either ", "Tensors or None")),
     ]
-    if not lib.oracle:  # PyTorch drops surplus gradients in silence, see BWD-21
+    if not lib.oracle:  # PyTorch silently drops surplus gradients, see BWD-21
         refused.append((y, [ones, ones], RuntimeError, ("got 1 tensors and 2 gradients",)))
     if lib.capabilities["complex"]:
         plane = lib.const(np.ones(shape), dtype=lib.complex)
@@ -423,11 +423,11 @@ def the_history_of_grad_outputs(lib: Any, seed: int) -> None:
     lib.equal(g, expected)
     tangent = lib.random((3,), seed + 2, rg=False)
     t = lib.value(tangent)
-    # g is linear in v: differentiating it by v gives the Jacobian times the tangent.
+    # g is linear in v, so its derivative with respect to v, applied to a tangent, is the Jacobian times the tangent.
     lib.equal(lib.grad(g, v, tangent)[0], [t[0] * n[1] + n[0] * t[1], t[1] * n[2] + n[1] * t[2]])
 
 
-#: Functions with several results.
+#: Differentiable results of functions that return several Tensors.
 SEVERAL: dict[str, Any] = {
     "qr": lambda lib, x: tuple(lib.xp.linalg.qr(x)),
     "slogdet": lambda lib, x: tuple(lib.xp.linalg.slogdet(x))[1:],
@@ -439,7 +439,7 @@ SEVERAL: dict[str, Any] = {
 
 
 def two_results(lib: Any) -> Any:
-    """A custom Function with two results."""
+    """Return a custom Function with two results."""
     return lib.fn(lambda ctx, x: (x * 2, x * 3), lambda ctx, a, b: a * 2 + b * 3)
 
 

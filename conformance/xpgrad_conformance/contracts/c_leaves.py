@@ -15,7 +15,7 @@ FLAGS = "you can only change requires_grad flags of leaf variables"
 
 
 def without_gradient(lib: Any) -> Any:
-    """A custom Function, 2x, whose backward has no gradient to give."""
+    """Return a custom Function that computes 2x and whose backward returns None."""
     return lib.fn(lambda ctx, x: x * 2, lambda ctx, g: None)
 
 
@@ -73,7 +73,7 @@ def resetting(lib: Any) -> None:
     lib.equal(x.grad, [6.0, 8.0])
     del x.grad
     assert x.grad is None
-    del x.grad  # again: nothing to do, no error
+    del x.grad  # a second deletion does nothing
     step()
     lib.equal(x.grad, [6.0, 8.0])
     lib.equal(first, [6.0, 8.0])
@@ -149,7 +149,7 @@ def undefined_gradients_change_nothing(lib: Any) -> None:
             assert x.grad is old
             assert old._version == 0
             lib.equal(old, [5.0, 6.0])
-            # What another path brings is not touched by it.
+            # The gradient that arrives through another path is still accumulated.
             (lib.xp.sum(function(x)) + lib.xp.sum(x * 2)).backward()
             lib.equal(x.grad, [7.0, 8.0])
 
@@ -265,7 +265,7 @@ def retained_gradients_accumulate_out_of_place(lib: Any, passes: int) -> None:
     y.retain_grad()
     y.retain_grad()
     z = lib.xp.sum(y * 2)
-    z.retain_grad()  # the root
+    z.retain_grad()  # z is the root
     held = []
     for n in range(1, passes + 1):
         z.backward(retain_graph=True)
@@ -304,7 +304,7 @@ def requires_grad_is_off_unless_asked_for(lib: Any) -> None:
             assert t.is_leaf is True
     assert lib.ns.tensor([1.0], requires_grad=True).requires_grad is True
     assert lib.ns.tensor([1.0], requires_grad=False).requires_grad is False
-    if lib.oracle:  # modules are PyTorch's alone
+    if lib.oracle:  # only PyTorch has modules
         assert lib.ns.nn.Parameter(one).requires_grad is True
 
 
@@ -332,7 +332,7 @@ def requires_grad_changes_on_leaves_only(lib: Any) -> None:
     y.requires_grad_(True)
     lib.xp.sum(y).backward()
     lib.equal(x.grad, [6.0, 8.0])
-    # A result of constants is a leaf, hence it may change.
+    # A result computed from constants is a leaf, so its `requires_grad` may change.
     z = (lib.const([1.0]) * 2).requires_grad_()
     (z * z).backward()
     lib.equal(z.grad, [4.0])
@@ -372,7 +372,7 @@ def switched_off_between_forward_and_backward(lib: Any, off: Any) -> None:
     y.backward()
     lib.equal(x.grad, 2.0)
     assert w.grad is None
-    # Switched on again it is the same leaf: it receives, also from before, and its gradient was kept, or given, in the meantime.
+    # After `requires_grad_` it is the same leaf: its `.grad` was kept, and graphs recorded earlier accumulate into it again.
     w.grad = lib.const(5.0)
     lib.equal(w.grad, 5.0)
     w.requires_grad_()
@@ -415,7 +415,7 @@ def what_is_recorded(lib: Any, flags: Any) -> None:
 
 
 def product_of(factors: Any) -> Any:
-    """The product of all."""
+    """Return the product of all factors."""
     y = factors[0] * 1
     for t in factors[1:]:
         y = y * t
@@ -457,7 +457,7 @@ def assigning_grad(lib: Any) -> None:
     assert x.grad is mine
     x.grad = None
     assert x.grad is None
-    # The rules hold for leaves that do not require grad, too.
+    # The same rules hold for leaves that do not require grad.
     const = lib.const([1.0, 2.0])
     with lib.raises(RuntimeError, size):
         const.grad = lib.ones(3)
@@ -540,12 +540,12 @@ def grad_has_the_leafs_dtype(lib: Any, through: Any, create: bool) -> None:
                     lib.xp.sum(y).backward(create_graph=create)
                     assert x.grad.dtype == lib.dtype(dtype)
                     assert x.grad.tolist() == [2.0 ** len(path) * n] * 2
-                # Two dtypes meet at one leaf.
+                # Gradients of two dtypes meet at one leaf.
                 x.grad = None
                 lib.xp.sum(lib.cast(x, lib.real) * lib.cast(x, lib.narrow)).backward()
                 assert x.grad.dtype == lib.dtype(dtype)
                 assert x.grad.tolist() == [2.0, 4.0]
-    # A backward that answers in another dtype.
+    # A backward that returns a gradient of another dtype.
     other = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: lib.cast(g * 2, lib.narrow))
     x = lib.tensor([1.0, 2.0])
     lib.xp.sum(other.apply(x)).backward(create_graph=create)
@@ -577,7 +577,7 @@ def grad_dtype(lib: Any) -> None:
     assert x.grad.dtype == real
     for dtype in (lib.narrow, lib.real):
         x.grad = lib.const([1.0, 1.0], dtype)
-    # With None the gradient keeps the dtype that it comes in.
+    # With `grad_dtype=None` the gradient keeps the dtype in which it arrives.
     answer = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: lib.cast(g * 2, lib.narrow))
     x = lib.tensor([1.0, 2.0])
     x.grad_dtype = None

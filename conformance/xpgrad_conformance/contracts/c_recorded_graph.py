@@ -19,7 +19,7 @@ DETACHED = "Trying to use a saved tensor that has been detached in-place"
 
 
 def twice(lib: Any) -> Any:
-    """A custom Function with two outputs, 2x and 3x."""
+    """Return a custom Function with two outputs, 2x and 3x."""
     return lib.fn(lambda ctx, x: (x * 2, x * 3), lambda ctx, g, h: g * 2 + h * 3)
 
 
@@ -41,7 +41,7 @@ def detach(lib: Any) -> None:
                 assert lib.same_memory(d, t)
     with lib.ns.enable_grad():
         assert x.detach().requires_grad is False
-    # A write through either is seen through the other, counted by both, and noticed where the old value is needed.
+    # A write through either Tensor is visible through both, counted by both, and an error if the old value was saved.
     for through_detached in (True, False):
         y = x * 2
         saved, apart = lib.xp.sum(y * y), lib.xp.sum(y * 5)
@@ -56,7 +56,7 @@ def detach(lib: Any) -> None:
             x.grad = None
             apart.backward()
             lib.equal(x.grad, [10.0, 10.0])
-    if importlib.util.find_spec(f"{lib.ns.__name__}.autograd.forward_ad") is not None:  # group M has it as a gap where it is missing
+    if importlib.util.find_spec(f"{lib.ns.__name__}.autograd.forward_ad") is not None:  # if it is missing, group M has the gap
         fwd = lib.module("autograd.forward_ad")
         with fwd.dual_level():
             dual = fwd.make_dual(lib.const([1.0, 2.0]), lib.ones(2))
@@ -74,7 +74,7 @@ def detach_in_place(lib: Any) -> None:
     assert y.requires_grad is False
     assert y.grad_fn is None
     assert (y * x.detach()).requires_grad is False
-    later.backward()  # what was computed before keeps its history
+    later.backward()  # a graph recorded before keeps its history
     lib.equal(x.grad, [6.0, 6.0])
     assert y.requires_grad_().is_leaf
     lib.xp.sum(y * y).backward()
@@ -180,7 +180,7 @@ def nodes(lib: Any) -> None:
     assert leaf.name().endswith("AccumulateGrad")
     assert leaf.variable is x
     assert leaf.next_functions == ()
-    # One node per leaf, whoever uses it; results show their own nodes.
+    # Each leaf has one node that all its uses share; an edge to a result leads to the result's own node.
     both = (w * x).grad_fn.next_functions
     assert both[1][0] is leaf
     assert both[0][0].variable is w
@@ -282,7 +282,7 @@ def exporting_needs_detach(lib: Any) -> None:
         assert float(x) == 2.0
     with lib.ns.no_grad():
         assert np.asarray((x * x).numpy()).item() == 4.0
-    # What does not require grad leaves freely.
+    # Tensors that do not require grad convert without a warning.
     one, whole = lib.const(2.75), lib.const(3, dtype=lib.index)
     with lib.silent():
         assert (int(one), complex(one), format(one, ".1f"), bool(one)) == (2, 2.75, "2.8", True)
@@ -351,7 +351,7 @@ def a_deleted_leaf(lib: Any) -> None:
     y.backward()
     lib.equal(w.grad, [4.0, 9.0])
     assert seen == [[20.0, 42.0]]
-    # Its `.grad` is filled even so: the graph still knows the leaf.
+    # The graph still refers to the leaf, so the leaf's `.grad` is filled.
     x = lib.tensor([2.0, 3.0])
     y = x * 2
     del x

@@ -15,27 +15,27 @@ from xpgrad_conformance.strategies import seeds
 
 @st.composite
 def permutations(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """A shape and an order of its axes."""
+    """Draw a shape and an order of its axes."""
     shape = tuple(draw(st.lists(st.integers(2, 4), min_size=1, max_size=3)))
     return shape, tuple(draw(st.permutations(range(len(shape)))))
 
 
-#: A layout whose strides are (1, 12, 4).
+#: A shape and an order of its axes that give the strides (1, 12, 4).
 FIXED = ((2, 3, 4), (2, 0, 1))
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides, in elements, of a contiguous array."""
+    """Return the strides, in elements, of a contiguous array."""
     return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
 
 
 def leaf(x: Any) -> Any:
-    """A leaf that shares a constant's memory, and so has its strides."""
+    """Return a leaf that shares a constant's memory and therefore its strides."""
     return x.detach().requires_grad_()
 
 
 def permuted(lib: Any, layout: Any, seed: int = 0) -> Any:
-    """A leaf that is dense, but whose axes lie in memory in another order."""
+    """Return a dense leaf whose axes are in another order in memory."""
     shape, axes = layout
     x = leaf(lib.xp.permute_dims(lib.random(shape, seed, rg=False), axes))
     assert x.stride() == tuple(row_major(shape)[k] for k in axes)
@@ -43,7 +43,7 @@ def permuted(lib: Any, layout: Any, seed: int = 0) -> Any:
 
 
 def sparse_in_memory(lib: Any) -> list[tuple[str, Any]]:
-    """Leaves whose elements do not fill a block of memory, each once."""
+    """Return leaves, by name, whose elements do not fill a block of memory exactly once each."""
     base = lib.random((2, 3, 4), 1, rg=False)
     return [
         ("gaps", leaf(base[:, :, ::2])),
@@ -54,7 +54,7 @@ def sparse_in_memory(lib: Any) -> list[tuple[str, Any]]:
 
 
 def programs(lib: Any, x: Any) -> list[tuple[str, Any, Any]]:
-    """Functions of a leaf whose gradients come in different layouts: (name, a scalar, the gradient's value)."""
+    """Return functions of a leaf whose gradients have different layouts, as (name, scalar result, expected gradient)."""
     v = lib.value(x)
     axes = tuple(reversed(range(x.ndim)))
     turned = lib.random(tuple(reversed(v.shape)), 7, rg=False)
@@ -80,7 +80,7 @@ def a_dense_leafs_gradient_has_its_strides(lib: Any, layout: Any, seed: int) -> 
             assert strides is None or x.stride() == strides
             (x * x).backward(lib.ones(*x.shape))
             lib.equal(x.grad, 2 * lib.value(x))
-            # NB: the stride along a side of 1 moves nowhere; PyTorch takes the leaf's or the gradient's.
+            # NB: the stride of an axis of length 1 is arbitrary; PyTorch takes it from the leaf or from the gradient.
             pairs = zip(x.shape, x.grad.stride(), x.stride(), strict=True)
             assert all(mine == its for side, mine, its in pairs if side != 1)
 
@@ -110,7 +110,7 @@ def whatever_layout_the_gradient_comes_in(lib: Any, layout: Any, seed: int) -> N
                 assert leaf_.grad.stride() == strides
         seed_ = lib.xp.permute_dims(lib.ones(*reversed(leaf_.shape)), tuple(reversed(range(leaf_.ndim))))
         leaf_.grad = None
-        leaf_.backward(seed_)  # the seed itself, with strides of its own, is the gradient
+        leaf_.backward(seed_)  # the gradient is the seed itself, which has other strides
         assert leaf_.grad.stride() == strides
 
 
@@ -159,7 +159,7 @@ def with_create_graph_grad_is_a_new_tensor(lib: Any, layout: Any, seed: int) -> 
     lib.equal(old, 2 * v)
     lib.equal(x.grad, 2 * v + 3 * v * v)
     if lib.capabilities["strides"]:
-        # Strides are usually kept, not surely: the elements fill a block of memory in any case.
+        # Strides are usually kept, but this is not guaranteed. In any case the elements fill a block of memory.
         assert sum((side - 1) * stride for side, stride in zip(x.shape, x.grad.stride(), strict=True)) == v.size - 1
     lib.equal(lib.grad(x.grad, x, ones)[0], 6 * v)
     x.grad = None
@@ -218,7 +218,7 @@ def the_policy_can_be_switched_off(lib: Any) -> None:
 
     def strides() -> tuple[int, ...]:
         x = leaf(lib.xp.permute_dims(lib.ones(4, 3), (1, 0)))
-        (x * factor).backward(factor)  # the leaf's gradient is a new contiguous product that nobody else holds
+        (x * factor).backward(factor)  # the leaf's gradient is a new contiguous product that nothing else refers to
         lib.equal(x.grad, np.ones((3, 4)))
         return tuple(x.grad.stride())
 

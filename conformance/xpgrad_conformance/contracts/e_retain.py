@@ -13,7 +13,7 @@ from xpgrad_conformance.strategies import seeds, shapes
 
 TWICE = "backward through the graph a second time"
 
-#: Functions whose nodes save something, by name, with their derivatives.
+#: Functions whose nodes save values, by name, with their derivatives.
 SAVERS: dict[str, tuple[Any, Any]] = {
     "x * x": (lambda lib, x: x * x, lambda v: 2 * v),
     "exp": (lambda lib, x: lib.xp.exp(x), np.exp),
@@ -83,7 +83,7 @@ def a_retained_graph_gives_the_same_again(lib: Any, name: str, shape: Any, seed:
 
 @contract("RET-04")
 def created_but_not_retained(lib: Any) -> None:
-    # NB: for a longer chain the gradient's graph would run through the first graph's freed nodes.
+    # NB: in a longer chain the gradient's graph would run through nodes of the first graph, which have been freed.
     programs: list[tuple[str, Any, Any, Any]] = [
         ("x * x", lambda x: x * x, lambda v: 2 * v, lambda v: 2 + 0 * v),
         ("x ** 3", lambda x: x**3, lambda v: 3 * v**2, lambda v: 6 * v),
@@ -266,7 +266,7 @@ def a_batched_pass_frees_as_any_other(lib: Any) -> None:
 @contract("RET-14")
 def a_deep_chain(lib: Any) -> None:
     x, one = lib.tensor(1.0), lib.const(1.0)
-    if lib.capabilities["lazy"]:  # a graph of the library's own, of that depth, is its own concern
+    if lib.capabilities["lazy"]:  # a lazy library would build its own graph of that depth, which is not under test
         step = lib.fn(lambda ctx, y: one.detach(), lambda ctx, g: g).apply
     else:
         step = lambda y: y * 1.0  # noqa: E731 (one line for each)

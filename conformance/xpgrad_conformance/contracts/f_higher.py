@@ -79,10 +79,10 @@ def backward_warns_once(lib: Any) -> None:
         assert t.grad.grad_fn is not None
     lib.equal(lib.grad(x.grad, w)[0], 4.0)
     x.grad = w.grad = None
-    with lib.silent():  # it has warned above, if not before
+    with lib.silent():  # the warning was given above, or earlier in this process
         (x * x).backward(create_graph=True)
     x.grad = None
-    # Once per process: counted in one of its own, in which nothing has warned yet.
+    # The warning is given once per process, so it is counted in a new process.
     found = subprocess.run([sys.executable, "-c", _THREE_CALLS.format(label=lib.label)], capture_output=True, text=True, check=False)
     if "LookupError" in found.stderr or "ImportError" in found.stderr:
         raise NotRun(f"a process of its own does not find {lib.label!r}")

@@ -17,12 +17,12 @@ TWICE = "backward through the graph a second time"
 
 
 def edge_of(lib: Any, t: Any) -> Any:
-    """The edge that stands for a Tensor."""
+    """Return the gradient edge of a Tensor."""
     return lib.graph.get_gradient_edge(t)
 
 
 def counting(lib: Any, ran: list[str], name: str, factor: float = 1.0) -> Any:
-    """A custom Function, a multiplication, that notes when its backward runs."""
+    """Return a custom Function that multiplies by `factor` and appends `name` to `ran` when its backward runs."""
 
     def backward(ctx: Any, g: Any) -> Any:
         ran.append(name)
@@ -320,7 +320,7 @@ def edges_as_roots(lib: Any) -> None:
     lib.equal(lib.grad(edge_of(lib, x * x), x, lib.ones(2))[0], [2.0, 4.0])
     lib.backward([edge_of(lib, lib.xp.sum(x * x)), edge_of(lib, x * 3)], [None, lib.ones(2)])
     lib.equal(x.grad, [7.0, 19.0])
-    # Of a result that nobody holds, found in the graph.
+    # The edge of an intermediate result that only the graph refers to.
     inner = lib.graph.GradientEdge(*lib.xp.sin(x * x).grad_fn.next_functions[0])
     lib.equal(lib.grad(inner, x, lib.const([1.0, 10.0]), retain_graph=True)[0], [2.0, 40.0])
     (g,) = lib.grad(inner, x, lib.const([1.0, 10.0]), create_graph=True)

@@ -21,26 +21,26 @@ class HookError(Exception):
 
 
 class Notes(list[Any]):
-    """The notes that hooks take, in order."""
+    """The entries that hooks record, in order."""
 
     def add(self, entry: Any, answer: Any = None) -> Any:
-        """Note something and return an answer."""
+        """Append an entry and return `answer`."""
         self.append(entry)
         return answer
 
 
 def plain(lib: Any, g: Any) -> Any:
-    """A gradient as plain data; None stays None."""
+    """Return a gradient as nested lists; None stays None."""
     return None if g is None else lib.value(g).tolist()
 
 
 def note(lib: Any, seen: Notes, label: str = "") -> Callable[[Any], None]:
-    """A tensor hook that notes the gradient, with a label where one is given."""
+    """Return a tensor hook that records the gradient, with the label if one is given."""
     return lambda g: seen.append((label, plain(lib, g)) if label else plain(lib, g))
 
 
 def two_outputs(lib: Any) -> Any:
-    """A custom Function with the outputs 2x and 3x, whose backward gets None for an undefined gradient."""
+    """Return a custom Function with the outputs 2x and 3x, whose backward receives None for an undefined gradient."""
 
     def forward(ctx: Any, x: Any) -> Any:
         ctx.set_materialize_grads(False)
@@ -78,7 +78,7 @@ def tensor_hooks(lib: Any, shape: Any, seed: int, passes: int) -> None:
         lib.equal(w.grad, n * 30 * lib.value(x))
     lib.equal(lib.grad(z, x, retain_graph=True)[0], 30 * lib.value(w))
     assert seen == [np.full(shape, 3.0).tolist()] * (passes + 1)
-    # A leaf's hook decides what is accumulated.
+    # The value that a leaf's hook returns is what is accumulated.
     x.register_hook(lambda g: g * 0)
     before = np.array(lib.value(x.grad))
     z.backward()
@@ -95,14 +95,14 @@ def one_call_with_the_sum(lib: Any, factors: Any, shape: Any, seed: int) -> None
         x.register_hook(note(lib, seen, "x"))
         total = y * case[0]
         for k in case[1:]:
-            total = total + lib.xp.sin(y * 0) + y * k  # the sine's gradient is 0 where it meets the others
+            total = total + lib.xp.sin(y * 0) + y * k  # the sine adds a gradient of 0
         lib.xp.sum(total).backward(retain_graph=True)
         expected = [("y", np.full(shape, 1.0 * sum(case)).tolist()), ("x", np.full(shape, 2.0 * sum(case)).tolist())]
         with lib.case(case):
             assert seen == expected
             lib.xp.sum(total).backward()
             assert seen == expected * 2
-    # Uses by several roots are summed, too.
+    # Gradients from several roots are summed as well.
     x = lib.tensor(3.0)
     seen = Notes()
     x.register_hook(note(lib, seen))
@@ -214,7 +214,7 @@ def handles(lib: Any) -> None:
             assert fired() == [0, 1, 2]
             middle.remove()
             assert fired() == [0, 2]
-            assert middle.remove() is None  # once more
+            assert middle.remove() is None  # a second removal does nothing
             assert fired() == [0, 2]
             first.remove()
             again = register(kind, 3)
@@ -297,7 +297,7 @@ def hooks_of_the_root(lib: Any, shape: Any, seed: int) -> None:
     z.backward()
     assert seen == [1.0]
     lib.equal(x.grad, 14 * lib.value(x))
-    # A leaf that is the root itself.
+    # A leaf that is also the root.
     leaf = lib.tensor(2.0)
     leaf.register_hook(lambda g: g * 4)
     leaf.backward()
@@ -333,9 +333,9 @@ def what_grad_captures(lib: Any) -> None:
     z = y * y
     y.register_hook(lambda g: g * 10)
     y.grad_fn.register_prehook(lambda go: (go[0] * 100,))
-    # The node of y need not run: its Tensor's hooks count, its own do not.
+    # The node of y need not run: hooks on the Tensor apply, hooks on its node do not.
     lib.equal(lib.grad(z, y, retain_graph=True)[0], 120.0)
-    # It runs for x: what y gets was taken before all of its hooks; what is below has them.
+    # For x the node has to run: the gradient of y is captured before any hook of y, and the gradient of x has passed through all of them.
     for order in ([y, x], [x, y]):
         found = dict(zip(["y", "x"] if order[0] is y else ["x", "y"], lib.grad(z, order, retain_graph=True), strict=True))
         lib.equal(found["y"], 12.0)
@@ -381,7 +381,7 @@ def hooks_outlive_the_tensor(lib: Any) -> None:
     z.backward()
     assert seen == [[3.0, 3.0]]
     lib.equal(x.grad, [60.0, 60.0])
-    # So does a hook of one output among several, and of a result of a custom Function.
+    # The same holds for a hook on one of several outputs, and on the result of a custom Function.
     seen = Notes()
     a, b = two_outputs(lib).apply(x)
     a.register_hook(note(lib, seen, "a"))
@@ -409,7 +409,7 @@ def hooks_stay_with_the_value_before_a_write(lib: Any, seed: int, shape: Any) ->
     lib.equal(lib.const(seen[0][1]), np.full(shape, 3.0))
     lib.equal(lib.const(seen[1][1]), -3 * np.sin(np.sin(v)), atol=1e-6)
     lib.equal(lib.const(seen[2][1]), -3 * np.sin(np.sin(v)) * np.cos(v), atol=1e-6)
-    # What an old hook returns acts below the write only.
+    # The value that an earlier hook returns affects only the graph below the write.
     x = lib.tensor([2.0, 3.0])
     y = x * 1
     y.register_hook(lambda g: g * 100)
@@ -417,7 +417,7 @@ def hooks_stay_with_the_value_before_a_write(lib: Any, seed: int, shape: Any) ->
     y.register_hook(lambda g: g * 10)
     lib.xp.sum(y).backward()
     lib.equal(x.grad, [10 * 2.0 + 1000 * 2.0, 10 * 3.0 + 1000 * 3.0])
-    # Through a view.
+    # The same for a write through a view.
     x, seen = lib.tensor([[1.0, 2.0], [3.0, 4.0]]), Notes()
     y = x * 1
     y.register_hook(note(lib, seen))
@@ -436,11 +436,11 @@ def retain_grad_moves_with_the_tensor(lib: Any) -> None:
     assert y.retains_grad
     lib.xp.sum(y * 7).backward(retain_graph=True)
     lib.equal(y.grad, [7.0, 7.0])
-    before.backward()  # the old value's gradient is no longer the Tensor's
+    before.backward()  # the gradient of the value before the write is not stored
     lib.equal(y.grad, [7.0, 7.0])
     y = x * 1
     y.retain_grad()
-    y[0].mul_(3)  # through a view
+    y[0].mul_(3)  # a write through a view
     lib.xp.sum(y * lib.const([5.0, 6.0])).backward()
     lib.equal(y.grad, [5.0, 6.0])
 
@@ -459,7 +459,7 @@ def order_at_one_node(lib: Any) -> None:
     y = lib.fn(lambda ctx, x: x * 7, backward).apply(x)
     node = y.grad_fn
     leaf = node.next_functions[0][0]
-    # Registered against the order in which they run.
+    # The hooks are not registered in the order in which they run.
     node.register_hook(lambda gi, go: seen.append(("post", plain(lib, gi[0]), plain(lib, go[0]))))
     y.retain_grad()
     node.register_prehook(lambda go: seen.add(("pre", plain(lib, go[0]), plain(lib, y.grad)), (go[0] * 3,)))
@@ -479,7 +479,7 @@ def order_at_one_node(lib: Any) -> None:
         ("accumulated", 2310.0),
         ("leaf post", 0, 2310.0),
     ]
-    # Several outputs: tensor hooks belong to one of them, the node's to all.
+    # With several outputs, a tensor hook belongs to one of them and a node hook to all.
     x, seen = lib.tensor(3.0), Notes()
     a, b = two_outputs(lib).apply(x)
     a.grad_fn.register_hook(lambda gi, go: seen.append(("post", [plain(lib, g) for g in (*gi, *go)])))
@@ -541,7 +541,7 @@ def pre_hooks_of_nodes(lib: Any) -> None:
             lib.equal(x.grad, slope)
         x.grad = None
     y = x * 2
-    y.grad_fn.register_prehook(lambda go: seen.append(len(go)))  # None keeps
+    y.grad_fn.register_prehook(lambda go: seen.append(len(go)))  # returns None, which keeps the gradients
     y.grad_fn.register_prehook(lambda go: (go[0] * 4,))
     y.backward()
     lib.equal(x.grad, 8.0)
@@ -596,7 +596,7 @@ def hooks_of_nodes(lib: Any) -> None:
             y.backward()
         assert x.grad is None
         assert w.grad is None
-    # A constant operand has no gradient, and cannot get one.
+    # A constant operand has no gradient, and a hook cannot give it one.
     x = lib.tensor(3.0)
     y = x * lib.const(2.0)
     seen = Notes()
@@ -651,7 +651,7 @@ def what_a_hook_kept_stays_as_it_was(lib: Any) -> None:
         "after a node": lambda x, y, z: z.grad_fn.register_hook(lambda gi, go: keep("after a node", 12.0)(gi[0])),
         "of its output": lambda x, y, z: z.grad_fn.register_hook(lambda gi, go: keep("of its output", 4.0)(go[0])),
     }
-    # NB: a large gradient is one that it pays to overwrite.
+    # NB: a library may reuse the buffer of a gradient only if it is large, so both sizes are checked.
     for n, (name, register) in itertools.product((3, 40000), kinds.items()):
         with lib.case((n, name)):
             x, w = lib.tensor(np.full(n, 2.0)), lib.const(np.full(n, 3.0))

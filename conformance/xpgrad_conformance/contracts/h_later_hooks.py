@@ -27,7 +27,7 @@ def post_accumulate_hooks(lib: Any, uses: int, passes: int) -> None:
         lib.xp.sum(total).backward()
     each = 1.0 + sum(range(1, uses))
     assert seen == [(True, [each * n, each * n]) for n in range(1, passes + 1)]
-    # Others' gradients may not have come yet, this one's has; with create_graph, too.
+    # Gradients of other leaves may not have arrived yet, but this one's has. The same holds with create_graph.
     x, seen = lib.tensor(3.0), Notes()
     x.register_post_accumulate_grad_hook(lambda p: seen.append((p is x, p.grad.requires_grad, plain(lib, p.grad))))
     (x * x).backward(create_graph=True)
@@ -53,7 +53,7 @@ def post_accumulate_hooks_return_none(lib: Any) -> None:
     for name, hook in {**returned, "a number": lambda p: 0, "text": lambda p: "text"}.items():
         x = lib.tensor([1.0, 2.0])
         x.register_post_accumulate_grad_hook(hook)
-        # PyTorch's wording differs for what is not a Tensor.
+        # PyTorch has another message if the hook does not return a Tensor.
         error, phrase = (RuntimeError, "Tensor post accumulate grad hooks should return None") if name in returned else (Exception, "")
         with lib.case(name):
             with lib.raises(error, phrase):
@@ -160,14 +160,14 @@ def the_node_of_a_leaf_is_weakly_held(lib: Any) -> None:
     kept.register_hook(lambda gi, go: seen.append("kept"))
     (x * 2).backward()
     assert seen == ["kept"]
-    # A graph keeps it, too.
+    # A graph also keeps the leaf's node alive.
     w = lib.tensor(2.0)
     y = w * 5
     node(w).register_hook(lambda gi, go: seen.append("used"))
     gc.collect()
     y.backward()
     assert seen == ["kept", "used"]
-    # Nothing keeps it: the hook is gone with the node.
+    # If nothing refers to the node, its hook is lost with it.
     v = lib.tensor(2.0)
     node(v).register_hook(lambda gi, go: seen.append("lost"))
     gc.collect()
@@ -178,8 +178,8 @@ def the_node_of_a_leaf_is_weakly_held(lib: Any) -> None:
 
 @contract("HOK-29")
 def changing_a_gradient_is_done_by_returning(lib: Any) -> None:
-    # NB: the rule forbids the user to write to the argument. What a library has to do: what a hook returns changes no sibling that
-    # shares the buffer, and such a write is not refused; its outcome is left open.
+    # NB: the rule forbids users to write to the argument. A library has to keep what a hook returns out of siblings that share
+    # the buffer, and must not refuse such a write; the outcome of the write is undefined.
     for name, combine in [("add", lambda x, y: x + y), ("stack", lambda x, y: lib.xp.stack([x, y]))]:
         x, y, late = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0]), Notes()
         a, b = x * 1, y * 1
@@ -208,7 +208,7 @@ def exceptions_in_hooks(lib: Any) -> None:
 
     for kind in ("tensor", "leaf", "pre", "post", "accumulated", "several"):
         early, x, late = lib.tensor(1.0), lib.tensor(3.0), lib.tensor(2.0)
-        below = late * 7  # the oldest node: it would run last
+        below = late * 7  # the oldest node, which would run last
         y = x * 2
         first = early * 5
         total = below + y + first
@@ -234,7 +234,7 @@ def exceptions_in_hooks(lib: Any) -> None:
                 lib.equal(x.grad, 2.0)
             else:
                 assert x.grad is None
-            # The next pass knows nothing of it.
+            # The failure does not affect the next pass.
             handle.remove()
             early.grad = x.grad = None
             total.backward()
@@ -257,7 +257,7 @@ def multi_grad_hooks(lib: Any) -> None:
     seen.clear()
     y.backward(inputs=[a, c], retain_graph=True)
     assert seen == [[2.0, None, 2.0, None]]
-    # On results: called at once after the last gradient, with what their tensor hooks made of them.
+    # Hooks on results are called right after the last gradient, with the values that the tensor hooks returned.
     x, order = lib.tensor(3.0), Notes()
     y, z = x * 2, x * 5
     y.register_hook(lambda g: order.add("y", g * 10))
@@ -285,7 +285,7 @@ def multi_grad_hooks_count_per_pass(lib: Any) -> None:
     assert seen == [[2.0, 3.0], [5.0, None], [None, 7.0]] * 2
     lib.equal(x.grad, 14.0)
     lib.equal(w.grad, 20.0)
-    # A Tensor that is listed twice gets its place twice; a pass that was abandoned counts for nothing.
+    # A Tensor that is listed twice has two entries; a pass that failed is not counted.
     seen.clear()
     twice = lib.graph.register_multi_grad_hook([x, w, x], lambda gs: seen.append(len([g for g in gs if g is not None])))
 
@@ -307,7 +307,7 @@ def multi_grad_hooks_count_per_pass(lib: Any) -> None:
     (x * 5).backward()
     (w * 5).backward()
     assert seen == [3]
-    # A pass inside another one counts separately.
+    # A nested pass is counted separately.
     seen, x, w = Notes(), lib.tensor(3.0), lib.tensor(2.0)
     lib.graph.register_multi_grad_hook([x, w], lambda gs: seen.append([g is not None for g in gs]))
     y = x * w
@@ -325,7 +325,7 @@ def multi_grad_hooks_on_any(lib: Any) -> None:
     handle = lib.graph.register_multi_grad_hook([x, y, w], lambda g: seen.add(plain(lib, g), g * 100), mode="any")
     for _ in range(2):
         z.backward(retain_graph=True)
-    assert seen == [36.0, 36.0]  # the gradient of w, which is the first to be known
+    assert seen == [36.0, 36.0]  # the gradient of w, which is computed first
     lib.equal(x.grad, 2 * 48.0)
     lib.equal(w.grad, 2 * 36.0)
     y.backward(retain_graph=True)
@@ -404,7 +404,7 @@ def later_nodes_run_first(lib: Any) -> None:
     b.register_post_accumulate_grad_hook(lambda p: seen.append("b accumulated"))
     total.backward()
     assert seen == ["total", "y2", "b", "b accumulated", "y1", "a"]
-    # The order of creation decides, not that of use.
+    # Nodes run in the order of creation, not of use.
     x, seen = lib.tensor(1.0), Notes()
     made = [x * k for k in range(1, 6)]
     for k, t in enumerate(made, 1):
@@ -426,7 +426,7 @@ def hooks_take_part_in_higher_orders(lib: Any) -> None:
     (h,) = lib.grad(g, x, create_graph=True)
     lib.equal(h, 12.0)
     lib.equal(lib.grad(h, x)[0], 4.0)
-    # A hook of the leaf itself, and hooks on a node.
+    # Hooks on the leaf, and hooks on a node.
     x = lib.tensor(3.0)
     handle = x.register_hook(lambda g: g * g)
     (g,) = lib.grad(x * x, x, create_graph=True)
@@ -543,7 +543,7 @@ def contexts_that_hooks_do_not_leave(lib: Any, kind: str) -> None:
     elif kind == "post":
         y.grad_fn.register_hook(enter)
     x.register_hook(lambda g: seen.append(lib.ns.is_grad_enabled()))
-    if kind == "backward":  # also where it is not recorded, which runs it another way
+    if kind == "backward":  # also without recording, which takes another code path
         lib.grad(lib.xp.sum(y), x, retain_graph=True)
         assert lib.ns.is_grad_enabled()
         assert (x * x).requires_grad

@@ -18,18 +18,18 @@ SAVED = "Inference tensors cannot be saved for backward"
 
 
 def enter(lib: Any, name: str) -> Any:
-    """The context that one of `MODES` names."""
+    """Return the context manager that one of `MODES` names."""
     function, _, argument = name.partition("(")
     return getattr(lib.ns, function)(*([argument == "True)"] if argument else []))
 
 
 def state(lib: Any) -> tuple[bool, bool]:
-    """The states of grad mode and inference mode."""
+    """Return whether grad mode and inference mode are on."""
     return lib.ns.is_grad_enabled(), lib.ns.is_inference_mode_enabled()
 
 
 def in_thread(work: Callable[[], Any]) -> Any:
-    """The result of `work` in a thread of its own."""
+    """Run `work` in a new thread and return its result."""
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(work()))
     thread.start()
@@ -38,7 +38,7 @@ def in_thread(work: Callable[[], Any]) -> Any:
 
 
 def inference(lib: Any, data: Any = (1.0, 2.0)) -> Any:
-    """An inference tensor of twice these values."""
+    """Return an inference tensor of twice these values."""
     with lib.ns.inference_mode():
         return lib.const(data) * 2
 
@@ -68,7 +68,7 @@ def no_grad(lib: Any, shape: Any, seed: int) -> None:
             assert not y.requires_grad
             assert y.grad_fn is None
             assert y.is_leaf
-            # Later it is a constant like any other, and can become a leaf that requires grad.
+            # Afterwards it is an ordinary constant, and can become a leaf that requires grad.
             lib.xp.sum(lib.xp.sum(y) * x).backward()
             lib.equal(x.grad, 0 * lib.value(x) + lib.value(y).sum())
             y.requires_grad_()
@@ -119,7 +119,7 @@ def enable_grad(lib: Any) -> None:
 
 
 def check_decorators(lib: Any, mode: str, seen: Callable[[], Any], during: Any, outside: str) -> None:
-    """A mode as `@mode()` and `@mode`: on for each call and no longer, also in recursions and on exceptions; the metadata stay."""
+    """Check that `@mode()` and `@mode` switch the mode during each call only, also with recursion and exceptions, and keep metadata."""
     for parentheses in (True, False):
         switch = getattr(lib.ns, mode)
         calls: list[Any] = []
@@ -181,7 +181,7 @@ def generators(lib: Any) -> None:
         next(generator)
     assert stop[0].value == "done"
     assert enabled()
-    # Its caller's mode may be another at each step.
+    # The generator's caller may be in another mode at each step.
     generator = steps()
     with lib.ns.enable_grad():
         assert next(generator) is False
@@ -196,7 +196,7 @@ def generators(lib: Any) -> None:
 def set_grad_enabled(lib: Any) -> None:
     switch, enabled = lib.ns.set_grad_enabled, lib.ns.is_grad_enabled
     x = lib.tensor(3.0)
-    with lib.ns.enable_grad():  # whatever fails, the mode does not leak
+    with lib.ns.enable_grad():  # restores the mode if an assertion fails
         for outer in (True, False):
             for mode in (True, False):
                 with lib.case((outer, mode)):
@@ -289,7 +289,7 @@ def passes_under_no_grad(lib: Any) -> None:
     with lib.ns.no_grad():
         y.backward(retain_graph=True)
         (g,) = lib.grad(y, x, retain_graph=True)
-        (first,) = lib.grad(y, x, create_graph=True)  # a pass that is to be differentiated records, whatever the mode
+        (first,) = lib.grad(y, x, create_graph=True)  # a pass with create_graph=True records in every mode
     lib.equal(x.grad, 27.0)
     lib.equal(g, 27.0)
     assert not g.requires_grad
@@ -409,7 +409,7 @@ def not_saved_outside(lib: Any) -> None:
                 use()
             with lib.ns.no_grad():  # nothing is recorded, so nothing is saved
                 use()
-    # Its clone is a normal Tensor.
+    # A clone of an inference tensor is a normal Tensor.
     lib.xp.sum(x * y.clone()).backward()
     lib.equal(x.grad, lib.value(y))
 
@@ -508,7 +508,7 @@ def derived_outside(lib: Any) -> None:
             view = derive()
             assert view.is_inference()
             assert not view.requires_grad
-            with lib.ns.inference_mode():  # it is a view: what is written to it is written to the whole
+            with lib.ns.inference_mode():  # a write to a view changes its base
                 view.zero_()
             assert float(lib.value(lib.xp.sum(lib.xp.abs(view)))) == 0.0
             assert int(np.sum(lib.value(y) == 0)) == lib.value(view).size
@@ -532,12 +532,12 @@ def normal_tensors_inside(lib: Any) -> None:
         assert not x.is_inference()
     assert x._version == view._version == 3
     lib.equal(x, [14.0, 3.0])
-    # Outside it is as normal as before.
+    # Outside inference mode it is a normal Tensor as before.
     view.add_(1.0)
     leaf = lib.tensor([1.0, 2.0])
     lib.xp.sum(leaf * x).backward()
     lib.equal(leaf.grad, [15.0, 3.0])
-    # What was saved from a normal Tensor is watched inside, too.
+    # A write under inference mode to a value saved from a normal Tensor is detected.
     leaf = lib.tensor([1.0, 2.0])
     y = leaf * 1
     z = lib.xp.sum(y * y)
@@ -577,7 +577,7 @@ def nesting(lib: Any) -> None:
                 z = x * x
             assert z.requires_grad
             assert state(lib) == before
-    # Operations under inference mode take what was made outside, in lists too.
+    # Operations under inference mode accept Tensors made outside it, also in lists.
     rows, made = lib.tensor([[1.0, 2.0], [3.0, 4.0]]), inference(lib, [[1.0, 2.0], [3.0, 4.0]])
     with lib.ns.inference_mode():
         for name, (found, expected) in {

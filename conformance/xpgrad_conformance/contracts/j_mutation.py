@@ -16,7 +16,7 @@ LEAF = "a leaf Variable that requires grad is being used in an in-place operatio
 VIEW_OF_LEAF = "a view of a leaf Variable that requires grad is being used in an in-place operation"
 MATRIX = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 
-#: Writes by method: the arguments, what the write computes of the old values, and the derivative with respect to them.
+#: In-place methods by name: the arguments, the new values as a function of the old ones, and the derivative.
 METHODS: dict[str, tuple[tuple[Any, ...], Callable[[Any], Any], Callable[[Any], Any]]] = {
     "add_": ((2.0,), lambda v: v + 2, lambda v: 1 + 0 * v),
     "sub_": ((2.0,), lambda v: v - 2, lambda v: 1 + 0 * v),
@@ -43,7 +43,7 @@ METHODS: dict[str, tuple[tuple[Any, ...], Callable[[Any], Any], Callable[[Any], 
 
 
 def result(lib: Any, data: Any = MATRIX) -> tuple[Any, Any]:
-    """A leaf, and a Tensor of the same values that is not a leaf and may be written to."""
+    """Return a leaf, and a Tensor of the same values that is not a leaf and may be written to."""
     x = lib.tensor(data)
     return x, x * 1
 
@@ -53,7 +53,7 @@ def result(lib: Any, data: Any = MATRIX) -> tuple[Any, Any]:
 
 @contract("MUT-01", draw={"writes": st.lists(st.sampled_from([*METHODS, "+=", "setitem", "copy_", "nothing"]), max_size=8)})
 def every_write_counts(lib: Any, writes: Any) -> None:
-    # NB: the rule speaks of `out=`, too, which the standard's functions do not have.
+    # NB: the rule also mentions `out=`, which the standard's functions do not have.
     for rg in (False, True):
         for every in (writes, ["add_", "nothing", "setitem", "zero_", "copy_", "+="]):
             x = lib.ones(2, 3)
@@ -64,7 +64,7 @@ def every_write_counts(lib: Any, writes: Any) -> None:
             for n, name in enumerate(every, 1):
                 with lib.case((rg, every, n)):
                     if name == "nothing":
-                        x.add_(0)  # the values stay as they are
+                        x.add_(0)  # a write that does not change the values
                     elif name == "setitem":
                         x[0] = 5.0
                     elif name == "copy_":
@@ -74,7 +74,7 @@ def every_write_counts(lib: Any, writes: Any) -> None:
                     else:
                         getattr(x, name)(*METHODS[name][0])
                     assert x._version == n
-            _ = x + 1, x[0], lib.xp.sum(x)  # reading does not
+            _ = x + 1, x[0], lib.xp.sum(x)  # reading does not count
             assert x._version == len(every)
 
 
@@ -113,7 +113,7 @@ def versions_are_shared(lib: Any) -> None:
 @contract("MUT-03")
 def compared_at_use(lib: Any) -> None:
     _, y = result(lib)
-    y.add_(1.0)  # before it is saved: that version is the one to be found
+    y.add_(1.0)  # a write before `y` is saved, so the saved version is 1
     z = lib.xp.sum(y * y)
     z.backward(retain_graph=True)
     y.add_(1.0)
@@ -122,14 +122,14 @@ def compared_at_use(lib: Any) -> None:
         with lib.raises(RuntimeError, "one of the variables needed for gradient computation has been modified by an inplace operation",
                         "is at version 3; expected version 1"):  # fmt: skip
             z.backward(retain_graph=True)
-    # Writing the old values again is a write, too.
+    # Writing the old values again also counts as a write.
     x, y = result(lib)
     z = lib.xp.sum(y * y)
     y.copy_(lib.const(MATRIX))
     with lib.raises(RuntimeError, OVERWRITTEN):
         z.backward()
     assert x.grad is None
-    # Tensors that have been detached in place are still watched: a leaf, and a saved result.
+    # Tensors are still checked after `detach_`: a leaf, and a saved result.
     x = lib.tensor([1.0, 2.0])
     z = lib.xp.sum(x * x)
     x.detach_()
@@ -142,7 +142,7 @@ def compared_at_use(lib: Any) -> None:
     grown.mul_(0.0)
     with lib.raises(RuntimeError, OVERWRITTEN):
         z.backward()
-    # Nothing is checked before it is used: a pass that does not get there is fine.
+    # Versions are checked when a node runs: a pass that does not reach it succeeds.
     x, y = result(lib)
     other = lib.tensor(MATRIX)
     z = lib.xp.sum(y * y) + lib.xp.sum(other)
@@ -153,7 +153,7 @@ def compared_at_use(lib: Any) -> None:
 @contract("MUT-04")
 def only_what_is_saved(lib: Any) -> None:
     xp = lib.xp
-    # name, function, derivative with respect to its operand, whether the operand is saved, whether the result is
+    # Columns: name, function, derivative with respect to the operand, whether the operand is saved, whether the result is saved.
     table: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any], bool, bool]] = [
         ("h + 1", lambda h: h + 1, np.ones_like, False, False),
         ("2 * h", lambda h: 2 * h, lambda v: 2 + 0 * v, False, False),
@@ -205,7 +205,7 @@ def constants_are_watched(lib: Any) -> None:
             with lib.raises(RuntimeError, OVERWRITTEN):
                 z.backward()
             assert x.grad is None
-    z = lib.xp.sum(x + c)  # saves nothing
+    z = lib.xp.sum(x + c)  # an addition saves nothing
     c.add_(1.0)
     z.backward()
     lib.equal(x.grad, [1.0, 1.0])
@@ -238,7 +238,7 @@ def watched_through_views(lib: Any) -> None:
         "detach": lambda y: y.detach(),
     }
     for name, view in views.items():
-        for early in (True, False):  # whether the view is there when the values are saved
+        for early in (True, False):  # whether the view exists when the values are saved
             with lib.case((name, early)):
                 x, y = result(lib)
                 v = view(y)
@@ -257,7 +257,7 @@ def watched_through_views(lib: Any) -> None:
                 with lib.raises(RuntimeError, OVERWRITTEN):
                     z.backward()
                 assert x.grad is None
-    # A sibling that is written to shares the counter, though not the elements.
+    # A write to a sibling view raises as well, because siblings share the counter though not the elements.
     x, y = result(lib)
     first, last = y[0], y[2]
     z = lib.xp.sum(first * first)
@@ -290,7 +290,7 @@ def the_documented_hole(lib: Any) -> None:
                         y.backward()
                     continue
                 y.backward()
-                # Where arrays cannot be written to, what was saved is still there.
+                # Where arrays are immutable, the saved values have not changed.
                 lib.equal(x.grad, [4.0, 5.0] if lib.capabilities["mutable"] else [3.0, 4.0])
 
 
@@ -310,7 +310,7 @@ def increment_version(lib: Any) -> None:
     lib.equal(c, [3.0, 4.0])
     with lib.raises(RuntimeError, OVERWRITTEN, "is at version 4; expected version 0"):
         y.backward()
-    lib.graph.increment_version(x)  # also for a leaf that requires grad
+    lib.graph.increment_version(x)  # also works for a leaf that requires grad
     assert x._version == 1
     with lib.ns.inference_mode():
         quiet = d * 2
@@ -325,7 +325,7 @@ def increment_version(lib: Any) -> None:
 
 
 def writes_to(lib: Any, value: Any) -> dict[str, Callable[[Any], Any]]:
-    """Ways to write into a Tensor, some of them with `value`."""
+    """Return ways to write into a Tensor, by name; some of them use `value`."""
     return {
         "add_": lambda t: t.add_(1.0),
         "mul_": lambda t: t.mul_(value),
@@ -371,12 +371,12 @@ def views_of_leaves_are_refused(lib: Any) -> None:
                 with lib.raises(RuntimeError, VIEW_OF_LEAF):
                     write(view(x))
                 lib.equal(x, MATRIX)
-                leaf = lib.const(MATRIX)[:].requires_grad_()  # itself a view, of what is constant
+                leaf = lib.const(MATRIX)[:].requires_grad_()  # a leaf that is itself a view of a constant
                 with lib.raises(RuntimeError, VIEW_OF_LEAF):
                     write(view(leaf))
                 assert leaf.is_leaf
                 lib.equal(lib.grad(lib.xp.sum(leaf * leaf), leaf)[0], 2 * np.asarray(MATRIX))
-    with lib.ns.no_grad():  # where nothing is recorded they are not
+    with lib.ns.no_grad():  # without recording, the write is allowed
         x[0].add_(1.0)
     lib.equal(x, [[2.0, 3.0], [3.0, 4.0], [5.0, 6.0]])
 
@@ -396,7 +396,7 @@ def results_are_written_to(lib: Any, shape: Any, seed: int, pair: Any) -> None:
             lib.equal(y, function(u))
             lib.xp.sum(3 * y).backward()
             lib.equal(x.grad, 3 * slope(u) * np.cos(v), rtol=1e-4 if lib.real == "float32" else 1e-9, atol=1e-5)
-    # By a Tensor that broadcasts and requires grad itself: the gradient goes through both.
+    # Write with a Tensor that is broadcast and requires grad: both receive a gradient.
     full = np.broadcast_shapes(*pair)
     table: dict[str, tuple[Any, Any, Any]] = {
         "add_": (lambda a, b: a + b, lambda a, b: 1 + 0 * a * b, lambda a, b: 1 + 0 * a * b),

@@ -15,7 +15,7 @@ from xpgrad_conformance.strategies import seeds, shapes
 
 # -- views -------------------------------------------------------------------------------------------------------------
 
-#: Views of a (3, 2) Tensor and their equivalents for NumPy's arrays.
+#: Views of a (3, 2) Tensor, and the same views of NumPy arrays.
 VIEWS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]] = {
     "slice": (lambda lib, y: y[1:], lambda v: v[1:]),
     "steps": (lambda lib, y: y[::2], lambda v: v[::2]),
@@ -32,7 +32,7 @@ VIEWS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]] = {
 
 
 def mask_of(like: Callable[[Any], Any]) -> Any:
-    """The part of a (3, 2) Tensor that a view covers, as ones."""
+    """Return a (3, 2) mask with ones where a view covers an element."""
     mask = np.zeros((3, 2))
     like(mask)[...] = 1.0
     return mask
@@ -59,7 +59,7 @@ def a_write_to_a_view_reaches_its_base(lib: Any, seed: int) -> None:
                 lib.equal(part, like(new))
                 (lib.xp.sum(y * weights) + 2 * lib.xp.sum(part)).backward()
                 lib.equal(x.grad, 2 * v * np.where(mask > 0, factor * (w + 2), w))
-    # By a value with a history of its own.
+    # The written value has its own history.
     x, value = lib.random((3, 2), seed), lib.random((2,), seed + 2)
     y = x * x
     y[1].mul_(value)
@@ -92,7 +92,7 @@ def a_write_to_the_base_reaches_its_views(lib: Any, seed: int) -> None:
                 lib.equal(part, like(new))
                 lib.xp.sum(part * part).backward()
                 lib.equal(x.grad, 2 * like_full(like, new) * mask * factor * 2 * v)
-    # A write that is not recorded renews a view, too; until it is used, what it retains belongs to its old node.
+    # A write that is not recorded updates a view as well. Until the view is used, its retained gradient belongs to its old node.
     x = lib.tensor(MATRIX)
     y = x * 1.0
     part = y[0]
@@ -114,7 +114,7 @@ def a_write_to_the_base_reaches_its_views(lib: Any, seed: int) -> None:
 
 
 def like_full(like: Callable[[Any], Any], new: Any) -> Any:
-    """The base's values where a view is, zeros elsewhere."""
+    """Return the base's values where a view covers them, and zeros elsewhere."""
     return new * mask_of(like)
 
 
@@ -153,7 +153,7 @@ def several_views_at_once_are_refused(lib: Any) -> None:
                 with lib.raises(RuntimeError, refused, *([] if how == "part" else ["Output 1 of Unbind"])):
                     write(before[1])
                 with lib.raises(RuntimeError, refused):
-                    write(before[1][:1])  # nor may a view of one
+                    write(before[1][:1])  # nor may a view of one be written to
         with lib.case(name):
             x, y = result(lib)
             one = several(y)[0]
@@ -162,7 +162,7 @@ def several_views_at_once_are_refused(lib: Any) -> None:
                 _ = one.grad_fn
             with lib.raises(RuntimeError, outdated):
                 one * 1
-            # They can be read and differentiated like any others, and written to where nothing is recorded.
+            # They can be read and differentiated like other views, and written to when nothing is recorded.
             x, y = result(lib)
             parts = several(y)
             lib.xp.sum(parts[0] * parts[0]).backward()
@@ -177,7 +177,7 @@ def unrecorded_views_are_refused(lib: Any) -> None:
     for name, (view, _) in VIEWS.items():
         for how, write in writes_to(lib, lib.tensor(2.0)).items():
             if how == "part" and name == "element":
-                continue  # it has no parts
+                continue  # a single element has no part to write to
             with lib.case((name, how)):
                 _, y = result(lib)
                 before = lib.value(y).copy()
@@ -188,10 +188,10 @@ def unrecorded_views_are_refused(lib: Any) -> None:
                 lib.equal(y, before)
                 with lib.ns.no_grad():
                     write(part)
-                view(lib, y).mul_(2.0)  # one that was made in grad mode may be written to
+                view(lib, y).mul_(2.0)  # a view made in grad mode may be written to
     with lib.ns.no_grad():
         part = lib.const(MATRIX)[0]
-    part.mul_(2.0)  # and one whose base has no history
+    part.mul_(2.0)  # and so may a view whose base has no history
     lib.equal(part, [2.0, 4.0])
 
 
@@ -210,7 +210,7 @@ def ordinary_views_are_no_obstacle(lib: Any) -> None:
         lib.equal(t, like(factor * v + shift))
     lib.xp.sum(y * y).backward()
     lib.equal(x.grad, 2 * (factor * v + shift) * factor)
-    with lib.ns.no_grad():  # a leaf that others share memory with
+    with lib.ns.no_grad():  # a leaf that shares its memory with another Tensor
         w = lib.tensor(MATRIX)
         alias = w.detach()
         w.mul_(2.0)
@@ -226,7 +226,7 @@ def expanded_memory_is_refused(lib: Any, shape: Any, n: int) -> None:
     for rg in (False, True):
         base = lib.ones(*shape, rg=rg) * 1
         for name, wide in [("new axis", lib.xp.broadcast_to(base, (n, *shape))), ("expand", base.expand(n, *shape))]:
-            for write in ("add_", "mul_", "copy_"):  # NB: PyTorch lets `zero_` and `fill_` through
+            for write in ("add_", "mul_", "copy_"):  # NB: PyTorch allows `zero_` and `fill_`
                 with lib.case((rg, name, write)):
                     values = {"add_": [1.0], "mul_": [lib.const(2.0)], "copy_": [lib.ones(n, *shape)]}[write]
                     with lib.raises(RuntimeError, phrase):
@@ -257,7 +257,7 @@ def overwritten_parts_get_zero(lib: Any, mask: Any, seed: int) -> None:
             assert y.requires_grad
             lib.xp.sum(y * w).backward()
             lib.equal(x.grad, np.where(written, 0.0, 2 * lib.value(x) * lib.value(w)))
-    # What is written instead gets it.
+    # The written value receives the gradient instead.
     x, value = lib.random((3, 2), seed), lib.tensor(7.0)
     y = x * x
     y.masked_fill_(lib.const(where, dtype="bool"), value)
@@ -283,19 +283,19 @@ def mutation_of_what_was_saved(lib: Any) -> None:
         late = lib.xp.sum(lib.xp.exp(x) * x)
     with lib.raises(AssertionError, "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"):
         late.backward()
-    with allow():  # entering it once more is not nesting
+    with allow():  # entering the context again is not nesting
         c = lib.const(v)
         (x * c).sum()
         z = lib.xp.sum(x * c)
         c.zero_()
         lib.equal(lib.grad(z, x)[0], v)
-    # Outside it everything is as usual.
+    # Outside the context, a write to a saved value raises as usual.
     y = x * 1
     z = lib.xp.sum(y * y)
     y.add_(1.0)
     with lib.raises(RuntimeError, OVERWRITTEN):
         z.backward()
-    # Through views, where values that were saved before the write stand beside those after it.
+    # Writes through views, with values saved before the write and after it.
     with allow():
         y = x * 1.0
         z = lib.xp.sin(y)
@@ -313,7 +313,7 @@ def a_view_from_before_is_not_lost(lib: Any) -> None:
     try:
         base.requires_grad_()
     except RuntimeError:
-        pass  # refused: nothing can be lost
+        pass  # refused, so no gradient can be lost
     else:
         lib.xp.sum(view * view).backward()
         lib.equal(base.grad, [2.0, 0.0])
@@ -323,7 +323,7 @@ def a_view_from_before_is_not_lost(lib: Any) -> None:
     base.requires_grad_()
     lib.xp.sum(base[:1] * 3).backward()
     lib.equal(base.grad, [3.0, 0.0])
-    plain = lib.const([1.0, 2.0])  # a view of a plain base is its own leaf
+    plain = lib.const([1.0, 2.0])  # a view of a constant can become a leaf itself
     own = plain[:1].requires_grad_()
     assert own.is_leaf
     lib.xp.sum(own * own).backward()
@@ -375,28 +375,28 @@ steps = st.one_of(
 
 
 class Apart:
-    """A program's meaning without any write: the memory is a vector, a view says by its places which elements it has."""
+    """A functional model of programs with writes: the memory is a vector, and a view is given by the positions of its elements."""
 
     def __init__(self, lib: Any, x: Any) -> None:
         self.lib, self.memory = lib, lib.xp.reshape(x * 1, (6,))
 
     def pick(self, places: Any) -> Any:
-        """The matrix that takes a view's elements out of the memory."""
+        """Return the matrix that selects a view's elements from the memory."""
         return self.lib.const(np.eye(6)[places.reshape(-1)])
 
     def read(self, places: Any) -> Any:
-        """A view's values, as a vector."""
+        """Return a view's values as a vector."""
         return self.lib.xp.matmul(self.pick(places), self.memory)
 
     def write(self, places: Any, values: Any) -> None:
-        """A new memory that holds these values at a view's places."""
+        """Replace the memory by one that has these values at a view's positions."""
         kept = np.ones(6)
         kept[places.reshape(-1)] = 0.0
         into = self.lib.xp.matmul(self.lib.xp.matrix_transpose(self.pick(places)), values)
         self.memory = self.memory * self.lib.const(kept) + into
 
 
-#: Programs in which much can go wrong; others are drawn.
+#: Programs that are likely to reveal errors; others are drawn.
 PROGRAMS: tuple[Any, ...] = (
     [("view", 0, "[1:]"), ("write", 1, "mul_"), ("read", 0, "t * t")],
     [("view", 0, "[1:]"), ("write", 0, "pow_"), ("read", 1, "t * t")],
@@ -419,7 +419,7 @@ def no_error_means_right(lib: Any, program: Any, seed: int) -> None:
 
 
 def run_both(lib: Any, program: Any, seed: int) -> None:
-    """Run a program with its writes and without, and compare the values after each step and the gradients."""
+    """Run a program with its writes and on the functional model, and compare the values after each step and the gradients."""
     x, weights = lib.random(SHAPE, seed), lib.random(SHAPE, seed + 1, rg=False)
     apart = Apart(lib, x)
     base = x * 1
@@ -440,7 +440,7 @@ def run_both(lib: Any, program: Any, seed: int) -> None:
             UNARY[name][0](t)
             apart.write(where, UNARY[name][1](lib, apart.read(where)))
         elif kind == "by":
-            # A value with a history that leads to the same memory, though not in it.
+            # The written value depends on the same memory, but is not stored in it.
             j = more[0] % len(views)
             value = lib.xp.sin(views[j])
             value = value if places[j].shape == where.shape else lib.xp.sum(value) * 0.25
@@ -461,10 +461,10 @@ def run_both(lib: Any, program: Any, seed: int) -> None:
     except RuntimeError as exc:
         if OVERWRITTEN not in str(exc) or not any(step[0] in ("read", "by") for step in program):
             raise
-        return  # refused: what a read had saved was overwritten
+        return  # refused: the write changed a value that a read had saved
     lib.equal(found, lib.value(right), rtol=near(lib), atol=near(lib))
 
 
 def near(lib: Any) -> float:
-    """The difference that another order of the same operations makes."""
+    """Return the tolerance for the same operations in another order."""
     return 1e-9 if lib.real == "float64" else 1e-4

@@ -1,4 +1,4 @@
-"""Group K: checkpoints, which compute what they did not save."""
+"""Group K: checkpoints, which recompute what they did not save."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def checkpoints(lib: Any) -> None:
             lib.equal(gx, np.cos(v * u) * u)
             if gw is not None:
                 lib.equal(gw, np.cos(v * u) * v)
-    # Arguments by name, and no graph where nothing is recorded.
+    # Keyword arguments, and no graph if nothing is recorded.
     x, w = lib.tensor(v), lib.tensor(u)
     gx, gw = lib.grad(checkpoint(lambda x, w: lib.xp.sum(x * w * w), x, w=w, use_reentrant=False), [x, w])
     lib.equal(gx, u * u)
@@ -72,7 +72,7 @@ def checkpoints(lib: Any) -> None:
 
 
 def checkpoints_by_a_nested_pass(lib: Any, checkpoint: Any, f: Any, calls: list[Any]) -> None:
-    """``use_reentrant=True``: the forward is not recorded, and is run again, recorded, in a pass of its own."""
+    """Check ``use_reentrant=True``: the forward runs unrecorded, and again in a nested pass that records."""
     x, w = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0])
     calls.clear()
     y = checkpoint(f, x, w, use_reentrant=True)
@@ -82,7 +82,7 @@ def checkpoints_by_a_nested_pass(lib: Any, checkpoint: Any, f: Any, calls: list[
     lib.equal(x.grad, np.cos([3.0, 8.0]) * [3.0, 4.0])
     lib.equal(w.grad, np.cos([3.0, 8.0]) * [1.0, 2.0])
     x = lib.tensor([1.0, 2.0])
-    given = checkpoint(lambda k, t, text: t * k, 3.0, x, "text", use_reentrant=True)  # numbers may come first
+    given = checkpoint(lambda k, t, text: t * k, 3.0, x, "text", use_reentrant=True)  # the first argument may be a number
     lib.equal(lib.xp.sum(given), 3.0 * lib.value(x).sum())
     first, second = checkpoint(lambda t, k: (t * k, t + 1), x, 3.0, use_reentrant=True)
     (lib.xp.sum(first) + 2 * lib.xp.sum(second)).backward()
@@ -96,7 +96,7 @@ def checkpoints_by_a_nested_pass(lib: Any, checkpoint: Any, f: Any, calls: list[
 
 
 def checkpoints_that_compute_something_else(lib: Any, checkpoint: Any) -> None:
-    """A function that does not do the same again is noticed; contexts for both runs; how far the second one goes."""
+    """Check errors for a function that differs when it runs again, the contexts of both runs, and where the second run stops."""
     module, x = lib.module("utils.checkpoint"), lib.tensor([1.0, 2.0])
     runs: list[int] = []
 
@@ -114,13 +114,13 @@ def checkpoints_that_compute_something_else(lib: Any, checkpoint: Any) -> None:
         y = checkpoint(function, x, use_reentrant=False)
         with lib.case(phrase), lib.raises(module.CheckpointError, phrase):
             y.backward()
-        # With `debug=True` the message shows the lines that saved something else.
+        # With `debug=True` the message shows the lines that saved the Tensors of both runs.
         runs.clear()
         y = checkpoint(function, x, use_reentrant=False, debug=True)
         with lib.case((phrase, "debug")):
             with lib.raises(module.CheckpointError) as caught:
                 y.backward()
-            if not lib.oracle:  # which shows its own operations
+            if not lib.oracle:  # PyTorch shows its own operations
                 told = str(caught[0])
                 assert told.count("Saved Tensor ") == 2, told
                 assert told.count("k_checkpoints.py") >= 2, told

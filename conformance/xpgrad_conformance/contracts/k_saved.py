@@ -16,17 +16,17 @@ from xpgrad_conformance.strategies import seeds, shapes
 
 
 def aside(v: Any) -> Any:
-    """A pack hook that keeps the memory and leaves the history behind."""
+    """Detach a saved value (a pack hook that keeps the memory and drops the history)."""
     return v.detach()
 
 
 def same(v: Any) -> Any:
-    """A hook that changes nothing."""
+    """Return a saved value unchanged (a hook)."""
     return v
 
 
 class Log:
-    """A pair of hooks that counts, and can be referred to weakly."""
+    """A pair of hooks that counts its calls and can be referenced weakly."""
 
     def __init__(self, inner: Callable[[Any], Any] = aside) -> None:
         self.inner = inner
@@ -42,16 +42,16 @@ class Log:
         return v
 
     def on(self, lib: Any) -> Any:
-        """The context in which the pair applies."""
+        """Return the context manager that applies the pair."""
         return lib.graph.saved_tensors_hooks(self.pack, self.unpack)
 
 
-#: What a step of a program saves, by its name.
+#: The number of values that each step of a program saves.
 SAVES = {"x * x": 2, "x * c": 1, "sin": 1, "exp": 1, "x + 1": 0, "-x": 0}
 
 
 def step(lib: Any, name: str, x: Any, c: Any) -> Any:
-    """One operation."""
+    """Apply one step to `x`."""
     if name == "x * x":
         return x * x
     if name == "x * c":
@@ -62,13 +62,13 @@ def step(lib: Any, name: str, x: Any, c: Any) -> Any:
 
 
 def slope(name: str, v: Any, c: Any) -> tuple[Any, Any]:
-    """The value and the derivative of that step."""
+    """Return the value and the derivative of a step."""
     found: dict[str, Any] = {"x * x": (v * v, 2 * v), "x * c": (v * c, c), "sin": (np.sin(v), np.cos(v)), "exp": (np.exp(v), np.exp(v))}
     return found.get(name) or ((v + 1, 1.0) if name == "x + 1" else (-v, -1.0))
 
 
 def keeper(lib: Any, *extra: Any) -> Any:
-    """A custom square that saves its input and its output."""
+    """Return a custom square that saves its input, its output and `extra`."""
 
     def forward(ctx: Any, x: Any) -> Any:
         out = x * x
@@ -277,7 +277,7 @@ def hooks_of_one_thread(lib: Any) -> None:
                 with there.on(lib):
                     inside.set()
                     found.append(done.wait(timeout=20))
-        except BaseException as exc:  # noqa: BLE001 (told to the thread that waits)
+        except BaseException as exc:  # noqa: BLE001 (reported to the waiting thread)
             found.append(exc)
             inside.set()
 
@@ -381,7 +381,7 @@ def hooks_of_one_save(lib: Any) -> None:
     with lib.raises(RuntimeError, "with value None is forbidden"):
         last.register_hooks(aside, same)
     lib.equal(lib.grad(y, x, lib.ones(2))[0], [200.0, 400.0])
-    if not lib.oracle:  # PyTorch itself lets it pass for what a Function saved
+    if not lib.oracle:  # PyTorch allows it for values that a Function saved
         with lib.raises(RuntimeError, "Calling register_hooks on a saved tensor after it has been freed"):
             first.register_hooks(aside, same)
 
@@ -404,7 +404,7 @@ def hooks_can_be_disabled(lib: Any, message: str) -> None:
             pass
         assert str(caught[0]) == message
         y = x * x
-        y.grad_fn._raw_saved_self.register_hooks(aside, lambda v: v * 10)  # no default hooks: not meant
+        y.grad_fn._raw_saved_self.register_hooks(aside, lambda v: v * 10)  # only default hooks are disabled
     y.backward(lib.ones(2))
     lib.equal(x.grad, [11.0, 22.0])
     with (log := Log()).on(lib):
@@ -422,7 +422,7 @@ def saves_on_the_host(lib: Any) -> None:
         saved = y.grad_fn._saved_self
         assert saved.device == x.device
         lib.equal(saved, [1.0, 2.0])
-        # NB: where a Tensor's values lie on the host, so does what was saved: nothing is copied.
+        # NB: if a Tensor is on the host already, nothing is copied.
         if lib.sees_memory:
             assert lib.same_memory(saved, x)
             assert lib.same_memory(e.grad_fn._saved_result, e)
@@ -431,7 +431,7 @@ def saves_on_the_host(lib: Any) -> None:
         lib.equal(x.grad, np.array([3.0, 4.0]) + np.exp([1.0, 2.0]))
         lib.equal(w.grad, [1.0, 2.0])
     far = lib.elsewhere([1.0, 2.0], rg=True)
-    if lib.oracle:  # PyTorch's other device here, meta, has no values: that they are asked for is the copy
+    if lib.oracle:  # PyTorch's other device here is meta, whose missing values raise on the copy
         with lib.raises(NotImplementedError, "Cannot copy out of meta tensor"), lib.graph.save_on_cpu():
             far * far
         return
@@ -457,7 +457,7 @@ def identity_is_lost(lib: Any) -> None:
             assert saved.requires_grad
             if lib.sees_memory:
                 assert lib.same_memory(saved, x)
-    # Memory and version are those of what the hook returned, whatever was packed.
+    # The unpacked value has the memory and version of what the hook returned, whatever was packed.
     x = lib.tensor([1.0, 2.0])
     middle, kept = x * 1, lib.tensor([3.0, 4.0]) * 1
     packed, returned = lib.xp.sum(middle * middle), lib.xp.sum(kept * kept)
@@ -492,10 +492,10 @@ def packing_detached_makes_no_cycle(lib: Any) -> None:
                     with log.on(lib):
                         y = program()
                     y.backward(lib.ones(2), retain_graph=True)
-                    # The graph holds the hooks as long as it lives.
+                    # The graph keeps the hooks alive.
                     alive = weakref.ref(log)
                     del log, y
-                    # NB: the user's cycle, an output that its own node holds, does not stay, though it does in PyTorch.
+                    # NB: a reference cycle of a node with its own output is collected, unlike in PyTorch.
                     assert (alive() is None) == (pack is aside or not lib.oracle)
                 finally:
                     gc.enable()
@@ -534,7 +534,7 @@ def each_saved_value_has_hooks_of_its_own(lib: Any) -> None:
                 lib.grad(y, [x, w])
                 with lib.raises(RuntimeError, "second time"):
                     lib.grad(y, [x, w])
-    # A value without hooks is still watched; one with hooks is what the hook kept.
+    # A saved value without hooks is still checked for writes; one with hooks is what the pack hook returned.
     for hooked, free in (("_raw_saved_self", 1), ("_raw_saved_other", 0)):
         with lib.case(hooked):
             leaves = [lib.tensor([2.0]), lib.tensor([3.0])]
@@ -549,7 +549,7 @@ def each_saved_value_has_hooks_of_its_own(lib: Any) -> None:
 
 
 class Box:
-    """A packed value that a weak reference can watch."""
+    """A packed value that can be referenced weakly."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

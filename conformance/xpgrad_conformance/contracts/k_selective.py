@@ -1,6 +1,6 @@
-"""Group K: selective checkpoints, which keep what a policy says.
+"""Group K: selective checkpoints, which keep the results that a policy chooses.
 
-What is computed again shows in a number that the function reads and that changes between its two runs.
+The functions read a number that changes between their two runs, which shows what was computed again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAMES = ("matmul", "exp", "multiply")
 
 
 def operation(lib: Any, name: str) -> Any:
-    """The operation that a policy gets for a public function."""
+    """Return the operation that a policy receives for a public function."""
     if not lib.oracle:
         return getattr(lib.xp, name)
     aten = lib.ns.ops.aten
@@ -27,7 +27,7 @@ def operation(lib: Any, name: str) -> Any:
 
 
 def selective(lib: Any, function: Callable[..., Any], policy: Any, *args: Any, **options: Any) -> Any:
-    """The result of a function that is checkpointed by a policy."""
+    """Call a function under a checkpoint with a policy, and return its result."""
     module = lib.module("utils.checkpoint")
     contexts = functools.partial(module.create_selective_checkpoint_contexts, policy, **options)
     return module.checkpoint(function, *args, use_reentrant=False, context_fn=contexts)
@@ -40,7 +40,7 @@ def changing(lib: Any, number: list[float], x: Any, w: Any) -> Any:
 
 
 def expected(kept: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The gradients of `changing`, where k is 1 in the first run and 3 in the other; a node has the number it was made with."""
+    """Return the gradients of `changing` if `kept` is kept: the second run has k = 3, but a node keeps the factor of the first run, 1."""
     first = (V - 1.0) @ U
     product = first if "matmul" in kept else (V - 3.0) @ U
     product = first if "multiply" in kept else product * 3.0
@@ -109,7 +109,7 @@ def what_a_policy_is_asked(lib: Any) -> None:
     for (_, given, out), a, b in zip(asked, values, [*values[1:], values[-1]], strict=True):
         lib.equal(lib.const(given), a)
         lib.equal(lib.const(out), b)
-    # What it keeps lives until the backward, and nothing else does.
+    # The kept value lives until the backward; the others are freed.
     if not lib.capabilities["lazy"]:
         assert [still() for still in alive] == [True, False]
     y.backward(lib.const(np.ones_like(V)))
@@ -146,7 +146,7 @@ def kept_values_that_are_written_to(lib: Any) -> None:
     with lib.raises(RuntimeError, "Tensor cached during selective activation checkpoint has been mutated"):
         y.backward()
     assert x.grad is None
-    # After the call, and with the check disabled: what is kept has its new value.
+    # A write after the call: with the check disabled, the kept value is the new one.
     for allow in (False, True):
         x = lib.tensor(V)
         out = selective(lib, lambda t: lib.xp.exp(t * 1.0) * 1.0, [exp], x, allow_cache_entry_mutation=allow)

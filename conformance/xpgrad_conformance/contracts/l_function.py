@@ -16,12 +16,12 @@ TWICE = "backward through the graph a second time"
 
 
 def double(lib: Any, backward: Any = None, **more: Any) -> Any:
-    """Twice the first argument."""
+    """Return a Function that doubles its first argument."""
     return lib.fn(lambda ctx, x, *rest: x * 2, backward or (lambda ctx, g: g * 2), **more)
 
 
 def power(lib: Any, n: int = 3, name: str = "Power") -> Any:
-    """The n-th power, differentiable any number of times."""
+    """Return a Function for the n-th power that can be differentiated any number of times."""
 
     def forward(ctx: Any, x: Any) -> Any:
         ctx.save_for_backward(x)
@@ -35,7 +35,7 @@ def power(lib: Any, n: int = 3, name: str = "Power") -> Any:
 
 
 def bare(lib: Any, **methods: Any) -> Any:
-    """A Function with these static methods only."""
+    """Return a Function class with only these static methods."""
     return type("F", (lib.ag.Function,), {k: staticmethod(v) if callable(v) else v for k, v in methods.items()})
 
 
@@ -171,7 +171,7 @@ def what_is_no_tensor_gets_none(lib: Any) -> None:
 @contract("FUN-08")
 def gradients_of_constants_are_dropped(lib: Any) -> None:
     x, c = lib.tensor([1.0, 2.0]), lib.ones(2)
-    # NB: of any shape: it is not used.
+    # NB: the surplus gradient may have any shape, because it is not used.
     for surplus in (lib.ones(2), lib.ones(7)):
         x.grad = None
         double(lib, lambda ctx, g, surplus=surplus: (g * 2, surplus)).apply(x, c).backward(lib.ones(2))
@@ -245,7 +245,7 @@ def none_is_an_undefined_gradient(lib: Any) -> None:
     with lib.raises(RuntimeError, "appears to not have been used"):
         lib.grad(nothing.apply(x), x, lib.ones(2))
     assert lib.grad(nothing.apply(x), x, lib.ones(2), allow_unused=True) == (None,)
-    # Nothing is added where something else arrives; and below, a custom backward gets zeros.
+    # An undefined gradient adds nothing to another gradient; a custom backward below receives zeros for it.
     x, seen = lib.tensor([1.0, 2.0]), []
 
     def below(ctx: Any, g: Any) -> Any:
@@ -284,7 +284,7 @@ def needs_input_grad(lib: Any, pattern: Any) -> None:
             assert y.requires_grad is any(expected)
             if any(expected):
                 first = arguments[expected.index(True)]
-                # not narrowed to what this pass asks for
+                # the flags are not narrowed to the inputs that this pass asks for
                 lib.equal(lib.grad(y, first, lib.ones(2))[0], [1.0, 1.0])
                 assert seen == [expected] * 3
             assert all(type(need) is bool for s in seen for need in s)
@@ -367,9 +367,9 @@ def values_on_ctx_are_not_checked(lib: Any) -> None:
     y = lib.fn(forward, backward).apply(x, c)
     c.add_(1.0)
     y.backward(lib.ones(1), retain_graph=True)
-    lib.equal(x.grad, [12.0])  # 3 * 4: the new value, where 3 * 3 was meant
+    lib.equal(x.grad, [12.0])  # 3 * 4: uses the new value of c, though 3 * 3 was intended
     y.backward(lib.ones(1))
-    y.backward(lib.ones(1))  # and never freed
+    y.backward(lib.ones(1))  # saved attributes are never freed
     lib.equal(x.grad, [36.0])
 
 
@@ -389,7 +389,7 @@ def saved_intermediates_have_no_history(lib: Any) -> None:
     v, f = 0.5, np.exp(1.0)
     (g,) = lib.grad(x * lib.fn(forward, backward).apply(x), x, create_graph=True)
     lib.equal(g, [f + 2 * v * f])
-    # d(f + 2 x f)/dx is 4 f + 4 x f; what depends on x through the intermediate is lost.
+    # The derivative of f + 2 x f is 4 f + 4 x f; the part that depends on x through the intermediate is lost.
     lib.equal(lib.grad(g, x)[0], [4 * f])
 
 
@@ -493,7 +493,7 @@ def marked_dirty(lib: Any) -> None:
     lib.equal(leaf.grad, [2.0, 2.0])
     with lib.raises(RuntimeError, "a leaf Variable that requires grad has been used in an in-place operation."):
         cls.apply(leaf)
-    # It counts as a write even where nothing is written, and what was saved before is found overwritten.
+    # Marking counts as a write even if nothing is written, so values saved before are reported as overwritten.
     quiet = leaf.detach().requires_grad_() * 1
     product, version = quiet * quiet, quiet._version
     nothing = lib.fn(lambda ctx, x: ctx.mark_dirty(x) or x, lambda ctx, g: g)
@@ -504,7 +504,7 @@ def marked_dirty(lib: Any) -> None:
     wrong = lib.fn(lambda ctx, x: ctx.mark_dirty(x) or x * 2, lambda ctx, g: g)
     with lib.raises(RuntimeError, "Some elements marked as dirty during the forward method were not returned as output"):
         wrong.apply(leaf.detach().requires_grad_() * 1)
-    # Of two inputs the one that is marked.
+    # Only one of two inputs is marked.
     a, b = lib.tensor([1.0]), lib.tensor([5.0])
 
     def add(ctx: Any, x: Any, y: Any) -> Any:
@@ -581,7 +581,7 @@ def writes_into_returned_views(lib: Any) -> None:
     for number, y in ((0, one), (1, two)):
         with lib.case(number), lib.raises(RuntimeError, f"Output {number} of F", "the output of a function that returns multiple views"):
             y.mul_(2)
-    # What is not a view can be written to.
+    # A result that is not a view can be written to.
     leaf = lib.tensor([1.0, 2.0])
     y = double(lib).apply(leaf)
     y.mul_(3)

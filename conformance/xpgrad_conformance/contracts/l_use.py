@@ -31,7 +31,7 @@ def once_differentiable(lib: Any) -> None:
     cls.apply(x).backward()
     lib.equal(x.grad, [6.0])
     lib.equal(lib.grad(cls.apply(x), x)[0], [6.0])
-    # The seed depends on x, so that PyTorch, too, notices in backward().
+    # The seed depends on x, because otherwise PyTorch does not raise in backward().
     (g,) = lib.grad(cls.apply(x) * x, x, create_graph=True)
     assert modes == [False] * 3
     lib.equal(g, [27.0])
@@ -42,13 +42,13 @@ def once_differentiable(lib: Any) -> None:
         lib.grad(g, x, retain_graph=True)
     with lib.raises(RuntimeError, phrase):
         lib.grad(g, x, allow_unused=True)
-    # and where only the seed is asked for: what depends on it is not lost
+    # the same if only the gradient of the seed is asked for: its dependence on the seed is not lost
     if not lib.oracle:
         seed = lib.tensor([2.0])
         (g,) = lib.grad(cls.apply(x), x, seed, create_graph=True)
         with lib.raises(RuntimeError, phrase):
             lib.grad(g, seed, allow_unused=True)
-    # and with a seed that is a constant
+    # the same with a constant seed
     for again in (lambda g: g.backward(), lambda g: lib.grad(g, x), lambda g: lib.grad(g, x, allow_unused=True)):
         (g,) = lib.grad(cls.apply(x), x, create_graph=True)
         with lib.raises(RuntimeError, phrase):
@@ -64,7 +64,7 @@ def higher_order(lib: Any, n: int, shape: Any, seed: int) -> None:
         (g,) = lib.grad(lib.xp.sum(g), x, create_graph=True)
         factor *= n - k
         lib.equal(g, np.full(shape, factor * v ** (n - k - 1)))
-    # A saved output has its history back, too.
+    # A saved output also gets its history back.
     x = lib.tensor([0.5])
 
     def forward(ctx: Any, x: Any) -> Any:
@@ -177,7 +177,7 @@ def the_same_tensor_twice(lib: Any) -> None:
     three = lib.fn(lambda ctx, a, b, c: a + b + c, lambda ctx, g: (g, None, g * 10))
     lib.equal(lib.grad(three.apply(x, x, x), x)[0], [11.0])
 
-    # Hooks of its node see a gradient for each Tensor, beside arguments that have none.
+    # Hooks on its node receive a gradient for each Tensor; other arguments have none.
     seen: list[Any] = []
     x = lib.tensor([2.0])
     y = lib.fn(lambda ctx, k, x, text: x * k, lambda ctx, g: (None, g * 3, None)).apply(3.0, x, "text")
@@ -190,7 +190,7 @@ def the_same_tensor_twice(lib: Any) -> None:
 
 @contract("FUN-29")
 def writing_into_a_gradient(lib: Any) -> None:
-    # Nothing is checked: the writer gets what it wrote, and its siblings may or may not.
+    # Nothing checks this write: the writer's gradient has the new values, and its siblings may see the old or the new ones.
     def backward(ctx: Any, g: Any) -> Any:
         return g.mul_(100)
 
@@ -201,7 +201,7 @@ def writing_into_a_gradient(lib: Any) -> None:
     (lib.fn(forward, backward).apply(x) + w * 1).backward(lib.const([1.0, 2.0]))
     lib.equal(x.grad, [100.0, 200.0])
     assert lib.value(w.grad).tolist() in ([1.0, 2.0], [100.0, 200.0])
-    # What was there before the pass is not touched.
+    # Values from before the pass are unchanged.
     lib.equal(x, [1.0, 2.0])
     lib.equal(w, [3.0, 4.0])
 
@@ -209,7 +209,7 @@ def writing_into_a_gradient(lib: Any) -> None:
 @contract("FUN-30")
 def exceptions_keep_their_type(lib: Any) -> None:
     class Special(Exception):
-        """A user's own error."""
+        """A user-defined error."""
 
     for error in (Special, LookupError, KeyError, RuntimeError, ZeroDivisionError, NotImplementedError, KeyboardInterrupt):
         made = error("boo")
@@ -299,14 +299,14 @@ def functions_under_transforms(lib: Any) -> None:
     assert seen[1:] == [(2, "error", (1,))]
     lib.equal(func.grad(lambda v: lib.xp.sum(neither.apply(v)))(rows), 2 * lib.value(rows))
     lib.equal(func.vmap(func.grad(lambda v: lib.xp.sum(generated.apply(v))))(rows), 2 * lib.value(rows))
-    # Batches of batches, and a batch of what an outer batch shares.
+    # Nested batches, and an inner batch that all elements of the outer one share.
     lib.equal(func.vmap(func.vmap(generated.apply))(rows), lib.value(rows) ** 2)
     x = lib.tensor([1.0, 2.0, 3.0])
     y = func.vmap(lambda v: func.vmap(generated.apply)(x) * v)(lib.const([1.0, 2.0]))
     lib.equal(y, [[1.0, 4.0, 9.0], [2.0, 8.0, 18.0]])
     lib.equal(lib.grad(lib.xp.sum(y), x)[0], [6.0, 12.0, 18.0])
 
-    # Several results, one of them shared by the batch, and a result that is saved.
+    # Several results, one of which all elements share, and a result that is saved.
     def two(x: Any, w: Any) -> Any:
         return x * w, w * w
 
@@ -433,9 +433,9 @@ def marks_of_what_is_no_input(lib: Any) -> None:
 
 
 def saved_in_batches(lib: Any) -> None:
-    """A generated rule keeps everything that can be saved, for both directions and for second derivatives."""
+    """Check that a generated rule keeps everything that can be saved, for both directions and for second derivatives."""
     func = lib.module("func")
-    if lib.oracle:  # whose generated rules end in an AssertionError where not all that goes in and out is a batch
+    if lib.oracle:  # PyTorch's generated rules raise an AssertionError unless all inputs and outputs are batched
         return
 
     def forward(x: Any, k: Any, w: Any) -> Any:

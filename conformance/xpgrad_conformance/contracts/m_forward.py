@@ -12,16 +12,16 @@ from xpgrad_conformance.strategies import seeds, shapes
 
 
 def forward_ad(lib: Any) -> Any:
-    """The module under test."""
+    """Return the module under test."""
     return lib.module("autograd.forward_ad")
 
 
 def pair(lib: Any) -> tuple[Any, Any]:
-    """A primal and a tangent."""
+    """Return a primal and a tangent."""
     return lib.const([1.0, 2.0]), lib.const([3.0, 4.0])
 
 
-#: Steps of a program: what they do to a Tensor, and the value and the derivative in NumPy.
+#: Steps of a program: the operation on a Tensor, and its value and derivative in NumPy.
 STEPS: dict[str, Any] = {
     "square": (lambda xp, x: x * x, lambda v: (v * v, 2 * v)),
     "sin": (lambda xp, x: xp.sin(x), lambda v: (np.sin(v), np.cos(v))),
@@ -33,7 +33,7 @@ STEPS: dict[str, Any] = {
 
 
 def loose(lib: Any) -> float:
-    """The tolerance for a chain of operations."""
+    """Return the tolerance for a chain of operations."""
     return 1e-4 if lib.real == "float32" else 1e-9
 
 
@@ -86,7 +86,7 @@ def a_level_is_needed(lib: Any) -> None:
         fw.exit_dual_level(level=level)
     with lib.raises(RuntimeError, "no level exists"):
         fw.make_dual(x, t)
-    with fw.dual_level(), lib.ns.inference_mode():  # which stops forward mode
+    with fw.dual_level(), lib.ns.inference_mode():  # inference mode disables forward mode
         assert fw.unpack_dual(fw.make_dual(x, t)).tangent is None
 
 
@@ -232,7 +232,7 @@ def forward_over_reverse(lib: Any, shape: Any, seed: int) -> None:
     with fw.dual_level():
         dual = fw.make_dual(x, t)
         primal, tangent = fw.unpack_dual(lib.xp.sum(dual * dual * dual))
-        # d/dx and d/dt of 3 x^2 t, the tangent
+        # derivatives of the tangent, 3 x^2 t, with respect to x and t
         gx, gt = lib.grad(tangent, [x, t], retain_graph=True)
         lib.equal(gx, 6 * v * u)
         lib.equal(gt, 3 * v * v)
@@ -240,15 +240,15 @@ def forward_over_reverse(lib: Any, shape: Any, seed: int) -> None:
         primal, tangent = fw.unpack_dual(dual)
         lib.equal(lib.grad(lib.xp.sum(primal * primal), x)[0], 2 * v)
         lib.equal(lib.grad(lib.xp.sum(tangent * tangent), t)[0], 2 * u)
-        # and the other way: the gradient of a dual's result carries the tangent of the gradient, a Hessian-vector product
+        # conversely, the gradient of a dual's result carries a tangent, which is a Hessian-vector product
         y = lib.xp.sum(lib.xp.sin(fw.make_dual(x, t.detach())))
         (g,) = lib.grad(y, x, create_graph=True)
         lib.equal(fw.unpack_dual(g).tangent, -np.sin(v) * u)
-        # also by a dual that came to require grad afterwards
+        # the same for a dual that starts to require grad later
         later = fw.make_dual(x.detach(), t.detach()).requires_grad_()
         (g,) = lib.grad(lib.xp.sum(later * later * later), later, create_graph=True)
         lib.equal(fw.unpack_dual(g).tangent, 6 * v * u)
-        # as that which backward() leaves at the leaf does; in PyTorch under create_graph only
+        # the same for the gradient that backward() accumulates; PyTorch needs create_graph for it
         for create in (True, False):
             x.grad = None
             lib.xp.sum(lib.xp.sin(fw.make_dual(x, t.detach()))).backward(create_graph=create)
@@ -268,19 +268,19 @@ def writes_through_views(lib: Any) -> None:
         lib.equal(primal, [10.0, 2.0])
         lib.equal(tangent, [30.0, 4.0])
         view = dual[1:]
-        # NB: not `view.mul_(view)`: there 2.13 gives 3 x t instead of 2 x t.
+        # NB: not `view.mul_(view)`, for which PyTorch 2.13 computes 3 x t instead of 2 x t.
         view.mul_(fw.make_dual(lib.const([5.0]), lib.const([6.0])))
         lib.equal(fw.unpack_dual(dual).primal, [10.0, 10.0])
         lib.equal(fw.unpack_dual(dual).tangent, [30.0, 32.0])
         lib.equal(fw.unpack_dual(view).tangent, [32.0])
-        # A base without tangent gets one where a dual is written into its view.
+        # A base without a tangent gets one when a dual is written into its view.
         base = x.clone()
         base[:1].mul_(fw.make_dual(lib.ones(1), lib.const([7.0])))
         lib.equal(fw.unpack_dual(base).tangent, [7.0, 0.0])
 
 
 def custom(lib: Any, forward: Any, jvp: Any = None, **more: Any) -> Any:
-    """A custom Function with a `jvp`."""
+    """Return a custom Function, with a `jvp` if one is given."""
     body = {"forward": staticmethod(forward)} | ({} if jvp is None else {"jvp": staticmethod(jvp)})
     return type("F", (lib.ag.Function,), body | {k: staticmethod(v) for k, v in more.items()})
 

@@ -14,12 +14,12 @@ EYE = np.eye(2)
 
 
 def batched(lib: Any, outputs: Any, inputs: Any, gradients: Any, **options: Any) -> Any:
-    """`autograd.grad` of a batch."""
+    """Call `autograd.grad` with a batch of gradients."""
     return lib.grad(outputs, inputs, gradients, is_grads_batched=True, **options)
 
 
 def loop(lib: Any, outputs: Any, inputs: Any, gradients: Any) -> list[Any]:
-    """The same, one by one, stacked."""
+    """Return the gradients of `batched`, computed one by one and stacked."""
     rows = []
     for b in range(gradients[0].shape[0]):
         found = lib.grad(outputs, inputs, [lib.const(lib.value(g)[b]) for g in gradients], retain_graph=True)
@@ -38,7 +38,7 @@ def stacked_products(lib: Any, shape: Any, batch: int, seed: int) -> None:
     expected = loop(lib, [y, total], [x, w], [v, u])
     for g, e in zip(found, expected, strict=True):
         lib.equal(g, e)
-    # The rows of the identity give the Jacobian.
+    # A batch of the rows of the identity gives the Jacobian.
     n = size(shape)
     eye = np.eye(n).reshape(n, *shape)
     (jacobian,) = batched(lib, y, x, lib.const(eye))
@@ -109,14 +109,14 @@ def differentiable_again(lib: Any, batch: int, seed: int) -> None:
     gx, gv = lib.grad(lib.xp.sum(j), [x, v], create_graph=True)
     lib.equal(gx, 6 * a * b.sum(axis=0))
     lib.equal(gv, np.broadcast_to(3 * a * a, b.shape))
-    # A Hessian, row by row, and its derivative.
+    # Compute a Hessian row by row, and differentiate it.
     (g,) = lib.grad(lib.xp.sum(x * x * x * x), x, create_graph=True)
     (hessian,) = batched(lib, g, x, lib.const(EYE), create_graph=True)
     lib.equal(hessian, np.diag(12 * a * a))
     lib.equal(lib.grad(lib.xp.sum(hessian), x)[0], 24 * a)
     (j,) = batched(lib, x * x, x, lib.const(EYE))
     assert not j.requires_grad
-    # One through a write.
+    # The Hessian of a function that writes in place.
     p, q = a
     t = x * 1
     t[0] = x[0] * x[1]
@@ -145,7 +145,7 @@ def hooks_see_one_sample(lib: Any) -> None:
     y.register_hook(lambda g: g * 10)
     (g,) = batched(lib, y * 1, x, lib.const(EYE))
     lib.equal(g, [[20.0, 0.0], [0.0, 40.0]])
-    # What a hook, or a Function, gives for all samples alike.
+    # A hook or a Function that returns the same gradient for all samples.
     for name, replace in {
         "tensor": lambda y, c: y.register_hook(lambda g: c),
         "before": lambda y, c: y.grad_fn.register_prehook(lambda go: (c,)),
@@ -179,7 +179,7 @@ def decisions_on_values(lib: Any) -> None:
                 (found,) = batched(lib, y, x, lib.const(rows))
             except RuntimeError as exc:
                 found, said = None, str(exc)
-            # It need not work, but then it is refused; what is computed must be right for each sample by itself.
+            # A program that cannot be batched must be refused; a result must be right for each sample.
             if found is None:
                 assert "Batching rule not implemented" in said
             else:
@@ -207,7 +207,7 @@ def vmap_over_grad(lib: Any) -> None:
             program()
 
 
-#: Steps of (2, 3) -> (2, 3) of many kinds: elementwise, along an axis, by a matrix, by a key, by a shape.
+#: Steps from (2, 3) to (2, 3) of many kinds: elementwise, along an axis, with a matrix, with a key, with a shape.
 STEPS: dict[str, Any] = {
     "sin": lambda lib, x: lib.xp.sin(x),
     "square": lambda lib, x: x * x,
@@ -228,7 +228,7 @@ STEPS: dict[str, Any] = {
 
 
 def overwritten(x: Any) -> Any:
-    """A copy with a row and a column overwritten."""
+    """Return a copy in which a row and some columns are overwritten."""
     y = x * 1
     y[0] = x[1] * 2
     y[:, 1:] *= x[:, :1]

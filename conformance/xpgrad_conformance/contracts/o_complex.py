@@ -1,4 +1,4 @@
-"""Group O: complex numbers. The gradient of a complex Tensor, and that real ones work as well as without them."""
+"""Group O: the gradients of complex Tensors, and of real Tensors in complex programs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from xpgrad_conformance.contract import contract
 
-#: Points away from zero and from the cuts of logarithm and root.
+#: Points away from zero and from the branch cuts of the logarithm and the square root.
 points = st.lists(st.tuples(st.floats(0.3, 1.5), st.sampled_from([-1, 1]), st.floats(0.3, 1.2)), min_size=3, max_size=3)
 W = 0.7 - 1.3j
 
-# Each is written in names that NumPy and the library have in common, so that the differences are NumPy's, in double precision.
+# Each function uses only names that NumPy and the library share, so that NumPy computes the differences in double precision.
 REAL_VALUED: dict[str, Callable[[Any, Any], Any]] = {
     "|z|²": lambda xp, z: xp.sum(xp.real(z * xp.conj(z))),
     "Re": lambda xp, z: xp.sum(xp.real(z)),
@@ -36,12 +36,12 @@ REAL_VALUED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def numbers(drawn: Any) -> np.ndarray[Any, Any]:
-    """The drawn points as complex numbers."""
+    """Convert the drawn points to complex numbers."""
     return np.asarray([complex(x, s * y) for x, s, y in drawn])
 
 
 def gradient(f: Callable[[Any], Any], at: np.ndarray[Any, Any], eps: float = 1e-5) -> np.ndarray[Any, Any]:
-    """``dL/dx + i dL/dy`` by central differences of a real function."""
+    """Return ``dL/dx + i dL/dy`` of a real function, by central differences."""
     found = np.zeros(at.shape, complex)
     for k in np.ndindex(at.shape):
         for direction in (1, 1j):
@@ -52,7 +52,7 @@ def gradient(f: Callable[[Any], Any], at: np.ndarray[Any, Any], eps: float = 1e-
 
 
 def near(lib: Any, x: Any, expected: Any) -> None:
-    """Equal up to what differences, or single precision, leave uncertain."""
+    """Assert equality up to the error of differences or of single precision."""
     size = float(np.max(np.abs(expected), initial=1.0))
     tolerance = 1e-6 if lib.capabilities["float64"] else 1e-4
     lib.equal(x, expected, rtol=tolerance, atol=tolerance * size)
@@ -67,7 +67,7 @@ def gradient_of_a_real_function(lib: Any, drawn: Any) -> None:
             program(lib.xp, z).backward()
             assert z.grad.dtype == lib.dtype(lib.complex)
             near(lib, z.grad, gradient(partial(program, np), at))
-    # The values by name: twice what the note's own definition gives, and conjugate to JAX's.
+    # Known gradients: twice those of the definition in PyTorch's note, and the conjugates of JAX's.
     z = lib.tensor(at, dtype=lib.complex)
     for name, expected in [("|z|²", 2 * at), ("Re", np.ones_like(at)), ("Im", np.full_like(at, 1j))]:
         with lib.case(name):
@@ -144,7 +144,7 @@ def real_inputs(lib: Any, drawn: Any, turn: float) -> None:
             y.backward(lib.const(seed, lib.complex))
             assert x.grad.dtype == lib.dtype(lib.real)
             near(lib, x.grad, np.real(seed * np.conj(slope)))
-    # The real input is broadcast: its gradient is summed as well.
+    # A real input that is broadcast: its gradient is summed as well.
     x = lib.tensor(2.0)
     (x * lib.const(w, lib.complex)).backward(lib.const(seed, lib.complex))
     assert x.grad.dtype == lib.dtype(lib.real)
@@ -181,7 +181,7 @@ def conjugates_parts_and_casts(lib: Any, drawn: Any) -> None:
     seed = np.conj(at) * (2 + 1j)
     z, seeds = lib.tensor(at, dtype=lib.complex), lib.const(seed, lib.complex)
     lib.equal(lib.grad(xp.conj(z), z, seeds)[0], np.conj(seed))
-    # Into parts, and a number from parts.
+    # Real and imaginary parts, and complex numbers made of parts.
     for part, factor in [(xp.real, 1), (xp.imag, 1j)]:
         lib.equal(lib.grad(part(z), z, lib.const(seed.real))[0], factor * seed.real)
     x, y = lib.tensor(at.real), lib.tensor(at.imag)
@@ -192,7 +192,7 @@ def conjugates_parts_and_casts(lib: Any, drawn: Any) -> None:
         lib.equal(lib.grad(lib.ns.view_as_real(z), z, lib.const(pairs))[0], seed)
         for g, part in zip(lib.grad(lib.ns.complex(x, y), (x, y), seeds), (seed.real, seed.imag), strict=True):
             lib.equal(g, part)
-    # Casts both ways.
+    # Casts in both directions.
     (g,) = lib.grad(lib.cast(x, lib.complex), x, seeds)
     assert g.dtype == lib.dtype(lib.real)
     lib.equal(g, seed.real)
@@ -220,7 +220,7 @@ def abs_sign_and_angle(lib: Any, drawn: Any) -> None:
 
 
 class _Numpy:
-    """NumPy's functions by the standard's names and meanings: the sign of a complex number is z/|z|."""
+    """NumPy's functions with the names and meanings of the standard: the sign of a complex number is z/|z|."""
 
     sum, real, imag, atan2 = staticmethod(np.sum), staticmethod(np.real), staticmethod(np.imag), staticmethod(np.arctan2)
     sign = staticmethod(lambda z: z / np.abs(z))
@@ -228,7 +228,7 @@ class _Numpy:
 
 @contract("CPX-08", requires="complex", draw={"drawn": points})
 def descent(lib: Any, drawn: Any) -> None:
-    """A step against the gradient is what an optimiser of the two real parts would do."""
+    """Check that gradient descent on a complex Tensor equals gradient descent on its two real parts."""
     xp, at = lib.xp, numbers(drawn)
     goal = lib.const(np.full(at.shape, -1 + 2j), lib.complex)
     z = lib.tensor(at, dtype=lib.complex)
@@ -241,7 +241,7 @@ def descent(lib: Any, drawn: Any) -> None:
         xp.sum((x + 1) * (x + 1) + (y - 2) * (y - 2)).backward()
         losses.append(float(loss.item()))
         with lib.ns.no_grad():
-            # NB: no write in place, so that it runs where there is none. The gradient is 2 ∂L/∂z*: 0.3 times it is half of 0.6.
+            # NB: not in place, so that it also runs on immutable arrays. The gradient is 2 ∂L/∂z*: a step of 0.3 is one of 0.6 by ∂L/∂z*.
             z, x, y = (t.detach() - 0.3 * t.grad for t in (z, x, y))
         for t in (z, x, y):
             t.requires_grad_()
@@ -260,7 +260,7 @@ def gradients_are_given_in_the_owners_dtype(lib: Any) -> None:
         assert z.grad is None
     z.grad = lib.const([1j, 2], lib.complex)
     lib.equal(z.grad, [1j, 2])
-    # Complex still, though no imaginary part is left.
+    # The result is complex even if its imaginary part is 0.
     for at in (1 + 2j, 2 + 0j):
         z = lib.tensor(at, dtype=lib.complex)
         with lib.case(at), lib.raises(RuntimeError, "only for real scalar outputs"):
@@ -281,7 +281,7 @@ def gradcheck(lib: Any) -> None:
     for name, f, inputs in right:
         with lib.case(name):
             assert lib.ag.gradcheck(f, inputs) is True
-    # Wrong in the imaginary, or in the real part alone.
+    # Gradients that are wrong in the imaginary part, or in the real part, only.
     wrong: list[tuple[str, Any, Any, tuple[Any, ...]]] = [
         ("forgotten conjugate", lambda ctx, z: z * W, lambda ctx, g: g * W, (z,)),
         ("an imaginary part lost", lambda ctx, z: z * 2, lambda ctx, g: xp.real(g) * 2 + 0j, (z,)),

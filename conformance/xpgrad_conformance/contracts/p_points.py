@@ -1,4 +1,4 @@
-"""Group P: the gradient where there is no derivative."""
+"""Group P: gradients at points without a derivative."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from xpgrad_conformance.contract import contract, unchecked
 from xpgrad_conformance.strategies import seeds
 
 INF, NAN = float("inf"), float("nan")
-#: What is computed, of a leaf; the leaf's values; its gradient with a seed of ones.
+#: A row of a table: the name, the function of a leaf, the leaf's values, and its gradient for a seed of ones.
 Row = tuple[str, Callable[[Any], Any], list[float], list[float]]
 
 
 def check(lib: Any, rows: list[Row]) -> None:
-    """Compare the gradients of a table, in both real dtypes."""
+    """Compare the gradients of a table's rows, in both real dtypes."""
     for name, function, point, expected in rows:
         for dtype in dict.fromkeys((lib.real, "float32")):
             with lib.case((name, dtype)):
@@ -28,7 +28,7 @@ def check(lib: Any, rows: list[Row]) -> None:
 
 
 def gradient(lib: Any, function: Callable[..., Any], point: Any) -> Any:
-    """The gradient of the sum of a function's values, on the host."""
+    """Return the gradient of the sum of a function's values as a NumPy array."""
     x = lib.tensor(point)
     lib.xp.sum(function(x)).backward()
     return lib.value(x.grad)
@@ -45,13 +45,13 @@ def the_order_of_the_rules(lib: Any, point: Any, seed: int) -> None:
 
 
 def check_order(lib: Any, v: Any, seed: int) -> None:
-    """Check what the rules choose at one point, one after the other."""
+    """Check the rules of choice at one point, in their order of precedence."""
     xp = lib.xp
-    # 1. Where there is a gradient, it is that one.
+    # 1. If the function is differentiable, its gradient.
     x = lib.random((4,), seed)
     xp.sum(xp.sqrt(x) + xp.abs(x) * x).backward()
     lib.equal(x.grad, 0.5 / np.sqrt(lib.value(x)) + 2 * lib.value(x))
-    # 2. Convex: of all sub-gradients the one of minimum norm. The maximum's are the weights on its places: even ones are shortest.
+    # 2. Convex: the subgradient of minimum norm. For the maximum these are weights on its positions, and equal weights have minimum norm.
     with lib.case("max"):
         lib.equal(lib.const(gradient(lib, xp.max, v)), (v == v.max()) / np.sum(v == v.max()))
     with lib.case("abs"):
@@ -66,12 +66,12 @@ def check_order(lib: Any, v: Any, seed: int) -> None:
         xp.sum(xp.maximum(one, other)).backward()
         lib.equal(one.grad, np.where(v == 0, 0.5, v > 0))
         lib.equal(other.grad, np.where(v == 0, 0.5, v < 0))
-    # 3. Concave: of all super-gradients the one of minimum norm.
+    # 3. Concave: the supergradient of minimum norm.
     with lib.case("min"):
         lib.equal(lib.const(gradient(lib, xp.min, v)), (v == v.min()) / np.sum(v == v.min()))
     with lib.case("-abs"):
         lib.equal(lib.const(gradient(lib, lambda x: -xp.abs(x), v)), -np.sign(v))
-    # 4. By continuity, infinite if need be.
+    # 4. By continuity, infinite if necessary.
     with lib.case("sqrt"):
         u = np.abs(v)
         lib.equal(lib.const(gradient(lib, xp.sqrt, u)), np.where(u > 0, 0.5 / np.sqrt(np.where(u > 0, u, 1.0)), INF))
@@ -81,7 +81,7 @@ def check_order(lib: Any, v: Any, seed: int) -> None:
 
 @contract("SUB-02")
 def kinks_at_0(lib: Any) -> None:
-    # NB: of the rule's functions the standard has no relu and no l1 loss; the loss is a sum of absolute values.
+    # NB: the standard has neither relu nor an l1 loss; the loss here is a sum of absolute values.
     xp = lib.xp
     check(
         lib,
@@ -106,7 +106,7 @@ def kinks_at_0(lib: Any) -> None:
 
 @contract("SUB-03")
 def infinite_slopes(lib: Any) -> None:
-    # NB: the standard has no rsqrt; it is a power.
+    # NB: the standard has no rsqrt; it is written as a power.
     xp = lib.xp
     check(
         lib,
@@ -131,7 +131,7 @@ def infinite_slopes(lib: Any) -> None:
 
 @contract("SUB-04")
 def outside_of_the_domain(lib: Any) -> None:
-    # The value is arbitrary: only that there is one, without an error, and that the other elements do not suffer.
+    # The value is arbitrary, but there must be one, without an error, and the other elements must be right.
     xp = lib.xp
     rows: list[tuple[str, Callable[[Any], Any], float, float, float]] = [
         ("log", xp.log, -1.0, 2.0, 0.5),
@@ -144,7 +144,7 @@ def outside_of_the_domain(lib: Any) -> None:
             found = gradient(lib, function, [outside, inside])
             lib.equal(lib.const(found[1]), expected)
             assert found.shape == (2,)
-            # What the formula says, or that there is nothing to say; not a number that looks as if there were a derivative.
+            # The value is nan or, for logarithms, that of the formula: never one that looks like a derivative.
             assert np.isnan(found[0]) or name.startswith("log")
             assert np.isnan(found[0]) or found[0] == -1.0
 
@@ -164,7 +164,7 @@ def ties_are_shared(lib: Any, rows: Any) -> None:
                 with fw.dual_level():
                     given = np.arange(v.size).reshape(v.shape) + 1.0
                     moved = getattr(xp, name)(fw.make_dual(lib.const(v), lib.const(given)), axis=axis)
-                    if not lib.oracle:  # PyTorch's tangent is the sum along one axis, and the mean along all
+                    if not lib.oracle:  # PyTorch's tangent is the sum along one axis, but the mean along all
                         expected = np.sum(best * given, axis=axis) / np.sum(best, axis=axis)
                         lib.equal(fw.unpack_dual(moved).tangent, expected)
     with lib.case("median"):
@@ -178,7 +178,7 @@ def ties_are_shared(lib: Any, rows: Any) -> None:
             xp.sum(getattr(xp, name)(x, y)).backward()
             lib.equal(x.grad, first)
             lib.equal(y.grad, 1 - first)
-            x = lib.tensor(v)  # twice the same
+            x = lib.tensor(v)  # both operands are the same Tensor
             xp.sum(getattr(xp, name)(x, x)).backward()
             lib.equal(x.grad, np.ones(v.shape))
     if lib.capabilities["linalg"]:
@@ -197,7 +197,7 @@ def the_chosen_place_gets_all(lib: Any, point: Any) -> None:
 
 
 def check_sort(lib: Any, v: Any) -> None:
-    """Each weight arrives whole at the element that was sorted to its place."""
+    """Check that each weight reaches the element that was sorted to its position."""
     xp, weights = lib.xp, np.arange(1.0, v.size + 1)
     for descending in (False, True):
         with lib.case(descending):
@@ -257,7 +257,7 @@ def norms_at_0(lib: Any) -> None:
 
 @contract("SUB-09", draw={"point": st.lists(st.integers(-8, 8), min_size=1, max_size=4)})
 def steps_are_flat(lib: Any, point: Any) -> None:
-    # NB: the standard has no frac and no heaviside. Quarters, so that some are on the steps.
+    # NB: the standard has neither frac nor heaviside. The points are quarters, so that some lie on the steps.
     xp, v = lib.xp, np.asarray(point) / 4
     for name in ("floor", "ceil", "round", "trunc", "sign"):
         with lib.case(name):
@@ -266,7 +266,7 @@ def steps_are_flat(lib: Any, point: Any) -> None:
             assert y.requires_grad
             xp.sum(y).backward()
             lib.equal(x.grad, 0 * v)
-            # It is zero whatever comes in, and the rest of the graph is not touched by it.
+            # The gradient is zero for every seed, and the rest of the graph is unaffected.
             x = lib.tensor(v)
             xp.sum(x * getattr(xp, name)(x)).backward()
             lib.equal(x.grad, lib.value(getattr(xp, name)(x)))
@@ -315,7 +315,7 @@ def both_branches_count(lib: Any) -> None:
             ("apart", lambda x: xp.where(x > 0.5, x, xp.sqrt(x)), [0.0, 1.0], [INF, 1.0]),
             ("the trap", lambda x: xp.where(x > -1.0, x, xp.sqrt(x)), [0.0, 4.0], [NAN, 1.0]),
             ("the other branch", lambda x: xp.where(x > 1.0, xp.log(x), x), [0.0, 2.0], [NAN, 0.5]),
-            # The remedy: nothing that is infinite is computed at all.
+            # The remedy: replace the argument, so that nothing infinite is computed.
             ("the remedy", lambda x: xp.where(x > 1.0, xp.log(xp.where(x > 1.0, x, xp.ones_like(x))), x), [0.0, 2.0], [1.0, 0.5]),
         ],
     )
@@ -340,7 +340,7 @@ def logarithms_of_nothing(lib: Any) -> None:
 
 unchecked("SUB-13", "out of scope: the Array API standard has no random functions")
 
-#: Functions of the standard, NumPy's equivalents, and the number of their operands.
+#: Functions of the standard, their NumPy equivalents, and the number of their operands.
 FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
     name: (getattr(np, theirs or name), operands)
     for operands, names in [
@@ -356,7 +356,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
 
 @contract("SUB-14", draw={"seed": seeds})
 def no_silent_zeros(lib: Any, seed: int) -> None:
-    # Whatever has a gradient has the right one; what has none says so, when it is called or when it is differentiated.
+    # A function with a gradient must return the right one; a function without one must raise when it is called or differentiated.
     rng = np.random.default_rng(seed)
     h = 1e-6
     for name, (theirs, operands) in FUNCTIONS.items():
@@ -394,7 +394,7 @@ def second_derivative_of_a_norm_at_0(lib: Any) -> None:
     norm = lib.xp.linalg.vector_norm
     lib.equal(func.hessian(lambda x: norm(x))(lib.const([0.0, 0.0])), np.zeros((2, 2)))
     lib.equal(func.hessian(lambda x: norm(x))(lib.const([3.0, 4.0])), np.asarray([[16.0, -12.0], [-12.0, 9.0]]) / 125)
-    # One of several norms is at 0.
+    # One of several vectors is 0.
     x = lib.tensor([[0.0, 0.0], [3.0, 4.0]])
     (g,) = lib.grad(lib.xp.sum(norm(x, axis=1)), x)
     lib.equal(g, [[0.0, 0.0], [0.6, 0.8]])

@@ -17,7 +17,7 @@ TWICE = "backward through the graph a second time"
 
 @contextmanager
 def frequent_switches() -> Iterator[None]:
-    """Have the interpreter switch threads as often as it can, to expose what is not protected."""
+    """Context manager that makes the interpreter switch threads as often as possible, to expose races."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -27,7 +27,7 @@ def frequent_switches() -> Iterator[None]:
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """The results or errors of `work` in several threads that start together; their numbers are its arguments."""
+    """Run `work(k)` in `count` threads that start together, and return their results or errors."""
     barrier = threading.Barrier(count)
     found: list[Any] = [None] * count
 
@@ -35,7 +35,7 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
         barrier.wait(30)
         try:
             found[k] = work(k)
-        except Exception as exc:  # noqa: BLE001 (handed to the thread that asked)
+        except Exception as exc:  # noqa: BLE001 (returned to the caller)
             found[k] = exc
 
     threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
@@ -48,7 +48,7 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 
 def no_errors(found: list[Any]) -> list[Any]:
-    """The results, if none of them is an error."""
+    """Return the results, or raise the first error among them."""
     for each in found:
         if isinstance(each, BaseException):
             raise each
@@ -70,11 +70,11 @@ def several_threads(lib: Any) -> None:
         v = np.asarray([1.0 + k, 2.0])
         lib.equal(lib.const(total), 15 * v * v)
         lib.equal(lib.const(g), np.cos(v))
-        assert seen == [True] * 6  # each pass is driven by the thread that called for it
+        assert seen == [True] * 6  # each pass runs in the thread that called it
 
 
 def accumulate(lib: Any, x: Any) -> Callable[[int], None]:
-    """Work for a thread: two passes that do little but accumulate."""
+    """Return work for a thread: two passes that do little but accumulate."""
 
     def work(k: int) -> None:
         for root in [lib.xp.sum(x), lib.xp.sum(x)]:
@@ -92,12 +92,12 @@ def shared_leaves(lib: Any) -> None:
             lib.xp.sum(x * x + x + w).backward()
 
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # threads change places all the time
+    sys.setswitchinterval(1e-6)  # switch threads as often as possible
     try:
         no_errors(in_threads(8, work))
-        lib.equal(x.grad, [4.0 * 200, 6.0 * 200])  # nothing was lost
+        lib.equal(x.grad, [4.0 * 200, 6.0 * 200])  # no update was lost
         lib.equal(w.grad, [200.0, 200.0])
-        # The first gradients of a leaf, of so many elements that libraries let go of the interpreter while they copy them.
+        # The first gradients of a leaf with so many elements that libraries release the GIL while they copy them.
         for _ in range(15):
             wide = lib.tensor(np.zeros(50_000))
             no_errors(in_threads(4, accumulate(lib, wide)))
@@ -107,7 +107,7 @@ def shared_leaves(lib: Any) -> None:
 
 
 def once(lib: Any, y: Any, x: Any) -> Callable[[int], Any]:
-    """Work for a thread: a pass that frees the graph."""
+    """Return work for a thread: a pass that frees the graph."""
     return lambda k: lib.grad(y, x)[0]
 
 
@@ -119,7 +119,7 @@ def shared_graphs(lib: Any) -> None:
     y = lib.xp.sum(lib.xp.exp(x) * lib.xp.sin(x))
     for g in no_errors(in_threads(6, lambda k: lib.grad(y, x, retain_graph=True)[0])):
         lib.equal(g, right)
-    # Without, a pass that comes upon what another has freed says so; which one that is depends on when they get there.
+    # Without `retain_graph`, a pass that reaches a node freed by another pass raises. Timing decides which pass that is.
     for _ in range(5):
         y = lib.xp.sum(lib.xp.exp(x) * lib.xp.sin(x))
         found = in_threads(3, once(lib, y, x))
@@ -131,7 +131,7 @@ def shared_graphs(lib: Any) -> None:
             else:
                 lib.equal(each, right)
         assert all(isinstance(each, RuntimeError) for each in found[3:])
-    # One waits in the middle until the other is through.
+    # One pass waits in the middle until the other is done.
     z = lib.xp.exp(x) * lib.xp.sin(x)
     arrived, done = threading.Event(), threading.Event()
 
@@ -173,7 +173,7 @@ def grad_has_no_races(lib: Any) -> None:
             lib.equal(second, (k + 1) * v * v)
     assert x.grad is None
     assert w.grad is None
-    # One waits in the middle of the shared part until the others are through.
+    # One pass waits in the middle of the shared part until the others are done.
     arrived, done = threading.Event(), threading.Event()
     shared = lib.xp.exp(x) * w
 
@@ -202,7 +202,7 @@ def grad_has_no_races(lib: Any) -> None:
 @contract("THR-05", requires="threads")
 def functions_and_hooks(lib: Any) -> None:
     class Attributes:
-        """Represents what a Function keeps for itself, in Python."""
+        """What a Function keeps on its context, as a Python object."""
 
     def forward(ctx: Any, x: Any, k: Any) -> Any:
         ctx.mine = Attributes()
@@ -219,7 +219,7 @@ def functions_and_hooks(lib: Any) -> None:
     x, lock, seen = lib.tensor([1.5, 2.5]), threading.Lock(), [0]
 
     def hook(g: Any) -> None:
-        with lock:  # the user's own: hooks are not protected
+        with lock:  # the user's lock: hooks are not synchronised
             seen[0] += 1
 
     x.register_hook(hook)
@@ -227,18 +227,18 @@ def functions_and_hooks(lib: Any) -> None:
 
     def work(k: int) -> Any:
         first = lib.xp.sum(scale.apply(x, k + 1.0))
-        met.wait(30)  # all have been forward, none backward
+        met.wait(30)  # every forward is done, and no backward has started
         return [*lib.grad(first, x), *(lib.grad(lib.xp.sum(scale.apply(x, k + 1.0)), x)[0] for _ in range(20))]
 
     for k, rounds in enumerate(no_errors(in_threads(6, work))):
         assert len(rounds) == 21
         for g in rounds:
-            lib.equal(g, [k + 1.0, k + 1.0])  # no call saw another's context
+            lib.equal(g, [k + 1.0, k + 1.0])  # no call saw another call's context
     assert seen == [6 * 21]
 
 
 def nest(lib: Any, levels: int) -> None:
-    """A Function whose backward runs a pass through itself, and so on."""
+    """Check a Function whose backward runs a pass through the same Function, down to `levels` levels."""
     leaves: list[Any] = []
 
     def backward(ctx: Any, g: Any) -> Any:
@@ -260,7 +260,7 @@ def nest(lib: Any, levels: int) -> None:
 
 @contract("THR-06")
 def passes_inside_of_passes(lib: Any) -> None:
-    # In a hook: on another graph, and on the one that is being differentiated.
+    # A pass in a hook: on another graph, and on the one that is being differentiated.
     x, w, seen = lib.tensor(3.0), lib.tensor(2.0), []
     other, y = w * w, x * x
     z = y * y
@@ -274,16 +274,16 @@ def passes_inside_of_passes(lib: Any) -> None:
     lib.equal(w.grad, 4.0)
     lib.equal(x.grad, 108.0)
     assert seen == [6.0]
-    # In backward, each level in the one before: few, and 150 of them.
-    # NB: nothing is drawn here, because Hypothesis would raise the recursion limit.
+    # A pass in a backward, nested a few levels deep, and 150 levels deep.
+    # NB: nothing is drawn, because Hypothesis would raise the recursion limit.
     for levels in (1, 2, 5, 150):
         with lib.case(levels):
-            if levels > 5 and not lib.capabilities["threads"]:  # it would go on in other threads
+            if levels > 5 and not lib.capabilities["threads"]:  # deep nesting continues in other threads
                 with lib.raises(NotImplementedError, "threads"):
                     nest(lib, levels)
             else:
                 nest(lib, levels)
-    # A pass that fails inside leaves the next one intact.
+    # A nested pass that fails does not affect the next one.
     x = lib.random((3,))
     y = x * x
     handle = y.register_hook(lambda g: lib.backward(lib.const(1.0)))
@@ -331,7 +331,7 @@ def multithreading_switch(lib: Any) -> None:
 
         with switch(False):
             assert in_threads(4, work) == [([True], [2.0, 4.0])] * 4
-            if lib.oracle:  # only there can it be asked for
+            if lib.oracle:  # only PyTorch can be asked for it
                 assert in_threads(1, lambda k: lib.ns._C._is_multithreading_enabled()) == [True]
 
 
@@ -348,7 +348,7 @@ def task_ids(lib: Any) -> None:
             with lib.ns.enable_grad():
                 twice = leaf * 2
             twice.backward()
-            assert lib.task_id() == seen[-1]  # the pass outside goes on
+            assert lib.task_id() == seen[-1]  # the outer pass has its id again
 
     y = x * 1
     y.register_hook(hook)
@@ -356,7 +356,7 @@ def task_ids(lib: Any) -> None:
     for _ in range(3):
         (y * 2).backward(retain_graph=True)
         assert lib.task_id() == -1
-    assert seen[::2] == seen[1::2]  # one for the whole pass
+    assert seen[::2] == seen[1::2]  # one id for the whole pass
     assert len({*seen, *inner}) == 3 + len(inner)
     assert min(*seen, *inner) >= 0
     assert len(inner) == 2
@@ -364,7 +364,7 @@ def task_ids(lib: Any) -> None:
     z = lib.tensor(1.0) * 1
     z.register_hook(lambda g: mine.extend(in_threads(1, lambda k: lib.task_id())))
     z.backward()
-    assert mine == [-1]  # another thread is outside
+    assert mine == [-1]  # another thread is outside the pass
 
 
 @contract("THR-09")
@@ -410,7 +410,7 @@ def settings_are_thread_local(lib: Any) -> None:
         assert packed == []
         look()
     assert set(packed) == {threading.get_ident()}
-    # And what a thread sets is its own.
+    # A mode that a thread sets applies to that thread only.
     with_modes = [lib.ns.no_grad, lib.ns.enable_grad, lib.ns.inference_mode]
 
     def set_and_look(k: int) -> Any:
@@ -435,7 +435,7 @@ def a_pass_inside_a_hook_towards_what_is_no_leaf(lib: Any) -> None:
             b.retain_grad()
             lib.backward(c)
             found.extend([b.grad, a.grad])
-            # Through the graph that is being differentiated, up to its leaf, and twice.
+            # A new graph that leads to the leaf of the outer pass, differentiated twice.
             (first,) = lib.grad(x * x * x, x, create_graph=True)
             found.extend(lib.grad(first, x))
 
@@ -445,7 +445,7 @@ def a_pass_inside_a_hook_towards_what_is_no_leaf(lib: Any) -> None:
     for g, expected in zip(found, [18.0, 108.0, 18.0, 108.0, 12.0], strict=True):
         lib.equal(g, [expected])
     lib.equal(x.grad, [12.0])
-    # Through nodes that the outer pass has yet to use: joined with constants, of several results, of a matrix's factors.
+    # Nodes that the outer pass has not reached yet: a concatenation with constants, a Function with several results, matrix factors.
     x = lib.tensor([1.0, 2.0])
     joined = lib.xp.concat([x * x, lib.ones(2), x, lib.const([7.0])])
     double, triple = lib.fn(lambda ctx, t: (t * 2, t * 3), lambda ctx, g, h: g * 2 + h * 3).apply(joined)

@@ -1,6 +1,6 @@
-"""Group R: streams. A backward pass runs where its forward ran, and waits as much as necessary, and no more.
+"""Group R: streams. A backward pass runs on the streams of its forward, and waits no more than necessary.
 
-Where the target has a detector of races, a contract that says that something needs a wait checks that there is a race without it.
+If the target has a race detector, a contract that says that something needs a wait also checks that there is a race without it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xpgrad_conformance.facade import NotRun
 
 
 def races(streams: Any, function: Callable[[], Any]) -> None:
-    """Expect a race in what `function` does; where there is no detector of races it is not called."""
+    """Expect a race in `function`, which is not called if there is no race detector."""
     if streams.race is None:
         return
     try:
@@ -29,7 +29,7 @@ def races(streams: Any, function: Callable[[], Any]) -> None:
 
 
 def where(lib: Any, streams: Any, seen: list[Any], recorded: list[Any] | None = None) -> Any:
-    """A custom operation, ``x²``, which notes the stream that its backward runs on, and that of the backward's own backward."""
+    """Return a custom ``x²`` that records the streams on which its backward and the backward of its backward run."""
 
     def forward(ctx: Any, x: Any) -> Any:
         ctx.save_for_backward(x)
@@ -64,7 +64,7 @@ def the_forwards_stream(lib: Any) -> None:
             z = square(y)
             u = lib.xp.sum(z * 1.0)
             z.register_hook(lambda g: seen.append(streams.current()))
-        # Wherever it is called: the operations of two, then that of one; a result's hooks run where it was made.
+        # Whatever stream calls it: the operations of `two` run first, then that of `one`, and hooks of a result run where it was made.
         for caller in (main, one, two, other):
             with streams.use(caller):
                 u.backward(retain_graph=True)
@@ -74,7 +74,7 @@ def the_forwards_stream(lib: Any) -> None:
                 lib.equal(x.grad, [4.0, 32.0])
                 x.grad = None
             streams.wait(main, caller)
-        # The operations that a recorded backward makes were run there, too, and so is their backward.
+        # The operations of a recorded backward also run on these streams, and so does their backward.
         streams.wait(two, main)
         with streams.use(two):
             (g,) = lib.grad(u, x, create_graph=True)
@@ -87,7 +87,7 @@ def the_forwards_stream(lib: Any) -> None:
 
 @contract("STR-02", requires="streams")
 def one_group_of_work(lib: Any) -> None:
-    """The seed, the call and the use of the gradients on one stream, whatever streams the forward was on."""
+    """Check the seed, the call and the use of the gradients on one stream, whatever streams the forward was on."""
     streams = lib.streams()
     with streams.fresh():
         main, side = streams.current(), streams.new()
@@ -97,13 +97,13 @@ def one_group_of_work(lib: Any) -> None:
                 streams.wait(forward, main)
                 with streams.use(forward):
                     y = lib.xp.sin(x) * x
-                with streams.use(caller):  # NB: it does not wait for the forward
+                with streams.use(caller):  # NB: this stream does not wait for the forward
                     seed = lib.ones(2) * 3
                     y.backward(seed)
                     lib.equal(x.grad * 2, 6 * (np.cos([1.0, 2.0]) * [1.0, 2.0] + np.sin([1.0, 2.0])))
                 streams.wait(main, caller)
                 del seed
-        # A seed of its own making serves as well.
+        # A seed that `backward` creates works as well.
         with streams.use(side):
             x = lib.tensor(3.0)
             y = x * x
@@ -153,7 +153,7 @@ def a_seed_from_another_stream(lib: Any) -> None:
                     with streams.use(caller):
                         y.backward(seed)
                         lib.equal(x.grad, [2.0, 40.0])
-                        # It is given back at once; `other` must not use its memory again before the pass is done with it.
+                        # The seed is freed at once, so `other` must not reuse its memory until the pass is done with it.
                         streams.keep(seed, caller)
                     del seed
                     assert not streams.found()
@@ -165,7 +165,7 @@ def a_seed_from_another_stream(lib: Any) -> None:
                 streams.synchronize()
 
 
-#: An operation: (name, stream, first and second operand, counted from the last value).
+#: An operation: (name, stream, first and second operand, counted back from the last value).
 programs = st.lists(
     st.tuples(st.sampled_from(["sin", "square", "mul", "add", "slice", "scale"]), st.integers(0, 3), st.integers(0, 3), st.integers(0, 5)),
     min_size=2,
@@ -183,10 +183,10 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def gradients(lib: Any, streams: Any, pool: list[Any], program: Any, forget: bool, passes: int) -> list[Any]:
-    """The leaves' gradients, as the caller's stream sees them, with the waits that a careful user writes in the forward."""
+    """Return the leaves' gradients as the caller's stream sees them, with the waits that a careful user writes in the forward."""
     main = streams.current()
     values, made = [], []
-    for k, stream in enumerate((pool[0], pool[-1])):  # leaves live on streams of their own
+    for k, stream in enumerate((pool[0], pool[-1])):  # each leaf is on a stream other than the caller's
         with streams.use(stream):
             values.append(lib.random((3,), k))
         made.append(stream)
@@ -202,7 +202,7 @@ def gradients(lib: Any, streams: Any, pool: list[Any], program: Any, forget: boo
     root = values[-1]
     streams.wait(main, made[-1])
     loss = lib.xp.sum(root * root)
-    if forget:  # the graph alone holds the values: the pass gives them back
+    if forget:  # only the graph refers to the values, and the pass frees them
         streams.synchronize()
         values.clear()
         del root, out
@@ -215,7 +215,7 @@ def gradients(lib: Any, streams: Any, pool: list[Any], program: Any, forget: boo
 @contract("STR-05", requires="streams", draw={"program": programs, "forget": st.booleans(), "passes": st.integers(1, 2)})
 def the_pass_waits(lib: Any, program: Any, forget: bool, passes: int) -> None:
     streams = lib.streams()
-    # Two branches that meet at a leaf, and values that only the graph holds.
+    # Two branches that meet at a leaf, and values that only the graph refers to.
     with streams.fresh():
         main, one, two = streams.current(), streams.new(), streams.new()
         x = lib.tensor([1.0, 2.0])
@@ -249,7 +249,7 @@ def the_default_stream_is_one_like_others(lib: Any) -> None:
         for callers in ("the forward's stream", "another"):
             side = streams.new()
             caller = side if callers == "the forward's stream" else streams.new()
-            with streams.use(side):  # the leaf as well: its gradient is added up on its own stream
+            with streams.use(side):  # the leaf is also made here, so its gradient is accumulated on this stream
                 x = lib.tensor([1.0, 2.0])
                 y = lib.xp.sum(x * x)
             with streams.use(caller):
@@ -258,7 +258,7 @@ def the_default_stream_is_one_like_others(lib: Any) -> None:
                 races(streams, partial(operator.mul, x.grad, 2))
             streams.wait(default, caller)
             lib.equal(x.grad * 2, [4.0, 8.0])
-        # Nor does a pass wait for what the default stream happens to do.
+        # A pass does not wait for unrelated work on the default stream either.
         side = streams.new()
         with streams.use(side):
             z = lib.tensor([1.0, 2.0])
@@ -279,7 +279,7 @@ def warnings_and_capture(lib: Any) -> None:
     def mismatch() -> None:
         main, side = streams.current(), streams.new()
         x = lib.tensor([1.0, 2.0])
-        first = x * 1  # the leaf's accumulation belongs to the stream of its first use
+        first = x * 1  # the leaf accumulates on the stream of its first use
         streams.wait(side, main)
         with streams.use(side):
             y = lib.xp.sum(x * x)
@@ -293,7 +293,7 @@ def warnings_and_capture(lib: Any) -> None:
             warn(True)
             with lib.warns(UserWarning, "stream"):
                 mismatch()
-            # Several leaves, one warning: it names one, and says how many more there are.
+            # Several leaves give one warning, which names one of them and counts the others.
             main, side = streams.current(), streams.new()
             leaves = [lib.tensor(np.ones(n)) for n in (2, 3, 4)]
             firsts = [x * 1 for x in leaves]
@@ -331,13 +331,13 @@ def gradients_of_roots_however_given(lib: Any) -> None:
                 streams.wait(side, main)
                 with streams.use(side):
                     y, again = where(lib, streams, seen)(x), where(lib, streams, seen)(x)
-                # Made on the caller's stream, it needs no wait, and the operations run where their forward ran.
+                # A seed made on the caller's stream needs no wait, and the operations run where their forward ran.
                 with streams.use(caller):
                     seed = lib.const([1.0, 10.0]) * 1
                     g = call(y, x, seed)
                     lib.equal(g * 1, [2.0, 40.0])
                 assert seen == [side]
-                # Made on another, it does; and the result on a third.
+                # A seed made on another stream needs a wait, and so does a result used on a third.
                 x.grad = None
                 with streams.use(other):
                     seed = lib.const([1.0, 10.0]) * 1

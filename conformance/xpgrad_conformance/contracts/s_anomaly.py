@@ -1,4 +1,4 @@
-"""Group S: anomaly detection. A backward that fails, or gives nan, says where in the forward its operation was called."""
+"""Group S: anomaly detection. A backward that fails or returns nan reports where its operation was called in the forward."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ NO_FORWARD = "No forward pass information available"
 
 
 def attempt(work: Callable[[], Any]) -> tuple[BaseException | None, list[Any]]:
-    """The error that `work` raises, and the UserWarnings that it gives."""
+    """Return the error that `work` raises, if any, and the UserWarnings that it gives."""
     with warnings.catch_warnings(record=True) as seen, np.errstate(all="ignore"):
         warnings.simplefilter("always")
         error: BaseException | None = None
         try:
             work()
-        except Exception as exc:  # noqa: BLE001 (handed back)
+        except Exception as exc:  # noqa: BLE001 (returned to the caller)
             error = exc
     return error, [w for w in seen if issubclass(w.category, UserWarning)]
 
 
 def told(seen: list[Any]) -> str:
-    """The one report of a failure among warnings."""
+    """Return the one report of a failure among the warnings."""
     texts = [str(w.message) for w in seen if "Error detected in" in str(w.message)]
     assert len(texts) == 1, f"expected one report of a failure, got {texts}"
     return texts[0]
 
 
 def a_line_of_the_forward(lib: Any, x: Any) -> Any:
-    """An operation whose derivative at 0 is 0/0."""
+    """Return the sum of an operation whose derivative at 0 is 0/0."""
     return lib.xp.sum(lib.xp.sqrt(x) * 0)
 
 
 def failing(lib: Any, x: Any) -> Any:
-    """A custom operation whose backward raises."""
+    """Return the result of a custom operation whose backward raises."""
 
     def fail(ctx: Any, g: Any) -> Any:
         raise LookupError("boo")
@@ -50,7 +50,7 @@ def failing(lib: Any, x: Any) -> Any:
 
 
 def state(lib: Any) -> str:
-    """The state of anomaly detection: off, reporting failures, or looking for nan as well."""
+    """Return the state of anomaly detection: off, report (failures are reported) or nan (nan raises as well)."""
     x = lib.tensor([0.0])
     error, _ = attempt(a_line_of_the_forward(lib, x).backward)
     _, seen = attempt(lib.xp.sum(failing(lib, x)).backward)
@@ -69,7 +69,7 @@ def nan_is_an_error(lib: Any) -> None:
 
     custom = lib.fn(lambda ctx, x, y: x * y, only_second, "MyF").apply
     x, c = lib.tensor([0.0]), lib.const([0.0])
-    # The outputs of a node are counted among all its operands, whatever they require.
+    # The outputs of a node are counted over all operands, whether they require grad or not.
     table: list[tuple[str, Callable[[], Any], str]] = [
         ("sqrt", lambda: xp.sqrt(x) * 0, "Function 'SqrtBackward0' returned nan values in its 0th output."),
         ("first operand", lambda: x / c * 0, "Function 'DivBackward0' returned nan values in its 0th output."),
@@ -88,7 +88,7 @@ def nan_is_an_error(lib: Any) -> None:
                 assert type(error) is RuntimeError, f"expected RuntimeError, got {error!r}"
                 assert str(error) == said
                 assert x.grad is None
-    with lib.ag.set_detect_anomaly(True):  # grad() looks, too, and several nodes that are in order are in no one's way
+    with lib.ag.set_detect_anomaly(True):  # grad() looks for nan as well, and nodes without nan do not raise
         error, _ = attempt(lambda: lib.grad(a_line_of_the_forward(lib, x), x))
         assert RETURNED_NAN in str(error)
         error, seen = attempt(lambda: xp.sum(xp.sin(x) * xp.exp(x) + x[0] * c).backward())
@@ -127,7 +127,7 @@ def the_forward_call_is_reported(lib: Any) -> None:
             report = told(seen)
             assert f"Error detected in {function}. {NO_FORWARD}" in report
             assert "Traceback of forward call" not in report
-    # Nobody asked: nothing is reported.
+    # Without anomaly detection nothing is reported.
     error, seen = attempt(z.backward)
     assert type(error) is LookupError
     assert seen == []
@@ -170,7 +170,7 @@ def what_is_not_checked(lib: Any) -> None:
         error, _ = attempt(lambda: xp.sum(x * 2).backward())
         assert error is None
         lib.equal(x.grad, [nan])
-        # A nan that was there before is blamed on the first node that passes it on, and on none if none does.
+        # A nan that existed before is blamed on the first node that passes it on, or on none if no node does.
         x = lib.tensor([1.0])
         error, _ = attempt(lambda: xp.exp(x * 2).backward(lib.const([nan])))
         assert str(error) == "Function 'ExpBackward0' returned nan values in its 0th output."
@@ -210,7 +210,7 @@ def switching(lib: Any) -> None:
                 assert state(lib) == "off"
                 switch(*arguments)
                 assert state(lib) == expected
-                # The former state comes back, whatever it was, and whatever ends the block.
+                # The former state is restored, whatever it was and however the block ends.
                 for inner, within in [((True,), "nan"), ((True, False), "report"), ((False,), "off")]:
                     with switch(*inner):
                         assert state(lib) == within
@@ -247,7 +247,7 @@ def nodes_remember_the_forward_call(lib: Any) -> None:
                 lines = program().grad_fn.metadata["traceback_"]
             assert isinstance(lines, list)
             assert "nodes_remember_the_forward_call" in "".join(lines)
-            # The user's part of the stack is there up to its end; what the library does in there is not.
+            # The stack ends with the user's code; frames of the library are left out.
             assert lib.oracle or "s_anomaly" in lines[-1]
             assert "traceback_" not in program().grad_fn.metadata
 
@@ -274,7 +274,7 @@ def the_hint_of_version_errors(lib: Any) -> None:
 
 
 class _Peculiar(Exception):
-    """An error of the user's own."""
+    """A user-defined error."""
 
 
 @contract("ANO-09")

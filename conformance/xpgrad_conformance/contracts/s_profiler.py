@@ -1,4 +1,4 @@
-"""Group S: profiles, which note each operation, each node and each labelled range, and change nothing."""
+"""Group S: profiles, which record each operation, node and labelled range, and change nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from xpgrad_conformance.contract import contract
 
 X, Y = np.asarray([[0.4, -1.3], [0.9, 1.7]]), np.asarray([[0.5, 0.2], [-0.3, 0.8]])
-#: The events of what is called here: of xpgrad's functions, and of PyTorch's.
+#: The events of the functions called here, by xpgrad's name, with PyTorch's names.
 EVENTS = {"multiply": "aten::mul", "exp": "aten::exp", "matmul": "aten::matmul", "sum": "aten::sum", "concat": "aten::cat"}
 
 
@@ -26,7 +26,7 @@ def counts(events: Any) -> Counter[str]:
 
 
 def program(lib: Any, x: Any, y: Any) -> Any:
-    """Three products, two powers, a matrix product, a list of two and a sum."""
+    """Run three products, two exponentials, a matrix product, a concatenation and a sum."""
     a = lib.xp.exp(x * y)
     b = lib.xp.exp(a * 0.5)
     return lib.xp.sum(lib.xp.concat([lib.xp.matmul(a, y), b * x]))
@@ -75,15 +75,15 @@ def events(lib: Any) -> None:
     assert total.count == len(every)
     assert abs(total.self_cpu_time_total - sum(e.self_cpu_time_total for e in every)) < 1e-2
     assert abs(prof.self_cpu_time_total - total.self_cpu_time_total) < 1e-2
-    # Off, and after it: nothing is noted.
+    # Nothing is recorded after a profile has ended, or if it is disabled.
     seen = len(every)
     program(lib, x, y)
     assert len(prof.function_events) == seen
     off = profiler.profile(enabled=False)
     with off:
         program(lib, x, y)
-    assert lib.oracle or not off.function_events  # where it has none, not even an empty list
-    # A node knows the operation that made it by a number that both have.
+    assert lib.oracle or not off.function_events  # PyTorch has no list at all here, not even an empty one
+    # A node and the operation that made it have the same sequence number.
     numbers = {e.sequence_nr for e in every if e.name == event(lib, "exp")}
     nodes_of = {e.sequence_nr for e in every if e.name == "ExpBackward0"}
     assert numbers == nodes_of
@@ -109,7 +109,7 @@ def ranges_and_shapes(lib: Any) -> None:
     def decorated(x: Any) -> Any:
         return lib.xp.exp(x)
 
-    decorated(x)  # without a profile it is the function alone
+    decorated(x)  # without a profile the decorator only calls the function
     with profiler.profile(record_shapes=True) as prof:
         with profiler.record_function("outer"):
             decorated(x * y)
@@ -211,7 +211,7 @@ def tables_and_traces(lib: Any) -> None:
         ["f", "25.00%", "500.000us", "25.00%", "500.000us", "500.000us", "1"],
     ]
     assert lines[-1] == "Self CPU time total: 2.000ms"
-    assert len({len(line) for line in lines[2:-1]}) == 1  # all columns to the right
+    assert len({len(line) for line in lines[2:-1]}) == 1  # all columns are aligned to the right
     assert [c[0] for c in (line.split() for line in both.table("cpu_time", 1, time_unit="s").splitlines()) if c[0] in "ef"] == ["e"]
     assert "0.002s" in both.table(time_unit="s")
     assert "..." in EventList([_named(made(0, 1), "long" * 20)]).table(max_name_column_width=10)

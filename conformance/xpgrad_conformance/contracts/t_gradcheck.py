@@ -17,12 +17,12 @@ MISMATCH = "Jacobian mismatch for output {} with respect to input {}"
 
 
 def wrong(lib: Any, backward: Any) -> Any:
-    """``2 x`` with some backward."""
+    """Return a Function for ``2 x`` with the given backward."""
     return lib.fn(lambda ctx, x: x * 2, backward).apply
 
 
 def error_class(lib: Any) -> Any:
-    """GradcheckError."""
+    """Return the class `GradcheckError`."""
     return lib.module("autograd.gradcheck").GradcheckError
 
 
@@ -37,7 +37,7 @@ def correct_gradients_pass(lib: Any, shape: Any) -> None:
     assert check(lambda x, k: x**k, [x, 3]) is True
     assert x.grad is None
     assert w.grad is None
-    # What differs in any place, by any input, and by how much.
+    # A wrong gradient is found at every position, for every input, and beyond the tolerances.
     for place in range(x.ndim and x.shape[0]):
         off = lib.const([[1.0] if k == place else [0.0] for k in range(x.shape[0])])
         off = lib.xp.reshape(off, (x.shape[0],) + (1,) * (x.ndim - 1))
@@ -55,10 +55,10 @@ def correct_gradients_pass(lib: Any, shape: Any) -> None:
     assert check(by(1 + 4e-6), (x,), rtol=0.0) is True
     assert not check(by(1 + 6e-6), (x,), rtol=0.0, raise_exception=False)
     flat = lib.tensor([0.0])
-    # The difference of x³ at 0 is eps²: 1e-12, or 0.25.
+    # The central difference of x³ at 0 is eps²: 1e-12, or 0.25.
     assert check(lambda x: x**3, (flat,), atol=1e-10) is True
     assert not check(lambda x: x**3, (flat,), eps=0.5, raise_exception=False)
-    # A forward difference of x² at 0 would be eps, a central one is 0.
+    # A forward difference of x² at 0 would be eps; a central difference is 0.
     assert check(lambda x: x**2, (flat,), eps=0.5, atol=1e-9) is True
 
 
@@ -77,7 +77,7 @@ def mismatches(lib: Any) -> None:
             said = MISMATCH.format(output, place), "numerical:", "analytical:"
             with lib.case((options, output, place)), lib.raises(error_class(lib), *said):
                 lib.ag.gradcheck(f, (x, w), **options)
-        # What is wrong is a zero: a gradient that is lost, or one too many.
+        # One side is zero: a gradient is lost, or there is one too many.
         with lib.case((options, "lost")), lib.raises(error_class(lib), MISMATCH.format(0, 0)):
             lib.ag.gradcheck(lambda x: x * 2 + x.detach(), (x,), **options)
 
@@ -129,7 +129,7 @@ def overlapping_inputs(lib: Any) -> None:
     for shape, to in [((), (3,)), ((2, 1), (2, 3)), ((1, 2), (3, 2))]:
         x = lib.xp.broadcast_to(lib.ones(*shape), to).detach()
         if not any(n > 1 and s == 0 for n, s in zip(x.shape, x.stride(), strict=True)):
-            continue  # the library has made a copy
+            continue  # the library made a copy
         x.requires_grad_()
         apart = lib.tensor([1.0])
         with lib.case((shape, to)):
@@ -141,7 +141,7 @@ def overlapping_inputs(lib: Any) -> None:
 
 
 def _undefined(lib: Any, backward: Any) -> Any:
-    """``2 x``, which asks for None where a gradient is undefined."""
+    """Return a Function for ``2 x`` that receives None for an undefined gradient."""
 
     def forward(ctx: Any, x: Any) -> Any:
         ctx.set_materialize_grads(False)
@@ -158,7 +158,7 @@ def undefined_gradients(lib: Any) -> None:
         check(unaware, (x,))
     assert check(unaware, (x,), check_undefined_grad=False)
     assert check(_undefined(lib, lambda ctx, g: None if g is None else g * 2), (x,))
-    # Of several outputs any one can be undefined, while the others are not.
+    # Any one of several outputs can be undefined while the others are not.
     seen: list[tuple[bool, ...]] = []
 
     def forward(ctx: Any, x: Any) -> Any:
@@ -181,7 +181,7 @@ def undefined_gradients(lib: Any) -> None:
 @contract("GCK-08", requires="float64")
 def gradients_scale_with_the_seed(lib: Any) -> None:
     x = lib.tensor([1.0])
-    # The Jacobian of a single element, which is probed with a seed of 1, does not show it.
+    # The Jacobian of a single element is probed with a seed of 1, which hides the error.
     with lib.raises(error_class(lib), "backward not multiplied by grad_output"):
         lib.ag.gradcheck(wrong(lib, lambda ctx, g: lib.const([2.0])), (x,))
     assert lib.ag.gradcheck(wrong(lib, lambda ctx, g: g * 2), (x,))
@@ -205,7 +205,7 @@ def kinks(lib: Any) -> None:
     xp = lib.xp
     relu = lambda x: xp.maximum(x, lib.const(0.0))  # noqa: E731
     flat = lib.fn(lambda ctx, x: relu(x), lambda ctx, g: g * 0).apply
-    # Half a slope by differences, none by the gradient.
+    # The difference is half a slope, the gradient is 0.
     with lib.raises(error_class(lib), MISMATCH.format(0, 0), "0.5"):
         lib.ag.gradcheck(flat, (lib.tensor([0.0]),))
     assert lib.ag.gradcheck(relu, (lib.tensor([0.5, -0.5]),))
@@ -242,7 +242,7 @@ def options(lib: Any) -> None:
             assert not check(turned, (z,), raise_exception=False, **mode)
     with lib.raises(AssertionError, "Expected at least one of check_forward_ad or check_backward_ad to be True"):
         check(xp.sin, (x,), check_backward_ad=False)
-    # Forward mode by itself and beside the backward; batched.
+    # Forward mode alone and together with the backward, and batched.
     for more in (
         {"check_forward_ad": True},
         {"check_forward_ad": True, "check_backward_ad": False},
@@ -252,13 +252,13 @@ def options(lib: Any) -> None:
         for mode in MODES:
             with lib.case((more, mode)):
                 assert check(lambda x: (x * x, xp.exp(x)), (x,), **more, **mode)
-                # One result depends on one of the inputs only, one is whole numbers.
+                # One result depends on only one input, and one has integers.
                 assert check(lambda x, y: (x * y, y * 2, lib.cast(x, "int64")), (x, x.detach().clone().requires_grad_()), **more, **mode)
 
     def forward(ctx: Any, x: Any) -> Any:
         return x * 2
 
-    # What an option looks at is looked at under it only.
+    # What an option checks is checked with that option only.
     def decides(ctx: Any, g: Any) -> Any:
         return g * 2 + 0 * float(xp.sum(g).item())
 
@@ -272,11 +272,11 @@ def options(lib: Any) -> None:
             for option in ({"check_batched_grad": True}, {"check_forward_ad": True, "check_batched_forward_grad": True}):
                 with lib.case(option), lib.raises(RuntimeError):
                     check(by_value, (x,), **option, **mode)
-            # A result that is no function of the inputs, before one that is.
-            if not lib.oracle:  # which fails on that itself
+            # A result that does not depend on the inputs, followed by one that does.
+            if not lib.oracle:  # PyTorch itself fails on this
                 w = x.detach().clone().requires_grad_()
                 assert check(lambda x, y: (lib.cast(x, "int64"), y.detach() * 0, x * y), (x, w), check_forward_ad=True, **mode)
-    if not lib.oracle:  # there a tangent is missing from nothing but what has a tangent nowhere
+    if not lib.oracle:  # in PyTorch a tangent is missing only from an input that never has one
 
         def sum_of_two(ctx: Any, x: Any, y: Any) -> Any:
             ctx.set_materialize_grads(False)
@@ -326,14 +326,14 @@ def second_order(lib: Any, seed: int) -> None:
             assert check(lambda x, w: (x * x * w, xp.sin(x)), (x, w), **mode) is True
             assert check(xp.exp, x, lib.tensor([1.0, 2.0]), **mode) is True
             assert check(xp.exp, (x,), [lib.tensor([1.0, 2.0])], gen_non_contig_grad_outputs=True, **mode) is True
-            # The gradient is right, its own is not: by x, or by the gradient outputs.
+            # The gradient is right, but its own gradient is wrong: with respect to x, or to the gradient outputs.
             for name, f in [("by x", lost), ("by the gradient outputs", forgetful)]:
                 with lib.case(name), lib.raises(error_class(lib)):
                     check(f, (x,), **mode)
             assert check(lost, (x,), raise_exception=False, **mode) is False
     with lib.raises(AssertionError, "at least one of check_fwd_over_rev or check_rev_over_rev"):
         check(xp.exp, x, check_fwd_over_rev=False, check_rev_over_rev=False)
-    # The gradient outputs that are made where none are given differ from place to place.
+    # The gradient outputs that are created by default differ between elements.
     assert len({float(v) for v in seen[0]}) == 2
     assert x.grad is None
     assert w.grad is None
@@ -383,7 +383,7 @@ def jacobians_of_gradcheck(lib: Any) -> None:
     with lib.warns(FutureWarning, "deprecat"):
         (only,) = module.get_numerical_jacobian(function, (x, w, k), target=(w,), eps=1e-5)
     lib.equal(only, wanted[1], rtol=1e-7, atol=1e-8)
-    # The Jacobians are of the first output, transposed, of which not all inputs are part.
+    # The Jacobians are of the first output and transposed. One of the inputs does not take part.
     with lib.warns(FutureWarning, "deprecat"):
         found = module.get_analytical_jacobian((x, w), xp.reshape(xp.exp(x)[:2], (1, 2)) * 1)[0]
     lib.equal(found[0], np.exp(np.diag(a))[:, :2] * np.eye(3)[:, :2])

@@ -13,22 +13,22 @@ PRODUCTS = ("vjp", "jvp", "vhp", "hvp")
 
 
 def functional(lib: Any) -> Any:
-    """The module."""
+    """Return the module under test."""
     return lib.module("autograd.functional")
 
 
 def contract_with(lib: Any, a: Any, x: Any) -> Any:
-    """The product of a constant with `x` over the last axes of the former, all of the latter."""
+    """Contract the last axes of the constant `a` with all axes of `x`."""
     return lib.xp.tensordot(lib.const(a), x, axes=x.ndim)
 
 
 def constant(shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
-    """A NumPy array of random numbers."""
+    """Return a NumPy array of random numbers."""
     return np.random.default_rng(seed).uniform(0.5, 1.5, shape)
 
 
 def values(lib: Any, x: Any) -> np.ndarray[Any, Any]:
-    """A Tensor's values in double precision."""
+    """Return a Tensor's values in double precision."""
     return np.asarray(lib.value(x), dtype=np.float64)
 
 
@@ -46,12 +46,12 @@ def shapes_and_structure(lib: Any, out: Any, one: Any, two: Any, seed: int) -> N
         return contract_with(lib, b, y)
 
     by_y = np.broadcast_to(2 * values(lib, y), out + two)
-    # One in and one out: a Tensor.
+    # One input and one output: the result is a Tensor.
     found = jacobian(lambda x: f(x, y), x)
     assert isinstance(found, lib.ns.Tensor)
     assert tuple(found.shape) == out + one
     lib.equal(found, by_x)
-    # A tuple on one side or the other, of one element or more: a tuple.
+    # A tuple on one side, of one element or more: the result is a tuple.
     for several_in in (1, 2):
         found = jacobian(f if several_in == 2 else lambda x: f(x, y), (x, y)[:several_in])
         assert isinstance(found, tuple)
@@ -64,7 +64,7 @@ def shapes_and_structure(lib: Any, out: Any, one: Any, two: Any, seed: int) -> N
         assert len(found) == several_out
         for block, expected in zip(found, (by_y, b), strict=False):
             lib.equal(block, expected)
-    # On both: by outputs, then by inputs.
+    # Tuples on both sides: the result is indexed by outputs, then by inputs.
     found = jacobian(lambda x, y: (f(x, y), g(y) * 2, lib.xp.sum(x)), (x, y))
     assert isinstance(found, tuple)
     assert [type(row) for row in found] == [tuple] * 3
@@ -114,7 +114,7 @@ def differentiable_jacobians(lib: Any, seed: int) -> None:
     v, u = values(lib, x), values(lib, w)
     found = jacobian(lambda x, w: x * x * w, (x, w), create_graph=True)
     assert all(block.requires_grad for block in found)
-    # The sum of d(x² w)/dx and d(x² w)/dw over all places.
+    # The gradient of the sum of d(x² w)/dx and d(x² w)/dw over all elements.
     g, h = lib.grad(lib.xp.sum(found[0]) + lib.xp.sum(found[1]), (x, w))
     lib.equal(g, 2 * u + 2 * v)
     lib.equal(h, 2 * v)
@@ -160,7 +160,7 @@ def vectorized(lib: Any, out: Any, shape: Any, seed: int) -> None:
 
 
 def same(lib: Any, found: Any, expected: Any) -> None:
-    """The same structure and values."""
+    """Assert that two results have the same structure and values."""
     assert type(found) is type(expected)
     if isinstance(found, tuple):
         for one, other in zip(found, expected, strict=True):
@@ -187,14 +187,14 @@ def strategies(lib: Any) -> None:
                 jacobian(f, (x, y), strategy=name, vectorize=True)
             with lib.raises(AssertionError, "strategy"):
                 hessian(scalar, (x, y), outer_jacobian_strategy=name, vectorize=True)
-    # By values and places: PyTorch's own answer is made of lists here.
+    # Only values and positions are compared, because PyTorch returns lists here.
     table = [(jacobian, "strategy", f), (hessian, "outer_jacobian_strategy", scalar)]
     for function, option, program in table:
         found, expected = function(program, (x, y), vectorize=True, **{option: "forward-mode"}), function(program, (x, y))
         for row, expected_row in zip(found, expected, strict=True):
             for block, expected_block in zip(row, expected_row, strict=True):
                 lib.equal(block, lib.value(expected_block))
-    # What else the function depends on stays out of the result.
+    # The result is detached from other Tensors that the function uses.
     w = lib.tensor([3.0, 4.0])
     for options in ({}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"}):
         with lib.case(options):
@@ -244,7 +244,7 @@ def products(lib: Any, seed: int) -> None:
     x, y = lib.random((2,), seed, rg=False), lib.random((3,), seed + 1, rg=False)
     p, q = lib.random((2,), seed + 2, rg=False), lib.random((3,), seed + 3, rg=False)
     v, u, a, b = (values(lib, t) for t in (x, y, p, q))
-    # One in, one out: Tensors.
+    # One input and one output: Tensors.
     for name, v_in, f, out, product in [
         ("vjp", q, lambda x: x[0] * y + xp.sum(x * x), v[0] * u + np.sum(v * v), np.array([b @ u, 0]) + 2 * v * np.sum(b)),
         ("jvp", p, lambda x: x[0] * y + xp.sum(x * x), v[0] * u + np.sum(v * v), a[0] * u + 2 * np.sum(v * a)),
@@ -258,7 +258,7 @@ def products(lib: Any, seed: int) -> None:
             lib.equal(pair[1], product)
             with lib.raises(RuntimeError, "The vector v can only be None if"):
                 getattr(api, name)(f, x)
-    # Several: the outputs in the function's structure, the product in that of the inputs or the outputs.
+    # Several: the outputs have the function's structure, the product has that of the inputs or of the outputs.
     both = lambda x, y: (xp.sum(x) * y, x * x)  # noqa: E731
     outs, (g, h) = api.vjp(both, (x, y), (q, p))
     same(lib, outs, both(x, y))
@@ -280,7 +280,7 @@ def products(lib: Any, seed: int) -> None:
             lib.equal(out, np.sum(v * v) * np.sum(u))
             lib.equal(g, 2 * a * np.sum(u) + 2 * v * np.sum(b))
             lib.equal(h, np.full(3, np.sum(2 * v * a)))
-    # The vector is ones where a single element leaves nothing to choose: an output's, or an input's.
+    # The vector is ones by default if there is only a single element, in the output or in the input.
     for shape in [(), (1,), (1, 1)]:
         one = lib.tensor(np.full(shape, 2.0), rg=False)
         with lib.case(shape):
@@ -338,7 +338,7 @@ def results_are_detached(lib: Any, seed: int) -> None:
             lib.equal(g, 6 * v * u * a if name in ("vjp", "jvp") else 6 * u * a)
             lib.equal(h, 3 * v * v * a if name in ("vjp", "jvp") else 6 * v * a)
             assert x.grad is None
-            # An input that does not require grad is differentiated with respect to all the same.
+            # An input that does not require grad is differentiated as well.
             out, product = function(f, x.detach(), p, create_graph=True)
             lib.equal(lib.grad(xp.sum(product), w)[0], 3 * v * v * a if name in ("vjp", "jvp") else 6 * v * a)
 
@@ -350,7 +350,7 @@ def nothing_else_is_touched(lib: Any, seed: int) -> None:
     v, u, a = (values(lib, t) for t in (x, w, p))
     old = lib.const([7.0, 8.0])
     w.grad = old
-    # The function captures the very object that is its input, which is a constant there.
+    # The function captures the very object that is its input. The captured object is a constant.
     vector, scalar = (lambda t: t * t * x * w), (lambda t: xp.sum(t * t * t * x * w))
     table = [
         ("jacobian", vector, (), np.diag(2 * v * v * u)),

@@ -1,6 +1,6 @@
-"""Group V: the C++ API. On PyTorch its own C++ library is asked, by a program of ours; on xpgrad the dialect `xpgrad.dialects.libtorch`.
+"""Group V: the C++ API. For PyTorch, a C++ program calls its library; for xpgrad, the dialect `xpgrad.dialects.libtorch` is called.
 
-Both report facts under the same names, and the same is expected of both.
+Both report facts under the same names, and the same facts are expected of both.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ TWICE = "backward through the graph a second time"
 
 
 def dialect(lib: Any) -> Any:
-    """The dialect of xpgrad that follows C++."""
+    """Return the dialect of xpgrad that follows C++."""
     return lib.module("dialects.libtorch")
 
 
 def flat(lib: Any, x: Any) -> list[float] | None:
-    """The elements in the form in which the program prints them."""
+    """Return the elements in the form that the C++ program prints; None stays None."""
     return None if x is None else lib.value(x).ravel().tolist()
 
 
 def said(function: Callable[[], Any]) -> str | None:
-    """The message of the RuntimeError, which stands for C++'s c10::Error; None if nothing is raised."""
+    """Return the message of the RuntimeError that stands for C++'s c10::Error, or None if nothing is raised."""
     try:
         function()
     except RuntimeError as exc:
@@ -106,7 +106,7 @@ def both_lengths_are_strict(lib: Any) -> None:
             "grad": said(lambda: cpp.grad([x * x], [x], [one, one])),
             "x": flat(lib, x.grad),
         }
-        # A compiler refuses what is no list of Tensors.
+        # In C++, the compiler rejects arguments that are not lists of Tensors.
         wrong = {
             "a number as gradient": lambda: cpp.backward([x * x], [3.0]),
             "a number as root": lambda: cpp.backward([3.0]),
@@ -168,7 +168,7 @@ def expandable_gradients_are_summed(lib: Any, pair: Any, seed: int, more: Any) -
 
 
 def _any_expandable(lib: Any, cpp: Any, pair: Any, seed: int, more: Any, create: bool) -> None:
-    """Roots of any shape and gradients of any shape that they can be expanded to; the gradient's own gradient, where it is recorded."""
+    """Check roots with gradients of any shape to which they can be expanded, and the gradient's own gradient if it is recorded."""
     root, shape = pair[0], (*more, *np.broadcast_shapes(*pair))
     x, v = lib.random(root, seed), lib.random(shape, seed + 1)
     (g,) = cpp.grad([x * x], [x], [v], create_graph=create)
@@ -178,7 +178,7 @@ def _any_expandable(lib: Any, cpp: Any, pair: Any, seed: int, more: Any, create:
     assert g.requires_grad is create
     if create:
         lib.equal(lib.grad(lib.xp.sum(g), v)[0], np.broadcast_to(2 * lib.value(x), shape))
-    elif tuple(shape) != tuple(root):  # Python refuses it
+    elif tuple(shape) != tuple(root):  # the Python API refuses it
         with lib.raises(RuntimeError, "Mismatch in shape"):
             lib.backward([x * x], [v])
 
@@ -309,7 +309,7 @@ def _hooks(lib: Any) -> dict[str, Any]:
         cpp.backward([x * 3])
         return flat(lib, x.grad)
 
-    # NB: a list's `append` returns nothing.
+    # NB: a list's `append` returns None, which keeps the gradient.
     found: dict[str, Any] = {"indices": [cpp.register_hook(x, seen.append), cpp.register_hook(x, lambda g: g * 10)]}
     found["third"] = cpp.register_hook(x, lambda g: None)
     found["replaced"] = run()
@@ -320,7 +320,7 @@ def _hooks(lib: Any) -> dict[str, Any]:
     cpp.remove_hook(x, 0)
     found["untouched"] = run()
     found["unseen"] = flat(lib, seen[0]) if seen else None
-    cpp.remove_hook(x, 0)  # a second time: nothing is left to do
+    cpp.remove_hook(x, 0)  # a second removal does nothing
     found["beyond"] = said(lambda: cpp.remove_hook(x, 7))
     assert said(lambda: cpp.remove_hook(x, -1)) is not None
     found["next"] = cpp.register_hook(x, lambda g: None)
@@ -331,7 +331,7 @@ def _hooks(lib: Any) -> dict[str, Any]:
     found["constant"] = said(lambda: cpp.register_hook(lib.const([1.0]), lambda g: None))
     del y
     gc.collect()
-    assert cpp.register_hook(w * 2, lambda g: None) == 0  # what another Tensor had registered is not counted
+    assert cpp.register_hook(w * 2, lambda g: None) == 0  # hooks on another Tensor are not counted
     return found
 
 

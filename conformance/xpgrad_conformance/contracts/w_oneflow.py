@@ -18,14 +18,14 @@ EMPTY = inspect.Parameter.empty
 
 
 def dialect(lib: Any) -> Any:
-    """The dialect of xpgrad that follows OneFlow; here there is no other implementation."""
+    """Return the dialect of xpgrad that follows OneFlow. Raise NotRun for the reference library, because OneFlow itself is not run."""
     if lib.oracle:
         raise NotRun("from documentation only: OneFlow is not run")
     return lib.module("dialects.oneflow")
 
 
 def defaults(function: Any) -> dict[str, Any]:
-    """The names of the arguments and their defaults."""
+    """Return the names of a function's arguments and their defaults."""
     return {name: p.default for name, p in inspect.signature(function).parameters.items()}
 
 
@@ -109,7 +109,7 @@ def grad_in_oneflow(lib: Any, shape: Any, seed: int) -> None:
     (bare,) = flow.autograd.grad(x * w, x, g)
     lib.equal(bare, u * h)
     assert x.grad is w.grad is None
-    # Without inputs it fills the leaves' gradients.
+    # Without inputs, it accumulates into the leaves.
     assert not flow.autograd.grad([x * w], [], [g])
     lib.equal(x.grad, u * h)
     lib.equal(w.grad, v * h)
@@ -208,7 +208,7 @@ def layouts_as_in_pytorch(lib: Any) -> None:
         held = leaf.grad
         flow.autograd.backward([lib.xp.sum(leaf * leaf)], None)
         lib.equal(leaf.grad, np.full(leaf.shape, 4.0))
-        assert leaf.grad is held  # added to in place
+        assert leaf.grad is held  # accumulated in place
         if lib.capabilities["strides"]:
             assert tuple(leaf.grad.stride()) == strides
 

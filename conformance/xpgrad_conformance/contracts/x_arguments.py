@@ -1,4 +1,4 @@
-"""Group X: tables of arguments, and the laws that hold for each: who refuses what, and what the forms of one argument have in common.
+"""Group X: tables of arguments, and the rules for each: which values are refused, and which forms are equivalent.
 
 The contracts that go through these tables are in `x_refusals` (DER-24) and `x_forms` (DER-25).
 """
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from xpgrad_conformance.contracts.x_functions import close, exact
-from xpgrad_conformance.functions import listed
+from xpgrad_conformance.functions import as_list
 
-#: A call with the value of one argument.
+#: A call that takes the value of one argument.
 Given = Callable[..., Any]
 X = np.asarray([[0.4, -1.3, 0.9], [1.7, 0.6, -0.7]])
 
@@ -39,7 +39,7 @@ def gradcheck(lib: Any, t: Any, name: str, v: Any, function: str = "gradcheck") 
     return getattr(lib.ag, function)(double, (t.x,), **{name: v})
 
 
-#: Flags, by function and argument.
+#: Boolean arguments, by function and name.
 FLAGS: dict[tuple[str, str], Given] = {
     **{(name, "keepdims"): lambda lib, t, v, name=name: getattr(lib.xp, name)(t.x, axis=0, keepdims=v)
        for name in ("sum", "mean", "prod", "max", "min", "var", "std", "argmax", "argmin", "count_nonzero")},
@@ -95,7 +95,7 @@ FLAGS: dict[tuple[str, str], Given] = {
        for flag in ("gen_non_contig_grad_outputs", "check_fwd_over_rev", "check_rev_over_rev")},
 }  # fmt: skip
 
-#: Numbers without a fraction.
+#: Integer arguments.
 WHOLE: dict[tuple[str, str], Given] = {
     **{(name, "axis"): lambda lib, t, v, name=name: getattr(lib.xp, name)(t.x, axis=v)
        for name in ("sum", "mean", "prod", "max", "min", "var", "std", "argmax", "argmin", "count_nonzero", "sort", "argsort", "diff",
@@ -142,7 +142,7 @@ WHOLE: dict[tuple[str, str], Given] = {
     ("exit_dual_level", "level"): lambda lib, t, v: lib.module("autograd.forward_ad").exit_dual_level(level=v),
 }  # fmt: skip
 
-#: Real numbers.
+#: Arguments that are real numbers.
 REALS: dict[tuple[str, str], Given] = {
     ("var", "correction"): lambda lib, t, v: lib.xp.var(t.x, correction=v),
     ("std", "correction"): lambda lib, t, v: lib.xp.std(t.x, correction=v),
@@ -154,13 +154,13 @@ REALS: dict[tuple[str, str], Given] = {
     **{("gradcheck", name): lambda lib, t, v, name=name: gradcheck(lib, t, name, v) for name in ("eps", "atol", "rtol", "nondet_tol")},
 }  # fmt: skip
 
-#: Numbers.
+#: Arguments that are real or complex numbers.
 NUMBERS: dict[tuple[str, str], Given] = {
     ("linspace", "start"): lambda lib, t, v: lib.xp.linspace(v, 1.0, 3),
     ("linspace", "stop"): lambda lib, t, v: lib.xp.linspace(0.0, v, 3),
 }
 
-#: Flags for which PyTorch has words of its own if they are text.
+#: Boolean arguments for which PyTorch has its own message if they are text.
 PASSES: dict[tuple[str, str], Given] = {
     **{("grad", flag): lambda lib, t, v, flag=flag: lib.grad(lib.xp.sum(t.x), t.x, **{flag: v})
        for flag in ("retain_graph", "create_graph")},
@@ -168,7 +168,7 @@ PASSES: dict[tuple[str, str], Given] = {
        for flag in ("retain_graph", "create_graph")},
 }  # fmt: skip
 
-#: Functions that are given to functions.
+#: Arguments that are functions.
 CALLABLES: dict[tuple[str, str], Given] = {
     **{(name, "func"): lambda lib, t, v, name=name: getattr(func(lib), name)(v)
        for name in ("grad", "grad_and_value", "jacrev", "jacfwd", "hessian", "vmap")},
@@ -186,7 +186,7 @@ CALLABLES: dict[tuple[str, str], Given] = {
     ("queue_callback", "callback"): lambda lib, t, v: lib.graph.queue_callback(v),
 }  # fmt: skip
 
-#: Names of a choice.
+#: Arguments that choose between names.
 CHOICES: dict[tuple[str, str], Given] = {
     ("searchsorted", "side"): lambda lib, t, v: lib.xp.searchsorted(t.v, t.v, side=v),
     ("meshgrid", "indexing"): lambda lib, t, v: lib.xp.meshgrid(t.v, t.v, indexing=v),
@@ -199,7 +199,7 @@ CHOICES: dict[tuple[str, str], Given] = {
        for name in ("vmap", "jacrev", "jacfwd")},
 }  # fmt: skip
 
-#: By kind: the table, what is no value of it, and the error.
+#: By kind of argument: the table, values that must be refused, and the error.
 KINDS: tuple[tuple[dict[tuple[str, str], Given], tuple[Any, ...], type[Exception]], ...] = (
     (FLAGS, ("no", 2, 0.5, [True]), TypeError),
     (WHOLE, ("1", 1.5, True), TypeError),
@@ -212,8 +212,8 @@ KINDS: tuple[tuple[dict[tuple[str, str], Given], tuple[Any, ...], type[Exception
 
 
 def arguments_that_are_refused(lib: Any, operands: Callable[[Any], Any]) -> None:
-    """Expect that each argument refuses what is no value of it, in the name of its function, and then its own."""
-    if lib.oracle:  # which takes some of it, and has words of its own
+    """Check that each argument refuses wrong values, with a message that names the function and then the argument."""
+    if lib.oracle:  # PyTorch accepts some of them, and has its own messages
         return
     given = operands(lib)
     for table, wrong, error in KINDS:
@@ -232,7 +232,7 @@ def arguments_that_are_refused(lib: Any, operands: Callable[[Any], Any]) -> None
 
 Along = tuple[Callable[..., Any], Callable[..., Any]]
 
-#: Functions along one axis, and NumPy's of the same meaning.
+#: Functions along one axis, and their NumPy equivalents.
 ALONG: dict[str, Along] = {
     **{name: (lambda lib, x, a, name=name: getattr(lib.xp, name)(x, axis=a), lambda x, a, name=name: getattr(np, name)(x, axis=a))
        for name in ("sum", "mean", "prod", "max", "min", "var", "std", "argmax", "argmin", "count_nonzero", "argsort", "flip", "sort")},
@@ -263,7 +263,7 @@ ALONG: dict[str, Along] = {
     "x.flatten": (lambda lib, x, a: x.flatten(a), lambda x, a: x.reshape(*x.shape[: a % x.ndim], -1)),
     "x.transpose": (lambda lib, x, a: x.transpose(a, 0), lambda x, a: x.swapaxes(a, 0)),
 }  # fmt: skip
-#: Functions that put an axis there.
+#: Functions that insert an axis.
 BETWEEN: dict[str, Along] = {
     "expand_dims": (lambda lib, x, a: lib.xp.expand_dims(x, axis=a), lambda x, a: np.expand_dims(x, a)),
     "stack": (lambda lib, x, a: lib.xp.stack([x, x * 2], axis=a), lambda x, a: np.stack([x, x * 2], axis=a)),
@@ -275,12 +275,12 @@ BETWEEN: dict[str, Along] = {
 }
 #: Functions of one axis, of several or of all.
 OVER: tuple[str, ...] = ("sum", "mean", "prod", "max", "min", "var", "std", "flip", "all", "any", "fftshift", "ifftshift", "vector_norm")
-#: Those that take an axis of a number without axes, as PyTorch does.
+#: Functions that accept an axis for a 0-d Tensor, as PyTorch's do.
 OF_NUMBERS = ("sum", "mean", "prod", "max", "min", "var", "std", "all", "any", "argmax", "argmin", "cumulative_sum", "cumulative_prod")
 
 
 def axes(lib: Any) -> None:
-    """Along each axis, from the front and from behind, in batches too; those that do not exist are refused."""
+    """Check each axis, counted from both ends, also in batches. Axes that do not exist are refused."""
     vmap = func(lib).vmap
     slow = lib.capabilities["lazy"] or lib.capabilities["jit"]
     whole = np.cos(1.0 + np.arange(24.0)).reshape(2, 3, 4)
@@ -298,8 +298,8 @@ def axes(lib: Any) -> None:
                 compare(lib, ours(lib, x, axis), theirs(p, axis))
                 if slow or lib.oracle or name == "x.transpose":
                     continue
-                rows = [listed(theirs(q, axis)) for q in (p, -p, p * p)]
-                found = listed(vmap(lambda v, axis=axis, ours=ours: tuple(listed(ours(lib, v, axis))), in_dims=1)(batch))
+                rows = [as_list(theirs(q, axis)) for q in (p, -p, p * p)]
+                found = as_list(vmap(lambda v, axis=axis, ours=ours: tuple(as_list(ours(lib, v, axis))), in_dims=1)(batch))
                 for a, column in zip(found, zip(*rows, strict=True), strict=True):
                     compare(lib, a, np.stack(column))
         for axis in (last, -last - 1):
@@ -318,7 +318,7 @@ def axes(lib: Any) -> None:
 
 
 def compare(lib: Any, found: Any, expected: Any) -> None:
-    """Compare results, one or a list of them, and whether they are numbers with a fraction."""
+    """Compare one result or a list of results, and whether their dtypes are floating."""
     if isinstance(expected, (list, tuple)):
         assert len(found) == len(expected)
         for a, b in zip(found, expected, strict=True):
@@ -331,12 +331,12 @@ def compare(lib: Any, found: Any, expected: Any) -> None:
 
 # -- methods with two names for an argument ------------------------------------------------------------------------------------------
 
-#: Reductions that are methods, and NumPy's.
+#: Reductions that are methods of Tensors and functions of NumPy.
 REDUCTIONS: tuple[str, ...] = ("sum", "mean", "prod", "var", "std", "argmax", "argmin", "all", "any")
 
 
 def two_names(lib: Any) -> None:
-    """`axis` and `dim`, `keepdims` and `keepdim`, by position and by name: all mean the same."""
+    """Check that `axis` and `dim`, and `keepdims` and `keepdim`, mean the same, by position and by name."""
     for name, where in itertools.product(REDUCTIONS, (0, 1, -1)):
         p = X > 0.5 if name in ("all", "any") else X
         x = lib.const(p, "bool" if p is not X else None)
@@ -346,7 +346,7 @@ def two_names(lib: Any) -> None:
         spelled: list[tuple[Any, Any]] = [(method(dim=where, **more), plain), (method(dim=where, keepdim=True, **more), kept)]
         if not lib.oracle or not more:
             spelled += [(method(where, **more), plain)]
-        if not lib.oracle:  # of which some methods have one name only
+        if not lib.oracle:  # some of PyTorch's methods have one name only
             spelled += [
                 (method(axis=where, **more), plain), (method(axis=where, keepdims=True, **more), kept),
                 (method(dim=where, keepdims=True, **more), kept), (method(axis=where, keepdim=True, **more), kept),
@@ -366,7 +366,7 @@ def two_names(lib: Any) -> None:
 
 # -- Tensors that are made, and moved -------------------------------------------------------------------------------------------------
 
-#: What makes a Tensor, with the options that it is given; `x` is a matrix.
+#: Functions that create a Tensor, with the options that they receive; `x` is a matrix.
 CREATED: dict[str, Callable[..., Any]] = {
     "zeros": lambda lib, x, **o: lib.xp.zeros((2, 3), **o),
     "ones": lambda lib, x, **o: lib.xp.ones((2, 3), **o),
@@ -394,7 +394,7 @@ LIKES: dict[str, Callable[..., Any]] = {
 
 
 def created(lib: Any) -> None:
-    """`dtype`, `device` and `requires_grad` of what makes a Tensor; None is as good as nothing."""
+    """Check `dtype`, `device` and `requires_grad` of functions that create a Tensor; None means the default."""
     x = lib.const(np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     kinds = [lib.narrow, lib.real, "int32", *([lib.complex] if lib.capabilities["complex"] else [])]
     kinds = kinds[:1] if lib.capabilities["lazy"] or lib.capabilities["jit"] else kinds
@@ -437,7 +437,7 @@ def created(lib: Any) -> None:
                 lib.equal(lib.grad(lib.xp.sum(leaf * 2), leaf)[0], np.full(values.shape, 2.0))
 
 
-#: Ways to another device.
+#: Ways to move to another device.
 MOVES: dict[str, Callable[..., Any]] = {
     "to_device": lambda lib, x, d: x.to_device(d),
     "to": lambda lib, x, d: x.to(d),
@@ -450,8 +450,8 @@ MOVES: dict[str, Callable[..., Any]] = {
 
 
 def moved(lib: Any) -> None:
-    """A Tensor on another device keeps its values, its history and its tangent, in every mode."""
-    if lib.oracle:  # whose other device has no values
+    """Check that a Tensor moved to another device keeps its values, history and tangent, in every mode."""
+    if lib.oracle:  # PyTorch's other device has no values
         return
     fw, there = lib.module("autograd.forward_ad"), lib.elsewhere(0.0).device
     x, t = lib.tensor(X), lib.const(2 * X)
@@ -487,7 +487,7 @@ def moved(lib: Any) -> None:
             with lib.graph.saved_tensors_hooks(keep, lambda v: v):
                 y = move(lib, x * 1, there)
                 lib.equal(lib.grad(lib.xp.sum(y * y), x)[0], 2 * X)
-            assert [v.device for v in seen].count(there) in (1, 2)  # of the product; what moves saves nothing
+            assert [v.device for v in seen].count(there) in (1, 2)  # the product's operands; the move saves nothing
             seen.clear()
             with lib.ag.set_detect_anomaly(True, check_nan=False):
                 y = move(lib, x * 1, there)
@@ -496,12 +496,12 @@ def moved(lib: Any) -> None:
             assert found.device == there
             lib.equal(found, 2 * X)
             lib.equal(lib.grad(lib.xp.sum(found), x)[0], np.full(X.shape, 2.0))
-            found = func(lib).vmap(lambda v: v * lib.elsewhere(2.0) + lib.elsewhere(1.0))(x)  # numbers without axes go along
+            found = func(lib).vmap(lambda v: v * lib.elsewhere(2.0) + lib.elsewhere(1.0))(x)  # 0-d Tensors are moved as needed
             assert found.device == x.device
             lib.equal(found, 2 * X + 1)
             home = move(lib, x, x.device) if name != "to another's" else x
             lib.equal(home, X)
-    # The gradient of a number may come from elsewhere, and has a history too.
+    # The gradient of a 0-d Tensor may be on another device, and may have a history.
     seed = lib.elsewhere(1.5, True)
     (g,) = lib.grad(lib.xp.sum(x * x), x, seed, create_graph=True)
     lib.equal(g, 3 * X)

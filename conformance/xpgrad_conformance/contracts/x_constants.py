@@ -1,4 +1,4 @@
-"""Group X: raw arrays, numbers and lists beside Tensors, which are constants; and functions in less usual places."""
+"""Group X: raw arrays, numbers and lists as operands, which are constants; and functions used in unusual ways."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xpgrad_conformance.facade import NotRun
 X = np.asarray([[0.4, -1.3, 0.9], [1.7, 0.6, -0.7]])
 ROW = np.asarray([0.8, 1.4, 0.5])
 
-#: Functions of a Tensor and of another one, or of an array or a number in its place.
+#: Functions of a Tensor and a second operand, which is a Tensor, an array or a number.
 BESIDE: dict[str, Callable[[Any, Any, Any], Any]] = {
     "+": lambda xp, x, c: x + c, "+, behind": lambda xp, x, c: c + x,
     "-": lambda xp, x, c: x - c, "-, behind": lambda xp, x, c: c - x,
@@ -31,7 +31,7 @@ BESIDE: dict[str, Callable[[Any, Any, Any], Any]] = {
     "clip": lambda xp, x, c: xp.clip(x, -c, c),
     "clip, one": lambda xp, x, c: xp.clip(x, max=c) * xp.clip(x, min=c),
 }  # fmt: skip
-#: The same where the other one is a matrix or a row, not a number.
+#: The same for a second operand that is a matrix or a row, not a number.
 BESIDE_ARRAYS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "@": lambda xp, x, c: x @ c, "matmul": lambda xp, x, c: xp.matmul(x, c), "vecdot": lambda xp, x, c: xp.vecdot(x, c),
     "tensordot": lambda xp, x, c: xp.tensordot(x, c, axes=1),
@@ -49,7 +49,7 @@ def written(xp: Any, x: Any, c: Any) -> Any:
 
 
 def raw(lib: Any, a: Any) -> Any:
-    """An array of the target's own library."""
+    """Return an array of the target's own library."""
     return lib.const(a).detach().array
 
 
@@ -67,7 +67,7 @@ def constants(lib: Any) -> None:
             if name == "a write" and not lib.capabilities["mutable"] and where == "its own":
                 continue
             if (where == "its own" and name.endswith("behind")) or name == "comparisons":
-                continue  # the array's own operator is asked first, and knows no Tensors
+                continue  # the array's operator is called first, and does not know Tensors
             with lib.case((where, name)):
                 x = lib.tensor(X)
                 found, wanted = function(xp, x, source(ROW)), function(xp, x, lib.const(ROW))
@@ -80,7 +80,7 @@ def constants(lib: Any) -> None:
         (g,) = lib.grad(xp.sum(xp.multiply(kept, x)), x)
         lib.equal(g, np.broadcast_to(ROW, X.shape))
         if where == "its own" and backend.variant is not None:
-            continue  # by itself, an array is on the backend's own devices, which need not have its dtype
+            continue  # without `device` an array is on the backend's devices, which may not have its dtype
         np.testing.assert_array_equal(np.asarray(lib.ns.asarray(kept, device=lib.device).numpy()), ROW.astype(lib.real))
         lib.equal(xp.sin(kept), np.sin(ROW))
         assert not xp.sin(kept).requires_grad
@@ -125,7 +125,7 @@ def constants(lib: Any) -> None:
 
 
 def batched_functions(lib: Any) -> None:
-    """Functions inside of a batch whose other arguments are not those of their tables."""
+    """Check functions inside a batch, with arguments that are not in their tables."""
     vmap, xp = lib.module("func").vmap, lib.xp
     x = lib.const(X)
     grid = lib.const([[0.4, 0.9, 1.7], [-0.7, 0.6, 1.7]])
@@ -138,7 +138,7 @@ def batched_functions(lib: Any) -> None:
         assert (out.dtype, lib.value(out).tolist()) == (lib.dtype("int32"), np.full(X.shape, value).tolist())
     out = vmap(lambda v: xp.full_like(v, 3, dtype=lib.dtype("int32")))(x)
     assert (out.dtype, lib.value(out).tolist()) == (lib.dtype("int32"), np.full(X.shape, 3).tolist())
-    if lib.oracle:  # where elements of a batch do not show that they require grad
+    if lib.oracle:  # in PyTorch elements of a batch do not show that they require grad
         return
     seen: list[Any] = []
 
@@ -158,7 +158,7 @@ def batched_functions(lib: Any) -> None:
 
 
 def shallow_copies(lib: Any) -> None:
-    """A copy of a Tensor object shares its memory, its history and what may be done to it."""
+    """Check that a copy of a Tensor object shares its memory, its history and its restrictions on writes."""
     x = lib.tensor(X)
     y = x * 2
     for view in (y[0], lib.xp.unstack(y)[0]):
@@ -166,7 +166,7 @@ def shallow_copies(lib: Any) -> None:
         lib.equal(other, 2 * X[0])
         lib.equal(lib.grad(lib.xp.sum(other * other), x, retain_graph=True)[0], np.stack([8 * X[0], 0 * X[0]]))
     part = copy.copy(lib.xp.unstack(y)[1])
-    with lib.raises(RuntimeError):  # one of several views
+    with lib.raises(RuntimeError):  # a write to one of several views
         part *= 2.0
     before = copy.copy(y)
     y[0] = 0.0
@@ -180,7 +180,7 @@ def shallow_copies(lib: Any) -> None:
 
 
 def contexts_of_hooks(lib: Any) -> None:
-    """A mode that a hook on saved values enters, and never leaves, ends with the hook."""
+    """Check that a mode which a hook on saved values enters, but never leaves, ends with the hook."""
     ended: list[Any] = []
 
     def entering(v: Any) -> Any:
@@ -204,7 +204,7 @@ def contexts_of_hooks(lib: Any) -> None:
 
 
 def tangents_that_leave(lib: Any) -> None:
-    """Warn where something leaves forward mode."""
+    """Check the warnings and errors when a value leaves forward mode."""
     fw = lib.module("autograd.forward_ad")
     with fw.dual_level():
         d = fw.make_dual(lib.const(2.0), lib.const(1.0))
@@ -220,7 +220,7 @@ def tangents_that_leave(lib: Any) -> None:
 
 
 def anomalies_in_graphs(lib: Any) -> None:
-    """Detection of anomalies in a backward that is recorded."""
+    """Check anomaly detection in a backward that is recorded."""
     if lib.capabilities["lazy"]:
         return
     xp, x = lib.xp, lib.tensor([0.0, 4.0])
@@ -236,7 +236,7 @@ def anomalies_in_graphs(lib: Any) -> None:
 
 
 def saved_values_of_several_results(lib: Any) -> None:
-    """Hooks on each of the values that a node of several results saves."""
+    """Check hooks on each value that a node with several results saves."""
     a = np.asarray([[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 3.0]])
     for name, call in (("eigh", lambda x: lib.xp.linalg.eigh(x)), ("svd", lambda x: lib.xp.linalg.svd(x, full_matrices=False))):
         x = lib.tensor(a)
@@ -252,7 +252,7 @@ def saved_values_of_several_results(lib: Any) -> None:
             found = getattr(node, saved)
             for raw in found if isinstance(found, tuple) else (found,):
                 if hasattr(raw, "register_hooks"):
-                    with contextlib.suppress(RuntimeError):  # a value that it does not keep, or that has hooks under another name
+                    with contextlib.suppress(RuntimeError):  # the value is not kept, or has hooks under another name
                         raw.register_hooks(lambda t: t * 1, lambda t: t)
                         packed += 1
         with lib.case(name):
@@ -261,7 +261,7 @@ def saved_values_of_several_results(lib: Any) -> None:
 
 
 def views_of_written_constants(lib: Any) -> None:
-    """A custom Function that writes into a constant gives its views a history, too."""
+    """Check that the views of a constant get a history when a custom Function writes into the constant."""
 
     def forward(ctx: Any, z: Any, x: Any) -> Any:
         ctx.mark_dirty(z)
@@ -285,19 +285,19 @@ def in_less_usual_places(lib: Any) -> None:
         saved_values_of_several_results(lib)
     chosen = lib.xp.where(lib.const([True, False], "bool"), 1.5, 2.5)
     lib.equal(chosen, [1.5, 2.5])
-    if not lib.oracle:  # where nothing tells the setting
+    if not lib.oracle:  # PyTorch has no function that returns the setting
         modes = lib.module("autograd.grad_mode")
         before = modes.is_multithreading_enabled()
         inside = modes.set_multithreading_enabled(not before)(modes.is_multithreading_enabled)
-        assert modes.is_multithreading_enabled() == before  # a decorator sets it while the function runs
+        assert modes.is_multithreading_enabled() == before  # a decorator changes it only while the function runs
         assert inside() != before
         assert modes.is_multithreading_enabled() == before
-    if not lib.oracle:  # where copies have no history
+    if not lib.oracle:  # in PyTorch copies have no history
         shallow_copies(lib)
     contexts_of_hooks(lib)
     tangents_that_leave(lib)
     xp = lib.xp
-    # The Jacobian of what does not depend on an input is 0, unless `strict` asks for an error.
+    # The Jacobian is 0 for a result that does not depend on an input, unless `strict` asks for an error.
     functional = lib.module("autograd.functional")
     x, v = lib.const(ROW), lib.const(ROW * 2)
     for call in (
@@ -306,7 +306,7 @@ def in_less_usual_places(lib: Any) -> None:
     ):  # fmt: skip
         assert not np.any(lib.value(call()[1]))
     assert not np.any(lib.value(functional.hessian(lambda x: xp.sum(x), x)))
-    # Stacks, lengths of one, and operands of two precisions.
+    # Stacks, transforms of length 1, and operands of two precisions.
     stack = np.cos(np.arange(24.0)).reshape(2, 3, 4)
     t = lib.tensor(stack)
     for name, ours, theirs in (("tril", xp.tril, np.tril), ("triu", xp.triu, np.triu)):
@@ -324,7 +324,7 @@ def in_less_usual_places(lib: Any) -> None:
             lib.equal(lib.grad(xp.sum(xp.real(y * xp.conj(y))), t)[0], wanted)
         lib.equal(xp.fft.rfft(t, n=1, axis=0), np.fft.rfft(stack, 1, 0))
         lib.equal(xp.fft.hfft(t, n=1), np.fft.hfft(stack, 1))
-    if not lib.oracle:  # which has one dtype for both
+    if not lib.oracle:  # PyTorch requires one dtype for both
         a, b = lib.tensor(X), lib.tensor(X.T, dtype=lib.narrow)
         y = xp.matmul(a, b)
         assert y.dtype == lib.dtype(lib.real)

@@ -1,4 +1,4 @@
-"""Group X: the forms in which arguments may be given, and the ways to make a Tensor of something."""
+"""Group X: the forms in which arguments may be given, and the ways to create a Tensor from other data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ X = np.asarray([[0.4, -1.3, 0.9], [1.7, 0.6, -0.7]])
 ROW = np.asarray([0.8, 1.4, 0.5])
 STACK = np.cos(np.arange(6.0)).reshape(1, 2, 3, 1)
 
-#: Two spellings of a function of a matrix.
+#: Two spellings of the same function of a matrix.
 SPELLINGS: dict[str, tuple[Call, Call]] = {
     "sum of a number, axis 0": (lambda lib, x: lib.xp.sum(x[0, 0], axis=0), lambda lib, x: x[0, 0]),
     "max of a number, axis -1": (lambda lib, x: lib.xp.max(x[0, 0], axis=-1), lambda lib, x: x[0, 0]),
@@ -165,13 +165,13 @@ SPELLINGS: dict[str, tuple[Call, Call]] = {
     "2 < x": (lambda lib, x: x * (x > 0.5) + x * (x >= 0.5), lambda lib, x: 2 * x * (x > 0.5)),
     "x == x": (lambda lib, x: x * (x == x) * (x != 0.6), lambda lib, x: x * (abs(x - 0.6) > 0.01)),
 }  # fmt: skip
-#: What PyTorch 2.13 writes otherwise.
+#: Spellings that differ in PyTorch 2.13.
 NOT_PYTORCH = frozenset((
     "reshape, a number", "reshape, unknown", "broadcast_to, a number", "repeat, one number", "clip, nothing", "reshape, no copy",
     "2.3 // x", "2.3 % x", "x // 0.7",
 ))  # fmt: skip
 
-#: Integer operands on both sides of operators, and NumPy's result.
+#: Operators with integer operands on either side, which NumPy evaluates as well.
 INTEGERS: tuple[Callable[[Any], Any], ...] = (
     lambda n: n + 2, lambda n: 2 - n, lambda n: n * 3, lambda n: n // 2, lambda n: 7 // n, lambda n: n % 2, lambda n: 7 % n, lambda n: n**2,
     lambda n: n & 3, lambda n: 6 & n, lambda n: n | 8, lambda n: 8 | n, lambda n: n ^ 5, lambda n: 5 ^ n, lambda n: n << 2,
@@ -182,7 +182,7 @@ INTEGERS: tuple[Callable[[Any], Any], ...] = (
 
 
 def spellings(lib: Any) -> None:
-    """The two spellings have the same values and gradients."""
+    """Check that the two spellings have the same values and gradients."""
     for name, (one, other) in SPELLINGS.items():
         if lib.oracle and name in NOT_PYTORCH:
             continue
@@ -200,7 +200,7 @@ def spellings(lib: Any) -> None:
 
 
 def operators(lib: Any) -> None:
-    """Integers and truth values on both sides of operators."""
+    """Check operators with integers and booleans on either side."""
     n = np.asarray([1, 2, 3, 5])
     for k, call in enumerate(INTEGERS):
         with lib.case(f"integers, {k}"):
@@ -216,7 +216,7 @@ def operators(lib: Any) -> None:
 
 
 def conversions(lib: Any, x: Any) -> None:
-    """A Tensor out of a Tensor: the same one, a copy, another dtype."""
+    """Check Tensors made from a Tensor: the same one, a copy, another dtype."""
     xp = lib.xp
     for same in (xp.asarray(x, device=x.device), xp.asarray(x, device=x.device, copy=True)):
         lib.equal(same, X)
@@ -252,7 +252,7 @@ def conversions(lib: Any, x: Any) -> None:
 
 
 def data(lib: Any) -> None:
-    """A Tensor out of Python's and NumPy's data."""
+    """Check Tensors made from Python's and NumPy's data."""
     ns, real = lib.ns, lib.dtype(lib.real)
     for given in (1.5, 2, True, [1.0, 2.0], [[1, 2], [3, 4]], ((1.0,), (2.0,)), [], np.float64(2.5), np.int32(3), X, X.T, np.asarray(2.0)):
         with lib.case(repr(given)):
@@ -270,7 +270,7 @@ def data(lib: Any) -> None:
 
 
 def copies(lib: Any, x: Any) -> None:
-    """Copies and pickles of a leaf, and of what is none."""
+    """Check copies and pickles of a leaf that requires grad, and of a constant."""
     x.grad = lib.const(2 * X)
     shallow = copy.copy(x)
     lib.equal(shallow, X)
@@ -300,7 +300,7 @@ def copies(lib: Any, x: Any) -> None:
 
 
 def numbers(lib: Any) -> None:
-    """Python's numbers out of Tensors, and text."""
+    """Check conversions of Tensors to Python's numbers and to text."""
     s, n = lib.const(2.5), lib.const(3, lib.index)
     assert (float(s), int(s), int(n), float(n), bool(s), s.item(), n.item()) == (2.5, 2, 3, 3.0, True, 2.5, 3)
     assert [10, 11, 12, 13][n] == 13
@@ -310,7 +310,7 @@ def numbers(lib: Any) -> None:
     assert lib.const(X).tolist() == X.astype(lib.real).tolist()
     if lib.capabilities["complex"]:
         assert complex(lib.const(1.5 - 2j, lib.complex)) == 1.5 - 2j
-    # Text says what a Tensor is: its values, its shape if there are none, what is not the default, and its place in the graph.
+    # The text has the values (or the shape if there are none), attributes that are not the default, and the name of the node.
     shape = lambda text: "size=" in text or "shape=" in text  # noqa: E731
     empty, plain, leaf = repr(lib.const(np.zeros((0, 3)))), repr(lib.const(X)), repr(lib.tensor(X))
     assert shape(empty)
@@ -327,13 +327,13 @@ def numbers(lib: Any) -> None:
         assert "..." in repr(lib.const(np.zeros(100000)))
     np.testing.assert_array_equal(np.asarray(lib.const(ROW)), ROW.astype(lib.real))
     assert lib.const(ROW).numpy().dtype == lib.real
-    with lib.ns.no_grad():  # where nothing is recorded, nothing is lost
+    with lib.ns.no_grad():  # without recording, no history is lost
         for how in (lambda t: t.numpy(), np.asarray):
             np.testing.assert_array_equal(how(lib.tensor(ROW)), ROW.astype(lib.real))
 
 
 def dtypes(lib: Any) -> None:
-    """Compare what is said of dtypes with the standard and with NumPy."""
+    """Compare functions of dtypes with the standard and with NumPy."""
     xp = lib.xp
     real, narrow, index, truth = (lib.dtype(name) for name in (lib.real, lib.narrow, lib.index, "bool"))
     assert xp.result_type(narrow, real) == xp.result_type(lib.const(1.0), narrow) == real
@@ -378,7 +378,7 @@ def dtypes(lib: Any) -> None:
 
 
 def comparisons(lib: Any) -> None:
-    """Tell what is near from what is not, with Python's numbers on either side."""
+    """Check `isclose`, `allclose` and `searchsorted`, with Python's numbers on either side."""
     xp, nan, inf = lib.xp, math.nan, math.inf
     x, y = lib.const([nan, 1.0, inf, 2.0, 0.0]), lib.const([nan, 1.000001, inf, 2.1, 1e-9])
     for options, same in (({}, [False, True, True, False, True]), ({"equal_nan": True}, [True, True, True, False, True])):
@@ -390,7 +390,7 @@ def comparisons(lib: Any) -> None:
     assert bool(xp.allclose(x, x, equal_nan=True))
     assert lib.value(xp.searchsorted(lib.const([1.0, 2.0, 3.0]), 2.0)).tolist() == 1
     assert lib.value(xp.searchsorted(lib.const([1.0, 2.0, 3.0]), 2.0, side="right")).tolist() == 2
-    if not lib.oracle:  # which wants a Tensor on either side
+    if not lib.oracle:  # PyTorch requires a Tensor on either side
         assert lib.value(xp.isclose(lib.const([1, 2], lib.index), 2)).tolist() == [False, True]
         assert lib.value(xp.isclose(2.5, lib.const([1.0, 2.5]))).tolist() == [False, True]
         assert lib.value(xp.searchsorted(lib.const([1, 2, 3], lib.index), 2.5)).tolist() == 2
@@ -399,7 +399,7 @@ def comparisons(lib: Any) -> None:
         assert xp.result_type(lib.const(True, "bool"), 2) == lib.dtype(lib.index)
         assert np.zeros(2, dtype=lib.dtype(lib.narrow)).dtype == lib.narrow
         assert (lib.const([1, 2], "int8") * np.bool_(True)).dtype == lib.dtype("int8")
-    # NumPy's numbers are as weak as Python's.
+    # NumPy's scalars are as weak as Python's in type promotion.
     for dtype, number in (("int8", np.int64(3)), (lib.narrow, np.float64(3)), (lib.narrow, np.int16(3)), ("float16", np.float32(3))):
         if lib.has_dtype(dtype):
             with lib.case((dtype, type(number))):
@@ -409,7 +409,7 @@ def comparisons(lib: Any) -> None:
 
 
 def halves(lib: Any) -> None:
-    """Many numbers of 16 bits: what is counted does not overflow, and sums are not rounded on the way."""
+    """Check reductions of many 16-bit numbers: counts do not overflow, and sums are not rounded on the way."""
     for name in lib.halves():
         with lib.case(name):
             n = 5000
@@ -424,7 +424,7 @@ def halves(lib: Any) -> None:
 
 
 def exchange(lib: Any) -> None:
-    """Through DLPack: the same numbers, and no history."""
+    """Check that DLPack passes on the values and no history."""
     x = lib.const(X)
     y = lib.xp.from_dlpack(x)
     lib.equal(y, X)

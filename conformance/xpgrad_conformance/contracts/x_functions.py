@@ -9,24 +9,24 @@ from typing import Any
 import numpy as np
 
 from xpgrad_conformance.contract import contract
-from xpgrad_conformance.functions import Case, Reference, along, cases, is_complex, listed, weighed
+from xpgrad_conformance.functions import Case, Reference, as_list, cases, central_differences, is_complex, scalar_loss
 
-#: The step of second differences: their rounding error is that of the values, divided by its square.
+#: The step of second differences, whose rounding error is that of the values divided by the square of the step.
 WIDE_STEP = 2e-4
 
 
 def exact(lib: Any) -> float:
-    """The tolerance where two ways to compute the same are compared."""
+    """Return the tolerance for comparing two ways to compute the same."""
     return 2e-4 if lib.real == "float32" else 1e-9
 
 
 def rough(lib: Any) -> float:
-    """The tolerance of a comparison with differences."""
+    """Return the tolerance for a comparison with finite differences."""
     return 5e-3 if lib.real == "float32" else 1e-6
 
 
 def close(lib: Any, found: Any, expected: Any, tolerance: float, scale: float = 1.0) -> None:
-    """Assert equality up to a share of the largest number in sight."""
+    """Assert equality up to `tolerance`, relative to the largest expected value or to `scale`."""
     values = found if isinstance(found, (float, np.ndarray)) else lib.value(found)
     expected = np.asarray(expected)
     assert np.shape(values) == expected.shape, f"shape {np.shape(values)}, expected {expected.shape}"
@@ -35,39 +35,39 @@ def close(lib: Any, found: Any, expected: Any, tolerance: float, scale: float = 
 
 
 def direction(x: np.ndarray[Any, Any], start: float) -> np.ndarray[Any, Any]:
-    """Fixed numbers between -1 and 1 that single out no element."""
+    """Return fixed numbers between -1 and 1 that differ from element to element."""
     count = np.arange(x.size).reshape(x.shape)
     real = np.cos(start + count)
     return real + 0.7j * np.sin(start + 1.3 * count) if x.dtype.kind == "c" else real
 
 
 def made(lib: Any, x: np.ndarray[Any, Any], rg: bool = True) -> Any:
-    """The Tensor of an operand."""
+    """Return an operand as a Tensor."""
     return lib.tensor(x, rg, lib.complex if x.dtype.kind == "c" else lib.real)
 
 
 def inner(g: Any, d: Any) -> float:
-    """The derivative along a direction, of a gradient in PyTorch's convention: dL/dx + i dL/dy."""
+    """Return the derivative along a direction from a gradient in PyTorch's convention, dL/dx + i dL/dy."""
     return float(np.sum(np.real(g) * np.real(d)) + np.sum(np.imag(g) * np.imag(d)))
 
 
 def value_of(lib: Any, g: Any) -> Any:
-    """A gradient's values, 0 where there is none."""
+    """Return a gradient's values, or 0 if there is no gradient."""
     return 0.0 if g is None else lib.value(g)
 
 
 def loss_at(case: Case, points: Sequence[Any]) -> float:
-    return float(weighed(Reference, case.call(Reference, *points)))
+    return float(scalar_loss(Reference, case.call(Reference, *points)))
 
 
 def slope(case: Case, points: Sequence[Any], i: int, d: Any) -> float:
     """Return the derivative of NumPy's loss along a direction in one operand, by central differences."""
-    (found,) = along(lambda lib, *operands: weighed(lib, case.call(lib, *operands)), points, i, d)
+    (found,) = central_differences(lambda lib, *operands: scalar_loss(lib, case.call(lib, *operands)), points, i, d)
     return float(found)
 
 
 def bend(case: Case, points: Sequence[Any], ds: Sequence[Any], i: int, e: Any) -> float:
-    """The second derivative along directions in all operands, and along one in the i-th."""
+    """Return the second derivative along directions in all operands and along a direction in the i-th."""
     h = WIDE_STEP
     ends = [
         s * t * loss_at(case, [p + s * h * d + (t * h * e if j == i else 0.0) for j, (p, d) in enumerate(zip(points, ds, strict=True))])
@@ -77,7 +77,7 @@ def bend(case: Case, points: Sequence[Any], ds: Sequence[Any], i: int, e: Any) -
 
 
 def kinds(lib: Any, batched: bool = False) -> Any:
-    """Every case with real operands, and those that take them with complex ones."""
+    """Yield every case with real operands, and again with complex ones if it takes them."""
     for name, case in cases(lib, batched=batched):
         yield name, case, case.arrays()
     if lib.capabilities["complex"]:
@@ -89,8 +89,8 @@ def kinds(lib: Any, batched: bool = False) -> Any:
 def values(lib: Any) -> None:
     for name, case, points in kinds(lib):
         with lib.case(name), np.errstate(all="ignore"):
-            found = listed(case.call(lib, *(made(lib, p) for p in points)))
-            expected = listed(case.call(Reference, *points))
+            found = as_list(case.call(lib, *(made(lib, p) for p in points)))
+            expected = as_list(case.call(Reference, *points))
             assert len(found) == len(expected)
             for a, b in zip(found, expected, strict=True):
                 close(lib, a, b, exact(lib))
@@ -102,12 +102,12 @@ def first_derivatives(lib: Any) -> None:
     for name, case, points in kinds(lib):
         with lib.case(name), np.errstate(all="ignore"):
             whole = [made(lib, p) for p in points]
-            loss = weighed(lib, case.call(lib, *whole))
+            loss = scalar_loss(lib, case.call(lib, *whole))
             together = lib.grad(loss, whole, allow_unused=True)
             for i, p in enumerate(points):
-                # Each operand by itself, the others constant: other values are saved.
+                # Only one operand requires grad at a time, so other values are saved.
                 xs = [made(lib, q, j == i) for j, q in enumerate(points)]
-                (g,) = lib.grad(weighed(lib, case.call(lib, *xs)), [xs[i]], allow_unused=True)
+                (g,) = lib.grad(scalar_loss(lib, case.call(lib, *xs)), [xs[i]], allow_unused=True)
                 assert (g is None) == (together[i] is None)
                 if g is not None:
                     assert tuple(g.shape) == p.shape
@@ -118,17 +118,17 @@ def first_derivatives(lib: Any) -> None:
                 if g is not None:
                     shared_gradients(lib, case, points, i)
                     with lib.graph.saved_tensors_hooks(lambda v: v.detach().clone(), lambda v: v):
-                        loss = weighed(lib, case.call(lib, *xs))
+                        loss = scalar_loss(lib, case.call(lib, *xs))
                     close(lib, lib.grad(loss, [xs[i]])[0], lib.value(g), exact(lib))
 
 
 def shared_gradients(lib: Any, case: Case, points: Sequence[Any], i: int) -> None:
-    """A gradient that goes to several places is written into at none, neither before nor behind the function."""
+    """Check that a gradient used in several places is not overwritten, neither before nor after the function."""
     xs = [made(lib, p, j == i) for j, p in enumerate(points)]
     x, beside = xs[i], made(lib, points[i])
     xs[i] = a = x * 1.0
     earlier, b = a * 1.0, beside * 1.0
-    outs = [y for y in listed(case.call(lib, *xs)) if y.requires_grad]
+    outs = [y for y in as_list(case.call(lib, *xs)) if y.requires_grad]
     partners = [made(lib, np.zeros(tuple(y.shape), "complex128" if is_complex(y) else "float64")) for y in outs]
     roots = [a + b, *(y + c * 1.0 for y, c in zip(outs, partners, strict=True)), earlier]
     seeds = [direction(np.zeros(tuple(r.shape), "complex128" if is_complex(r) else "float64"), 2.0 + k) for k, r in enumerate(roots)]
@@ -148,8 +148,8 @@ def second_derivatives(lib: Any) -> None:
     for name, case, points in kinds(lib):
         with lib.case(name), np.errstate(all="ignore"):
             xs = [made(lib, p) for p in points]
-            plain = lib.grad(weighed(lib, case.call(lib, *xs)), xs, allow_unused=True)
-            gs = lib.grad(weighed(lib, case.call(lib, *xs)), xs, create_graph=True, allow_unused=True)
+            plain = lib.grad(scalar_loss(lib, case.call(lib, *xs)), xs, allow_unused=True)
+            gs = lib.grad(scalar_loss(lib, case.call(lib, *xs)), xs, create_graph=True, allow_unused=True)
             ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
             total: Any = 0.0
             for g, h, d in zip(gs, plain, ds, strict=True):
@@ -170,7 +170,7 @@ def second_derivatives(lib: Any) -> None:
     third_derivatives(lib)
 
 
-#: Functions of a matrix, and of the third derivative of each along a direction.
+#: Functions of a matrix, and the third derivative of each along a direction.
 CUBES: dict[str, tuple[Any, Any]] = {
     "det": (lambda lib, x: lib.xp.linalg.det(x), lambda x, d: 6 * np.linalg.det(d) if len(x) == 3 else 0.0),
     "inv": (
@@ -183,7 +183,7 @@ CUBES: dict[str, tuple[Any, Any]] = {
 
 
 def third_of_products(x: Any, d: Any) -> Any:
-    """The third derivative of the product of the first row with the second row: a polynomial, by its coefficient."""
+    """Return the third derivative of the first row's product times the second row, by the coefficients of polynomials."""
     polynomials = [np.poly1d([s, v]) for s, v in zip(d[0], x[0], strict=True)]
     whole = polynomials[0]
     for p in polynomials[1:]:
@@ -192,7 +192,7 @@ def third_of_products(x: Any, d: Any) -> Any:
 
 
 def third_derivatives(lib: Any) -> None:
-    """Compare third derivatives, those of formulas of formulas, with a polynomial's."""
+    """Compare third derivatives with closed formulas."""
     for n, (name, (ours, expected)) in itertools.product((2, 3), CUBES.items()):
         if name == "prod" and n == 2:
             continue
@@ -214,7 +214,7 @@ def tangents(lib: Any) -> None:
     for name, case, points in kinds(lib):
         ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
         with lib.case(name), np.errstate(all="ignore"):
-            expected = [along(case.call, points, i, d) for i, d in enumerate(ds)]
+            expected = [central_differences(case.call, points, i, d) for i, d in enumerate(ds)]
             chosen = [{i} for i in range(len(points))] + ([set(range(len(points)))] if len(points) > 1 else [])
             for places in chosen:
                 with fw.dual_level():
@@ -222,7 +222,7 @@ def tangents(lib: Any) -> None:
                     duals = [
                         fw.make_dual(x, made(lib, d, False)) if i in places else x for i, (x, d) in enumerate(zip(xs, ds, strict=True))
                     ]
-                    for k, y in enumerate(listed(case.call(lib, *duals))):
+                    for k, y in enumerate(as_list(case.call(lib, *duals))):
                         tangent = fw.unpack_dual(y).tangent
                         wanted = sum(expected[i][k] for i in places)
                         if tangent is None:
@@ -234,23 +234,23 @@ def tangents(lib: Any) -> None:
 
 
 def unlike_their_primals(lib: Any, case: Case, points: Sequence[Any], ds: Sequence[Any], expected: Sequence[Any]) -> None:
-    """Tangents of another dtype than their primals have theirs after the function, recorded or not."""
+    """Check tangents of another dtype than their primals, with and without recording: results have tangents of their own dtype."""
     fw = lib.module("autograd.forward_ad")
     with fw.dual_level(), lib.ns.no_grad():
         duals = []
         for p, d in zip(points, ds, strict=True):
             narrow = lib.narrow if p.dtype.kind == "f" else "complex64"
             duals.append(fw.make_dual(made(lib, p), lib.const(d, narrow)))
-        outs = listed(case.call(lib, *duals))
+        outs = as_list(case.call(lib, *duals))
         assert not lib.ns.is_grad_enabled()
         for k, y in enumerate(outs):
             assert not y.requires_grad
             tangent = fw.unpack_dual(y).tangent
             wanted = np.asarray(sum(rows[k] for rows in expected))
             if tangent is not None:
-                # All but views have a tangent of their own, which may be written to.
+                # All results but views have a tangent that nothing else shares, so that it may be written to.
                 assert y._is_view() or any(y is d for d in duals) or all(tangent is not fw.unpack_dual(d).tangent for d in duals)
-                assert tangent.dtype == y.dtype or y._is_view()  # a view has the view of the tangent
+                assert tangent.dtype == y.dtype or y._is_view()  # the tangent of a view is a view of the tangent
                 close(lib, tangent, wanted, max(rough(lib), 1e-5 if lib.narrow == "float32" else 2e-2), 10.0)
 
 
@@ -261,7 +261,7 @@ def tangents_of_gradients(lib: Any) -> None:
         ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
         with lib.case(name), np.errstate(all="ignore"), fw.dual_level():
             duals = [fw.make_dual(made(lib, p), made(lib, d, False)) for p, d in zip(points, ds, strict=True)]
-            gs = lib.grad(weighed(lib, case.call(lib, *duals)), duals, create_graph=True, allow_unused=True)
+            gs = lib.grad(scalar_loss(lib, case.call(lib, *duals)), duals, create_graph=True, allow_unused=True)
             scale = abs(loss_at(case, points))
             for i, p in enumerate(points):
                 e = direction(p, 5.0 + i)
@@ -269,12 +269,12 @@ def tangents_of_gradients(lib: Any) -> None:
                 close(lib, inner(value_of(lib, tangent), e), bend(case, points, ds, i, e), 20 * rough(lib), scale)
 
 
-#: What the elements of a batch are multiplied by: near enough that none leaves its domain.
+#: Factors for the elements of a batch, so close to 1 that no operand leaves its domain.
 FACTORS = (1.0, 0.93, 1.06)
 
 
 def stacks(points: Sequence[Any], mask: Sequence[bool]) -> tuple[list[Any], tuple[int | None, ...]]:
-    """The operands with a batch's axis, in several places, where the mask says so."""
+    """Stack the operands that the mask selects, along axes in several positions, and return them with these axes."""
     dims = tuple((k % (p.ndim + 1)) if m else None for k, (p, m) in enumerate(zip(points, mask, strict=True), start=len(points) % 2))
     return [p if d is None else np.stack([p * f for f in FACTORS], axis=d) for p, d in zip(points, dims, strict=True)], dims
 
@@ -286,7 +286,7 @@ def element(x: Any, dim: int | None, b: int) -> Any:
 @contract("DER-06")
 def batches(lib: Any) -> None:
     vmap = lib.module("func").vmap
-    once = lib.oracle or lib.capabilities["lazy"] or lib.capabilities["jit"]  # these take their time
+    once = lib.oracle or lib.capabilities["lazy"] or lib.capabilities["jit"]  # these targets are slow
     for name, case, points in kinds(lib, batched=True):
         if len(points) == 2 and not once:
             with lib.case((name, "twice")), np.errstate(all="ignore"):
@@ -297,13 +297,13 @@ def batches(lib: Any) -> None:
             arrays, dims = stacks(points, mask)
             with lib.case((name, dims)), np.errstate(all="ignore"):
                 xs = [made(lib, a) for a in arrays]
-                out = listed(vmap(lambda *a, case=case: tuple(listed(case.call(lib, *a))), in_dims=dims)(*xs))
-                rows = [listed(case.call(Reference, *(element(a, d, b) for a, d in zip(arrays, dims, strict=True)))) for b in range(3)]
+                out = as_list(vmap(lambda *a, case=case: tuple(as_list(case.call(lib, *a))), in_dims=dims)(*xs))
+                rows = [as_list(case.call(Reference, *(element(a, d, b) for a, d in zip(arrays, dims, strict=True)))) for b in range(3)]
                 for y, column in zip(out, zip(*rows, strict=True), strict=True):
                     close(lib, y, np.stack(column), exact(lib))
                 # The gradients of a batch, and a batch of gradients.
                 loops = [lib.grad(sum_of_losses(lib, case, xs, dims), xs, allow_unused=True)]
-                inside = vmap(lambda *a, case=case: weighed(lib, case.call(lib, *a)), in_dims=dims)(*xs)
+                inside = vmap(lambda *a, case=case: scalar_loss(lib, case.call(lib, *a)), in_dims=dims)(*xs)
                 assert tuple(inside.shape) == (3,)
                 loops.append(lib.grad(lib.xp.sum(inside), xs, allow_unused=True))
                 for a, b in zip(*loops, strict=True):
@@ -311,37 +311,37 @@ def batches(lib: Any) -> None:
 
 
 def batches_of_batches(lib: Any, case: Case, points: Sequence[Any]) -> None:
-    """Two operands that are elements of two batches, one inside of the other: all pairs of them."""
+    """Check a function of two operands from two nested batches, for all pairs of elements."""
     vmap = lib.module("func").vmap
     arrays = [np.stack([p * f for f in FACTORS[:2]]) for p in points]
     for first in (0, 1):
         xs = [made(lib, a) for a in arrays]
 
         def one(x: Any, y: Any, first: int = first) -> Any:
-            return tuple(listed(case.call(lib, *((x, y) if first == 0 else (y, x)))))
+            return tuple(as_list(case.call(lib, *((x, y) if first == 0 else (y, x)))))
 
         def inner(x: Any, first: int = first, xs: Any = xs, one: Any = one) -> Any:
             return vmap(one, in_dims=(None, 0))(x, xs[1 - first])
 
-        found = listed(vmap(inner)(xs[first]))
+        found = as_list(vmap(inner)(xs[first]))
         pairs = [[(p, q) if first == 0 else (q, p) for q in arrays[1 - first]] for p in arrays[first]]
-        table = [[listed(case.call(Reference, *pair)) for pair in row] for row in pairs]
+        table = [[as_list(case.call(Reference, *pair)) for pair in row] for row in pairs]
         for k, y in enumerate(found):
             close(lib, y, np.stack([np.stack([cell[k] for cell in row]) for row in table]), exact(lib))
-        together = lib.grad(weighed(lib, [lib.xp.sum(y, axis=(0, 1)) for y in found]), xs, allow_unused=True)
+        together = lib.grad(scalar_loss(lib, [lib.xp.sum(y, axis=(0, 1)) for y in found]), xs, allow_unused=True)
         sums: Any = [0.0] * len(found)
         for i, j in itertools.product((0, 1), repeat=2):
-            for k, y in enumerate(listed(case.call(lib, xs[0][i], xs[1][j]))):
+            for k, y in enumerate(as_list(case.call(lib, xs[0][i], xs[1][j]))):
                 sums[k] = sums[k] + y
-        for a, b in zip(together, lib.grad(weighed(lib, sums), xs, allow_unused=True), strict=True):
+        for a, b in zip(together, lib.grad(scalar_loss(lib, sums), xs, allow_unused=True), strict=True):
             close(lib, value_of(lib, a) + np.zeros(np.shape(value_of(lib, b))), value_of(lib, b), exact(lib), 10.0)
 
 
 def sum_of_losses(lib: Any, case: Case, xs: Sequence[Any], dims: Sequence[int | None]) -> Any:
-    """The losses of the elements of a batch, one after the other."""
+    """Return the sum of the losses of a batch's elements, computed in a loop."""
     total: Any = 0.0
     for b in range(3):
-        total = total + weighed(lib, case.call(lib, *(element(x, d, b) for x, d in zip(xs, dims, strict=True))))
+        total = total + scalar_loss(lib, case.call(lib, *(element(x, d, b) for x, d in zip(xs, dims, strict=True))))
     return total
 
 
@@ -349,9 +349,9 @@ def sum_of_losses(lib: Any, case: Case, xs: Sequence[Any], dims: Sequence[int | 
 def batches_of_gradients(lib: Any) -> None:
     for name, case, points in kinds(lib):
         with lib.case(name), np.errstate(all="ignore"):
-            # What comes in between is a diagonal, before and after the function.
+            # Elementwise operations before and after the function, whose Jacobians are diagonal.
             xs = [made(lib, p) for p in points]
-            out = [y * 1.5 for y in listed(case.call(lib, *(lib.xp.negative(-x) for x in xs)))]
+            out = [y * 1.5 for y in as_list(case.call(lib, *(lib.xp.negative(-x) for x in xs)))]
             out = [y for y in out if y.requires_grad]
             if not out:
                 continue
@@ -371,10 +371,10 @@ def batches_of_gradients(lib: Any) -> None:
 
 
 def shared_by_a_batch(lib: Any, case: Case, points: Sequence[Any]) -> None:
-    """Gradients that are the same for all elements of a batch: where a hook puts one in the place of another."""
+    """Check gradients that all elements of a batch share, because a hook replaces them with one gradient."""
     for create in (False, True):
         xs = [made(lib, p) for p in points]
-        outs = [y for y in listed(case.call(lib, *(x * 1.0 for x in xs))) if y.requires_grad]
+        outs = [y for y in as_list(case.call(lib, *(x * 1.0 for x in xs))) if y.requires_grad]
         if any(0 in y.shape for y in outs):
             return
         kinds = ["complex128" if is_complex(y) else "float64" for y in outs]
@@ -394,7 +394,7 @@ def shared_by_a_batch(lib: Any, case: Case, points: Sequence[Any]) -> None:
 
 
 def halves(ys: Sequence[Any], xp: Any = np) -> list[Any]:
-    """Arrays, complex ones as their real and imaginary parts."""
+    """Split complex arrays into their real and imaginary parts."""
     return [part for y in ys for part in ([xp.real(y), xp.imag(y)] if is_complex(y) else [y])]
 
 
@@ -409,11 +409,11 @@ def jacobians(lib: Any) -> None:
             places = tuple(range(len(points)))
 
             def real(*a: Any, case: Case = case) -> Any:
-                """The results, complex ones as their two parts, after and before something elementwise."""
-                return tuple(part * 2 for part in halves(listed(case.call(lib, *(lib.xp.negative(-x) for x in a))), lib.xp))
+                """Return the results, split into real parts, with elementwise operations before and after the function."""
+                return tuple(part * 2 for part in halves(as_list(case.call(lib, *(lib.xp.negative(-x) for x in a))), lib.xp))
 
-            outs = halves(listed(case.call(Reference, *points)))
-            slopes = [halves(along(case.call, points, i, d)) for i, d in enumerate(ds)]
+            outs = halves(as_list(case.call(Reference, *points)))
+            slopes = [halves(central_differences(case.call, points, i, d)) for i, d in enumerate(ds)]
             for transform in ("jacrev", "jacfwd"):
                 found = getattr(func, transform)(real, argnums=places)(*xs)
                 for k, y in enumerate(outs):
@@ -440,7 +440,7 @@ def hessians(lib: Any) -> None:
             for label, outer in (("hessian", None), ("jacrev of jacrev", func.jacrev)):
 
                 def loss(*a: Any, case: Case = case) -> Any:
-                    return weighed(lib, case.call(lib, *a))
+                    return scalar_loss(lib, case.call(lib, *a))
 
                 found = (func.hessian(loss, argnums=places) if outer is None else outer(func.jacrev(loss, argnums=places), argnums=places))(
                     *xs
@@ -456,7 +456,7 @@ def hessians(lib: Any) -> None:
                         close(lib, total, bend(case, points, ds, j, e), 20 * rough(lib), scale)
 
 
-#: Functions of a Tensor of two columns, of another of the indexed shape, and of an index, with what NumPy does for each.
+#: Functions of a Tensor with two columns, of a value of the indexed shape, and of an index, with their NumPy equivalents.
 INDEXED: dict[str, tuple[Any, Any]] = {
     "x[i]": (lambda lib, x, v, i: x[i], lambda x, v, i: x[i]),
     "x[:, i]": (lambda lib, x, v, i: lib.xp.permute_dims(x, (1, 0))[:, i], lambda x, v, i: x.T[:, i]),
@@ -490,7 +490,7 @@ def add_at(x: Any, i: Any, v: Any) -> Any:
 
 
 def picks(dtype: str, rows: int) -> dict[str, list[int]]:
-    """Rows that an index of a dtype can name, from the front and from behind."""
+    """Return row numbers that an index dtype can hold, counted from the front and from behind."""
     most = int(np.iinfo(dtype).max)
     found = {"forwards": [0, 3, min(rows - 1, most)]}
     if dtype.startswith("i"):
@@ -501,7 +501,7 @@ def picks(dtype: str, rows: int) -> dict[str, list[int]]:
 @contract("DER-10")
 def dtypes_of_indices(lib: Any) -> None:
     for dtype, rows in itertools.product(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), (100, 300)):
-        # NB: PyTorch's bytes are masks, its other narrow integers no indices, and some of its functions take int64 only.
+        # NB: in PyTorch bytes are masks, other narrow integers are no indices, and some functions take int64 only.
         if not lib.has_dtype(dtype) or (lib.oracle and dtype not in ("int32", "int64")):
             continue
         x, v = direction(np.zeros((rows, 2)), 1.0), direction(np.zeros((3, 2)), 2.0)
@@ -513,7 +513,7 @@ def dtypes_of_indices(lib: Any) -> None:
                 xs, vs = made(lib, x), made(lib, v)
                 y = ours(lib, xs, vs, lib.places(places, dtype))
                 close(lib, y, theirs(x, v, i), exact(lib))
-                # It is linear: the seed's product with what a direction becomes is the gradient's with the direction.
+                # Indexing is linear: the seed times the image of a direction equals the gradient times the direction.
                 seed = direction(np.zeros(tuple(y.shape)), 4.0)
                 gx, gv = lib.grad(y, [xs, vs], made(lib, seed, False), allow_unused=True)
                 for start in (5.0, 6.0):

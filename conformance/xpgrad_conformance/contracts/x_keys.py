@@ -1,4 +1,4 @@
-"""Group X: keys whose parts differ from element to element of a batch, and writes whose operands lie in the memory that is written to.
+"""Group X: keys that differ between the elements of a batch, and writes whose operands overlap the memory that is written to.
 
 The contracts that go through these tables are in `x_transforms` (DER-23) and `x_methods` (DER-12).
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from xpgrad_conformance.contracts.x_functions import close, direction, exact, made
 
-#: Keys of an array of shape (3, 4, 2), made of two lists of two indices that are below 3 and below 2, and one index below 3.
+#: Keys for an array of shape (3, 4, 2), made of two lists of two indices (below 3 and below 2) and one index below 3.
 KEYS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "i": lambda i, j, k: i,
     "(i,)": lambda i, j, k: (i,),
@@ -39,18 +39,18 @@ KEYS: dict[str, Callable[[Any, Any, Any], Any]] = {
     ":, k": lambda i, j, k: (slice(None), k),
     "k, i": lambda i, j, k: (k, i),
 }
-#: What is read by one key where each element has its own, and where all share it; what PyTorch asks for its value is not for it.
+#: Keys with the single index k, which PyTorch does not support in a batch because it needs the index's value.
 ONE = frozenset(("k", "k, 1", ":, k", "k, i"))
-#: The keys by which PyTorch 2.13 writes in batches; others have their axes mixed up.
+#: Keys by which PyTorch 2.13 writes correctly in batches; it mixes up the axes of others.
 WRITTEN_BY_PYTORCH = frozenset(("i", "(i,)", "i, 1", "i, i", "i, i, j"))
 
 
 def of_elements(lib: Any) -> None:
-    """Read and write by keys in a batch as in a loop: arrays, keys and values that differ from element to element, or that all share."""
+    """Check that keys read and write in a batch as in a loop, with arrays, keys and values that differ between elements or are shared."""
     vmap = lib.module("func").vmap
     few = lib.capabilities["lazy"] or lib.capabilities["jit"]
     x = direction(np.zeros((3, 3, 4, 2)), 1.0)
-    # No index twice in one element: which of two writes to one place comes last is nobody's promise.
+    # No index occurs twice in one element, because the order of two writes to one position is unspecified.
     i, j, k = np.asarray([[2, 0], [-2, -1], [0, 1]]), np.asarray([[1, 0], [0, 1], [-1, 0]]), np.asarray([2, 0, -1])
     masks = {"all": (0, 0), "the keys": (None, 0), "the arrays": (0, None)}
     for at, (name, key) in enumerate(KEYS.items()):
@@ -96,14 +96,14 @@ def of_elements(lib: Any) -> None:
 
 
 def scattered(shape: Any, of_x: Any, rows: Any, key: Any, seed: Any) -> Any:
-    """The gradient of what is read."""
+    """Return the gradient of a read by key."""
     found = np.zeros(shape)
     for b, row in enumerate(rows):
         np.add.at(found if of_x is None else found[b], key(*row[1:]), seed[b])
     return found
 
 
-#: Writes of a part of a matrix into a part of it, and what NumPy's functions give with copies.
+#: Writes of one part of a matrix into another, and the same in NumPy with copies.
 OVERLAPS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     **{f"y[1:] {name} y[:-1]": (lambda y, name=name: getattr(y[1:], f"__i{name}__")(y[:-1]),
                                 lambda y, name=name: getattr(y[1:], f"__i{name}__")(y[:-1].copy()))
@@ -125,8 +125,8 @@ OVERLAPS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 def overlapping(lib: Any) -> None:
-    """A write reads everything before it writes; recorded or not, with a history or without."""
-    if lib.oracle:  # which refuses most of them
+    """Check that a write reads everything before it writes, with and without recording or a history."""
+    if lib.oracle:  # PyTorch refuses most of them
         return
     m = np.cos(np.arange(9.0)).reshape(3, 3) + 1.5
     for name, (ours, theirs) in OVERLAPS.items():
@@ -141,7 +141,7 @@ def overlapping(lib: Any) -> None:
                     y = start()
                     ours(y)
                 close(lib, y, expected, exact(lib))
-            # By the graph: the gradient along a direction is the difference of NumPy's results.
+            # Through the graph: the gradient along a direction equals the difference of NumPy's results.
             x, seed, d = lib.tensor(m), direction(np.zeros((3, 3)), 2.0), direction(np.zeros((3, 3)), 5.0)
             y = x * 1
             ours(y)

@@ -11,7 +11,7 @@ import numpy as np
 from xpgrad_conformance.contract import contract
 from xpgrad_conformance.contracts import x_keys
 from xpgrad_conformance.contracts.x_functions import FACTORS, close, direction, exact, inner, made, rough, value_of
-from xpgrad_conformance.functions import Reference, along, binary, cases, elementwise_domains, listed, weighed
+from xpgrad_conformance.functions import Reference, as_list, binary, cases, central_differences, elementwise_domains, scalar_loss
 
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
 #: The operands: a matrix away from kinks and ties, a row of positive numbers, and a matrix of positive numbers.
@@ -19,7 +19,7 @@ X = np.asarray([[0.4, -1.3, 0.9], [1.7, 0.6, -0.7]])
 ROW = np.asarray([0.8, 1.4, 0.5])
 POSITIVE = np.asarray([[0.4, 1.3, 0.9], [1.7, 0.6, 0.7]])
 
-#: Methods of a matrix, with a row of positive numbers, and NumPy's functions of the same meaning.
+#: Methods of a matrix with a row of positive numbers, and their NumPy equivalents.
 METHODS: dict[str, Pair] = {
     "sum": (lambda x, w: x.sum(), lambda x, w: x.sum()),
     "sum, dim": (lambda x, w: x.sum(dim=1, keepdim=True) * x.sum(dim=0), lambda x, w: x.sum(1, keepdims=True) * x.sum(0)),
@@ -94,7 +94,7 @@ METHODS: dict[str, Pair] = {
 
 
 def agree(lib: Any, ours: Callable[..., Any], theirs: Callable[..., Any], points: Any) -> None:
-    """Compare values, gradients and tangents with NumPy's function and its differences."""
+    """Compare values, gradients and tangents with a NumPy function and its differences."""
     fw = lib.module("autograd.forward_ad")
     xs = [made(lib, p) for p in points]
     y = ours(*xs)
@@ -103,7 +103,7 @@ def agree(lib: Any, ours: Callable[..., Any], theirs: Callable[..., Any], points
     gs = lib.grad(y, xs, made(lib, seed, False), allow_unused=True)
     for i, p in enumerate(points):
         d = direction(p, 3.0 + i)
-        (moved,) = along(lambda _, *operands: theirs(*operands), points, i, d)
+        (moved,) = central_differences(lambda _, *operands: theirs(*operands), points, i, d)
         close(lib, inner(value_of(lib, gs[i]), d), float(np.sum(seed * moved)), rough(lib))
         with fw.dual_level():
             duals = [
@@ -142,7 +142,7 @@ def methods(lib: Any) -> None:
         lib.equal(lib.grad(lib.xp.sum(x.float().double() * 2), x)[0], np.full(X.shape, 2.0))
 
 
-#: Writes into a matrix of positive numbers, with a row of them: what the method does, and what becomes of the matrix.
+#: Writes into a matrix of positive numbers with a row of them: the method, and the matrix afterwards.
 WRITES: dict[str, Pair] = {
     **{f"{name}_": (lambda lib, y, w, name=name: getattr(y, f"{name}_")(), lambda y, w, name=name: getattr(np, name)(y))
        for name in ("abs", "exp", "log", "sqrt", "square", "reciprocal", "sin", "cos", "tanh", "floor", "ceil", "round")},
@@ -190,7 +190,7 @@ def writes(lib: Any) -> None:
 
             agree(lib, whole, lambda x, w, theirs=theirs: theirs(x, w) * (x + 0.5), (POSITIVE, ROW))
 
-            # Into a view, and seen through the base and through another view.
+            # A write into a view, seen through the base and through another view.
             def part(x: Any, w: Any, ours: Any = ours) -> Any:
                 base = lib.xp.stack([x, x * 2], axis=0) * 1
                 other = base[:, 0]
@@ -236,13 +236,13 @@ def narrow_dtypes(lib: Any) -> None:
         with lib.case(name), np.errstate(all="ignore"):
             points = [p.astype("float32") for p in case.arrays()]
             narrow, wide = ([lib.tensor(p, dtype=d) for p in points] for d in ("float32", "float64"))
-            outs = [listed(case.call(slim, *narrow)), listed(case.call(lib, *wide))]
+            outs = [as_list(case.call(slim, *narrow)), as_list(case.call(lib, *wide))]
             for a, b in zip(*outs, strict=True):
                 assert str(a.dtype).rpartition(".")[2] in ("float32", "complex64")
                 close(lib, lib.value(a).astype(lib.value(b).dtype), lib.value(b), 2e-4)
             grads = [
-                lib.grad(weighed(slim, outs[0]), narrow, allow_unused=True),
-                lib.grad(weighed(lib, outs[1]), wide, allow_unused=True),
+                lib.grad(scalar_loss(slim, outs[0]), narrow, allow_unused=True),
+                lib.grad(scalar_loss(lib, outs[1]), wide, allow_unused=True),
             ]
             for x, a, b in zip(narrow, *grads, strict=True):
                 assert (a is None) == (b is None)
@@ -252,7 +252,7 @@ def narrow_dtypes(lib: Any) -> None:
 
 
 class Narrow:
-    """A library whose constants are narrow, too."""
+    """A library whose constants have single precision."""
 
     def __init__(self, lib: Any) -> None:
         self.lib, self.xp, self.places, self.oracle = lib, lib.xp, lib.places, lib.oracle
@@ -261,7 +261,7 @@ class Narrow:
         return self.lib.const(data, "float32")
 
 
-#: What PyTorch refuses to mix, since it has one dtype for both operands there, or to differentiate.
+#: Functions whose operands PyTorch refuses to mix, because it requires one dtype for both, or to differentiate.
 UNMIXED = ("floor_divide", "atan2", "copysign", "hypot", "logaddexp", "maximum", "minimum", "remainder")
 
 
@@ -291,7 +291,7 @@ def mixed_dtypes(lib: Any) -> None:
                     g = next(found)
                     assert g.dtype == x.dtype
                     close(lib, lib.value(g).astype(lib.value(w).dtype), lib.value(w), near)
-    if not lib.oracle:  # a number without axes is weak, wherever it lives
+    if not lib.oracle:  # a 0-d Tensor is weak on any device
         assert (lib.tensor([1.0, 2.0], True, lib.narrow) * lib.elsewhere(2.0)).dtype == lib.dtype(lib.narrow)
         assert (lib.const([1, 2], "int32") * lib.elsewhere(2.0)).dtype.kind == "real floating"
     wide = ["int64"] * lib.capabilities["float64"]
@@ -306,7 +306,7 @@ def mixed_dtypes(lib: Any) -> None:
     for name in (lib.real, lib.narrow):
         for part in ("max", "min", "eps", "bits"):
             assert float(getattr(lib.ns.finfo(lib.dtype(name)), part)) == float(getattr(np.finfo(name), part))
-    # What is written takes the dtype of what it is written into; its gradient comes back in its own.
+    # A written value is converted to the dtype of its target; its gradient has the dtype of the value.
     for into, of in [(lib.real, lib.narrow), (lib.narrow, lib.real)]:
         with lib.case((into, of)):
             x, v = lib.tensor(points[0], dtype=into), lib.tensor([0.5, 1.5, 2.5], dtype=of)
@@ -320,7 +320,7 @@ def mixed_dtypes(lib: Any) -> None:
             lib.equal(gv, [1.0, 3.0, 5.0])
 
 
-#: Functions without a derivative, of a matrix that has ties, and of one of whole numbers.
+#: Functions without a derivative, of a matrix with ties and of a matrix of integers.
 WITHOUT: dict[str, Callable[..., Any]] = {
     **{name: (lambda lib, x, n, name=name: getattr(lib.xp, name)(x, 0.4))
        for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
@@ -363,10 +363,10 @@ WITHOUT: dict[str, Callable[..., Any]] = {
     "searchsorted": lambda lib, x, n: lib.xp.searchsorted(lib.xp.sort(x[0]), x[1]),
     "searchsorted, by an order": lambda lib, x, n: lib.xp.searchsorted(x[0], x[1], sorter=lib.xp.argsort(x[0])),
 }  # fmt: skip
-#: Those whose results have a length that the values decide, or that are not for batches; with NumPy's of the same meaning.
+#: Functions whose results have data-dependent lengths or that do not support batches, with their NumPy equivalents.
 DYNAMIC: dict[str, Pair] = {
     "nonzero": (lambda lib, x, n: lib.xp.nonzero(n), lambda x, n: np.nonzero(n)),
-    # NB: in which order distinct values come is not specified.
+    # NB: the order of distinct values is unspecified.
     "unique_values": (lambda lib, x, n: lib.xp.sort(lib.xp.unique_values(n)), lambda x, n: np.unique(n)),
     "unique_counts": (
         lambda lib, x, n: (lambda values, counts: counts[lib.xp.argsort(values)])(*lib.xp.unique_counts(n)),
@@ -429,16 +429,16 @@ def without_derivative(lib: Any) -> None:
 @contract("DER-18", requires="data_dependent_shapes")
 def lengths_that_values_decide(lib: Any) -> None:
     for name, (ours, theirs) in DYNAMIC.items():
-        if lib.capabilities["lazy"] and name in ("unique_counts", "unique_inverse"):  # a key needs lengths, which are not known there
+        if lib.capabilities["lazy"] and name in ("unique_counts", "unique_inverse"):  # a key needs a length, which is unknown there
             continue
         with lib.case(name):
-            found = listed(ours(lib, lib.tensor(TIED), lib.const(WHOLE, lib.index)))
-            for a, b in zip(found, listed(theirs(TIED, WHOLE)), strict=True):
+            found = as_list(ours(lib, lib.tensor(TIED), lib.const(WHOLE, lib.index)))
+            for a, b in zip(found, as_list(theirs(TIED, WHOLE)), strict=True):
                 assert not a.requires_grad
                 assert np.array_equal(lib.value(a), b)
 
 
-#: Tensors that are made of nothing, or in the likeness of another.
+#: Functions that create a Tensor, from nothing or like another.
 MADE: dict[str, Callable[..., Any]] = {
     "zeros": lambda lib, x: lib.xp.zeros((2, 3)),
     "ones": lambda lib, x: lib.xp.ones((3,)),
@@ -471,6 +471,6 @@ def made_of_nothing(lib: Any) -> None:
             assert not found.requires_grad
             assert found.is_leaf
             lib.equal(found, call(Reference, X))
-            # They are constants: they neither get a gradient nor keep one from passing.
+            # They are constants: they receive no gradient, and other factors still receive theirs.
             y = lib.xp.sum(found) * lib.xp.sum(x)
             lib.equal(lib.grad(y, x)[0], np.full(X.shape, np.sum(call(Reference, X))), rtol=1e-4, atol=1e-5)

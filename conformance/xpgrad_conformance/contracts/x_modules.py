@@ -1,4 +1,4 @@
-"""Group X: objects that hold Tensors, called with others in their place, and the Tensors of several such objects, stacked."""
+"""Group X: calls of objects with other Tensors in place of their own, and stacks of the Tensors of several objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ X = np.asarray([0.5, -1.5])
 
 
 def classes(lib: Any) -> tuple[type, type]:
-    """A layer, and an object that holds two of them: of PyTorch's own base class there, of none here."""
+    """Return a layer class and the class of an object with two layers, both with PyTorch's base class if the library is PyTorch."""
     base: Any = lib.ns.nn.Module if lib.oracle else object
 
     class Layer(base):  # type: ignore[misc]
@@ -74,7 +74,7 @@ def calls_with_other_tensors(lib: Any) -> None:
                 ends.append(float(reference(X, *at[:i], moved, *at[i + 1 :]).sum()))
             assert abs(float(lib.value(g)[place]) - (ends[0] - ends[1]) / 2e-5) < 1e-3
     assert all(p.grad is None for p in own)
-    # Some of the names; several mappings; positional and keyword arguments; what the object does not have.
+    # Some of the names; several mappings; positional and keyword arguments; a name that the object does not have.
     lib.equal(call(pair, {"second.b": given["second.b"]}, (x,)), reference(X, W, B, W.T, B[:2] * 5))
     lib.equal(call(pair, ({"first.b": given["first.b"]}, {"second.b": given["second.b"]}), (x,), {"power": 2}),
               reference(X, W, B * 3, W.T, B[:2] * 5) ** 2)  # fmt: skip
@@ -90,7 +90,7 @@ def calls_with_other_tensors(lib: Any) -> None:
         with lib.case(str(type(wrong))), lib.raises(error, phrase):
             call(pair, wrong, x, strict=True)
         kept()
-    # An error in the call, and one in a transform, leave the object as it was.
+    # An error in the call or in a transform leaves the object unchanged.
     with lib.raises(KeyError, "in the call"):
         call(pair, given, (x,), {"fail": True})
     kept()
@@ -117,7 +117,7 @@ def calls_with_other_tensors(lib: Any) -> None:
         call(tied, {"w": zero, "v": one}, x)
     lib.equal(call(tied, {"w": one, "v": one}, x), np.full(2, X.sum() * 11))
 
-    # What the object sets while it is called is seen in the mapping, and not in the object.
+    # An attribute that is set during the call changes the mapping, and not the object.
     class Counting(layer_class):  # type: ignore[misc, valid-type]
         b: Any
 
@@ -164,7 +164,7 @@ def stacks_of_objects(lib: Any) -> None:
     if lib.oracle:
         return
 
-    # Mappings, lists, slots, frozen objects and circles: PyTorch has modules only.
+    # Mappings, lists, slots, frozen objects and cycles: PyTorch supports only modules.
     class Slots:
         __slots__ = ("inner", "missing", "w")
 

@@ -1,4 +1,4 @@
-"""Group X: what functions refuse, and that nothing is lost when they do."""
+"""Group X: calls that functions refuse, and operands that are unchanged afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Call = Callable[[Any, Any], Any]
 
 
 def operands(lib: Any) -> SimpleNamespace:
-    """Tensors to be used wrongly: a matrix, a row, a number, nothing, a square, a stack, integers, truth values and complex numbers."""
+    """Return operands: a matrix, a row, a number, an empty array, a square, a stack, integers, booleans and complex numbers."""
     return SimpleNamespace(
         x=lib.tensor([[0.4, -1.3, 0.9], [1.7, 0.6, -0.7]]),
         v=lib.tensor([0.8, 1.4, 0.5]),
@@ -33,7 +33,7 @@ def operands(lib: Any) -> SimpleNamespace:
     )
 
 
-#: What is no value of its argument's type, by the function that must name itself.
+#: Arguments of the wrong type, by the function that the message must name.
 WRONG_TYPES: dict[str, Call] = {
     "sum, axis": lambda lib, t: lib.xp.sum(t.x, axis="0"),
     "sum, keepdims": lambda lib, t: lib.xp.sum(t.x, axis=0, keepdims="no"),
@@ -117,7 +117,7 @@ WRONG_TYPES: dict[str, Call] = {
     "arange, stop: complex": lambda lib, t: lib.xp.arange(1j),
 }  # fmt: skip
 
-#: What is of the right type, and does not fit.
+#: Arguments of the right type whose values do not fit.
 WRONG_VALUES: dict[str, Call] = {
     "add, shapes": lambda lib, t: lib.xp.add(t.x, t.x[:, :2]),
     "where, shapes": lambda lib, t: lib.xp.where(t.b, t.x[:, :2], t.s),
@@ -221,7 +221,7 @@ WRONG_VALUES: dict[str, Call] = {
     "fftfreq, n": lambda lib, t: lib.xp.fft.fftfreq(0),
 }  # fmt: skip
 
-#: Places that do not exist.
+#: Axes and positions that do not exist.
 WRONG_PLACES: dict[str, Call] = {
     "sum, axis": lambda lib, t: lib.xp.sum(t.x, axis=2),
     "sum, axis from behind": lambda lib, t: lib.xp.sum(t.x, axis=-3),
@@ -269,7 +269,7 @@ WRONG_PLACES: dict[str, Call] = {
     "x[2:, 0, 0]": lambda lib, t: t.x[2:, 0, 0],
 }  # fmt: skip
 
-#: What the Tensor itself does not have, or cannot be.
+#: Uses that a Tensor does not support.
 WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     "len of no axes": (TypeError, lambda lib, t: len(t.s)),
     "iter of no axes": (TypeError, lambda lib, t: iter(t.s)),
@@ -351,7 +351,7 @@ def double(v: Any) -> Any:
 
 
 def unpacked(lib: Any, x: Any, pack: Any, unpack: Any) -> Any:
-    """The gradient of a square whose operand goes through hooks."""
+    """Return the gradient of a square whose operand is packed and unpacked by hooks."""
     with lib.graph.saved_tensors_hooks(pack, unpack):
         y = x * x
     return lib.grad(lib.xp.sum(y), x)
@@ -362,7 +362,7 @@ def checkpointed(lib: Any, *args: Any, name: str = "checkpoint", **options: Any)
 
 
 def saving(lib: Any, method: str, given: Any, x: Any) -> Any:
-    """A custom Function that calls a method of its context."""
+    """Call a method of the context in the forward of a custom Function."""
     return lib.fn(lambda ctx, v: (getattr(ctx, method)(given), v * 2)[1], lambda ctx, g: g).apply(x)
 
 
@@ -370,7 +370,7 @@ def dual(lib: Any, x: Any, tangent: Any) -> Any:
     return lib.module("autograd.forward_ad").make_dual(x, tangent)
 
 
-#: What autograd itself refuses.
+#: Calls that autograd refuses.
 WRONG_AUTOGRAD: dict[str, tuple[type[Exception], Call]] = {
     "checkpoint, determinism_check": (ValueError, lambda lib, t: checkpointed(lib, double, t.x, determinism_check="some")),
     "checkpoint, no function": (TypeError, lambda lib, t: checkpointed(lib, 3, t.x)),
@@ -424,7 +424,7 @@ WRONG_AUTOGRAD: dict[str, tuple[type[Exception], Call]] = {
     "in-place on a view of a leaf": (RuntimeError, lambda lib, t: t.x[0].mul_(2.0)),
 }  # fmt: skip
 
-#: What no element of a batch has, or says; and what does not fit an element, of shape (3,).
+#: Operations that elements of a batch do not support, and arguments that do not fit an element, of shape (3,).
 WRONG_IN_BATCHES: dict[str, Call] = {
     "item": lambda lib, v: v.sum().item(),
     "bool": lambda lib, v: bool((v > 0).all()),
@@ -448,7 +448,7 @@ WRONG_IN_BATCHES: dict[str, Call] = {
 }  # fmt: skip
 
 
-#: What PyTorch 2.13 takes.
+#: Calls that PyTorch 2.13 accepts.
 TAKEN_BY_PYTORCH = frozenset((
     "count_nonzero, keepdims", "take, bools", "linalg.matrix_rank, rtol", "fft, integers", "fftn, axes", "fftfreq, d", "fftfreq, n",
     "x[..., ...]", "x[i, ..., ...]", "x['a']", "T of one axis", "linalg.pinv, rtol",
@@ -459,12 +459,12 @@ TAKEN_BY_PYTORCH = frozenset((
 ))  # fmt: skip
 
 
-#: What is refused where something is recorded only.
+#: Calls that are refused only while recording.
 RECORDED = frozenset(("NumPy of what requires grad", "numpy() of what requires grad", *WRONG_AUTOGRAD))
 
 
 def refusals(lib: Any) -> Iterator[tuple[str, type[Exception], bool, Call]]:
-    """List what a library is to refuse: its name, the error, whether the message says who refuses, and the call."""
+    """Yield what a library must refuse: the name, the error, whether the message names the function, and the call."""
     tables: tuple[tuple[type[Exception], dict[str, Call]], ...] = (
         (TypeError, WRONG_TYPES),
         (ValueError, WRONG_VALUES),
@@ -473,7 +473,7 @@ def refusals(lib: Any) -> Iterator[tuple[str, type[Exception], bool, Call]]:
     rows = [(name, error, "[" not in name, call) for error, table in tables for name, call in table.items()]
     rows += [(name, error, False, call) for name, (error, call) in (WRONG_USES | WRONG_AUTOGRAD).items()]
     absent = set() if lib.capabilities["strides"] else {"a reshape without a copy"}
-    if lib.capabilities["lazy"]:  # what the values of an index are is seen when it is computed
+    if lib.capabilities["lazy"]:  # the values of an index are checked only when they are computed
         absent |= {name for name, *_ in rows if "beyond" in name or "mask" in name or "shapes" in name}
     for name, error, says, call in rows:
         if name in absent or (lib.oracle and name in TAKEN_BY_PYTORCH):
@@ -488,7 +488,7 @@ def refusals(lib: Any) -> Iterator[tuple[str, type[Exception], bool, Call]]:
 @contract("DER-24")
 def refused(lib: Any) -> None:
     for name, error, says, call in refusals(lib):
-        # NB: a lazy library computes each value anew that is looked at.
+        # NB: a lazy library computes each value again when it is read.
         slow = lib.capabilities["lazy"]
         for mode in (contextlib.nullcontext, lib.ns.no_grad)[: 1 if slow or name in RECORDED else 2]:
             t = operands(lib)
@@ -496,7 +496,7 @@ def refused(lib: Any) -> None:
             with lib.case(f"{name}{', not recorded' if mode is not contextlib.nullcontext else ''}"):
                 with mode(), warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    # NB: which errors PyTorch has for what no page says may not be used is nobody's promise.
+                    # NB: PyTorch does not specify the errors of undocumented uses.
                     with lib.raises(Exception if lib.oracle else error) as caught:
                         call(lib, t)
                 if says and not lib.oracle:
@@ -510,11 +510,11 @@ def refused(lib: Any) -> None:
     x_arguments.arguments_that_are_refused(lib, operands)
     in_batches(lib)
     x = operands(lib).x
-    lib.equal(lib.grad(lib.xp.sum(x * x), x)[0], 2.0 * lib.value(x))  # and everything works as before
+    lib.equal(lib.grad(lib.xp.sum(x * x), x)[0], 2.0 * lib.value(x))  # everything still works
 
 
 def in_batches(lib: Any) -> None:
-    """Expect the same refusals under `vmap`."""
+    """Check that the same calls are refused under `vmap`."""
     vmap = lib.module("func").vmap
     errors = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError)
     for name, call in WRONG_IN_BATCHES.items():

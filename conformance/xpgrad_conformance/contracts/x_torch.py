@@ -32,11 +32,11 @@ def scattered(x: Any, places: Any, axis: int, values: Any) -> Any:
 
 
 def stacked(x: Any) -> Any:
-    """Two matrices, one behind the other."""
+    """Return a stack of a matrix with itself."""
     return x.reshape(1, 2, 3).repeat(2, 1, 1) if hasattr(x, "requires_grad") else np.stack([x, x])
 
 
-#: Methods of a matrix, with a row of positive numbers, and NumPy's functions of the same meaning.
+#: Methods of a matrix with a row of positive numbers, and their NumPy equivalents.
 METHODS: dict[str, Pair] = {
     "relu": (lambda x, w: x.relu() * w, lambda x, w: np.maximum(x, 0) * w),
     "sigmoid": (lambda x, w: x.sigmoid() * w, lambda x, w: w / (1 + np.exp(-x))),
@@ -88,7 +88,7 @@ METHODS: dict[str, Pair] = {
     ),
 }  # fmt: skip
 
-#: The same, with a Tensor of places of PyTorch's index dtype between the two.
+#: The same, with indices of PyTorch's index dtype as a third operand.
 PLACED: dict[str, tuple[np.ndarray[Any, Any], Callable[..., Any], Callable[..., Any]]] = {
     "index_select": (NAMES, lambda x, w, n: x.index_select(1, n) * w.index_select(0, n), lambda x, w, n: x[:, n] * w[n]),
     "index_select, dim": (NAMES[1:], lambda x, w, n: x.index_select(dim=0, index=n), lambda x, w, n: x[n]),
@@ -107,7 +107,7 @@ PLACED: dict[str, tuple[np.ndarray[Any, Any], Callable[..., Any], Callable[..., 
     ),
 }
 
-#: Methods without a derivative, of a matrix and a row.
+#: Methods without a derivative, of a matrix and a row, and their NumPy equivalents.
 WITHOUT: dict[str, Pair] = {
     **{name: (lambda x, w, name=name: getattr(x, name)(w), lambda x, w, f=f: f(x, w)) for name, f in (
         ("eq", np.equal), ("ne", np.not_equal), ("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal))},
@@ -129,7 +129,7 @@ WITHOUT: dict[str, Pair] = {
     "norm, not 0": (lambda x, w: (x * (x > 0)).norm(0), lambda x, w: np.asarray(4.0)),
 }  # fmt: skip
 
-#: What these methods refuse, of a matrix and a row.
+#: Calls that these methods refuse, of a matrix and a row, and the errors.
 REFUSED: dict[str, tuple[type[Exception], Callable[[Any, Any], Any]]] = {
     "softmax, no such dim": (IndexError, lambda x, w: x.softmax(2)),
     "sort, no such dim": (IndexError, lambda x, w: x.sort(dim=-3)),

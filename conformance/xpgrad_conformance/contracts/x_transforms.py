@@ -13,12 +13,12 @@ X, Y = np.asarray([1.0, 2.0]), np.asarray([3.0, 5.0])
 
 
 def cubic(lib: Any) -> Any:
-    """``sum(x ** 3 y)``."""
+    """Return the function ``sum(x ** 3 y)``."""
     return lambda x, y: lib.xp.sum(x * x * x * y)
 
 
 def equal(lib: Any, found: Any, expected: Any) -> None:
-    """Compare structures of Tensors with structures of numbers."""
+    """Compare a structure of Tensors with a structure of numbers."""
     if isinstance(expected, dict):
         assert isinstance(found, dict)
         assert list(found) == list(expected)
@@ -51,19 +51,19 @@ def gradients_of_functions(lib: Any) -> None:
     equal(lib, func.grad_and_value(with_aux, has_aux=True)(x, y), (gx, (total, {"seen": 2 * X})))
     tree = lambda p, k: f(p["a"], p["b"][0]) * k  # noqa: E731
     equal(lib, func.grad(tree)({"a": x, "b": (y,)}, k=2.0), {"a": 2 * gx, "b": (2 * gy,)})
-    # What is not used has zeros; what is not a float cannot be differentiated.
+    # An unused argument has a gradient of zeros; an argument that is not a float cannot be differentiated.
     equal(lib, func.grad(lambda x, y: lib.xp.sum(x), argnums=1)(x, y), np.zeros(2))
-    # Gradients of gradients, whose levels do not see each other.
+    # Nested gradients, whose levels are independent.
     equal(lib, func.grad(lambda x: lib.xp.sum(func.grad(lambda v: lib.xp.sum(v * v * v))(x) * x))(x), 9 * X**2)
     equal(lib, func.grad(lambda x: lib.xp.sum(func.grad(lambda v: lib.xp.sum(v * x))(x * 1)))(x), np.ones(2))
-    # The argument's own history goes on, and its `.grad` is left alone.
+    # The argument keeps its history, and its `.grad` does not change.
     leaf = lib.tensor(X)
     g = func.grad(lambda v: lib.xp.sum(v * v * v))(leaf)
     assert g.requires_grad
     equal(lib, lib.grad(lib.xp.sum(g), leaf)[0], 6 * X)
     assert leaf.grad is None
     assert not func.grad(lambda v: lib.xp.sum(v * v))(x).requires_grad
-    # Under no_grad outside it differentiates, under no_grad inside it does not.
+    # Under no_grad outside, the function is differentiated. Under no_grad inside, it is not.
     with lib.ns.no_grad():
         equal(lib, func.grad(lambda v: lib.xp.sum(v * v))(x), 2 * X)
 
@@ -113,7 +113,7 @@ def functions_that_are_refused(lib: Any) -> None:
     }.items():
         with lib.case(name), lib.raises((ValueError, RuntimeError)):
             program()
-    # Nothing of it is left behind.
+    # The errors left no state behind.
     equal(lib, func.grad(cubic(lib))(x, y), 3 * X**2 * Y)
 
 
@@ -138,7 +138,7 @@ def products_with_jacobians(lib: Any) -> None:
     out, pull, aux = func.vjp(lambda x: (x * x, x + 1), x, has_aux=True)
     equal(lib, (out, aux), (X * X, X + 1))
     equal(lib, pull(y), (2 * X * Y,))
-    # Differentiable again in what it was given.
+    # The results can be differentiated with respect to the arguments.
     leaf, seed = lib.tensor(X), lib.tensor(Y)
     (g,) = func.vjp(lambda v: v * v * v, leaf)[1](seed)
     equal(lib, lib.grad(lib.xp.sum(g), [leaf, seed]), (6 * X * Y, 3 * X**2))
@@ -159,7 +159,7 @@ def products_with_jacobians(lib: Any) -> None:
     equal(lib, func.jvp(lambda v: func.vjp(cube, v)[0], (x,), (y,)), (X**3, 3 * X**2 * Y))
     both = func.jvp(func.grad_and_value(lambda v: lib.xp.sum(cube(v))), (x,), (y,))
     equal(lib, both, ((3 * X**2, np.sum(X**3)), (6 * X * Y, np.sum(3 * X**2 * Y))))
-    # Under inference mode outside they compute derivatives too, and the mode stays what it was.
+    # Under inference mode they compute derivatives as well, and the mode stays the same.
     with lib.ns.inference_mode():
         results = func.jvp(lambda v: v * v * v, (x,), (y,))
         assert (lib.ns.is_inference_mode_enabled(), lib.ns.is_grad_enabled()) == (True, False)
@@ -209,7 +209,7 @@ def arguments_of_jacobians(lib: Any) -> None:
 
 
 def batches_of_keys(lib: Any, vmap: Any, m: Any) -> None:
-    """Each element has its own indices, to read at and to write to."""
+    """Check reads and writes by indices that differ between elements."""
     a, keys = lib.tensor(m), np.asarray([[3, 0], [1, 1], [2, 3]])
     places, rows = lib.places(keys), np.arange(3)[:, None]
     once, counts = np.zeros(m.shape), np.zeros(m.shape)
@@ -226,7 +226,7 @@ def batches_of_keys(lib: Any, vmap: Any, m: Any) -> None:
 
     def written(r: Any, i: Any) -> Any:
         y = r * 1
-        y[i] = lib.const([[5.0, 5.0]])[0] if lib.oracle else lib.const([[5.0, 5.0]])  # an axis of length 1 more
+        y[i] = lib.const([[5.0, 5.0]])[0] if lib.oracle else lib.const([[5.0, 5.0]])  # an additional axis of length 1
         return y
 
     found = vmap(written)(a, places)
@@ -260,13 +260,13 @@ def arguments_of_vmap(lib: Any) -> None:
     for size in (1, 2, 3, 5):
         with lib.case(size):
             equal(lib, vmap(lambda r: (lib.xp.sum(r), r * 2), chunk_size=size, out_dims=(0, 1))(a), (m.sum(1), (m * 2).T))
-    # What is made inside is the same for all elements.
+    # A Tensor created inside is the same for all elements.
     equal(lib, vmap(lambda r: r * lib.const([1.0, 2.0, 3.0, 4.0]) + lib.xp.ones(4))(a), m * [1.0, 2.0, 3.0, 4.0] + 1)
     equal(lib, vmap(lambda r: r[lib.xp.argmax(r)] + r[lib.xp.arange(2)])(a), m[:, -1:] + m[:, :2])
     equal(lib, vmap(grad(lambda r: lib.xp.sum(r * r * r)))(a), 3 * m**2)
     equal(lib, grad(lambda x: lib.xp.sum(vmap(lambda r: lib.xp.sum(r * r) * r)(x)))(a),
           (m**2).sum(1, keepdims=True) + 2 * m * m.sum(1, keepdims=True))  # fmt: skip
-    # Tangents that only the elements have, of a value that they share.
+    # Tangents that differ between elements, of a value that all share.
     jvp = lib.module("func").jvp
     equal(lib, vmap(lambda t: jvp(lambda v: v * v * v, (w,), (t,))[1])(a), 3 * np.arange(4.0) ** 2 * m)
     equal(lib, vmap(lambda t: grad(lambda v: lib.xp.sum(jvp(lambda u: u * u * u, (v,), (t,))[1]))(w))(a), 6 * np.arange(4.0) * m)
@@ -278,7 +278,7 @@ def arguments_of_vmap(lib: Any) -> None:
         assert not vmap(lambda r: r * 2)(leaf).requires_grad
     batches_of_keys(lib, vmap, m)
     x_keys.of_elements(lib)
-    # What an element says of itself is one element's.
+    # The attributes of an element are those of a single element.
     seen: list[Any] = []
 
     def look(r: Any) -> Any:
@@ -290,7 +290,7 @@ def arguments_of_vmap(lib: Any) -> None:
     equal(lib, vmap(lambda r: lib.xp.expand_dims(r, axis=-1))(a), m[:, :, None])
     equal(lib, vmap(lib.module("func").jacfwd(lambda r: r * r))(a), np.stack([np.diag(2 * r) for r in m]))
     equal(lib, vmap(lib.module("func").jacrev(lambda r: r * r))(a), np.stack([np.diag(2 * r) for r in m]))
-    # Dtypes are those of the same operations outside.
+    # The dtypes are those of the same operations outside a batch.
     whole = lib.const([1, 2, 3], dtype=lib.index)
     for name, f in {
         "number": lambda v: v + 0.5, "comparison": lambda v: v > 1.5, "whole": lambda v: v * 2,

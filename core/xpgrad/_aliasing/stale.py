@@ -44,7 +44,7 @@ def record_node(function: Callable[..., Any], *args: Any) -> Any:
     if mode is None:
         return function(*args)._node
     try:
-        state.put(state.replaced(recording=True, inference=False, levels=()))
+        state.put(state.mode_with(recording=True, inference=False, levels=()))
         return function(*args)._node
     finally:
         state.put(mode)

@@ -435,7 +435,7 @@ class DefaultKernels:
         if not together:
             place = 0
         place = max(place, 0)
-        common = _together([p.shape for p in picks])
+        common = _common_index_shape([p.shape for p in picks])
         picked = None
         for p in picks:
             picked = p if picked is None else picked + p
@@ -865,7 +865,7 @@ def check_key(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> tuple[Any
             DefaultKernels.from_front(xp, part, shape[axis], axis, like)
             arrays.append(part.shape)
             axis += 1
-    _together(arrays)
+    _common_index_shape(arrays)
     return parts
 
 
@@ -929,7 +929,7 @@ def _check_mask(part: Any, shape: tuple[int, ...], axis: int) -> None:
         raise IndexError(msg)
 
 
-def _together(shapes: list[Any]) -> tuple[int, ...]:
+def _common_index_shape(shapes: list[Any]) -> tuple[int, ...]:
     """Return the shape to which the arrays of an index broadcast."""
     try:
         return common_shape(*shapes)

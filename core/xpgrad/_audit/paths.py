@@ -230,7 +230,7 @@ def _reentry(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | N
 
 
 def _same_values(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | None, tuple[Place, ...], str] | None:
-    """Find the place of a constant that equals an input which receives no gradient."""
+    """Find where a constant was created whose values equal those of input `k`, which receives no gradient; None if there is none."""
     wanted = host_of(problem.points[k])
     if wanted.size < 2:
         return None

@@ -45,7 +45,7 @@ def far_ranges(base: Outcome, pulled: list[Pulled]) -> list[Finding]:
     first = sorted(s for _, s in curve[:4])[2]
     last = sorted(s for _, s in curve[-4:])[1]
     ratio = last / first
-    if 1 / FACTOR < ratio < FACTOR or not _steady(curve, ratio):
+    if 1 / FACTOR < ratio < FACTOR or not _is_gradual(curve, ratio):
         return []
     kind = "vanishing" if ratio < 1 else "exploding"
     event = base.trace.events[curve[-1][0]]
@@ -57,8 +57,8 @@ def far_ranges(base: Outcome, pulled: list[Pulled]) -> list[Finding]:
     return [Finding(kind, "warning", message, event.place, event.places, (), {"first": first, "last": last, "depth": len(curve)})]
 
 
-def _steady(curve: list[tuple[int, float]], ratio: float) -> bool:
-    """Return whether the change is spread over the operations: no quarter of them makes most of it."""
+def _is_gradual(curve: list[tuple[int, float]], ratio: float) -> bool:
+    """Return whether the magnitudes change gradually: each quarter of the operations has less than 70 % of the change, in decades."""
     logs = [math.log10(s) for _, s in curve]
     n = len(logs)
     whole = math.log10(ratio)

@@ -125,7 +125,7 @@ class Problem:
         kwargs = {key: _fresh(value) for key, value in self.kwargs.items()}
         before = state.current()
         try:
-            state.put(state.replaced(auditing=trace, recording=recording, inference=False, anomaly=None))
+            state.put(state.mode_with(auditing=trace, recording=recording, inference=False, anomaly=None))
             result, error = self._call(trace, args, kwargs)
         finally:
             state.put(before)

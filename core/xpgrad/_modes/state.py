@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 @dataclass(slots=True, eq=False)
 class Mode:
-    """A combination of modes. It is immutable: `replaced` makes a changed copy.
+    """A combination of modes. It is immutable: `mode_with` makes a changed copy.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ _values_of: Callable[[Mode], tuple[Any, ...]] = attrgetter(*_FIELDS)
 _COMMON, _NO_GRAD = _values_of(Mode()), _values_of(NO_GRAD)
 
 
-def replaced(**changes: Any) -> Mode | None:
+def mode_with(**changes: Any) -> Mode | None:
     """Return the current mode with some fields changed; None stands for the default mode."""
     mode = VARIABLE.get()
     values = dict(zip(_FIELDS, _COMMON if mode is None else _values_of(mode)))

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar, overload
 
 from xpgrad._basics.arguments import as_flag, check_callable
 from xpgrad._modes.setting import Setting
-from xpgrad._modes.state import NO_GRAD, VARIABLE, Mode, replaced
+from xpgrad._modes.state import NO_GRAD, VARIABLE, Mode, mode_with
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -79,7 +79,7 @@ def put_mode(mode: Mode | None, before: Mode | None) -> None:
 
 def recorded() -> AbstractContextManager[None]:
     """Return a context manager that records operations, also inside `no_grad` and inference mode."""
-    return nullcontext() if VARIABLE.get() is None else Setting(VARIABLE, replaced(inference=False, recording=True))
+    return nullcontext() if VARIABLE.get() is None else Setting(VARIABLE, mode_with(inference=False, recording=True))
 
 
 def _around_generator(switch: ModeSwitch, func: F) -> F:
@@ -146,7 +146,7 @@ class no_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def _mode(self) -> Mode | None:
-        return NO_GRAD if VARIABLE.get() is None else replaced(recording=False)
+        return NO_GRAD if VARIABLE.get() is None else mode_with(recording=False)
 
 
 class enable_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
@@ -169,7 +169,7 @@ class enable_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
     """
 
     def _mode(self) -> Mode | None:
-        return replaced(recording=True)
+        return mode_with(recording=True)
 
 
 class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
@@ -196,7 +196,7 @@ class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
         put_mode(self._mode(), self._before[0])
 
     def _mode(self) -> Mode | None:
-        return replaced(recording=self.mode)
+        return mode_with(recording=self.mode)
 
     def clone(self) -> set_grad_enabled:
         return _Applied(self.mode)
@@ -316,7 +316,7 @@ class inference_mode(ModeSwitch):  # noqa: N801 (PyTorch's name)
         self.mode: bool = mode
 
     def _mode(self) -> Mode | None:
-        return replaced(inference=self.mode, recording=True)
+        return mode_with(inference=self.mode, recording=True)
 
     def clone(self) -> inference_mode:
         return inference_mode(self.mode)

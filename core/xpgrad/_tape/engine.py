@@ -64,7 +64,7 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
             if before is None or before is state.NO_GRAD:
                 state.put(None if task.create else state.NO_GRAD)
             else:
-                state.put(state.replaced(recording=task.create))
+                state.put(state.mode_with(recording=task.create))
                 task.profiling = before.profiling
             CURRENT.set(task)
             if (own := _OWN.setdefault("pass", task)) is task or (task.private and own.thread == task.thread):

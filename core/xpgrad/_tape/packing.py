@@ -52,7 +52,7 @@ class SavedHooks(NamedTuple):
         version = tensor._version
         before = state.current()
         try:
-            state.put(state.replaced(recording=False, packing=None))
+            state.put(state.mode_with(recording=False, packing=None))
             payload = self.pack(tensor)
         finally:
             state.put(before)
@@ -107,7 +107,7 @@ def mode_with_hooks(hooks: SavedHooks) -> state.Mode | None:
     message = _DISABLED.get()
     if message is not None:
         raise RuntimeError(message)
-    return state.replaced(packing=hooks)
+    return state.mode_with(packing=hooks)
 
 
 def disabled(message: str) -> AbstractContextManager[None]:

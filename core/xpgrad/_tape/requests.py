@@ -130,7 +130,7 @@ def grad(
         found = run_pass(task, roots, seeds)
     else:
         try:  # the audit sees an unrecorded pass as one call, not as operations
-            state.put(state.replaced(auditing=None))
+            state.put(state.mode_with(auditing=None))
             found = run_pass(task, roots, seeds)
         finally:
             state.put(mode)

@@ -9,7 +9,7 @@ import warnings
 
 from xpgrad._basics.arguments import as_flags
 from xpgrad._basics.faces import public_names
-from xpgrad._modes.state import Mode, current, put, replaced
+from xpgrad._modes.state import Mode, current, mode_with, put
 from xpgrad._modes.switches import F, ModeSwitch, put_mode
 from xpgrad._tape.anomaly import ANOMALY
 
@@ -96,7 +96,7 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
         put_mode(self._mode(), self._before[0])
 
     def _mode(self) -> Mode | None:
-        return replaced(anomaly=ANOMALY if self.mode else None, check_nan=self.check_nan)
+        return mode_with(anomaly=ANOMALY if self.mode else None, check_nan=self.check_nan)
 
     def clone(self) -> set_detect_anomaly:
         """Return a new instance with the same arguments.
@@ -166,7 +166,7 @@ class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
         )
 
     def _mode(self) -> Mode | None:
-        return replaced(anomaly=ANOMALY, check_nan=self.check_nan)
+        return mode_with(anomaly=ANOMALY, check_nan=self.check_nan)
 
     def clone(self) -> detect_anomaly:
         """Return a new instance with the same argument; it does not warn again.

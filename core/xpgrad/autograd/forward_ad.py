@@ -83,7 +83,7 @@ def enter_dual_level() -> int:
         raise RuntimeError(msg)
     mode = state.current()
     outer = () if mode is None else mode.levels
-    state.put(state.replaced(levels=Levels((*outer, Level(outer, user=True)))))
+    state.put(state.mode_with(levels=Levels((*outer, Level(outer, user=True)))))
     return 0
 
 
@@ -122,7 +122,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         )
         raise RuntimeError(msg)
     mode: Any = state.current()
-    state.put(state.replaced(levels=Levels(other for other in mode.levels if other is not current)))
+    state.put(state.mode_with(levels=Levels(other for other in mode.levels if other is not current)))
     current.close()
 
 

@@ -406,7 +406,7 @@ def _applied(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: 
         tangents = levels.function_tangents(args)
     before = state.current()
     try:
-        state.put(state.replaced(recording=False, levels=(), auditing=None) if state.records(mode) or levels or auditing else mode)
+        state.put(state.mode_with(recording=False, levels=(), auditing=None) if state.records(mode) or levels or auditing else mode)
         if separate:
             result = cls.forward(*args)
             cls.setup_context(ctx, args, result)

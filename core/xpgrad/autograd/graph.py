@@ -16,7 +16,7 @@ from xpgrad._aliasing.windows import remember_window
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.arguments import as_flag, check_callable, shown
 from xpgrad._basics.faces import public_names
-from xpgrad._modes.state import Mode, current, replaced
+from xpgrad._modes.state import Mode, current, mode_with
 from xpgrad._modes.switches import ModeSwitch
 from xpgrad._tape.edges import GradientEdge as GradientEdge, get_gradient_edge as get_gradient_edge
 from xpgrad._tape.hook_tables import RemovableHandle, hooks_of
@@ -82,7 +82,7 @@ class allow_mutation_on_saved_tensors(ModeSwitch):  # noqa: N801 (PyTorch's name
         if mode is not None and mode.copies:
             msg = "allow_mutation_on_saved_tensors contexts cannot be nested; leave the outer one first"
             raise RuntimeError(msg)
-        return replaced(copies=True)
+        return mode_with(copies=True)
 
     def __enter__(self) -> None:
         super().__enter__()

@@ -140,7 +140,7 @@ class profile:  # noqa: N801 (PyTorch's name)
         self._watching.__enter__()
         try:
             self._before = before
-            state.put(state.replaced(profiling=self._recording))
+            state.put(state.mode_with(profiling=self._recording))
             self._recording.open()
         except BaseException:  # an interrupt
             self._leave()

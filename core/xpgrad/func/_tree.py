@@ -30,7 +30,10 @@ class Structure(NamedTuple):
 
 
 class Passed(dict[str, Any]):
-    """The fields of a dataclass that pass through. All are equal: they are not part of the structure."""
+    """The fields of a dataclass that are carried along unchanged.
+
+    All instances compare equal, so that two trees that differ only in these fields have the same structure.
+    """
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Passed)

@@ -23,7 +23,7 @@ from xpgrad._rows.row import ROWS
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import missing
-from xpgrad.programs.evaluation import kernel_called
+from xpgrad.programs.evaluation import kernel_for
 from xpgrad.programs.program import Program, Variable
 from xpgrad.programs.recorder import Recorder, refusal
 from xpgrad.programs.refusals import elsewhere, from_outside
@@ -151,7 +151,7 @@ class CaptureBackend(Backend):
             found = getattr(below.namespace(), name, None)
         if found is None and not facts.whole:
             return None
-        resolved = kernel_called(below, name)  # with what the backend wraps around it
+        resolved = kernel_for(below, name)  # with what the backend wraps around it
         if not callable(resolved):
             return _Extension(self, name, resolved) if name in ("linalg", "fft") else resolved
         return self._static(resolved) if facts.kind == "static" else self.primitive(name, resolved)

@@ -244,7 +244,7 @@ class _Compiled:
                 recorder.backward = True
                 state.put(self._mode(True, recorder))
             elif before is not None and before.profiling is not None:
-                state.put(state.replaced(profiling=None))  # nodes that are traced do not run
+                state.put(state.mode_with(profiling=None))  # nodes that are traced do not run
             with at_levels(()):
                 grads = grad(outs, [leaves[i] for i in self.places], seeds, allow_unused=True)
         finally:

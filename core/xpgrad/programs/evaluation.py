@@ -9,11 +9,11 @@ from xpgrad._basics.dtypes import DType
 from xpgrad.backend import Backend
 from xpgrad.programs.program import Operation, Program, Variable
 
-__all__ = ["evaluated", "evaluator", "kernel_called"]
+__all__ = ["evaluated", "evaluator", "kernel_for"]
 
 
-def kernel_called(backend: Backend, name: str) -> Any:
-    """Return the function that an operation calls: the backend's kernel, or Python's operator for powers.
+def kernel_for(backend: Backend, name: str) -> Any:
+    """Return the function that computes an operation: the backend's kernel, or Python's operator for powers.
 
     NumPy's operator computes some powers differently from its function, e.g. ``x ** 0.5`` as a square root, and uncompiled calls use it.
     """
@@ -40,7 +40,7 @@ def evaluator(backend: Backend) -> Any:
         args = [raw(x, values) for x in operation.args]
         if operation.facts.writes:  # these may write to their first operand
             args[0] = kernels.copy(args[0])
-        found = kernel_called(backend, operation.name)(*args, **{k: raw(x, values) for k, x in operation.options.items()})
+        found = kernel_for(backend, operation.name)(*args, **{k: raw(x, values) for k, x in operation.options.items()})
         return list(found) if operation.several else [found]
 
     return evaluate

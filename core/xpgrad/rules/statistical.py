@@ -166,7 +166,7 @@ def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 
 @front
 def var(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """Return the variance over axes; it is real for complex numbers, too.
+    """Return the variance over axes, which is real also for complex numbers.
 
     Parameters
     ----------

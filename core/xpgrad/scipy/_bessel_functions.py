@@ -1,7 +1,7 @@
 """Bessel functions, including modified and spherical ones, after chapter 10 of the NIST Digital Library (DLMF).
 
-A derivative is the mean or the difference of the neighbouring orders (DLMF 10.6.1, 10.29.1, 10.51.1). The derivative by the order has no
-closed form; it raises an error.
+A derivative is the mean or the difference of the neighbouring orders (DLMF 10.6.1, 10.29.1, 10.51.1). The derivative with respect to the
+order has no closed form; it raises an error.
 """
 
 from __future__ import annotations

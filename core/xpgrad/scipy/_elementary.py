@@ -120,7 +120,7 @@ def _product(x: Any, y: Any, log: Any, xp: Any) -> Any:
     lambda g, y, xp: g / y, lambda g, x, y, xp: -g * xp.special_ratio(xp.special_ratio(x, y), y), composed=True,
 )  # fmt: skip
 def _ratio(xp: Any, x: Any, y: Any) -> Any:
-    """Return ``x / y``, but 0 for 0 / 0; the derivative by `x` is infinite there."""
+    """Return ``x / y``, but 0 for 0 / 0; the derivative with respect to `x` is infinite there."""
     none = (x == 0) & (y == 0)
     return x / xp.where(none, xp.ones_like(y), y)
 

@@ -185,7 +185,7 @@ def _carry_tangents(residual: Any, x: Any, value: Any, out: Any, how: Any, symme
     ((i, level, tangent),) = found
     before = state.current()
     try:
-        state.put(state.replaced(levels=levels.outside(i)))
+        state.put(state.mode_with(levels=levels.outside(i)))
         t = -_solve_jacobian(residual, x, tangent, how, symmetric, transposed=False)
         if recording:
             t = Once.apply(t, value, _ONCE)

@@ -1,8 +1,8 @@
 """The regularised incomplete gamma and beta functions, Student's distribution function, and their inverses (DLMF, chapter 8).
 
-Derivatives by a shape have no closed form. They are integrals of the density times the derivative of its logarithm, which has one sign
-below the mode and one above. The side without cancellation is integrated by the double exponential formula for the half line (Takahasi and
-Mori 1974), with the same steps for all elements.
+Derivatives with respect to a shape have no closed form. They are integrals of the density times the derivative of its
+logarithm, which has one sign below the mode and one above. The side without cancellation is integrated by the double exponential formula
+for the half line (Takahasi and Mori 1974), with the same steps for all elements.
 """
 
 from __future__ import annotations

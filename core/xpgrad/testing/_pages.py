@@ -218,7 +218,7 @@ def html_page(rows: Iterable[Row], title: str = "Differentiability") -> str:
 
 
 def _html_cell(cell: list[Row], backend: str) -> str:
-    """Return a table cell as HTML: its mark, which opens to its rows."""
+    """Return a table cell as HTML: a mark that expands to the rows behind it."""
     if not cell:
         return "<td class=none></td>"
     lines = "".join(_html_row(row) for row in cell)

@@ -250,7 +250,7 @@ class _Selection:
 
     def __enter__(self) -> None:
         self._before.append(state.current())
-        state.put(state.replaced(selecting=self))
+        state.put(state.mode_with(selecting=self))
 
     def __exit__(self, *exc: object) -> None:
         state.put(self._before.pop())
@@ -355,7 +355,7 @@ class _Returning(_Selection):
 
 def _unwatched() -> state.Mode | None:
     """Return the mode in which the operations of a selection itself are neither recorded nor observed."""
-    return state.replaced(recording=False, inference=False, packing=None, levels=(), selecting=None, anomaly=None)
+    return state.mode_with(recording=False, inference=False, packing=None, levels=(), selecting=None, anomaly=None)
 
 
 def _different(what: str) -> RuntimeError:

@@ -48,7 +48,7 @@ class Surroundings:
 
         Selective checkpoints outside it are not consulted, since everything in it has run before.
         """
-        mode = state.replaced(recording=True, inference=False, levels=self._levels, packing=packing, selecting=None)
+        mode = state.mode_with(recording=True, inference=False, levels=self._levels, packing=packing, selecting=None)
         return _Together(
             at_levels(self._batches), default_device(self._device), on_streams(self._streams), _RandomNumbers(self),
             Setting(state.VARIABLE, mode),

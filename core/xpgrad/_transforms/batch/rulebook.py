@@ -120,7 +120,7 @@ class Rulebook:
         return value._array.shape
 
     def static(self, value: Any) -> Any:
-        """Return a held value as a raw array, as static arguments are."""
+        """Return the raw array of a value, the form in which static arguments are passed."""
         return value._array
 
     def wrap_below(self, array: Any) -> Any:

@@ -134,7 +134,7 @@ def _transposed(row: Row, operands: Sequence[Any], tangents: list[Any], statics:
     # NB: this is recorded even under `no_grad`, and without the user's hooks on saved Tensors, because the graph is internal.
     before = state.current()
     try:
-        state.put(state.replaced(recording=True, packing=None, anomaly=None))
+        state.put(state.mode_with(recording=True, packing=None, anomaly=None))
         dummies = {k: zeros_like(outs[k]).requires_grad_() for k in places}
         conj = row.conj and row.outputs is None and outs[0].dtype.is_complex
         xp = operations

@@ -227,7 +227,7 @@ def _at(levels: tuple[Level, ...], records: bool = False) -> Setting[Any]:
     A selective checkpoint is not asked about operations on tangents, because their number depends on the active levels.
     """
     changes = {"recording": True} if records else {}
-    return Setting(state.VARIABLE, state.replaced(levels=levels, selecting=None, **changes))
+    return Setting(state.VARIABLE, state.mode_with(levels=levels, selecting=None, **changes))
 
 
 class new_level:  # noqa: N801 (a context)
@@ -242,7 +242,7 @@ class new_level:  # noqa: N801 (a context)
         self.level = Level(outer, records=records)
         inference = mode is not None and mode.inference
         changes = {"inference": False, "recording": False} if inference else {}
-        self._setting: Setting[Any] = Setting(state.VARIABLE, state.replaced(levels=Levels((*outer, self.level)), **changes))
+        self._setting: Setting[Any] = Setting(state.VARIABLE, state.mode_with(levels=Levels((*outer, self.level)), **changes))
 
     def __enter__(self) -> Level:
         self._setting.__enter__()

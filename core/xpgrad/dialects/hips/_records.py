@@ -251,7 +251,7 @@ class Record:
                     inner.append(start)
             else:
                 self.inputs = [as_input(name, leaf) for leaf in given]
-                state.put(state.replaced(inference=False, recording=True))
+                state.put(state.mode_with(inference=False, recording=True))
                 self.inner = [_begin(t) for t in self.inputs]
             self.out = run_transformed(name, self.inner, function, self.inner[0] if single else unflatten(self.shape, self.inner))
         finally:
@@ -291,7 +291,7 @@ class Record:
 
     @state.restoring
     def cotangents(self, seeds: list[Any], last: bool = True, batched: bool = False) -> list[Any]:
-        """Return the gradient by each leaf of the argument from one cotangent per leaf of the result, in xpgrad's convention.
+        """Return the gradient with respect to each leaf of the argument from one cotangent per leaf of the result, in xpgrad's convention.
 
         Parameters
         ----------

@@ -144,7 +144,8 @@ def grad(fun: Callable[[Any], Any], x: Any) -> Any:
     -------
     callable
         It takes the arguments of `fun`, and returns the gradient with the structure of the argument. A complex gradient follows HIPS
-        autograd: the derivative by the real part minus i times that by the imaginary part, the conjugate of xpgrad's gradient.
+        autograd: the derivative with respect to the real part minus i times that with respect to the imaginary part, which is the
+        conjugate of xpgrad's gradient.
 
     Raises
     ------

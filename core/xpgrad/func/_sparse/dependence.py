@@ -15,7 +15,7 @@ _MOST = 50_000_000  # pairs of an element and an input in one table: 600 MB
 
 
 class TooDense(Exception):
-    """Raised if a table of sets would be larger than a sparse derivative is meant for."""
+    """Raised if so many elements depend on so many inputs that a sparse derivative would not pay."""
 
 
 class Dependence:

@@ -108,7 +108,7 @@ def _at(problem: Problem, time: Any) -> Any:
 def _products(
     problem: Problem, t: Any, y: Any, a: Any, known: tuple[Any, ...], *, by_all: bool, again: bool = False
 ) -> tuple[Any, list[Any]]:
-    """Return the right side, and the products of a vector with its derivatives by the state and, if given, by known nodes.
+    """Return the right side, and the products of a vector with its derivatives with respect to the state and, if given, known nodes.
 
     Raises
     ------

@@ -136,7 +136,7 @@ class Problem:
         return self.outside(self.field(self.inside(t), self.inside(y)))
 
     def jacobian(self, t: float, y: Any) -> Any:
-        """Return the Jacobian by the state, shape (n, n)."""
+        """Return the Jacobian with respect to the state, shape (n, n)."""
         time = self.inside(t)
         return self.outside(jacrev(lambda v: self.field(time, v))(self.inside(y)))
 

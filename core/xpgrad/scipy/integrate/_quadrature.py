@@ -205,7 +205,7 @@ def _bound_gain(argument: str, f: Any, bound: Any) -> Any:
     values = [v if isinstance(v, Tensor) else asarray(v) for v in values]
     if not bool(isfinite(values[0].detach()).all()):
         msg = (
-            f"quad_vec: the derivative by the bound `{argument}` is the function's value there, which is not finite; give "
+            f"quad_vec: the derivative with respect to the bound `{argument}` is the function's value there, which is not finite; give "
             f"`{argument}.detach()`"
         )
         raise ValueError(msg)

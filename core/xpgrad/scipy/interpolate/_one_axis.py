@@ -126,7 +126,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
         if self.bounds_error and visible(below) and bool(xp.any(below | above)):
             msg = f"{title}: `x` has values beyond those of the points; give `bounds_error=False` and a `fill_value`, e.g. 'extrapolate'"
             raise ValueError(msg)
-        out = self._between(flat)
+        out = self._interpolate(flat)
         if self._fill is not None:
             out = xp.where(as_column(below, out.ndim), self._fill[0], out)
             out = xp.where(as_column(above, out.ndim), self._fill[1], out)
@@ -135,8 +135,8 @@ class interp1d:  # noqa: N801 (SciPy's name)
             return xp.moveaxis(out, tuple(range(at.ndim)), tuple(range(self.axis, self.axis + at.ndim)))
         return out
 
-    def _between(self, flat: Any) -> Any:
-        """Return the values, extrapolated beyond the points."""
+    def _interpolate(self, flat: Any) -> Any:
+        """Evaluate the interpolant at a vector of queries, extrapolating outside the range of the points."""
         if self._spline is not None:
             return self._spline(flat)
         if self._kind in ("linear", "slinear"):

@@ -16,7 +16,7 @@ def _matrix(name: str, cov: Any, dim: int, allow_singular: bool) -> Any:
     Raises
     ------
     ValueError
-        The shape is wrong, or ``allow_singular=True``: a singular density has no derivative by the covariance.
+        The shape is wrong, or ``allow_singular=True``: a singular density has no derivative with respect to the covariance.
     """
     if allow_singular:
         msg = f"multivariate_normal.{name}: allow_singular=True has no derivatives; add a small multiple of the identity to `cov`"
