@@ -1,1 +1,1 @@
-"""The project around the library: command line, conformance suite, documentation, examples, benchmarks, and the tests' strength."""
+"""Tests of what surrounds the library: command line, conformance suite, documentation, examples, benchmarks, and the tests' strength."""

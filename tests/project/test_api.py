@@ -1,6 +1,6 @@
 """Compares the public names and their signatures with `api.txt`, and the declared methods of a Tensor with `_tensor/declared.pyi`.
 
-``PYTHONPATH=docs/_ext python tests/project/test_api.py`` writes both again.
+``PYTHONPATH=docs/_ext python tests/project/test_api.py`` rewrites both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DECLARED = ROOT / "core" / "xpgrad" / "_tensor" / "declared.pyi"
 
 
 def lines() -> Iterator[str]:
-    """One line for each public name: what it is, and how it is called."""
+    """Yield one line for each public name: what it is, and its signature."""
     for module in modules():
         for name in sorted(n for n in dir(module) if not n.startswith("_")):
             thing = getattr(module, name)
@@ -44,7 +44,7 @@ def _called(thing: Any) -> str:
     if isinstance(thing, property) or not callable(thing):
         return f": {type(thing).__name__}"
     if isinstance(thing, type) and issubclass(thing, enum.Enum):
-        return ""  # how Python writes their call depends on its version
+        return ""  # the signature that Python shows depends on its version
     try:
         text = str(inspect.signature(thing))
     except (TypeError, ValueError):
@@ -53,8 +53,8 @@ def _called(thing: Any) -> str:
 
 
 def declared() -> str:
-    """The methods that declarations give a Tensor, as type checkers and editors read them."""
-    operators: dict[str, bool] = {}  # whether each has one operand
+    """Return the text of `declared.pyi`: the methods that declarations add to a Tensor, for type checkers and editors."""
+    operators: dict[str, bool] = {}  # whether each operator is unary
     for row in ROWS.values():
         if row.operator is not None and row.special_methods is not None:
             names = (*row.special_methods, row.operator.in_place)
@@ -82,7 +82,7 @@ class DeclaredMethods(TensorBase):
 
 
 def _as_method(function: Any) -> str:
-    """The signature of a function as a method: types that the stub does not import are Any, as numbers and arrays may meet a Tensor."""
+    """Return a function's signature as a method; types that the stub does not import become Any, since operands may be of many types."""
     signature = inspect.signature(function)
     first, *others = signature.parameters.values()
     known = ("Tensor", "bool", "float", "int", "None")

@@ -1,7 +1,7 @@
 """Law: programs in the style of PyTorch's tutorial pages on autograd run as they stand, the import changed, and give what PyTorch does;
 what does not run says in one sentence what to write instead.
 
-The programs are ours. Each is a text that names its library `torch` and leaves its results in `results`.
+We wrote the programs. Each is a text that calls its library `torch` and leaves its results in `results`.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def test_a_program(name: str) -> None:
 
 
 A = np.asarray([1.0, 2.0])
-#: What people try, and the value that it gives.
+#: Expressions that people try, and their values.
 WORKS: dict[str, tuple[str, Any]] = {
     "a dtype of NumPy's": ("xp.zeros(2, dtype=A.dtype).dtype.name", "float64"),
     "any dtype of NumPy's": (
@@ -229,7 +229,7 @@ WORKS: dict[str, tuple[str, Any]] = {
     "shape as arguments": ("[xp.ones(2, 3).shape, xp.zeros(2, 1, 0).shape, xp.empty(3).shape]", [(2, 3), (2, 1, 0), (3,)]),
     "the host": ("str(xp.zeros(1, device='cpu').device)", "numpy"),
 }  # fmt: skip
-#: What people try that does not run, the error and what its message says to write instead.
+#: Code that people try and that does not run, the error, and what its message says to write instead.
 ADVICE: dict[str, tuple[str, type[Exception], str]] = {
     "array": ("xp.array([1.0])", AttributeError, "asarray"), "concatenate": ("xp.concatenate([])", AttributeError, "concat"),
     "cat": ("xp.cat([])", AttributeError, "concat"), "dot": ("xp.dot(1, 2)", AttributeError, "vecdot|@"),

@@ -1,6 +1,6 @@
-"""The benchmarks compare like with like: every library, and the code by hand, computes the same loss and gradients on every workload.
+"""The benchmarks compare like with like: every library, and the handwritten code, computes the same loss and gradients on every workload.
 
-Nothing here looks at a clock.
+No test here measures time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _package() -> None:
-    """Make `benchmarks` importable: it is not part of the distribution."""
+    """Make `benchmarks` importable, which is not part of the distribution."""
     spec = importlib.util.spec_from_file_location(
         "benchmarks", ROOT / "benchmarks" / "__init__.py", submodule_search_locations=[str(ROOT / "benchmarks")]
     )
@@ -73,16 +73,16 @@ def test_everybody_computes_the_same(name: str, key: str, contestants: dict[str,
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_the_code_by_hand_is_right(name: str) -> None:
-    """Against differences of the loss, which only the forward half of the same code computes."""
+    """The handwritten gradients agree with differences of the loss, which only use the forward half of that code."""
     workload = WORKLOADS[name]
     leaves, constants = workload.data(np.random.default_rng(1), workload.sizes[2])
-    leaves = tuple(x.astype(np.float64) for x in leaves)  # differences need the digits
+    leaves = tuple(x.astype(np.float64) for x in leaves)  # differences need double precision
     if workload.kind == "hvp":
         (x,), (v,) = leaves, constants
 
         def gradient(x: Any) -> Any:
             step = 1e-5
-            m = np  # the loss is written in functions that NumPy itself has
+            m = np  # the loss only uses functions that NumPy has
             return np.array([(workload.loss(m, x + e) - workload.loss(m, x - e)) / (2 * step) for e in np.eye(x.size) * step])
 
         expected = (gradient(x + 1e-4 * v) - gradient(x - 1e-4 * v)) / 2e-4
@@ -123,14 +123,14 @@ def test_nothing_is_left_after_the_loss_has_gone() -> None:
 def test_the_elementwise_graph_needs_few_arrays(contestants: dict[str, Contestant]) -> None:
     workload = WORKLOADS["elementwise"]
     size = 20_000
-    for _ in range(2):  # the first one generates code
+    for _ in range(2):  # the first call generates code
         steps, _ = measure.steps_of(workload, {"xpgrad": contestants["xpgrad"]}, size)
         arrays = measure.peak_arrays(steps["xpgrad"], size * 8)
     assert 3 < arrays <= workload.memory
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The tables say what was measured, and never the machine's name."""
+    """The tables show what was measured, and never the machine's name."""
     import platform
 
     file = tmp_path / "times.json"
@@ -153,7 +153,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 def test_the_sources_without_in_place_writing_still_differentiate(tmp_path: Path) -> None:
-    """The version that `benchmarks.inplace` compares with is cut out of the current sources."""
+    """The variant that `benchmarks.inplace` derives from the current sources still differentiates."""
     inplace.cut_sources(tmp_path)
     code = "import xpgrad as xp; x = xp.tensor([2.0, 3.0], requires_grad=True); (x * x[:1]).sum().backward(); print(x.grad.tolist())"
     path = os.pathsep.join(str(tmp_path / folder) for folder in ("core", "backends"))
@@ -162,9 +162,9 @@ def test_the_sources_without_in_place_writing_still_differentiate(tmp_path: Path
 
 
 def test_derivatives_agree() -> None:
-    """The closed forms by hand, xpgrad's derivatives, and PyTorch's where it is installed."""
+    """xpgrad's derivatives, and PyTorch's if it is installed, agree with the handwritten closed forms."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch's, about what its transforms use themselves
+        warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch's own, about functions that its transforms use
         found = derivatives.contestants()
         for task in derivatives.TITLES:
             expected = np.asarray(found["numpy"][task]())

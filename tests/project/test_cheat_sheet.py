@@ -19,7 +19,7 @@ import xpgrad.scipy.optimize
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cheat-sheet.md"
 LIBRARIES = ("NumPy", "PyTorch", "JAX")
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # PyTorch's own, from within its transforms
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # PyTorch's own, from inside its transforms
 
 
 def rows() -> list[tuple[str, dict[str, str]]]:
@@ -100,7 +100,7 @@ def test_a_row_returns_the_same(label: str, cells: dict[str, str], library: str,
 
 
 def test_the_set_up_is_the_pages() -> None:
-    """Law: the page's set-up gives the values that the cells are run with."""
+    """Law: the page's set-up code defines the same values as the set-up with which the cells are run here."""
     (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {}
     exec(code, names)  # noqa: S102 (the page's own code)

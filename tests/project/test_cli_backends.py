@@ -73,7 +73,7 @@ def test_a_sound_backend_passes_every_check(capsys: Any) -> None:
 
 @pytest.mark.parametrize("table", ["numpy+readonly", "jax", "strict"])
 def test_sound_variants_and_plugins_pass_too(table: str) -> None:
-    """Those that are installed pass, in a process of their own, since tests register backends, too."""
+    """Installed backends pass the check; it runs in a separate process because tests register backends."""
     try:
         distribution({"jax": "jax", "strict": "xpgrad-strict"}.get(table, "numpy"))
     except PackageNotFoundError as exc:
@@ -122,12 +122,12 @@ def xpgrad_backend(): return BackendInfo("odd", lambda variant: Table(), array_m
 
 
 def method(name: str, attempt: str, otherwise: str, result: str) -> str:
-    """A method for writing, of the table of a plugin that says it checks indices."""
+    """Return the source of a method that writes, for a plugin whose table claims to check indices."""
     return f"def {name}(self, x, key, value):\n        try: {attempt}\n        {otherwise}\n        {result}"
 
 
 def kernel(name: str, function: str) -> str:
-    """A kernel of such a table."""
+    """Return the source of a kernel for such a table."""
     return f"overrides = {{**NumPyBackend.overrides, {name!r}: lambda {function}}}"
 
 
@@ -249,7 +249,7 @@ def test_what_is_wrong_is_found(case: str, tmp_path: Path) -> None:
     assert phrase in run.stdout, run.stdout
 
 
-#: Of what was found, that which the core prevents as long as a backend does not say that it checks by itself.
+#: The faults that the core prevents if the backend does not claim to check indices itself.
 PREVENTED = (
     "a write out of range does nothing", "a write out of range goes elsewhere", "a write out of range is refused after it was done",
     "another error", "a read wraps around", "take_along_axis gives garbage",
@@ -264,7 +264,7 @@ def test_the_core_prevents_it(case: str, tmp_path: Path) -> None:
 
 
 def failures(path: Path) -> list[str]:
-    """What a check says of the plugin there, apart from that it imports NumPy at once."""
+    """Return the failures that a check reports for the plugin in `path`, except that it imports NumPy at once."""
     run = command("backends", "check", "odd", "--import", path=path)
     assert run.stdout.count("\nok ") > 20, run.stdout + run.stderr
     return [line for line in run.stdout.splitlines() if line.startswith("FAILED") and "imports no array library" not in line]
@@ -293,7 +293,7 @@ def test_without_float64_nothing_else_has_to_be_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", ["kernel raises", "wrong dtype"])
 def test_a_kernel_that_fails_halfway_leaves_every_gradient_whole(case: str, tmp_path: Path) -> None:
-    """BWD-38; the next pass works."""
+    """After a pass that failed, each `.grad` is the old or the new one, and the next pass works (BWD-38)."""
     body, _ = WRONG[case]
     install(tmp_path, "odd", "odd_plugin", body)
     code = """
@@ -318,7 +318,7 @@ out += [a.grad.tolist(), str(a.grad.dtype)]
     assert (after, dtype) == ([1.0, 2.0], "float64")
 
 
-#: What an author makes of the new project for a library that has no float64: array-api-strict without it stands for the library.
+#: An author's changes to the new project for a library without float64; array-api-strict without float64 plays that library.
 SINGLE = {
     "import array_api_compat.numpy as namespace\n": "import array_api_strict as library\n",
     "from xpgrad.backend import Backend, Capabilities\n": "from xpgrad.backend import DTYPES, Backend, Capabilities\n",
@@ -348,7 +348,7 @@ namespace = Single()
 
 @pytest.mark.parametrize("changes", [{}, SINGLE], ids=["as it is", "of a library without float64"])
 def test_a_new_project_works(changes: dict[str, str], tmp_path: Path) -> None:
-    """Rendered, installed, tested and checked."""
+    """A generated project can be installed, its tests pass, and `xpgrad backends check` accepts it."""
     assert main(["backends", "new", "shiny", "--directory", str(tmp_path)]) == 0
     project, site = tmp_path / "xpgrad-shiny", tmp_path / "site"
     table = project / "xpgrad_shiny" / "backend.py"

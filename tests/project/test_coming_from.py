@@ -1,7 +1,7 @@
-"""Law: the pages for those who come from another library tell the truth: their names exist, their programs agree, what differs does differ.
+"""Law: the pages for users of another library are true: the names exist, the programs agree, and the listed differences exist.
 
-Nothing is written twice. The pages `docs/coming-from-*.md` are what runs: their tables of names are resolved in both libraries, each pair
-of programs runs in this process and its two `answer`s are compared, and each difference is two expressions with what comes out of them.
+The tests run the pages `docs/coming-from-*.md` themselves: the names in the tables are resolved in both libraries, each pair of programs
+runs in this process and its two `answer`s are compared, and each difference is a pair of expressions with their results.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The library that each page is about, as it is imported.
+#: The import name of the library that each page is about.
 LIBRARIES = {"pytorch": "torch", "jax": "jax", "autograd": "autograd", "mygrad": "mygrad"}
-#: Modules whose public names (`__all__`, or else all that the module defines) a page lists to the last.
+#: Modules of which a page lists every public name (`__all__`, or else all that the module defines).
 WHOLE = {
     "pytorch": (
         "torch.autograd",
@@ -47,7 +47,7 @@ WHOLE = {
         "mygrad.random",
     ),
 }
-#: Further names that the library documents of differentiation: methods and what stands among functions of other kinds.
+#: Further documented names for differentiation: methods, and functions in modules that are mostly about other things.
 DOCUMENTED = {
     "pytorch": """torch.Tensor.grad torch.Tensor.requires_grad torch.Tensor.is_leaf torch.Tensor.backward torch.Tensor.detach
         torch.Tensor.detach_
@@ -86,7 +86,7 @@ def text_of(page: str) -> str:
 
 
 def needs_theirs(page: str) -> None:
-    """Skip where the library is missing, or in another version than the one that the page says it compares."""
+    """Skip if the library is missing, or if its version is not the one that the page compares."""
     library = LIBRARIES[page]
     pytest.importorskip(library, reason="half of the page runs in it")
     (told,) = re.findall(r"This page was checked against\s+[\w ]+ (\d+\.\d+)\.$", text_of(page), re.MULTILINE)
@@ -96,37 +96,37 @@ def needs_theirs(page: str) -> None:
 
 
 def section(page: str, title: str) -> str:
-    """The text below a heading of the second rank."""
+    """Return the text below a heading of the second level."""
     (found,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", text_of(page), re.DOTALL | re.MULTILINE)
     return found
 
 
 def rows(text: str) -> list[list[str]]:
-    """The rows of all tables in a text, without their heads."""
+    """Return the rows of all tables in a text, without the header rows."""
     lines = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in text.splitlines() if line.startswith("| ")]
     return [(line + [""])[:3] if len(line) == 2 else line for line in lines if set(line[0]) - set("-: ")]
 
 
 def tables(page: str, title: str) -> list[list[str]]:
-    """The rows below a heading, without those that stand above a line of dashes."""
+    """Return the rows of the tables below a heading, without the header rows."""
     body = re.sub(r"^\|.*\n(?=\|-)", "", section(page, title), flags=re.MULTILINE)
     return rows(body)
 
 
 def pair(text: str, library: str) -> tuple[str, str]:
-    """Their block and ours, in this order and no others."""
+    """Return the other library's block and xpgrad's; assert that there are only these two, in this order."""
     found = re.findall(r"^```python(?: needs=(\w+))?\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert [needs for needs, _ in found] == [library, ""], f"first a block for {library}, then one for xpgrad: {found}"
     return found[0][1], found[1][1]
 
 
 def shared(page: str) -> tuple[str, str]:
-    """The lines with which all programs and expressions of a page begin, theirs and ours."""
+    """Return the lines with which all programs and expressions of a page begin, for the other library and for xpgrad."""
     return pair(section(page, "Ten programs").partition("\n### ")[0], LIBRARIES[page])
 
 
 def programs(page: str) -> dict[str, tuple[str, str]]:
-    """The pairs of programs of a page, by title, each with the lines in front that all of them share."""
+    """Return the pairs of programs of a page by title, each with the shared lines in front."""
     found = {}
     for part in re.split(r"^### (?=\d)", section(page, "Ten programs"), flags=re.MULTILINE)[1:]:
         title, _, text = part.partition("\n")
@@ -137,7 +137,7 @@ def programs(page: str) -> dict[str, tuple[str, str]]:
 
 @contextlib.contextmanager
 def their_world(page: str) -> Any:
-    """Their programs warn as they like; JAX has the precision that it starts with, whatever another test has asked for."""
+    """Context manager that ignores their programs' warnings and gives JAX its default precision, whatever another test has set."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if page == "jax":
@@ -150,14 +150,14 @@ def their_world(page: str) -> Any:
 
 
 def run(code: str, name: str) -> dict[str, Any]:
-    """What a program has defined at its end."""
+    """Run a program and return its global names."""
     space: dict[str, Any] = {"__name__": name}
     exec(compile(code, f"<{name}>", "exec"), space)  # noqa: S102 - a program of the documentation
     return space
 
 
 def plain(x: Any) -> Any:
-    """Numbers and arrays of any of the libraries as NumPy's, in containers as they were."""
+    """Convert numbers and arrays of any of the libraries to NumPy's, in the same containers."""
     if isinstance(x, dict):
         return {key: plain(value) for key, value in sorted(x.items())}
     if isinstance(x, (list, tuple)):
@@ -170,7 +170,7 @@ def plain(x: Any) -> Any:
 
 
 def assert_agree(theirs: Any, ours: Any) -> None:
-    """Law: the same containers, shapes and kinds of numbers, whose values differ by no more than rounding in the coarser precision."""
+    """Assert equal containers, shapes and kinds of numbers, and values that differ only by rounding in the lower precision."""
     assert type(theirs) is type(ours)
     if isinstance(theirs, (dict, list)):
         assert len(theirs) == len(ours)
@@ -190,7 +190,7 @@ def assert_agree(theirs: Any, ours: Any) -> None:
 
 
 def resolve(name: str) -> Any:
-    """What a dotted name is: an attribute where there is one, and a module where it has to be imported."""
+    """Return the object that a dotted name refers to, importing modules if needed."""
     parts = name.split(".")
     found: Any = importlib.import_module(parts[0])
     for at, part in enumerate(parts[1:], 2):
@@ -200,13 +200,13 @@ def resolve(name: str) -> Any:
             try:
                 found = importlib.import_module(".".join(parts[:at]))
             except ModuleNotFoundError:
-                # a function that hides the module of the same name, as `torch.autograd.gradcheck` does
+                # A function may hide the module of the same name, as `torch.autograd.gradcheck` does.
                 found = getattr(importlib.import_module(".".join(parts[: at - 1])), part)
     return found
 
 
 def names(cell: str) -> list[str]:
-    """The names in a cell: full ones, and those after "`module`:", which belong to that module up to the next semicolon."""
+    """Return the full names in a cell; names after "`module`:" belong to that module, up to the next semicolon."""
     found = []
     for group in cell.split(";"):
         home, colon, rest = group.partition("`:")
@@ -218,7 +218,7 @@ def names(cell: str) -> list[str]:
 
 
 def the_names(page: str) -> list[tuple[list[str], list[str]]]:
-    """Each row of the tables of names: theirs and ours."""
+    """Return the other library's names and xpgrad's for each row of the tables of names."""
     found = []
     for theirs, ours, *_ in tables(page, "Names"):
         mine = names(theirs)
@@ -231,7 +231,7 @@ def the_names(page: str) -> list[tuple[list[str], list[str]]]:
 
 
 def public(module: str) -> dict[str, Any]:
-    """The public names of a module, or of what serves as one: what it lists, or else what its package has defined there."""
+    """Return the public names of a module or class: its `__all__`, or else the functions and classes that its package defines there."""
     home = resolve(module)
     listed = getattr(home, "__all__", None)
     if listed is None:
@@ -255,7 +255,7 @@ def test_a_page_has_three_parts(page: str) -> None:
 
 @pytest.mark.parametrize("page", LIBRARIES)
 def test_our_names_exist(page: str) -> None:
-    """Law: whatever a page calls by a full name of xpgrad's exists, in its tables, its code and its sentences."""
+    """Law: every full name of xpgrad that a page mentions exists, whether in its tables, its code or its sentences."""
     listed = [name for _, ours in the_names(page) for name in ours]
     said = re.findall(r"\bxp(?:grad)?\.([\w.]*\w)", text_of(page).replace("xpgrad.md", ""))
     missing = []
@@ -283,7 +283,7 @@ def test_their_names_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", LIBRARIES)
 def test_the_tables_are_complete(page: str) -> None:
-    """Law: what the library documents of differentiation is in the table, under this name or as the same object under another."""
+    """Law: every name that the library documents for differentiation is in the table, or is another name of an object that is."""
     needs_theirs(page)
     with their_world(page):
         listed = {name for theirs, _ in the_names(page) for name in theirs}
@@ -296,7 +296,7 @@ def test_the_tables_are_complete(page: str) -> None:
 
 @pytest.mark.parametrize(("page", "title"), [(page, title) for page in LIBRARIES for title in programs(page)])
 def test_our_program_runs(page: str, title: str) -> None:
-    """Law: xpgrad's half of a pair runs by itself, without a warning, where the other library is not installed."""
+    """Law: xpgrad's half of a pair runs alone and without a warning if the other library is not installed."""
     assert "answer" in run(programs(page)[title][1], title)
 
 
@@ -311,7 +311,7 @@ def test_the_programs_agree(page: str, title: str) -> None:
 
 @pytest.mark.parametrize("title", programs("autograd"))
 def test_programs_for_autograd_run_in_the_dialect(title: str) -> None:
-    """Law: the programs for HIPS autograd give the same with their imports changed, and nothing else."""
+    """Law: the programs for HIPS autograd give the same results in the dialect if only their imports are changed."""
     needs_theirs("autograd")
     pytest.importorskip("scipy", reason="the dialect's `scipy` needs it")
     theirs = programs("autograd")[title][0]
@@ -323,7 +323,7 @@ def test_programs_for_autograd_run_in_the_dialect(title: str) -> None:
 
 
 def test_the_dialect_has_the_names_of_autograd() -> None:
-    """Law: a name of HIPS autograd's is in the dialect at the same place, but for the rows that say that it is not."""
+    """Law: the dialect has each name of HIPS autograd in the same place, except in the rows that say it has none."""
     pytest.importorskip("scipy", reason="the dialect's `scipy` needs it")
     missing = set()
     for theirs, _, said in tables("autograd", "Names"):
@@ -341,7 +341,7 @@ def differences(page: str) -> list[tuple[str, str, str]]:
 
 
 def outcome(cell: str, space: dict[str, Any]) -> tuple[str, str]:
-    """What a cell says comes out of its expression, and what does."""
+    """Return the result that a cell states for its expression, and the actual one."""
     found = re.fullmatch(r"`([^`]+)` (gives|raises) `([^`]+)`", cell)
     assert found, f"not '`expression` gives `value`' nor '`expression` raises `Error`': {cell}"
     try:
@@ -353,7 +353,7 @@ def outcome(cell: str, space: dict[str, Any]) -> tuple[str, str]:
 
 @pytest.mark.parametrize(("page", "said"), [(page, said) for page in LIBRARIES for said, *_ in differences(page)])
 def test_what_differs_differs(page: str, said: str) -> None:
-    """Law: each expression gives or raises what the page says, in both libraries; a row that says "The same" is of no difference."""
+    """Law: each expression gives or raises what the page says; the two libraries agree only in rows that begin with "The same"."""
     ((theirs, ours),) = [row[1:] for row in differences(page) if row[0] == said]
     first, below = shared(page), pair(section(page, "Differences"), LIBRARIES[page])
     expected, got = outcome(ours, run(first[1] + below[1], page))

@@ -1,6 +1,6 @@
-"""Law: the conformance suite is reliable. Its runner survives whatever a backend does, reports everything, and its two front ends agree.
+"""Law: the conformance suite is reliable: its runner survives whatever a backend does and reports everything, and its two front ends agree.
 
-Faulty backends are plugins in a folder, made for each test; what the suite says about sound ones is up to its own contracts.
+Each test writes its faulty backend as a plugin into a folder. What the suite says about sound backends is the subject of its contracts.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from xpgrad_conformance.reach import Reach, folder_of
 from xpgrad_conformance.report import Report, ReportError, Target, differences
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Contracts that are quick, and of which BWD-01 calls a sine.
+#: Contracts that run quickly; BWD-01 calls `sin`.
 FEW = "BWD-01,BWD-02,BWD-03,BWD-40"
 
 
 def command(*args: str, path: Path | None = None, cwd: Path | None = None, **variables: str) -> Any:
-    """``xpgrad conformance ...`` in a process of its own."""
+    """Run ``xpgrad conformance ...`` in a separate process."""
     environment = {**os.environ, **variables}
     if path is not None:
         environment["PYTHONPATH"] = str(path)
@@ -46,7 +46,7 @@ def command(*args: str, path: Path | None = None, cwd: Path | None = None, **var
 
 
 def plugin(path: Path, change: str) -> None:
-    """A backend "odd": NumPy's with a change."""
+    """Write a plugin with the backend "odd": NumPy's table with a change."""
     install(path, "odd", "odd_plugin", HEAD + TABLE.format(change=change, options=""))
 
 
@@ -76,7 +76,7 @@ def test_every_rule_has_one_contract_and_every_field() -> None:
 
 
 def test_contracts_without_a_rule_and_two_for_one_are_refused() -> None:
-    contracts()  # all are there
+    contracts()  # all of them are registered
     with pytest.raises(CatalogueError, match="'NON-01', which is not a rule"):
         contract("NON-01")(print)
     with pytest.raises(CatalogueError, match="two contracts for BWD-01"):
@@ -115,11 +115,11 @@ def test_a_full_run_that_was_interrupted_goes_on_from_its_journal(tmp_path: Path
         if mutant.name == "two" and not tried.count("two"):
             tried.append("two")
             deadline = time.monotonic() + 20
-            while not journal.exists() and time.monotonic() < deadline:  # until "one" is written down
+            while not journal.exists() and time.monotonic() < deadline:  # until "one" is in the journal
                 time.sleep(0.01)
             raise KeyboardInterrupt
         tried.append(mutant.name)
-        assert [c.id for c in chosen] == ["BWD-01"]  # the other one does not run the statement
+        assert [c.id for c in chosen] == ["BWD-01"]  # the other contract does not run the statement
         return {"BWD-01": "failed" if mutant.name != "three" else "passed"}
 
     monkeypatch.setattr(mutants, "survey", survey)
@@ -154,7 +154,7 @@ def test_the_page_of_the_catalogue_is_current(tmp_path: Path) -> None:
 
 
 class Fake(Library):
-    """A library with nothing but capabilities."""
+    """A library that has nothing but capabilities."""
 
     label, capabilities = "fake", {"strides": False, "complex": True}
 
@@ -213,7 +213,7 @@ def test_the_smallest_failing_case_is_found_and_replayed() -> None:
     assert (found.status, found.example) == ("failed", "{'n': 10}")
     assert one(body, draw={"n": st.integers(0, 1000)}, replay={"n": 7}).status == "passed"
     assert one(body, draw={"n": st.integers(0, 1000)}, replay={"n": 70}).status == "failed"
-    # A pinned case is tried first, even where nothing that is drawn would fail.
+    # A pinned case is tried first, even if no drawn case would fail.
     assert one(body, draw={"n": st.integers(0, 9)}, known={"example": "{'n': 11}"}).status == "expected failure"
     assert one(body, draw={"n": st.integers(0, 9)}, known={}).status == "unexpected pass"
 
@@ -287,7 +287,7 @@ def test_a_hang_costs_one_contract(tmp_path: Path) -> None:
     assert list(statuses(tmp_path / "r.json").values()) == ["failed", "passed", "passed", "not run"]
     assert "no result within 3 s" in run.stdout
     row = Report.load(tmp_path / "r.json").targets[0].rows[0]
-    assert "in <lambda>" in row.message.splitlines()[2]  # where it hung, the innermost call first
+    assert "in <lambda>" in row.message.splitlines()[2]  # the place where it hung, innermost call first
     assert "a_backward.py" in row.message
 
 
@@ -354,7 +354,7 @@ def test_a_backend_that_is_not_there_and_wrong_requests(tmp_path: Path, capsys: 
 
 
 def test_a_users_pytest_settings_do_not_matter(tmp_path: Path) -> None:
-    """The command's process has its own; the pytest plugin collects by itself."""
+    """The command and the pytest plugin run the same contracts whatever pytest settings the user's folder has."""
     (tmp_path / "pytest.ini").write_text(
         "[pytest]\npython_files = *.py\npython_functions = *\npython_classes = *\nfilterwarnings = error\n"
         "addopts = --strict-markers --import-mode=append\ntestpaths = nowhere\nxfail_strict = true\n"
@@ -488,7 +488,7 @@ def test_what_is_gone_is_worse() -> None:
 
 
 class Page(HTMLParser):
-    """The facts about a page that are checked: ids that links name, closed elements, headers with a scope."""
+    """The parts of a page that are checked: link targets, unclosed elements, table headers with a scope."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -529,7 +529,7 @@ def test_the_page_is_whole(tmp_path: Path) -> None:
 
 
 def test_a_target_that_cannot_be_run_says_nothing_of_a_contract() -> None:
-    """Law: what passed wherever it could be tried passed, so that the page's filter can leave it out."""
+    """Law: a contract that passed on each target that could be run counts as passed, and the page's filter can hide it."""
     from xpgrad_conformance.html import page
 
     ran = report(BWD_01="passed", BWD_02="not run")
@@ -539,7 +539,7 @@ def test_a_target_that_cannot_be_run_says_nothing_of_a_contract() -> None:
 
 
 def test_the_summary_of_the_documentation_is_whole() -> None:
-    """Every published configuration is in it and nothing failed that was not expected to; the badge shows NumPy's numbers."""
+    """The page lists every published configuration without unexpected failures, and the badge shows NumPy's numbers."""
     from xpgrad_conformance.targets import PUBLISHED
 
     docs = ROOT / "docs"

@@ -1,7 +1,7 @@
-"""Law: what SciPy, scikit-learn and array-api-extra do with Tensors of any device, the default one left alone, is what the page says.
+"""Law: SciPy, scikit-learn and array-api-extra do with Tensors of a non-default device what the page says.
 
 ``PYTHONPATH=tests python tests/project/test_consumers.py numpy strict torch jax`` writes docs/consumers.md, with a column for each device.
-The tests look at a sample of its rows, drawn by ``XPGRAD_TEST_SEED``; ``XPGRAD_TEST_CONSUMERS=1`` has them look at all.
+The tests check a sample of its rows, drawn with ``XPGRAD_TEST_SEED``; with ``XPGRAD_TEST_CONSUMERS=1`` they check all.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from support.consumers.page import columns, mark, page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "consumers.md"
-#: One row in so many is looked at; of JAX, which compiles each operation for each shape, fewer.
+#: One row in this many is checked; fewer on JAX, which compiles each operation for each shape.
 SHARES = {"numpy": 4, "strict": 8, "torch": 4, "jax": 24}
 
 
 def ask(*words: str) -> list[Any]:
-    """What the program prints, from a process of its own."""
+    """Run ``python -m support.consumers`` in a separate process and return the JSON values that it prints."""
     environment = {**os.environ, "JAX_ENABLE_X64": "1", "DASK_SCHEDULER": "synchronous", "XPGRAD_DEVICE": "", "SCIPY_ARRAY_API": "1"}
     command = [sys.executable, "-W", "ignore", "-m", "support.consumers", *words]
     done = subprocess.run(command, cwd=ROOT / "tests", env=environment, capture_output=True, text=True, check=False)
@@ -35,7 +35,7 @@ def ask(*words: str) -> list[Any]:
 
 
 def sample(names: list[str], device: str) -> list[str]:
-    """The rows to look at on a device: other ones for another seed."""
+    """Return the names of the rows to check on a device; another seed gives other rows."""
     share = int(os.environ.get("XPGRAD_TEST_CONSUMERS", SHARES.get(device, 8)))
     seed = os.environ.get("XPGRAD_TEST_SEED", "")
     return [name for name in names if zlib.crc32(f"{seed} {device} {name}".encode()) % share == 0]

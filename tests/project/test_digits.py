@@ -25,13 +25,13 @@ def digits() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
+    sys.modules[spec.name] = module  # dataclasses look up their module there
     spec.loader.exec_module(module)
     return module
 
 
 def assert_picture(path: Path) -> None:
-    """A whole PNG of a sane size, that is not all of one colour."""
+    """Assert that the file is a complete PNG of a reasonable size, with more than one colour."""
     from matplotlib.image import imread
 
     data = path.read_bytes()
@@ -125,7 +125,7 @@ def test_the_sheet_says_when_it_shows_only_some(digits):
 
 def test_the_loss_is_the_cross_entropy(digits):
     rng = np.random.default_rng(0)
-    scores = rng.normal(size=(5, 10)) + 1000.0  # exp() of these overflows if it is done naively
+    scores = rng.normal(size=(5, 10)) + 1000.0  # a naive exp() of these overflows
     labels = rng.integers(10, size=5)
     x = xp.tensor(scores, requires_grad=True)
     loss = digits.cross_entropy(x, xp.asarray(labels))
@@ -140,7 +140,7 @@ def test_the_loss_is_the_cross_entropy(digits):
 def test_a_step_is_sgd_with_momentum_in_place(digits):
     parameter = xp.tensor([1.0, -2.0], requires_grad=True)
     velocity = xp.zeros_like(parameter)
-    for expected in ([0.8, -2.2], [0.42, -2.58]):  # the gradient is 2; the velocity, 2 and then 0.9 * 2 + 2
+    for expected in ([0.8, -2.2], [0.42, -2.58]):  # the gradient is 2, the velocity first 2 and then 0.9 * 2 + 2
         xp.sum(2 * parameter).backward()
         digits.sgd_step([parameter], [velocity], learning_rate=0.1, momentum=0.9)
         np.testing.assert_allclose(parameter.detach().numpy(), expected)
@@ -175,8 +175,8 @@ def test_a_missing_library_is_named_with_the_way_to_get_it(digits, capsys, monke
 
 @pytest.fixture
 def training(tmp_path):
-    """The program in a process of its own, training for hours."""
-    # A process that was started in the background may have inherited that Ctrl-C is ignored: restore it.
+    """Start the program in a separate process that would train for hours."""
+    # A process started in the background may inherit that Ctrl-C is ignored, so its handler is restored.
     heard = "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
     start = "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
     command = [sys.executable, "-c", heard + start, PROGRAM, "--epochs", "1000000", "--out", tmp_path / "stopped.png"]
@@ -188,7 +188,7 @@ def training(tmp_path):
 
 
 def read_until(stream, text: str) -> str:
-    """Read a progress bar, which has no lines, up to and with `text`."""
+    """Read a progress bar, which has no line ends, up to and including `text`."""
     seen = ""
     while text not in seen:
         piece = stream.read(1)
@@ -199,7 +199,7 @@ def read_until(stream, text: str) -> str:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot send Ctrl-C to one child process")
 def test_ctrl_c_keeps_what_was_reached(training, tmp_path):
-    seen = read_until(training.stderr, "accuracy=")  # the first epoch is finished
+    seen = read_until(training.stderr, "accuracy=")  # until the first epoch has finished
     training.send_signal(signal.SIGINT)
     out, rest = training.communicate(timeout=60)
     assert training.returncode == 130

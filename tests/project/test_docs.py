@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-#: Pages whose code is run, and the libraries beside xpgrad that blocks of theirs say they need.
+#: Pages whose code is run, and the further libraries that some of their blocks declare to need.
 RUN = {
     "README.md": (),
     "docs/auditing.md": (),
@@ -53,7 +53,7 @@ RUN = {
     "docs/which-function.md": (),
     "docs/writing-in-place.md": (),
 }
-#: Pages whose code has a test of its own, here or elsewhere.
+#: Pages whose code another test runs.
 TESTED_APART = {
     "CONTRIBUTING.md",  # by test_new_functions.py
     *(f"docs/coming-from-{library}.md" for library in ("autograd", "jax", "mygrad", "pytorch")),
@@ -69,7 +69,7 @@ PAGES = sorted(
 
 
 def blocks(file: str, needs: str = "") -> list[str]:
-    """The code of a page: what runs anywhere, and what says that it needs this library."""
+    """Return the blocks of code of a page that need no further library, and those that need the library `needs`."""
     found = re.findall(r"^```python(?: needs=(\w+))?\n(.*?)^```$", (ROOT / file).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     return [code for library, code in found if library in ("", needs)]
 
@@ -83,16 +83,16 @@ def test_the_worked_backend_is_whole() -> None:
 
 
 def test_all_code_is_run() -> None:
-    """Law: a page with code is in one of the tables."""
+    """Law: every page that contains code is in one of the tables."""
     code = {page for page in PAGES if "```python" in (ROOT / page).read_text(encoding="utf-8")}
     assert {page for page in code if not page.startswith("plugins/")} == {*RUN, *TESTED_APART}
 
 
 @pytest.mark.parametrize(("page", "needs"), [(page, needs) for page, libraries in RUN.items() for needs in ("", *libraries)])
 def test_the_code_prints_what_it_says(page: str, needs: str, tmp_path: Path) -> None:
-    """Law: the blocks of a page, one after another, run without a warning, and each `print` prints the comment next to it.
+    """Law: the blocks of a page run in order without a warning, and each `print` prints the comment next to it.
 
-    They run in a new directory, so that the pictures and files that a page writes do not end up in the clone.
+    They run in a new directory, so that files that a page writes do not end up in the repository.
     """
     if needs:
         pytest.importorskip(needs, reason="this part of the page is about it")
@@ -120,13 +120,13 @@ def test_the_first_page_of_the_site_prints_what_it_shows() -> None:
 
 
 def prose(page: str) -> str:
-    """A page without its code, in which brackets are not links."""
+    """Return the text of a page without its code, in which brackets are not links."""
     text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     return re.sub(r"`[^`\n]*`", "`code`", text)
 
 
 def anchors(path: Path) -> set[str]:
-    """The names that a link may have after ``#``: the headings, in GitHub's spelling."""
+    """Return the anchors that links to a page may use: its headings in GitHub's spelling."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -144,7 +144,7 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def test_every_page_of_the_documentation_can_be_found() -> None:
-    """Law: the README leads to each page in docs/, perhaps through other pages."""
+    """Law: each page in docs/ can be reached from the README, directly or through other pages."""
     found, todo = set(), [ROOT / "README.md"]
     while todo:
         path = todo.pop()
@@ -163,7 +163,7 @@ def test_every_plugin_says_what_it_is(name: str) -> None:
 
 
 def test_where_to_look_leads_somewhere() -> None:
-    """Law: each row of CONTRIBUTING's table names a file, and something that the file itself defines."""
+    """Law: each row of CONTRIBUTING's table names a file and something that this file defines."""
     section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### Where to look\n")[2].partition("\n#")[0]
     rows = re.findall(r"^\| .+ \| `(\S+)` \| `(\w+)` \|$", section, re.MULTILINE)
     assert rows

@@ -1,4 +1,4 @@
-"""Law: the core can be read from the ground floor up. `lint-imports` holds the floors; what it cannot see is held here."""
+"""Law: the core can be read from the ground floor up. `lint-imports` checks the layers; these tests check what it cannot see."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_an_import_inside_of_a_function_says_why() -> None:
     assert [f"{file}:{number}: {line.strip()}" for file, number, line in found if "# loads late: " not in line] == []
 
 
-#: What a program pays for when it first uses it, and not at `import xpgrad`.
+#: Modules that are imported at first use and not by `import xpgrad`.
 LATE = (
     "_info", "_numpy", "_tape.anomaly", "_tape.inspection", "_tape.packing", "_tensor.copying", "_tensor.inference", "_tensor.printing",
     "_transforms.batch.batch", "_transforms.batch.rules", "_transforms.forward", "autograd.function", "autograd.graph", "fft", "func",
@@ -44,9 +44,9 @@ def test_features_load_late() -> None:
     script = "import sys, xpgrad; print(*[m.removeprefix('xpgrad.') for m in sys.modules if m.startswith('xpgrad.')])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=os.environ)
     loaded = done.stdout.split()
-    assert "_tape.engine" in loaded  # else nothing is seen here
+    assert "_tape.engine" in loaded  # otherwise the next line would check nothing
     assert [m for m in loaded if m in LATE] == []
-    assert all(importlib.util.find_spec(f"xpgrad.{m}") is not None for m in LATE)  # none is misspelt
+    assert all(importlib.util.find_spec(f"xpgrad.{m}") is not None for m in LATE)  # no name is misspelt
 
 
 def test_the_floors_hold() -> None:

@@ -1,4 +1,4 @@
-"""Runs by a server: what they report is what pytest reports, and what goes wrong there costs one contract."""
+"""Runs on a fork server report what pytest reports, and a crash or hang there costs one contract only."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def planted(tmp_path: Path, file: str, old: str, new: str) -> Path:
 
 
 def test_the_results_are_those_of_pytest(server: Server, tmp_path: Path) -> None:
-    ids = ["HOG-02", "BWD-02", "STR-01", "DER-09", "FUN-36", "MUT-18"]  # one passes, one is not run, one cannot be checked, ...
+    ids = ["HOG-02", "BWD-02", "STR-01", "DER-09", "FUN-36", "MUT-18"]  # passed, not run, cannot be checked, ...
     ours, theirs = tried(server, ids), tried(None, ids, as_listed=True)
     assert [(r.id, r.status, r.reason) for r in ours.rows] == [(r.id, r.status, r.reason) for r in theirs.rows]
     assert ours._replace(rows=[]) == theirs._replace(rows=[])
@@ -47,7 +47,7 @@ def test_the_results_are_those_of_pytest(server: Server, tmp_path: Path) -> None
     ids = ["BWD-02", "DER-02", "BWD-01"]
     assert [r.status for r in tried(server, ids, folder).rows] == [r.status for r in tried(None, ids, folder, as_listed=True).rows]
     assert [r.status for r in tried(server, ids, folder, exitfirst=True).rows] == ["passed", "failed", "not run"]
-    assert [r.status for r in tried(server, ids).rows] == ["passed"] * 3  # the next run knows nothing of it
+    assert [r.status for r in tried(server, ids).rows] == ["passed"] * 3  # the fault does not affect the next run
 
 
 def test_a_library_that_cannot_be_imported_is_a_cause(server: Server, tmp_path: Path) -> None:
@@ -65,12 +65,12 @@ def test_a_crash_and_a_hang_cost_one_contract(happens: str, kind: str, server: S
     )
     out = tried(server, ["DER-24", "HOG-02"], folder, limit=3.0)
     assert [(r.status, r.kind) for r in out.rows] == [("failed", kind), ("passed", "")]
-    assert "arguments.py" in out.rows[0].message  # where it happened
+    assert "arguments.py" in out.rows[0].message  # the place where it happened
 
 
 def test_a_job_that_cannot_be_done_and_a_server_that_is_gone(tmp_path: Path) -> None:
     lone = Server()
-    forked = lone.start({"folder": str(tmp_path)})  # it lacks everything
+    forked = lone.start({"folder": str(tmp_path)})  # the job's description is incomplete
     assert forked.wait() == forked.poll() == 70
     assert "KeyError" in (tmp_path / "output").read_text(encoding="utf-8")
     lone._process.kill()

@@ -1,4 +1,4 @@
-"""Law: the program of the README's picture draws it, and fits what the README says."""
+"""Law: the program of the README's picture draws that picture and agrees with the README's text."""
 
 from __future__ import annotations
 

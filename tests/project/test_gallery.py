@@ -1,4 +1,4 @@
-"""The gallery's programs, run small as a reader would run them: their numbers are within their bounds, and they draw."""
+"""The gallery's programs, run small in the way a reader runs them: their numbers are within bounds, and they draw a picture."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ import xpgrad as xp
 
 GALLERY = Path(__file__).resolve().parents[2] / "examples" / "gallery"
 PROGRAMS = sorted(path.stem for path in GALLERY.glob("[0-9]*.py"))
-#: What a program needs that the extras `scipy` and `examples` do not bring.
+#: What a program needs besides the extras `scipy` and `examples`.
 NEEDS = {"dask": ("dask", "xpgrad_dask"), "dask_least_squares": ("dask", "xpgrad_dask"), "sharded_jax": ("jax",)}
-#: Programs that set up their process, and so need one of their own.
+#: Programs that configure their process, and therefore run in a separate one.
 APART = {"sharded_jax", "dask_least_squares"}
-#: Where they run beside NumPy: on PyTorch, the quickest of the others, or else on what has only what the standard has;
-#: `XPGRAD_TEST_DEVICES=jax` tries them there.
+#: The devices besides NumPy: PyTorch, the fastest of the others, or else the strict backend.
+#: `XPGRAD_TEST_DEVICES=jax` chooses another.
 PLUGINS = entry_points(group="xpgrad.backends").names
 ELSEWHERE = "torch" if "torch" in PLUGINS and importlib.util.find_spec("torch") else "strict"
 DEVICES = [device for device in os.environ.get("XPGRAD_TEST_DEVICES", ELSEWHERE).split(",") if device != "numpy"]
@@ -41,8 +41,8 @@ def kind(name: str) -> str:
 
 
 @pytest.fixture
-def beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs import their helper as they do when they are run: from their own folder."""
+def gallery_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the programs' helper importable, as it is when a program runs from its own folder."""
     monkeypatch.syspath_prepend(str(GALLERY))
 
 
@@ -56,7 +56,7 @@ def load(name: str) -> ModuleType:
 
 
 def assert_picture(path: Path) -> None:
-    """A PNG of a sane size, that is not all of one colour."""
+    """Assert that the file is a PNG of a reasonable size, with more than one colour."""
     pixels = imread(path)[..., :3]
     assert 300 <= pixels.shape[0] <= 1600, pixels.shape
     assert 500 <= pixels.shape[1] <= 1600, pixels.shape
@@ -72,7 +72,7 @@ def runs_apart(name: str, *options: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_its_numbers_are_within_their_bounds_and_it_draws(name: str, tmp_path: Path, beside: None) -> None:
+def test_its_numbers_are_within_their_bounds_and_it_draws(name: str, tmp_path: Path, gallery_on_path: None) -> None:
     for module in NEEDS.get(kind(name), ()):
         pytest.importorskip(module)
     picture = tmp_path / "picture.png"
@@ -92,7 +92,7 @@ def test_its_numbers_are_within_their_bounds_and_it_draws(name: str, tmp_path: P
 @pytest.mark.parametrize("xpgrad_device", DEVICES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_its_numbers_are_within_their_bounds_elsewhere(
-    name: str, xpgrad_device: str, beside: None, monkeypatch: pytest.MonkeyPatch
+    name: str, xpgrad_device: str, gallery_on_path: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in NEEDS.get(kind(name), ()):
         pytest.importorskip(module)
@@ -120,7 +120,7 @@ def test_its_numbers_are_within_their_bounds_elsewhere(
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_it_says_what_it_is(name: str) -> None:
     text = (GALLERY / f"{name}.py").read_text(encoding="utf-8")
-    title, underline = text.removeprefix('"""').splitlines()[:2]  # as sphinx-gallery reads it
+    title, underline = text.removeprefix('"""').splitlines()[:2]  # sphinx-gallery reads the title here
     assert re.fullmatch("=+", underline), "the title is underlined"
     assert len(underline) >= len(title) > 0
     assert text.split('"""')[1].partition("\n\n")[2].strip(), "it says what it computes"
@@ -132,7 +132,7 @@ def test_the_numbers_count_up_and_the_page_lists_all() -> None:
     assert re.findall(r"^\| \[(\w+)\]\((\w+)\.py\)", page, re.MULTILINE) == [(name, name) for name in PROGRAMS]
 
 
-def test_a_number_out_of_bounds_is_a_failure(beside: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_number_out_of_bounds_is_a_failure(gallery_on_path: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     helper = importlib.import_module("_program")
     numbers = {"error": 0.5, "energy": math.nan, "new": 1.0}
 

@@ -1,4 +1,4 @@
-"""Law: a name that people try and that does not exist is answered with one that does; otherwise it stays unknown."""
+"""Law: a missing name that people try raises an error that names an existing one; other missing names give the usual error."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_namespace_of_a_device_has_the_hints() -> None:
 
 
 def test_what_asks_for_names_is_not_disturbed() -> None:
-    """Copies, pickles and array-api-compat ask the module for names that it does not have."""
+    """Copying, pickling and array-api-compat, which ask the module for missing names, still work."""
     x = xp.asarray([1.0, 2.0])
     assert pickle.loads(pickle.dumps(xp.sin)) is xp.sin
     assert pickle.loads(pickle.dumps(x)).tolist() == [1.0, 2.0]

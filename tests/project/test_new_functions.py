@@ -1,6 +1,6 @@
-"""Law: a function that is written into its chapter is known everywhere. The page CONTRIBUTING.md adds three; here they are tried.
+"""Law: a function written into its chapter is known everywhere. The page CONTRIBUTING.md adds three, which are tried here.
 
-Each is written into a copy of the core, in which other processes then run: what users call, and the laws over the rows.
+Each is written into a copy of the core. Other processes then use that copy to call the function and to run the laws over all rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-#: What CONTRIBUTING.md writes: a line that names the chapter, and what is written at its end.
+#: A block of CONTRIBUTING.md: a line that names the chapter, and the code to append to it.
 BLOCK = re.compile(r"```python\n# (core/xpgrad/rules/\w+\.py)\n(.*?)```", re.DOTALL)
 
 USES = '''
@@ -107,7 +107,7 @@ print("all of them")
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the core in which the three functions of CONTRIBUTING.md are."""
+    """Return a copy of the core that has the three functions of CONTRIBUTING.md."""
     core = tmp_path_factory.mktemp("copied") / "core"
     shutil.copytree(ROOT / "core", core, ignore=shutil.ignore_patterns("__pycache__"))
     blocks = BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
@@ -122,7 +122,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(core: Path, *command: str) -> str:
     roots = [core, *(ROOT / part for part in ("backends", "conformance", "tests", "docs/_ext"))]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("XPGRAD_TEST_")}  # all tests, no share of them
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("XPGRAD_TEST_")}  # no sampling of tests
     environment |= {"PYTHONPATH": os.pathsep.join(map(str, roots)), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-8000:]
@@ -138,7 +138,7 @@ def test_the_reference_lacks_nothing(copied: Path) -> None:
         assert "0 names lack something" in run(copied, "-m", "xpgrad_reference", f"xpgrad.{name}")
 
 
-#: The tests of the laws that go over each kind of function. Tests of tables that must be complete go over all three.
+#: The tests that cover each kind of function. Tests that a table is complete cover all three.
 LAWS = {
     "cbrt": ("rules/test_elementwise", "rules/test_kernel_facts", "numpy_protocols/test_rows"),
     "ptp": ("rules/test_statistics", "rules/test_kernel_facts"),
@@ -153,7 +153,7 @@ COMPLETE = ("every_rule_of", "every_row", "every_elementwise_rule", "every_publi
 
 def test_the_laws_go_over_it(copied: Path) -> None:
     files = [f"tests/{file}.py" for file in sorted({*EVERY, *(file for some in LAWS.values() for file in some)})]
-    # What is in the name of a test of a table by hand, of which another made-up `cbrt` is an element, is no law.
+    # One test declares a `cbrt` for itself, so it would pass for another reason.
     chosen = f"({' or '.join((*LAWS, *COMPLETE))}) and not computed_by_the_library"
     text = run(copied, "-m", "pytest", "-v", "-n", "0", "-p", "no:cacheprovider", "-k", chosen, *files)
     passed = [line for line in text.splitlines() if " PASSED" in line]

@@ -1,4 +1,4 @@
-"""Law: what is known of an operation stands on its row, or in the table of kernels, and nowhere else as a list of names."""
+"""Law: what is known about an operation is on its row, or in the table of kernels, and nowhere else in a list of names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xpgrad._rows.row import ROWS
 ROOT = Path(__file__).parents[2]
 MOST = 5
 
-#: Where names of operations stand in a table all the same, and why.
+#: The tables that may contain names of operations all the same, and the reason.
 EXCEPTIONS: dict[str, str] = {
     "_namespaces.py": "the creation functions, which know a default device; test_namespaces.py compares them with their signatures",
     "_numpy/missing.py": "NumPy's functions that no Tensor reaches, and why",
@@ -27,14 +27,14 @@ EXCEPTIONS: dict[str, str] = {
 
 
 def operations() -> set[str]:
-    """The names of operations that are not also ordinary words of arguments."""
+    """Return the names of operations that are not also common argument names."""
     return {*ROWS, *KERNELS, *RULES, *NONDIFFERENTIABLE, *COMPOSITE} - {"copy", "all", "any"}
 
 
 def tables(file: Path) -> Iterator[tuple[int, set[str]]]:
-    """The displays of a file, with their line and the strings that stand in them, as keys or elements.
+    """Yield the line of each display in a file, with the strings in it (as keys or elements).
 
-    A dict from names to code is none: it is how an interpreter finds what handles an operation.
+    Dicts from names to code are left out: an interpreter uses them to find the code for an operation.
     """
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Dict):
@@ -58,7 +58,7 @@ def files() -> list[Path]:
 def test_no_table_lists_operations_by_name(file: Path) -> None:
     known = operations()
     place = str(file.relative_to(ROOT / "core" / "xpgrad"))
-    # `__all__` says what a module exports.
+    # `__all__` lists what a module exports.
     exported = {
         node.value.lineno
         for node in ast.parse(file.read_text(encoding="utf-8")).body

@@ -2,7 +2,7 @@
 
 The contracts have planted faults of their own, in the conformance suite.
 
-A fault is one replacement of text in one file. A test run that finds nothing, or that cannot even collect, does not count; a
+A fault is one replacement of text in one file. It counts as found only if a test fails, and not if pytest cannot collect the tests. A
 replacement whose text no longer exists fails, so that the table follows the code.
 """
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Fault(NamedTuple):
-    """A fault: ``old`` becomes ``new`` in ``file``; ``killer`` are the arguments with which pytest finds it."""
+    """A fault: ``old`` becomes ``new`` in ``file``; pytest with the arguments ``killer`` must find it."""
 
     name: str
     file: str
@@ -174,11 +174,11 @@ def test_a_planted_fault_is_found(fault: Fault, tmp_path: Path) -> None:
     assert text.count(fault.old) >= 1, f"the text of this fault is no longer in {fault.file}: update the table"
     target.write_text(text.replace(fault.old, fault.new))
     files, _, expression = fault.killer.partition(" -k ")
-    # A fault that only some draws of Hypothesis meet is not found now and then: the draws are those of one seed.
+    # Some faults show only for certain draws of Hypothesis, so the seed is fixed.
     drawn = f"--hypothesis-seed={os.environ.get('XPGRAD_FAULTS_SEED', '0')}"
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", drawn, *files.split()]
     path = os.pathsep.join(str(tmp_path / folder) for folder in ("core", "backends"))
-    drawn_tests = ("XPGRAD_TEST_SHARE", "XPGRAD_TEST_REPEATS")  # of the tests that find a fault none is left out
+    drawn_tests = ("XPGRAD_TEST_SHARE", "XPGRAD_TEST_REPEATS")  # no test may be left out by sampling
     kept = {name: value for name, value in os.environ.items() if name not in drawn_tests}
     environment = {**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run(

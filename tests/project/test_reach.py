@@ -1,4 +1,4 @@
-"""Law: a planted fault is left out only where no contract runs it. What a contract runs is seen; what cannot be seen counts as run."""
+"""Law: a planted fault is left out only if no contract runs its code; code that cannot be observed counts as run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_statement_concerns_those_who_run_a_line_of_it() -> None:
 def test_the_lines_that_contracts_run_are_seen() -> None:
     found = reach("numpy", ["BWD-30", "GCK-01", "THR-01", "HOG-02"])
     assert list(found.run) == ["BWD-30", "HOG-02", "THR-01", "GCK-01"]
-    assert found.run["THR-01"] is None  # threads take another way each time
+    assert found.run["THR-01"] is None  # threads run in another order each time
     assert found.run["HOG-02"] is None  # it starts other processes
     core = Path(xp.__file__).parent
 
@@ -67,7 +67,7 @@ def test_the_lines_that_contracts_run_are_seen() -> None:
         return found.could_notice(f"xpgrad/{file}", source, line, line) - {"THR-01", "HOG-02"}
 
     assert who("_tape/requests.py", "does not require grad and does not have a grad_fn") == {"BWD-30"}
-    assert who("_tape/engine.py", "def run_pass") == {"BWD-30", "GCK-01"}  # the module is imported before
+    assert who("_tape/engine.py", "def run_pass") == {"BWD-30", "GCK-01"}  # the module was imported before
     assert who("autograd/_gradcheck.py", "numerical = ") == {"GCK-01"}
 
 

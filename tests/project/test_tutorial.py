@@ -1,4 +1,4 @@
-"""Law: the tutorial is true: its code runs, each `print` prints the comment next to it, and its picture is the one that it draws."""
+"""Law: the tutorial is true: its code runs, each `print` prints the comment next to it, and it draws the picture that it shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def blocks() -> list[tuple[str, str]]:
-    """Each block of code with the library that it needs besides xpgrad."""
+    """Return each block of code with the library that it needs besides xpgrad."""
     text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
     found = re.findall(r"^```python(?: needs=(\w+))?\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(found) == text.count("```python")

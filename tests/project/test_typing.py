@@ -1,4 +1,4 @@
-"""Law: type checkers and editors know xpgrad as it is: programs check strictly, mistakes are found, and only public names are offered."""
+"""Law: type checkers and editors know xpgrad: programs check strictly, mistakes are found, and only public names are offered."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ MISTAKES = "mistakes.py"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an environment in which xpgrad is installed as a user has it, and the programs: only what is declared is known."""
+    """Return a folder with the programs and an environment with a copy of xpgrad, so that pyright sees only what users see."""
     if importlib.util.find_spec("pyright") is None:
         pytest.skip("pyright is not installed")
     folder = tmp_path_factory.mktemp("typing")
     venv.create(folder / "environment")
     (packages,) = (folder / "environment").glob("**/site-packages")
     shutil.copytree(Path(xp.__file__).parent, packages / "xpgrad", ignore=shutil.ignore_patterns("__pycache__"))
-    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))  # NumPy, whose types the programs use
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))  # makes NumPy importable, whose types the programs use
     shutil.copytree(PROGRAMS, folder / "programs", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "programs" / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
     return folder
@@ -62,7 +62,7 @@ def test_programs_check_strictly_and_mistakes_are_found(installed: Path) -> None
 
 def test_every_type_of_the_interface_is_declared(installed: Path) -> None:
     report = pyright(installed, "--verifytypes", "xpgrad", "--ignoreexternal")["typeCompleteness"]
-    assert Path(report["packageRootDirectory"]).is_relative_to(installed)  # the copy, not this checkout
+    assert Path(report["packageRootDirectory"]).is_relative_to(installed)  # pyright must read the copy and not this repository
     unknown = [s["name"] for s in report["symbols"] if s["isExported"] and not (s["isTypeKnown"] and not s["isTypeAmbiguous"])]
     assert not unknown
     assert report["completenessScore"] == 1.0
@@ -84,7 +84,7 @@ def test_there_is_a_program_for_each_section_of_the_tutorial() -> None:
 
 
 def public_modules() -> list[types.ModuleType]:
-    """The package, what is reached from it by the names that it shows, and the dialects for PyTorch's relatives."""
+    """Return the package, the modules that it shows, theirs in turn, and the dialects for PyTorch's relatives."""
     found, waiting = {}, ["xpgrad", "xpgrad.dialects", "xpgrad.dialects.libtorch", "xpgrad.dialects.oneflow"]
     while waiting:
         module = importlib.import_module(waiting.pop())
@@ -106,11 +106,11 @@ def test_modules_show_public_names_only() -> None:
         assert not [n for n in shown if n.startswith("_")], module
         extra = shown - set(module.__all__)
         others = {n for n in extra if not isinstance(getattr(module, n), types.ModuleType)}
-        assert others <= {"xpgrad_backend"}, module  # pluggy finds a hook by `dir`
+        assert others <= {"xpgrad_backend"}, module  # pluggy finds a hook with `dir`
 
 
 def test_a_tensor_shows_what_users_may_use() -> None:
-    """The names of a Tensor are the standard's, NumPy's or PyTorch's, or those of public functions, and `array`."""
+    """A Tensor's public names are `array`, names of public functions, and names of NumPy's or PyTorch's arrays."""
     x = xp.tensor([1.0])
     shown = {n for n in dir(x) if not n.startswith("_")}
     for name in ("array", "grad", "shape", "backward", "clone", "T"):

@@ -1,4 +1,4 @@
-"""Helpers for the tests of several folders: the devices, central differences, backends and a CuPy made for the tests."""
+"""Helpers that several folders of tests share: devices, central differences, and backends (also an imitation of CuPy) made for tests."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 __all__ = ["DEVICES", "search_path"]
 
-#: The devices that every rule is tested on; ``XPGRAD_TEST_DEVICES=jax,torch`` tests on others.
+#: The devices that every rule is tested on; ``XPGRAD_TEST_DEVICES=jax,torch`` chooses others.
 DEVICES = os.environ.get("XPGRAD_TEST_DEVICES", "numpy,numpy+readonly,strict").split(",")
 
 
 def search_path() -> str:
-    """PYTHONPATH for a process that a test starts and that imports `support`: this folder, then the present value."""
+    """Return the PYTHONPATH for a child process that imports `support`: this folder in front of the current value."""
     return os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")]))

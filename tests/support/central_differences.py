@@ -1,6 +1,6 @@
-"""The oracle of the rule tests: first and second derivatives along fixed directions, by float64 central differences.
+"""Reference derivatives for the rule tests: first and second derivatives along fixed directions, by float64 central differences.
 
-A direction singles out no element, so that a wrong derivative anywhere shows.
+A direction has a component in every element, so a derivative that is wrong in any element is noticed.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ STEP = 1e-5
 
 
 def numbers(shape: tuple[int, ...], start: float = 1.0, dtype: Any = np.float64) -> np.ndarray:
-    """Fixed numbers between -1 and 1 without a pattern; complex for a complex dtype."""
+    """Return an array of fixed, irregular numbers between -1 and 1; complex numbers for a complex dtype."""
     count = np.arange(int(np.prod(shape))).reshape(shape)
     real = np.cos(start + count)
     return (real + 0.7j * np.sin(start + 1.3 * count) if np.dtype(dtype).kind == "c" else real).astype(dtype)
 
 
 def values(x: Any) -> np.ndarray:
-    """A Tensor's values on the host."""
+    """Return a Tensor's values as a NumPy array."""
     return np.asarray(x.detach().numpy())
 
 
 def loss(out: Any) -> Any:
-    """A real number that depends on all outputs, smoothly and not linearly."""
+    """Return a real number that depends smoothly and nonlinearly on all outputs."""
     total: Any = 0.0
     for k, y in enumerate(out if isinstance(out, (tuple, list)) else [out]):
         if not y.dtype.differentiable:
@@ -55,27 +55,27 @@ def differences(f: Callable[[np.ndarray], float], x: np.ndarray, step: float = S
 
 
 def _slope(function: Function, points: Sequence[np.ndarray], device: str) -> tuple[list[Any], list[Any], Any]:
-    """Leaves at `points`, the gradients of the loss as Tensors with a history, and a number that depends on all of them."""
+    """Return leaves at `points`, the loss's gradients recorded for a second pass, and a number that depends on all these gradients."""
     leaves = [xp.tensor(p, device=device, requires_grad=True) for p in points]
     grads = xp.autograd.grad(loss(function(*leaves)), leaves, create_graph=True, allow_unused=True)
     return leaves, grads, loss([g for g in grads if g is not None])
 
 
 def _along(grads: Sequence[Any], i: int, direction: np.ndarray) -> float:
-    """The derivative along a direction in the i-th operand, from a gradient in PyTorch's convention dL/dx + i dL/dy."""
+    """Return the derivative along a direction in the i-th operand, from gradients in PyTorch's convention dL/dx + i dL/dy."""
     if grads[i] is None:
         return 0.0
     g = values(grads[i])
     return float(np.sum(g.real * direction.real) + np.sum(g.imag * direction.imag))
 
 
-#: How near derivatives must be in double and in single precision. NB: second derivatives round off hundreds of units.
+#: Tolerances of derivatives in double and in single precision. NB: second derivatives have rounding errors of hundreds of units.
 NEAR, SINGLE = 2e-6, 2e-3
 _NARROW = {"float64": "float32", "complex128": "complex64"}
 
 
 def _dtypes(device: str) -> set[str]:
-    """The names of the dtypes of a device's backend."""
+    """Return the names of the dtypes that a device's backend has."""
     return {d.name for d in xp.zeros(0, dtype=xp.float32, device=device).backend.dtypes()}
 
 
@@ -85,12 +85,12 @@ def has_float64(device: str) -> bool:
 
 
 def held(point: np.ndarray, device: str) -> np.ndarray:
-    """An array in its dtype, or in single precision where the device does not have that."""
+    """Return `point` in its own dtype if the device has it, otherwise in single precision."""
     return point if point.dtype.name in _dtypes(device) else point.astype(_NARROW.get(point.dtype.name, point.dtype))
 
 
 def near(tolerance: float, device: str, *points: np.ndarray) -> float:
-    """A tolerance for what is computed of `points`, or that of single precision if the device does not have one of their dtypes."""
+    """Return `tolerance`, or at least the one of single precision if the device lacks float64 or the dtype of one of the `points`."""
     exact = all(held(p, device).dtype == p.dtype for p in points) if points else has_float64(device)
     return tolerance if exact else max(tolerance, SINGLE)
 
@@ -102,13 +102,13 @@ def _close(found: float, expected: float, scale: float, tolerance: float, what: 
 def check(function: Function, points: Sequence[np.ndarray], device: str = "numpy", order: int = 2) -> None:
     """Compare first and second derivatives of `function` at float64 or complex128 `points` with differences on NumPy.
 
-    On a device without their dtypes the derivatives are those of float32, at points that it has, and need not be as near.
+    If the device lacks the dtypes of the points, the points are rounded to single precision and the tolerance is larger.
     """
     given = [held(p, device) for p in points]
     wide = not any(p.dtype in (np.float32, np.complex64) for p in given)
     tolerance = NEAR if wide else SINGLE
     equal = tolerance * 1e-6 if wide else tolerance
-    if not wide:  # the differences are taken in float64 all the same
+    if not wide:  # the differences are always computed in float64
         points = [p.astype({"f": np.float64, "c": np.complex128}.get(p.dtype.kind, p.dtype)) for p in given]
     leaves = [xp.tensor(p, device=device, requires_grad=True) for p in given]
     out = loss(function(*leaves))

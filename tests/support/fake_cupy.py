@@ -1,12 +1,12 @@
-"""A stand-in for CuPy made of NumPy, as a pytest plugin (`-p support.fake_cupy`): tests what the CuPy table does in Python without a GPU.
+"""A stand-in for CuPy built on NumPy, as a pytest plugin (`-p support.fake_cupy`): tests the Python code of the CuPy table without a GPU.
 
-It imitates what matters to the table: arrays at 0-d, atomic addition for some dtypes only, devices, streams, events, memory
-pools, and the capture of CUDA graphs. What a GPU does is not tested by it.
+It imitates what matters to the table: 0-d arrays as results, atomic addition for some dtypes only, devices, streams, events, memory
+pools, and the capture of CUDA graphs. It does not test what a GPU itself does.
 
-A kernel runs at once, so mistakes in the order of streams would not show: each stream has a vector clock, and an access to memory that
-is not ordered after the last one on another stream raises `RaceError`. Memory that is free is full of ones in binary (nan, -1), as new
-memory is. While a stream captures, kernels are noted with the addresses that they read and write, which is all that a graph knows
-when it is launched; the memory of their results is left as it was.
+A kernel runs immediately, so mistakes in the order of streams would go unnoticed. Therefore each stream has a vector clock, and an access
+to memory that is not ordered after the last access on another stream raises `RaceError`. New and freed memory is filled with one-bits
+(nan, -1). While a stream captures, kernels are recorded with the addresses that they read and write, which is all that a graph knows
+when it is launched, and the memory of their results stays unchanged.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ import numpy as np
 __all__ = ["RaceError", "install"]
 
 _DEVICES = int(os.environ.get("FAKE_CUPY_DEVICES", "1"))
-_LOCK = threading.RLock()  # the one interpreter of all streams
+_LOCK = threading.RLock()  # one lock for the kernels of all streams
 _LOCAL = threading.local()
-_HOST: dict[int, int] = {}  # what the host has waited for: by stream, how many kernels
+_HOST: dict[int, int] = {}  # for each stream, the number of its kernels that the host has waited for
 
 
 class RaceError(BaseException):
-    """Two kernels on different streams touch the same memory, and neither waits for the other."""
+    """Two kernels on different streams access the same memory, and neither waits for the other."""
 
 
 class CUDARuntimeError(RuntimeError):
@@ -44,7 +44,7 @@ class CUDARuntimeError(RuntimeError):
 
 
 class Device:
-    """A device; one is current in each thread."""
+    """A device; each thread has a current one."""
 
     def __init__(self, number: int | None = None) -> None:
         self.id = _device() if number is None else number
@@ -72,7 +72,7 @@ def _device() -> int:
 
 
 class Event:
-    """A place in a stream's work."""
+    """A point in a stream's work."""
 
     def __init__(self, block: bool = False, disable_timing: bool = False) -> None:
         assert disable_timing
@@ -85,7 +85,7 @@ class Event:
 
 
 class Stream:
-    """A stream: it does its work at once, or records it while it captures."""
+    """A stream, which runs its work immediately, or records it while it captures."""
 
     numbers = itertools.count()
     abandoned = 0
@@ -152,7 +152,7 @@ class Stream:
 
 
 class Graph:
-    """A captured graph: functions with the addresses that they read and write."""
+    """A captured graph: functions, and the addresses that they read and write."""
 
     def __init__(self, tape: list[Any]) -> None:
         self.tape = tape
@@ -160,7 +160,7 @@ class Graph:
     def launch(self, stream: Stream | None = None) -> None:
         stream = stream or _stream()
         assert stream.tape is None
-        time.sleep(0.002)  # others may come in between
+        time.sleep(0.002)  # other threads may run in between
         with _LOCK:
             for work, read, written in self.tape:
                 _touch(stream, read, written)
@@ -178,10 +178,10 @@ def _merge(clock: dict[int, int], other: dict[int, int]) -> None:
 
 
 def _touch(stream: Stream, read: list[Any], written: list[Any]) -> None:
-    """One kernel of a stream: advances its clock, and checks that it comes after all that it must come after."""
+    """Advance a stream's clock by one kernel, and check that it is ordered after earlier accesses to the memory that it uses."""
     clock = stream.clock
     _merge(clock, _HOST)
-    if not stream.non_blocking:  # the default stream, and those that it waits for and that wait for it
+    if not stream.non_blocking:  # the default stream and the blocking streams wait for each other
         for other in [s for s in Stream.all if not s.non_blocking and (s.ptr == 0 or stream.ptr == 0)]:
             _merge(clock, other.clock)
     clock[stream.number] = clock.get(stream.number, 0) + 1
@@ -204,7 +204,7 @@ def _touch(stream: Stream, read: list[Any], written: list[Any]) -> None:
 
 
 class _Buffer(np.ndarray):  # type: ignore[type-arg]
-    """Bytes of a device, with their last users: the number of the kernel, by stream."""
+    """Bytes of a device, with the number of the last kernel of each stream that used them."""
 
     reads: dict[int, int]
     writes: dict[int, int]
@@ -225,7 +225,7 @@ class Memory:
 
 
 class PooledMemory:
-    """A block that goes back to its pool."""
+    """A block that returns to its pool when it is freed."""
 
     def __init__(self, memory: Memory, pool: MemoryPool, stream: int) -> None:
         self.buffer, self.ptr, self.device_id = memory.buffer, memory.ptr, memory.device_id
@@ -247,7 +247,7 @@ class MemoryPointer:
 
 
 class MemoryPool:
-    """Blocks that are reused on the stream that they were first given to."""
+    """A pool whose blocks are reused on the stream that first used them."""
 
     def __init__(self, allocator: Callable[[int], MemoryPointer] | None = None) -> None:
         self.allocator = allocator or (lambda size: MemoryPointer(Memory(size), 0))
@@ -287,7 +287,7 @@ def _using_allocator(allocator: Any) -> Iterator[None]:
 
 
 class _Lease(np.ndarray):  # type: ignore[type-arg]
-    """The bytes of one array: as long as it or a view of it lives, nothing else gets them."""
+    """The bytes of one array: they are not given to another array while this array or a view of it exists."""
 
     pointer: MemoryPointer
 
@@ -306,7 +306,7 @@ def _buffer(x: Any) -> _Buffer | None:
 
 
 def _empty(shape: Any, dtype: Any, order: str = "C") -> Any:
-    """A new array from the current allocator."""
+    """Return a new array in memory from the current allocator."""
     dtype = np.dtype(dtype)
     count = int(np.prod(shape, dtype=np.int64))
     pointer = _allocator()(count * dtype.itemsize)
@@ -316,7 +316,7 @@ def _empty(shape: Any, dtype: Any, order: str = "C") -> Any:
 
 
 def _new(value: Any) -> Any:
-    """A new array with the layout of another."""
+    """Return a new array with the shape, dtype and layout of `value`."""
     value = np.asarray(value)
     compact = np.empty_like(value)
     out = _empty(value.shape, value.dtype)
@@ -326,14 +326,14 @@ def _new(value: Any) -> Any:
 
 
 def _plain(x: Any) -> Any:
-    """NumPy's array at the same address: it does not keep the memory from being free."""
+    """Return a NumPy array at the address of `x`; it does not keep the memory from being reused."""
     lease = _lease(x)
     offset = x.__array_interface__["data"][0] - lease.__array_interface__["data"][0] if x.size else 0
     return np.ndarray(x.shape, x.dtype, buffer=lease.pointer.mem.buffer, offset=offset, strides=x.strides)
 
 
 def _viewed(x: Any, lease: _Lease) -> Any:
-    """CuPy's array at the address of NumPy's, which lies in that memory."""
+    """Return a CuPy array at the address of the NumPy array `x`, which lies in the memory of `lease`."""
     offset = x.__array_interface__["data"][0] - lease.__array_interface__["data"][0] if x.size else 0
     return np.ndarray.__new__(ndarray, x.shape, x.dtype, buffer=lease, offset=offset, strides=x.strides)
 
@@ -366,7 +366,7 @@ def _each(function: Callable[[Any], Any], x: Any) -> Any:
 
 
 def _call(function: Any, *args: Any, writes: Any = (), **kwargs: Any) -> Any:
-    """One call of NumPy's function on CuPy's arrays, to some of which it writes; views cost nothing, anything new is a kernel."""
+    """Call a NumPy function on CuPy arrays, `writes` being those it modifies; unless it returns only views, it counts as a kernel."""
     stream = _stream()
     name = getattr(function, "__name__", "")
     capturing = stream.is_capturing()
@@ -390,7 +390,7 @@ def _call(function: Any, *args: Any, writes: Any = (), **kwargs: Any) -> Any:
     with _LOCK:
         if not capturing:
             result = function(*inputs, **options)
-        else:  # only the result's shape and dtype matter: what is written is written to a copy
+        else:  # Only the result's shape and dtype matter, so the function writes into copies.
             scratch = {id(x): x.copy() for x in written}
             result = function(*_each(lambda x: scratch.get(id(x), x), inputs), **_each(lambda x: scratch.get(id(x), x), options))
         made: list[tuple[int, Any]] = []
@@ -425,14 +425,14 @@ def _call(function: Any, *args: Any, writes: Any = (), **kwargs: Any) -> Any:
             assert stream.tape is not None
             if made or writes:
                 stream.tape.append((work, list(plain.values()), [*written, *targets]))
-        elif made or writes:  # else there are views only
+        elif made or writes:  # otherwise all results are views, which need no kernel
             _touch(stream, list(plain.values()), [*written, *targets])
             fill(flat)
         return out
 
 
 class ndarray(np.ndarray):  # type: ignore[type-arg]  # noqa: N801 (CuPy's name)
-    """NumPy's array in the memory of a device; reductions stay 0-d arrays."""
+    """A NumPy array in a device's memory; reductions return 0-d arrays."""
 
     __slots__ = ()
 
@@ -551,13 +551,13 @@ def _scatter(ufunc: Any) -> Any:
 
 
 def _wrapped(indices: Any, length: int) -> Any:
-    """Indices counted from the front, in their own dtype, as CuPy's kernel does."""
+    """Count negative indices from the front, in their own dtype, as CuPy's kernel does."""
     rest = np.fmod(indices.astype(np.int64), length)
     return np.where(rest < 0, rest + length, rest).astype(indices.dtype)
 
 
 def _array(function: Any) -> Any:
-    """`array` and its like: they take arrays of the host and of other devices, too."""
+    """Wrap a creation function such as `array`, so that it also accepts arrays of the host and of other devices."""
 
     def array(obj: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(obj, ndarray) and np.ndim(obj) > 0:
@@ -571,7 +571,7 @@ def _array(function: Any) -> Any:
 
 
 def _mirror(name: str, source: Any) -> Any:
-    """A module whose functions are those of `source`, with this module's arrays as results."""
+    """Make a module with the functions of `source`, wrapped so that they return this module's arrays."""
     module: Any = types.ModuleType(name)
 
     def mirrored(function: Any) -> Any:
@@ -595,7 +595,7 @@ def _mirror(name: str, source: Any) -> Any:
 
 
 def _set_profile(function: Any, set_profile: Any = sys.setprofile) -> None:
-    """CuPy's functions are compiled: a profiler does not see them called, so it does not see this file's."""
+    """Set a profiler that does not see this file's functions, since the real CuPy's functions are compiled and invisible to it."""
     if function is None:
         set_profile(None)
     else:
@@ -604,7 +604,7 @@ def _set_profile(function: Any, set_profile: Any = sys.setprofile) -> None:
 
 def install() -> None:
     """Make this module importable as `cupy` and `cupyx`."""
-    np.seterr(all="ignore")  # a GPU does not warn
+    np.seterr(all="ignore")  # a GPU emits no floating-point warnings
     sys.setprofile = _set_profile
     cupy = _mirror("cupy", np)
     cupy.__version__ = "0 (stand-in)"

@@ -1,6 +1,6 @@
-"""A backend with arrays that can't be written to and slices that are copies: in-place writing must work without shared memory.
+"""A backend with read-only arrays whose slices are copies: in-place writing must work without shared memory.
 
-NumPy arrays made read-only; every kernel's result is memory of its own, and an update is a rebuild. Written as a plugin would be.
+Its arrays are read-only NumPy arrays: each kernel returns new memory, and an update makes a new array. It is written like a plugin.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _own(x: Any) -> Any:
 
 
 class FrozenBackend(Backend):
-    """Immutable arrays without views and without strides."""
+    """A backend of immutable arrays without views and without strides."""
 
     name = "frozen"
     capabilities = Capabilities(mutable=False, view_aliases=False)
@@ -68,7 +68,7 @@ class FrozenBackend(Backend):
 
 
 def load(variant: str | None) -> Backend:
-    """Make the backend."""
+    """Return the backend."""
     return FrozenBackend()
 
 
@@ -76,6 +76,6 @@ INFO = BackendInfo(name="frozen", load=load, install="part of the tests")
 
 
 def register() -> None:
-    """Make it known, once."""
+    """Register the backend unless it is registered already."""
     if "frozen" not in backend_names():
         register_backend(INFO)

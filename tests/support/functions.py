@@ -1,4 +1,4 @@
-"""Custom Functions that tests use: one with derivatives of both kinds, and what several save."""
+"""Custom Functions that several tests use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Cube", "SavesInputs"]
 
 
 class SavesInputs:
-    """For a Function, of xpgrad's or PyTorch's, that saves its inputs for both modes."""
+    """A mixin for a Function, xpgrad's or PyTorch's, that saves its inputs for both modes."""
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -19,7 +19,7 @@ class SavesInputs:
 
 
 class Cube(SavesInputs, Function):
-    """``x**3``."""
+    """``x**3``, with derivatives for both modes."""
 
     @staticmethod
     def forward(x: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Interrupting a function at each point where CPython looks for signals (`Python/ceval.c` of 3.11 to 3.13).
+"""Interrupt a function at each point where CPython checks for signals (`Python/ceval.c` of 3.11 to 3.13).
 
-These are: on entering a Python function, after a call of a C function, and on jumping backwards.
+These points are the entry of a Python function, the return from a C function, and a backward jump.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["interrupted_at", "points"]
 
 _CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX", "CALL_INTRINSIC_1"}
 _JUMPS = {"JUMP_BACKWARD"}
-#: A context manager that is written in Python can be interrupted before it restores anything: the language has no remedy for that.
+#: A context manager written in Python can be interrupted before it restores anything, which the language cannot prevent.
 _EXEMPT = {"__exit__", "__del__"}
 
 
 @functools.cache
 def _instructions(code: CodeType) -> dict[int, tuple[str, Any]]:
-    """For each offset the instruction's name and the place where an exception that it raises is handled."""
+    """Return, for each offset, the instruction's name and the target of the handler for an exception that it raises."""
     table = dis._parse_exception_table(code) if hasattr(dis, "_parse_exception_table") else []  # type: ignore[attr-defined]
     handlers: dict[int, Any] = {}
     for entry in table:
@@ -33,14 +33,14 @@ def _instructions(code: CodeType) -> dict[int, tuple[str, Any]]:
 
 
 class _Counter:
-    """A trace function that counts the points, and raises at one of them."""
+    """A trace function that counts the interruptible points and raises at one of them."""
 
     def __init__(self, at: int | None) -> None:
         self.at, self.count = at, 0
         self.last: dict[FrameType, int] = {}
         self.off = False
-        #: One object for each trace function, held for as long as they may be called, instead of a bound method for each event: 3.11 has
-        #: been seen, once, to call what stood where such a method had been.
+        #: These bound methods stay alive for as long as they may be called: Python 3.11 was once seen to call whatever object had
+        #: replaced a method that was created for one event and then freed.
         self.on_entry, self.on_step = self.entered, self.stepped
 
     def point(self) -> None:
@@ -53,9 +53,9 @@ class _Counter:
         if self.off:
             return None
         if frame.f_back is not None:
-            self.last.pop(frame.f_back, None)  # what was called is a Python function: its return is no point
+            self.last.pop(frame.f_back, None)  # The caller called a Python function, whose return is not an interruptible point.
         if frame.f_code.co_flags & inspect.CO_GENERATOR:
-            return None  # it may be running because it is being closed: what interrupts that is printed, not raised
+            return None  # A generator may be running because it is being closed; an exception there is printed, not raised.
         if frame.f_code.co_name not in _EXEMPT:
             self.point()
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
@@ -70,7 +70,7 @@ class _Counter:
         self.last[frame] = frame.f_lasti
         if before is not None:
             (name, handler), (_, now) = found[before], found[frame.f_lasti]
-            # NB: the exception is raised at the instruction after the call. Where that is handled elsewhere, it would not be the same.
+            # NB: the exception is raised at the instruction after the call, so both instructions must have the same handler.
             if (name in _CALLS or name in _JUMPS) and handler == now:
                 self.point()
         return self.on_step
@@ -86,14 +86,14 @@ def _traced(function: Callable[[], Any], counter: _Counter) -> None:
 
 
 def points(function: Callable[[], Any]) -> int:
-    """The number of points at which a call of `function` can be interrupted."""
+    """Return the number of points at which a call of `function` can be interrupted."""
     counter = _Counter(None)
     _traced(function, counter)
     return counter.count
 
 
 def interrupted_at(k: int, function: Callable[[], Any]) -> bool:
-    """Call `function`, and interrupt it at its k-th point; return whether the interrupt came out of it."""
+    """Call `function` and interrupt it at its k-th point; return whether the interrupt propagated out of it."""
     try:
         _traced(function, _Counter(k))
     except KeyboardInterrupt:

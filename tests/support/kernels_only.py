@@ -1,6 +1,6 @@
-"""A backend whose arrays refuse Python's operators in the core: whoever declares `operators = False` is reached through kernels only.
+"""A backend whose arrays raise if the core uses Python's operators on them: with `operators = False` it may only use kernels.
 
-It has a variant with a dtype that its base lacks. Written as a plugin would be.
+It has a variant with dtypes that its base lacks. It is written like a plugin.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KERNELS = str(Path(_CORE, "_array"))
 
 
 def _guarded(name: str) -> Callable[..., Any]:
-    """An operator that may be used by kernels, the backend's own or the defaults, but not by the core."""
+    """Return an operator that kernels (the backend's or the default ones) may use, and that raises in the rest of the core."""
 
     def operator(self: Any, *args: Any) -> Any:
         file = sys._getframe(1).f_code.co_filename
@@ -52,7 +52,7 @@ def _bare(x: Any) -> Any:
 
 
 class KernelsOnlyBackend(Backend):
-    """NumPy arrays of another class; float32 and complex64 in the base, float64 and complex128 as well in the variant "double"."""
+    """NumPy arrays of another class; the base has float32 and complex64, the variant "double" also float64 and complex128."""
 
     name = "bare"
     operators = False
@@ -112,6 +112,6 @@ class KernelsOnlyBackend(Backend):
 
 
 def register() -> None:
-    """Make it known, once."""
+    """Register the backend unless it is registered already."""
     if "bare" not in backend_names():
         register_backend(BackendInfo(name="bare", load=KernelsOnlyBackend, install="part of the tests", variants=("double",)))

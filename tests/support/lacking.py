@@ -1,4 +1,4 @@
-"""The hook of folders whose tests are skipped where a device lacks a function, because of where its memory is, or double precision."""
+"""A pytest hook that skips tests on devices without double precision, or without a function that only the host's memory allows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     try:
         return (yield)
     except CapabilityError as exc:
-        # These laws are of double precision; that single precision stays what it is has a test that needs no other.
+        # These laws need double precision; a separate test checks that single precision is preserved.
         if not any(phrase in str(exc) for phrase in ("SciPy computes on the host only", "has no float64", "has no complex128")):
             raise
         pytest.skip(str(exc))

@@ -1,4 +1,4 @@
-"""Sample calls of NumPy's public functions, for the law that they differentiate: the oracle is NumPy itself, on the raw arrays."""
+"""Sample calls of NumPy's public functions, for the tests of their derivatives; the reference is NumPy on the raw arrays."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["CASES", "Case"]
 
 
 class Case(NamedTuple):
-    """A function of arrays, and points at which it has derivatives."""
+    """A function of arrays, and points at which it is differentiable."""
 
     function: Callable[..., Any]
     points: tuple[np.ndarray, ...]
-    constant: bool = False  # no result has a derivative
+    constant: bool = False  # whether no result has a derivative
 
 
 V, W = numbers((5,)), numbers((5,), 4.37)
@@ -29,7 +29,7 @@ T = numbers((2, 3, 4), 2.0)
 P = np.abs(numbers((3, 4), 1.3)) + 0.5
 U = 0.8 * numbers((3, 4), 3.3)
 H = np.array([[1.0, -2.0], [0.5, 3.0]])
-SPIRAL = np.array([[1.0, -2.0], [3.0, 4.0]])  # eigenvalues in a conjugate pair
+SPIRAL = np.array([[1.0, -2.0], [3.0, 4.0]])  # it has a conjugate pair of eigenvalues
 Z = numbers((3, 4), 1.0, np.complex128)
 HOLES = np.where(np.arange(12).reshape(3, 4) % 5 == 1, np.nan, M)
 MASK = np.arange(12).reshape(3, 4) % 3 != 1
@@ -46,7 +46,7 @@ def _c(function: Callable[..., Any], *points: Any) -> Case:
 
 
 def _f(name: str, *rest: Any, **options: Any) -> Callable[..., Any]:
-    """A function of NumPy, with further arguments."""
+    """Return a NumPy function with fixed trailing arguments and options."""
     function: Any = np
     for part in name.split("."):
         function = getattr(function, part)
@@ -79,7 +79,7 @@ def _quantiles(name: str) -> list[Case]:
 
 
 def _put(write: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that writes in place, as a function of what is written and what it is written into."""
+    """Turn a function that writes in place into one that writes into a copy of its first argument and returns it."""
 
     def function(x: Any, *others: Any) -> Any:
         out = np.multiply(x, 1.0)
@@ -89,7 +89,7 @@ def _put(write: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-#: Universal functions of one operand, by points in their domain.
+#: Universal functions of one operand, with points in their domains.
 _ONE = {
     "absolute": M, "arccos": U, "arccosh": P + 1, "arcsin": U, "arcsinh": M, "arctan": M, "arctanh": U, "cbrt": M, "ceil": M,
     "conjugate": M, "cos": M, "cosh": M, "deg2rad": M, "degrees": M, "exp": M, "exp2": M, "expm1": M, "fabs": M, "floor": M, "log": P,
@@ -376,7 +376,7 @@ CASES: dict[str, list[Case]] = {
     "linalg.eig": [
         _d(lambda x: np.linalg.eig(x)[0], SPIRAL),
         _d(lambda x: np.abs(np.linalg.eig(x).eigenvectors), SPIRAL),
-        _d(lambda x: np.linalg.eig(x), np.diag([1.0, 2.0, -1.5]) + 0.2 * numbers((3, 3))),  # all of it real
+        _d(lambda x: np.linalg.eig(x), np.diag([1.0, 2.0, -1.5]) + 0.2 * numbers((3, 3))),  # a real factorisation
         _d(lambda x: np.abs(np.linalg.eig(x)[1]), Z[:, :3]),
     ],
     "linalg.eigvals": [_d(np.linalg.eigvals, S), _d(np.linalg.eigvals, S @ S.T), _d(np.linalg.eigvals, T[:, :, :3])],
@@ -496,7 +496,7 @@ CASES: dict[str, list[Case]] = {
         _d(np.roots, np.array([1.0, -6.0, 11.0, -6.0])),
         _d(np.roots, Z[0]),
         _d(lambda x: np.roots(np.pad(x, (2, 0))), V),
-        _d(lambda x: np.sum(np.exp(np.roots(x))), np.array([1.5, -2.0, 0.7, 0.0])),  # also in the coefficient that is 0
+        _d(lambda x: np.sum(np.exp(np.roots(x))), np.array([1.5, -2.0, 0.7, 0.0])),  # differentiated also in the coefficient that is 0
         _d(np.roots, V[:2]),
     ],
     "polyfit": [

@@ -1,4 +1,4 @@
-"""What the generators of random programs share: how many there are, and what the two libraries call differently."""
+"""Helpers that the generators of random programs share: the number of programs, and the calls that differ between the two libraries."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ except ImportError:
 INDICES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 PACKINGS = ("identity", "numpy", "clone")
 
-#: What PyTorch says of a graph that is freed (a checkpoint says it differently), and of a defect of its own: zeros without memory.
+#: Parts of PyTorch's messages about a freed graph (a checkpoint's differs), and about a defect of PyTorch: zeros without memory.
 LAST_WORDS = ("second time", "unpacked once", "ZeroTensors are immutable")
 
 
 def last(exc: Exception) -> bool:
-    """Whether what follows this error is not comparable: which nodes have anything to free is an implementation detail (RET-05)."""
+    """Return whether the results after this error cannot be compared: which nodes have anything to free is a detail (RET-05)."""
     return any(words in str(exc) for words in LAST_WORDS)
 
 
 def wide_enough(dtype: str, n: int) -> str:
-    """`dtype`, or the next wider one if it does not count to `n`."""
+    """Return `dtype`, or int16 (uint16) instead of int8 (uint8) if `n` exceeds 127."""
     return dtype.replace("int8", "int16") if n > 127 else dtype
 
 
 def count(default: int) -> int:
-    """How many programs a test draws: ``XPGRAD_PROGRAMS``, or what CI has the time for."""
+    """Return the number of programs that a test draws: ``XPGRAD_PROGRAMS``, or `default`."""
     return int(os.environ.get("XPGRAD_PROGRAMS", str(default)))
 
 
 class Library:
-    """The calls that differ between PyTorch (`name` is "torch") and xpgrad, on a device of xpgrad's."""
+    """The calls that differ between PyTorch (`name` is "torch") and xpgrad on a given device."""
 
     def __init__(self, name: str, device: str | None = None) -> None:
         self.torch = name == "torch"
@@ -57,19 +57,19 @@ class Library:
         return xp.tensor(data, requires_grad=requires_grad, device=self.device)
 
     def index(self, data: Any, dtype: str = "bool") -> Any:
-        """An array of booleans, or of indices of that dtype: PyTorch, which does not take every one, gets int64."""
+        """Return an array of booleans or of indices; PyTorch gets int64 for every integer dtype because it does not accept all of them."""
         if self.torch:
             return torch.as_tensor(np.asarray(data, "bool" if dtype == "bool" else "int64"))
         return xp.asarray(np.asarray(data, dtype), device=self.device)
 
     def numpy(self, t: Any) -> Any:
-        """A copy of the values; `force` because PyTorch has zeros and conjugates without memory."""
+        """Return a copy of the values; `force` because PyTorch has zeros and conjugates without memory."""
         if t is None:
             return None
         return np.array(t.numpy(force=True) if self.torch else t.detach().numpy())
 
     def packing(self, how: str | None) -> Any:
-        """The context that packs what is saved in it, in one of the `PACKINGS`; None packs nothing."""
+        """Return a context that packs saved values in one of the ways of `PACKINGS`; None packs nothing."""
         if how is None:
             return nullcontext()
         pack, unpack = {
@@ -80,7 +80,7 @@ class Library:
         return self.lib.autograd.graph.saved_tensors_hooks(pack, unpack)
 
     def checkpoint(self, f: Any, *arguments: Any, early_stop: bool = True) -> Any:
-        """`f(*arguments)`, whose inside is computed again in the backward pass."""
+        """Return `f(*arguments)`, run under a checkpoint."""
         module: Any = torch.utils.checkpoint if self.torch else checkpoints
         with module.set_checkpoint_early_stop(early_stop):
             return module.checkpoint(f, *arguments, use_reentrant=False, preserve_rng_state=False)

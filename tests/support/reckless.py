@@ -1,7 +1,7 @@
-"""A backend whose kernels for keys look at nothing: an index that is out of range reads or writes another element, and says nothing.
+"""A backend whose kernels never check keys: an index out of range silently reads or writes another element.
 
-That is what a library does that clamps or wraps; one that does neither touches memory that is not its own. What keeps users safe then is
-the core. Written as a plugin would be.
+Libraries that clamp or wrap indices behave like this, and one that does neither would access foreign memory. Then only the core protects
+users. It is written like a plugin.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEVICE = Device("reckless")
 
 
 def _wrapped(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """A key that never fails: what is out of range wraps around, and what else does not fit is left out."""
+    """Return a key that never fails: indices out of range wrap around, and parts that do not fit are dropped."""
     out: list[Any] = []
     axis = 0
     for part in key if isinstance(key, tuple) else (key,):
@@ -57,7 +57,7 @@ def _along(x: Any, indices: Any, axis: int) -> Any:
 
 
 class RecklessBackend(Backend):
-    """NumPy arrays; `gather_along` is its library's."""
+    """NumPy arrays with kernels that accept any key."""
 
     name = "reckless"
     capabilities = Capabilities()
@@ -99,6 +99,6 @@ class RecklessBackend(Backend):
 
 
 def register() -> None:
-    """Make it known, once."""
+    """Register the backend unless it is registered already."""
     if "reckless" not in backend_names():
         register_backend(BackendInfo(name="reckless", load=lambda variant: RecklessBackend(), install="part of the tests"))

@@ -1,4 +1,4 @@
-"""Rows that a test declares: afterwards nothing of them is left, whatever they put where."""
+"""Undo the rows that a test declares, wherever they were registered."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from xpgrad._rows.variants import _TENSOR_VARIANTS
 
 __all__ = ["TABLES", "forgetting_rows"]
 
-#: Where declarations are entered.
+#: The tables that a declaration adds to.
 TABLES: tuple[dict[str, Any], ...] = (ROWS, KERNELS, RULES, NONDIFFERENTIABLE, PRIMITIVES, COMPOSITE, METHODS, IN_PLACE)
 
 
 def _classes() -> list[Any]:
-    """The classes that an operation may be put on: that of all Tensors, those of devices, and what their variants share."""
+    """Return the classes that an operation may be added to: the base of all Tensors, the devices' and those that variants share."""
     found = [TensorBase, *(variants._operations for variants in _TENSOR_VARIANTS)]
     for cls in found:
         found += [sub for sub in cls.__subclasses__() if sub not in found]
@@ -28,7 +28,7 @@ def _classes() -> list[Any]:
 
 @contextmanager
 def forgetting_rows() -> Iterator[None]:
-    """Context: what is declared inside is gone afterwards, from the tables, the classes of Tensors and the tables of backends."""
+    """Context manager that removes the rows declared inside it from the tables, from the classes of Tensors and from the backends."""
     tables = [dict(table) for table in TABLES]
     classes = {cls: dict(vars(cls)) for cls in _classes()}
     try:

@@ -1,4 +1,4 @@
-"""The table of special functions: their usual arguments, what is near the edges, and what mpmath says of them."""
+"""The table of special functions: usual arguments, points near the edges of the domain, and the reference in mpmath."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ DIGITS = 40
 
 
 class Range(NamedTuple):
-    """Where arguments are drawn: uniformly, by logarithms, or among integers."""
+    """How an argument is drawn: uniformly, with a uniform logarithm, or among integers."""
 
     low: float
     high: float
     how: str = "even"
 
     def draw(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Numbers between the ends."""
+        """Return `count` numbers between the ends."""
         if self.how == "integers":
             return rng.integers(int(self.low), int(self.high) + 1, count).astype(float)
         if self.how == "logs":
@@ -36,22 +36,22 @@ class Range(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A function of SciPy's.
+    """A special function of SciPy.
 
     Attributes
     ----------
     exact : callable
-        Of mpmath's numbers.
+        The function of mpmath's numbers.
     ranges : tuple of Range
-        One for each argument.
+        The usual range of each argument.
     edges : tuple of tuples
-        Points near the edges of the domain: tails, poles from the right side, 0, huge.
+        Points near the edges of the domain: tails, poles approached from the right, 0, huge numbers.
     wrt : tuple of int
-        The arguments in which it is differentiated.
+        Numbers of the arguments in which it is differentiated.
     complex : bool
-        Whether SciPy takes complex arguments, and mpmath continues `exact`.
+        Whether SciPy takes complex arguments and `exact` is the analytic continuation.
     second : tuple of pairs of int
-        The arguments of second derivatives that there are.
+        The pairs of arguments that have a second derivative; None if all pairs of `wrt` have.
     """
 
     exact: Callable[..., Any]
@@ -62,7 +62,7 @@ class Case(NamedTuple):
     second: tuple[tuple[int, int], ...] | None = None
 
     def seconds(self) -> tuple[tuple[int, int], ...]:
-        """The pairs of arguments of the second derivatives."""
+        """Return the pairs of arguments that have a second derivative."""
         return tuple((i, j) for i in self.wrt for j in self.wrt if i <= j) if self.second is None else self.second
 
 
@@ -71,7 +71,7 @@ def _ncdf(x: Any) -> Any:
 
 
 def _inverse(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The inverse of a function in its last argument, beginning at what SciPy says."""
+    """Return the inverse of a function in its last argument, found by iteration from SciPy's value."""
 
     def exact(*args: Any) -> Any:
         import scipy.special
@@ -186,7 +186,7 @@ CASES: dict[str, Case] = {
 
 
 def points(case: Case, count: int, seed: int = 0) -> list[tuple[float, ...]]:
-    """Points in the usual range, always the same."""
+    """Return fixed points in the usual range."""
     rng = np.random.default_rng(seed)
     return [tuple(float(v) for v in point) for point in zip(*(r.draw(count, rng) for r in case.ranges))]
 
@@ -196,18 +196,18 @@ def _numbers(point: Any) -> list[Any]:
 
 
 def reference(case: Case, point: tuple[Any, ...]) -> Any:
-    """The value at a point, in many digits."""
+    """Return the value at a point, with many digits."""
     with mp.workdps(DIGITS):
         return case.exact(*_numbers(point))
 
 
 def slope(case: Case, point: tuple[Any, ...], *by: int) -> Any:
-    """A derivative of the first or second order at a point."""
+    """Return a derivative of the first or second order at a point."""
     with mp.workdps(DIGITS):
         at = _numbers(point)
         orders = tuple(by.count(i) for i in range(len(at)))
         h = [(abs(v) or mp.mpf(1)) * mp.mpf(10) ** -30 for v in at]
-        # By differences so small that their error is beyond 40 digits; with more digits where a tail leaves none of 120.
+        # The step is small enough for 40 correct digits; 1000 digits are used if cancellation in a tail uses up 120.
         for digits in (120, 1000):
             with mp.workdps(digits):
                 found = _differences(case.exact, at, orders, h)
@@ -217,7 +217,7 @@ def slope(case: Case, point: tuple[Any, ...], *by: int) -> Any:
 
 
 def _differences(exact: Callable[..., Any], at: list[Any], orders: tuple[int, ...], h: list[Any]) -> Any:
-    """A central difference of any order."""
+    """Return a central difference of any order."""
     for i, order in enumerate(orders):
         if order:
             rest = (*orders[:i], order - 1, *orders[i + 1 :])
@@ -228,7 +228,7 @@ def _differences(exact: Callable[..., Any], at: list[Any], orders: tuple[int, ..
 
 @functools.cache
 def second_derivatives(exact: Callable[..., Any], point: tuple[float, ...], count: int) -> np.ndarray:
-    """The Hessian of a function of mpmath's numbers in its first arguments."""
+    """Return the Hessian of a function of mpmath's numbers in its first arguments."""
     orders = np.eye(len(point), dtype=int)
     with mp.workdps(DIGITS):
         at = [mp.mpf(v) for v in point]
@@ -237,13 +237,13 @@ def second_derivatives(exact: Callable[..., Any], point: tuple[float, ...], coun
 
 
 def of_tensors(name: str) -> Callable[..., Any]:
-    """The function of Tensors, elementwise in all arguments; of a spherical one the orders are numbers, alike for all elements."""
+    """Return the function of Tensors; a spherical Bessel function takes its order as one number for all elements."""
     function = getattr(special, name)
     return (lambda n, z: function(int(n), z)) if name.startswith("spherical_") else function
 
 
 def at_points(name: str, at: list[tuple[Any, ...]], *by: int, device: str = "numpy") -> np.ndarray:
-    """Values of the function at points, or of its derivative by arguments, one after the other."""
+    """Return the values of the function at points, or those of its derivative with respect to the arguments `by`, one after the other."""
     if name.startswith("spherical_") and len(at) > 1:
         return np.concatenate([at_points(name, [point], *by, device=device) for point in at])
     columns = [np.array(column) for column in zip(*at)]
@@ -253,12 +253,12 @@ def at_points(name: str, at: list[tuple[Any, ...]], *by: int, device: str = "num
     with xp.autograd.set_grad_enabled(True):
         for i in by:
             x = xs[i - len(fixed)]
-            (out,) = xp.autograd.grad(xp.sum(out + 0.0 * x), x, create_graph=True)  # a derivative may be a constant
+            (out,) = xp.autograd.grad(xp.sum(out + 0.0 * x), x, create_graph=True)  # a derivative may be a constant, without history
     return values(out)
 
 
 def error(found: float, case: Case, point: tuple[Any, ...], *by: int) -> float:
-    """How wrong a value or a derivative is, relative to what rounding the arguments in the last place changes."""
+    """Return the error of a value or derivative relative to the effect of rounding the arguments in the last place."""
     exact = slope(case, point, *by) if by else reference(case, point)
     if not np.isfinite(found):
         return math.inf
@@ -268,4 +268,4 @@ def error(found: float, case: Case, point: tuple[Any, ...], *by: int) -> float:
             if v and case.ranges[i].how != "integers":
                 scale += abs(mp.mpf(v) * slope(case, point, *by, i))
         wrong = abs(mp.mpf(float(found)) - exact)
-        return float(wrong / max(scale, mp.mpf(1e-290)))  # beyond, there are no digits
+        return float(wrong / max(scale, mp.mpf(1e-290)))  # smaller numbers have no digits left

@@ -1,1 +1,1 @@
-"""Tensors and the graph that they record: protocols, operators, passes, hooks, drawings."""
+"""Tests of Tensors and the graph that they record: protocols, operators, passes, hooks, drawings."""

@@ -1,4 +1,4 @@
-"""Law: what a Tensor of some dtype, rank or kind lacks is an AttributeError, so that `hasattr`, `getattr` and inspection work."""
+"""Law: an attribute that a Tensor lacks because of its dtype, rank or kind raises AttributeError, so that `hasattr` and inspection work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _inference(x: Any, look: Callable[[Any], None]) -> None:
     look(y)
 
 
-#: Kinds of Tensors: each shows one, made of a constant, to a function.
+#: Kinds of Tensors: each entry makes one from a constant and passes it to a function.
 KINDS: dict[str, Callable[[Any, Callable[[Any], None]], None]] = {
     "constant": lambda x, look: look(x),
     "leaf": lambda x, look: look(x.detach().requires_grad_()),
@@ -52,7 +52,7 @@ def test_every_tensor_can_be_inspected(kind: str, xpgrad_device: str) -> None:
         nonlocal looked
         looked += 1
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the `.grad` of a non-leaf
+            warnings.simplefilter("ignore")  # a warning about the `.grad` of a non-leaf
             members = dict(inspect.getmembers(x))
         assert {"shape", "dtype", "device", "sum", "requires_grad"} <= set(members)
         assert ("imag" in members) is x.dtype.is_complex

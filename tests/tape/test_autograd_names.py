@@ -1,4 +1,4 @@
-"""Law: the names of `torch.autograd` resolve on `xpgrad.autograd`, whatever is imported first."""
+"""Law: the names of `torch.autograd` resolve on `xpgrad.autograd`, whichever is imported first."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Law: xpgrad's promises beyond PyTorch's documentation: policies, reclaiming by reference counting, nested passes.
 
-The documentation's own promises are left to the conformance suite; ids in docstrings name the contracts that these tests go beyond.
+The conformance suite checks the documentation's own promises; the ids in docstrings name the contracts that these tests go beyond.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _LOOKS: dict[str, Any] = {
 @pytest.mark.parametrize("mode", [xp.enable_grad, xp.no_grad, xp.inference_mode])
 @pytest.mark.parametrize("look", _LOOKS)
 def test_looking_at_a_view_after_a_write_to_its_base_keeps_its_history(look: str, mode: Any) -> None:
-    """MUT-15: whatever the mode in which the view is first used again."""
+    """A view keeps its history in whichever mode it is first used after a write to its base (MUT-15)."""
     x, new = leaf([1.0, 2.0, 3.0]), leaf(5.0)
     y = x * 3
     v = y[:2]
@@ -79,7 +79,7 @@ def test_looking_at_a_view_after_a_write_to_its_base_keeps_its_history(look: str
 
 @pytest.mark.parametrize("wrong", [np.ones(()), np.ones((), dtype=np.float32)])
 def test_raw_arrays_are_not_gradients(wrong: Any) -> None:
-    """BWD-24, BWD-25: the error says what to do."""
+    """A raw array given as a gradient raises an error that says what to do (BWD-24, BWD-25)."""
     x = leaf(2.0)
     for call in (lambda y: y.backward(wrong), lambda y: backward([y], [wrong]), lambda y: grad(y, x, wrong)):
         with pytest.raises(TypeError, match=r"xpgrad\.asarray"):
@@ -87,7 +87,7 @@ def test_raw_arrays_are_not_gradients(wrong: Any) -> None:
 
 
 def test_overwritten_saved_values_cannot_be_read() -> None:
-    """MUT-03, at reading."""
+    """Reading a saved value that was overwritten raises an error (MUT-03)."""
     h = leaf([1.0, 2.0]) * 1.0
     y = h * h
     h.add_(1.0)
@@ -97,7 +97,7 @@ def test_overwritten_saved_values_cannot_be_read() -> None:
 
 @pytest.mark.parametrize("write", ["mul_", "div_", "__imul__"])
 def test_an_operand_that_is_overwritten_is_saved_as_it_was(write: str) -> None:
-    """MUT-26: a detached alias of the destination is an operand, too (PyTorch: an error in backward)."""
+    """An operand that a write modifies through a detached alias is saved as it was (MUT-26; PyTorch: an error in backward)."""
     values = [1.0, 2.0, 4.0]
     x = leaf(values)
     y = x * 1.0
@@ -116,7 +116,7 @@ def test_a_leaf_may_not_move_into_the_graph() -> None:
 
 
 def test_check_nan_is_restored() -> None:
-    """ANO-06, after an exception."""
+    """The setting of `check_nan` is restored after an exception (ANO-06)."""
     with pytest.raises(KeyError), anomaly_mode.set_detect_anomaly(True, check_nan=False):  # noqa: PT012
         assert not anomaly_mode.is_anomaly_check_nan_enabled()
         raise KeyError
@@ -127,7 +127,7 @@ def test_check_nan_is_restored() -> None:
 
 
 def test_everything_is_reclaimed_by_reference_counting() -> None:
-    """ACC-32: neither a leaf nor its graph needs the cycle collector."""
+    """Neither a leaf nor its graph needs the cycle collector (ACC-32)."""
     with no_collector():
         x = leaf([1.0, 2.0])
         y = (x * x).sin()
@@ -140,7 +140,7 @@ def test_everything_is_reclaimed_by_reference_counting() -> None:
 @pytest.mark.parametrize("save", ["input", "output", "both"])
 @pytest.mark.parametrize("order", [1, 2])
 def test_custom_nodes_are_reclaimed_by_reference_counting(save: str, order: int) -> None:
-    """ACC-32: saved inputs and outputs make no cycle."""
+    """The saved inputs and outputs of a custom Function make no reference cycle (ACC-32)."""
 
     def forward(ctx: Any, x: Any) -> Any:
         out = x * 2
@@ -159,7 +159,7 @@ def test_custom_nodes_are_reclaimed_by_reference_counting(save: str, order: int)
 
 
 def test_hooks_on_several_tensors_keep_no_graph_alive() -> None:
-    """HOK-28, HOK-31."""
+    """A hook on several Tensors does not keep their graph alive (HOK-28, HOK-31)."""
     with no_collector():
         x, y = leaf(3.0), leaf(2.0)
         z = x * y
@@ -170,11 +170,11 @@ def test_hooks_on_several_tensors_keep_no_graph_alive() -> None:
         assert [r() for r in refs] == [None, None]
 
 
-# -- passes within passes, and beside each other ------------------------------------------------------------------------------------
+# -- nested and concurrent passes ---------------------------------------------------------------------------------------------------
 
 
 def test_hooks_on_several_tensors_count_each_pass_for_itself() -> None:
-    """HOK-32, THR-06."""
+    """A hook on several Tensors counts the gradients of each pass separately (HOK-32, THR-06)."""
     x, w = leaf(3.0), leaf(2.0)
     seen: list[Any] = []
     register_multi_grad_hook([x, w], lambda gs: seen.append([g is not None for g in gs]))
@@ -190,7 +190,7 @@ def test_hooks_on_several_tensors_count_each_pass_for_itself() -> None:
 
 
 def test_several_passes_over_one_custom_node_at_once() -> None:
-    """FUN-14, THR-01."""
+    """Several passes may run over one custom node at the same time (FUN-14, THR-01)."""
     x = leaf([2.0])
     barrier = threading.Barrier(4)
 
@@ -209,7 +209,7 @@ def test_several_passes_over_one_custom_node_at_once() -> None:
 
 
 def test_a_nested_pass_frees_and_is_refused_what_is_freed() -> None:
-    """RET-01, THR-06: a pass on private copies of the nodes' fields, too."""
+    """A nested pass, on its private copies of the nodes' fields, frees the graph, and the next one raises (RET-01, THR-06)."""
     x = leaf([2.0])
     y = cube().apply(x).sum()
 
@@ -236,7 +236,7 @@ _KEEPERS: dict[str, Any] = {
 @pytest.mark.parametrize("interior", [False, True], ids=["leaf", "interior"])
 @pytest.mark.parametrize("kind", _KEEPERS)
 def test_what_a_hook_kept_is_never_overwritten(kind: str, interior: bool) -> None:
-    """Later accumulation, in this pass or in the next one, leaves a gradient that a hook has seen alone."""
+    """Accumulation after a hook has seen a gradient, in this pass or the next one, does not change that gradient."""
     kept: list[Any] = []
     x = leaf([1.0, 2.0])
     for _ in range(2):
@@ -267,7 +267,7 @@ _RESHAPED: dict[str, Any] = {
 @pytest.mark.parametrize("part", ["real", "imag"])
 @pytest.mark.parametrize("write", ["set", "multiply"])
 def test_writes_into_a_reshaped_real_or_imaginary_part(write: str, part: str, shape: str) -> None:
-    """The gradients are those of the same computation without a write."""
+    """A write into a reshaped real or imaginary part has the gradients of the same computation without a write."""
 
     def leaves() -> Any:
         return xp.tensor(np.asarray([[1 + 2j], [3 - 1j]]), requires_grad=True), leaf([1.5, 2.0])

@@ -1,7 +1,7 @@
-"""Laws: a raw array beside Tensors is a constant: what a Tensor without history would be in its place, in every public function.
+"""Laws: in every public function, a raw array among Tensors is a constant: it acts as a Tensor without history would.
 
-Over the table of good calls of every public function: each Tensor of a call is replaced by its raw array, and by a NumPy array, alone and
-all together. Results, gradients of the other arguments, tangents and batches are those of the call with Tensors.
+In each call of the table of good calls, each Tensor alone and all of them together are replaced by their raw arrays and by NumPy arrays.
+Results, gradients of the other arguments, tangents and batches must be those of the call with Tensors.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from xpgrad.autograd import grad
 from xpgrad.errors import DeviceMismatchError
 from xpgrad.utils.checkpoint import checkpoint
 
-#: Methods with operands beside the Tensor that they belong to.
+#: Methods that take further operands.
 METHODS = (
     "add", "sub", "mul", "div", "pow", "dot", "matmul", "mm", "where", "clamp", "clip", "expand_as", "view_as", "type_as", "add_", "sub_",
     "mul_", "div_", "pow_", "copy_", "masked_fill_", "index_add_",
 )  # fmt: skip
-#: Functions that make Tensors of anything, whose values are not set, and those of dtypes.
+#: Functions that convert anything to a Tensor, that leave values unset, or that are about dtypes.
 NOT_OPERANDS = {"asarray", "from_dlpack", "tensor", "empty_like", "can_cast", "isdtype", "finfo", "iinfo", "result_type"}
 
 
@@ -52,7 +52,7 @@ CALLS = sorted(
     for name in {*RULES, *NONDIFFERENTIABLE, *COMPOSITE} & set(GOOD)
     if name not in NOT_OPERANDS and _tensors(name)
 ) + [f"Tensor.{name}" for name in METHODS]  # fmt: skip
-#: Calls with an operand beside the first, or the Tensor that a method belongs to.
+#: Calls with more than one Tensor, including the Tensor of a method.
 SEVERAL = [name for name in CALLS if len(_tensors(name)) > 1]
 
 
@@ -95,7 +95,7 @@ def _run(name: str, arguments: Any, options: Any) -> Any:
 
 
 def _replaced(name: str, places: set[int], convert: Callable[[Any], Any]) -> tuple[Any, Any, list[Any], Any]:
-    """The arguments of the good call with detached Tensors at some places, the same with arrays there, and the other Tensors."""
+    """Return a good call's arguments with detached Tensors in `places`, the same with arrays there, the other Tensors, and the options."""
     arguments, options = GOOD[name]()
     count = iter(range(100))
     plain = _mapped(arguments, lambda x: (x.detach() if next(count) in places else x) if isinstance(x, xp.Tensor) else x)
@@ -106,7 +106,7 @@ def _replaced(name: str, places: set[int], convert: Callable[[Any], Any]) -> tup
 
 
 def _choices(name: str) -> list[set[int]]:
-    """Which Tensors are replaced: each by itself and, of a function, all of them. What a method writes into, and belongs to, is not."""
+    """Return the sets of Tensors to replace: each alone, and all of a function's. A method's own Tensor is not replaced."""
     count = len(_tensors(name))
     if name.startswith("Tensor."):
         return [{i} for i in range(1, count)]
@@ -121,10 +121,10 @@ def test_an_array_is_what_a_constant_would_be(name: str, convert: Callable[[Any]
             for places in _choices(name):
                 plain, arrays, kept, options = _replaced(name, places, convert)
                 if mode is xp.inference_mode and name.endswith("_"):
-                    continue  # a normal Tensor is written to
+                    continue  # the method writes into a normal Tensor
                 with mode():
                     expected = _run(name, plain, options)
-                    values = _values(expected)  # before what is written to is written to again
+                    values = _values(expected)  # before the same Tensor is written to again
                     slopes = _gradients(expected, kept) if mode is xp.enable_grad and not name.endswith("_") else []
                     if name.endswith("_"):
                         plain, arrays, kept, options = _replaced(name, places, convert)
@@ -163,7 +163,7 @@ def test_an_array_has_neither_a_tangent_nor_a_batch(name: str, xpgrad_device: st
 
 
 def _outcome(call: Callable[[], Any]) -> list[Any]:
-    """The values, or the type of the error that a function has for batches or for forward mode."""
+    """Return the values, or the name of the error that the call raises in a batch or in forward mode."""
     try:
         return _values(call())
     except (RuntimeError, TypeError, ValueError, NotImplementedError, xp.XpgradError) as exc:
@@ -194,7 +194,7 @@ def test_operators_take_arrays_on_both_sides(name: str, convert: Callable[[Any],
 
 
 def _answers(c: Any) -> bool:
-    """Return whether an array lets an operand answer that its library does not know; array-api-strict's and MLX's raise at once."""
+    """Return whether an array leaves an operation to an unknown operand; those of array-api-strict and MLX raise immediately."""
     try:
         return c + _Answer() == "mine"
     except (TypeError, ValueError):
@@ -202,7 +202,7 @@ def _answers(c: Any) -> bool:
 
 
 class _Answer:
-    """What no library knows."""
+    """An operand that no library knows."""
 
     __array_ufunc__ = None
 
@@ -247,7 +247,7 @@ def test_items_are_written_and_read_with_arrays(xpgrad_device: str) -> None:
 def test_the_own_memory_of_what_is_written_to_is_read_first() -> None:
     leaf = xp.asarray([1.0, 2.0, 3.0]).requires_grad_()
     x = leaf * 1
-    x *= x.detach().array  # d/dx of x * c, with c as it was
+    x *= x.detach().array  # d/dx of x * c, with the original c
     assert grad(xp.sum(x), leaf)[0].tolist() == [1.0, 2.0, 3.0]
     y = xp.asarray([1.0, 2.0, 3.0])
     y[1:] = y.array[:-1]
@@ -261,7 +261,7 @@ def test_a_constant_shares_the_memory_of_its_array_and_later_writes_are_not_seen
     leaf, c = xp.asarray([1.0, 2.0]).requires_grad_(), np.asarray([3.0, 4.0])
     y = xp.sum(leaf * c)
     c[:] = [30.0, 40.0]
-    y.backward()  # no version tells of the write: the gradient is of the new values
+    y.backward()  # an array has no version that shows the write: the gradient is that of the new values
     assert leaf.grad is not None
     assert leaf.grad.tolist() == [30.0, 40.0]
     assert np.shares_memory(xp.reshape(c, (2, 1)).array, c)
@@ -283,7 +283,7 @@ def test_an_array_of_no_axes_goes_anywhere_as_a_tensor_of_the_host_does(xpgrad_d
         home = xpgrad_device if isinstance(c, x.backend.array_types()) else "numpy"
         assert (x * c).dtype is (x * xp.asarray(c, device=home)).dtype
         assert (c * x).tolist() == [2.0, 2.0]
-    near = xp.tensor(2.0, device="numpy")  # goes where `x` is, and so does the condition
+    near = xp.tensor(2.0, device="numpy")  # it moves to the device of `x`, and so does the condition
     found = xp.where(np.asarray([True, False]), near, x)
     assert found.tolist() == [2.0, 1.0]
     assert str(found.device) == xpgrad_device
@@ -348,7 +348,7 @@ def test_arrays_that_are_elsewhere_are_refused(k: int) -> None:
 
 
 class Strange:
-    """An array of no library."""
+    """An array of an unknown library."""
 
     ndim, shape, dtype = 1, (2,), np.dtype(float)
 
@@ -418,7 +418,7 @@ def test_tensors_in_lists_are_stacked(make: Callable[..., Any], xpgrad_device: s
 
 
 def _by_identity(data: Any) -> Any:
-    """Whether a nested list, of whose outer entries the Tensors are detached, still holds Tensors that require grad."""
+    """Return a container that contains everything if a nested list inside `data` still holds Tensors, and nothing otherwise."""
 
     class Members:
         def __contains__(self, _: Any) -> bool:
@@ -545,7 +545,7 @@ def test_compiled_functions_take_arrays() -> None:
         return xp.sum(x * a * OUTSIDE) if more is None else xp.sum(x * a * more[0])
 
     x = xp.asarray([1.0, 2.0], dtype="float32", device="jax").requires_grad_()
-    for k in (1.0, 2.0):  # compiled once: arrays are no static arguments
+    for k in (1.0, 2.0):  # compiled once, since arrays are not static arguments
         a = np.asarray([3.0, 4.0], dtype="float32") * k
         assert grad(scaled(x, a), x)[0].tolist() == [6.0 * k, 8.0 * k]
         assert grad(scaled(x, a, more=[a]), x)[0].tolist() == [9.0 * k * k, 16.0 * k * k]
@@ -573,7 +573,7 @@ POSITIONAL: dict[str, tuple[tuple[Any, ...], str]] = {
     **dict.fromkeys((f"fft.{n}" for n in ["fftn", "ifftn", "rfftn", "irfftn"]), ((X, (2, 4), (0, 1)), "axes")),
     **dict.fromkeys((f"fft.{n}" for n in ("fftshift", "ifftshift")), ((X, 1), "axes")),
 }  # fmt: skip
-#: NumPy's names for those of the standard that it has under another.
+#: NumPy's names for functions that the standard calls otherwise.
 NUMPY = {"cumulative_sum": "cumsum", "cumulative_prod": "cumprod", "unstack": "unstack"}
 
 
@@ -587,7 +587,7 @@ def test_axes_may_be_given_by_position_as_in_numpy(name: str) -> None:
     by_name = function(*args[: 1 if name == "diff" else -1], **{last: args[-1]}, **second)
     _same(ours, _values(by_name))
     if name == "unstack":
-        return  # by keyword only in NumPy
+        return  # NumPy takes it by keyword only
     theirs: Any = np
     for part in NUMPY.get(name, name).split("."):
         theirs = getattr(theirs, part)

@@ -1,4 +1,4 @@
-"""Law: a declared method of a Tensor is its function, in value and gradient; in place it writes, and refuses, as PyTorch's does."""
+"""Law: a declared method of a Tensor has its function's value and gradient; the in-place one writes, and refuses, as PyTorch's does."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from xpgrad._rows.row import ROWS
 from xpgrad.autograd import grad
 from xpgrad.backend import axis_functions
 
-#: Methods in place whose results for integers differ from PyTorch's (`docs/_ext/xpgrad_reference/facts/tensor.toml` says how).
+#: In-place methods whose results for integers differ from PyTorch's (`docs/_ext/xpgrad_reference/facts/tensor.toml` says how).
 DIFFERS = {"reciprocal_"}
-#: How many axes each view takes.
+#: The number of axes that each view takes as arguments.
 AXES = {f.name: f.axes for f in axis_functions() if f.kind == "view"}
 
 
 def data(function: Any, rows: int = 3) -> np.ndarray:
-    """Numbers where the function has a derivative."""
+    """Return numbers at which the function is differentiable."""
     row = getattr(function, "row", None)
     low, high = (-math.inf, math.inf) if row is None else (row.domains[0].low, row.domains[0].high)
     first = -1.7 if low == -math.inf else low + 0.15
@@ -34,7 +34,7 @@ def data(function: Any, rows: int = 3) -> np.ndarray:
 
 
 def others(function: Any) -> tuple[Any, ...]:
-    """The arguments behind the first operand."""
+    """Return the arguments after the first operand."""
     row = getattr(function, "row", None)
     if function.__name__ in AXES:
         return (0, -1, 1)[: AXES[function.__name__]]
@@ -103,7 +103,7 @@ def test_in_place_it_writes_as_pytorch_does(name: str, xpgrad_device: str) -> No
         x = lib.asarray(values.copy(), **options).requires_grad_()
         y = x * 1
         part = y[1:]
-        assert getattr(part, name)(*rest) is part  # the base has what is written through a view
+        assert getattr(part, name)(*rest) is part  # a write through a view shows in the base
         (g,) = gradient((y * y * y).sum(), x, create_graph=True)
         (h,) = gradient((g * g).sum(), x)
         return [t.detach().numpy() for t in (y, g, h)]
@@ -120,7 +120,7 @@ def test_in_place_it_writes_as_pytorch_does(name: str, xpgrad_device: str) -> No
     if hasattr(torch.Tensor, name):
         try:
             theirs = results(torch, torch.autograd.grad, [torch.asarray(a.numpy()) for a in args])
-        except NotImplementedError:  # it has no derivative of `asinh_` and its like
+        except NotImplementedError:  # it has no derivative for `asinh_` and similar methods
             return
         for one, two in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)

@@ -1,6 +1,6 @@
 """Law: a drawing has the nodes and edges of the graph, in each of its formats, whatever the graph.
 
-What is expected is read off `next_functions`; what was drawn is read back from the text: DOT and Mermaid by their grammar, the SVG by
+The expected graph is taken from `next_functions`. The drawn one is read back from the text: DOT and Mermaid by their grammar, the SVG by
 following its lines from box to box.
 """
 
@@ -24,7 +24,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Twice(xp.autograd.Function):
-    """A custom operation of two outputs."""
+    """A custom operation with two outputs."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, y: Any) -> Any:
@@ -52,19 +52,19 @@ OPERATIONS: dict[str, Any] = {
 
 
 def random_graph(seed: int) -> list[Any]:
-    """Some results of a random program, all of shape (2, 2)."""
+    """Return some results of a random program, all of shape (2, 2)."""
     rng, data = random.Random(seed), np.random.default_rng(seed)
     pool = [xp.tensor(data.uniform(-0.5, 0.5, (2, 2)), requires_grad=True) for _ in range(3)]
     for _ in range(rng.randint(1, 25)):
         pool.append(OPERATIONS[rng.choice(list(OPERATIONS))](rng.choice(pool[-6:]), rng.choice(pool)))
     roots = rng.sample(pool, rng.randint(1, 3))
-    if rng.random() < 0.3:  # a freed graph is a graph as well
+    if rng.random() < 0.3:  # a freed graph can be drawn as well
         xp.autograd.backward(roots, [xp.ones((2, 2)) for _ in roots])
     return roots
 
 
 def graph_of(roots: list[Any]) -> tuple[Counter[str], Counter[tuple[str, int, str]]]:
-    """The graph in terms of the boxes' titles: those of the nodes, and those that edges join, with the number of the output."""
+    """Return the counts of the nodes' titles, and of the edges as (producer's title, output number, consumer's title)."""
     nodes, edges = expected_graph(roots)
     title = {node: title_of(node) for node in nodes}
     return Counter(title.values()), Counter((title[s], number, title[t]) for s, number, t in edges)
@@ -75,7 +75,7 @@ def title_of(node: Any) -> str:
 
 
 def expected_graph(roots: list[Any]) -> tuple[list[Any], list[tuple[Any, int, Any]]]:
-    """All nodes, and all edges as (producer, output number, consumer)."""
+    """Return all nodes, and all edges as (producer, output number, consumer)."""
     stack = [xp.autograd.graph.get_gradient_edge(r).node for r in roots]
     nodes, edges = [], []
     while stack:
@@ -90,7 +90,7 @@ def expected_graph(roots: list[Any]) -> tuple[list[Any], list[tuple[Any, int, An
 
 
 def shape_of(nodes: Any, edges: Any) -> list[Any]:
-    """The invariant that two equal graphs share, whatever their nodes are called: colours refined by neighbours (Weisfeiler and Leman)."""
+    """Return an invariant that equal graphs share whatever their nodes' names: colours refined by neighbours (Weisfeiler and Leman)."""
     colour = dict(nodes)
     for _ in range(8):
         above, below = defaultdict(list), defaultdict(list)
@@ -144,7 +144,7 @@ def read_mermaid(text: str) -> list[Any]:
 
 
 def read_svg(text: str) -> tuple[dict[str, list[str]], list[tuple[str, int, str]]]:
-    """The boxes' lines, and what the drawn lines join: from the bottom of a box, through points, to an arrowhead at the top of a box."""
+    """Return the lines of text of each box, and the edges: each runs from the bottom of a box to an arrowhead at the top of another."""
     root = ET.fromstring(text)
     boxes, lines = {}, {}
     for group in root.findall(f"{SVG}g[@data-node]"):
@@ -162,7 +162,7 @@ def read_svg(text: str) -> tuple[dict[str, list[str]], list[tuple[str, int, str]
         for b in names[k + 1 :]:
             (x0, y0, x1, y1), (u0, v0, u1, v1) = boxes[a], boxes[b]
             assert x1 < u0 or u1 < x0 or y1 < v0 or v1 < y0, "boxes overlap"
-    # Each line by where it begins and where it ends; `ends` are those that arrive at a box.
+    # The ends of the lines that begin at each point; `ends` are those at which a line arrives at a box.
     onward: dict[tuple[float, float], list[tuple[float, float]]] = defaultdict(list)
     first = root.find(f"{SVG}g")
     assert first is not None
@@ -211,7 +211,7 @@ def test_each_format_shows_the_graph(block: int) -> None:
 
 
 def test_operands_are_in_their_order() -> None:
-    """The k-th line from the left arrives from operand k."""
+    """The k-th line from the left comes from operand k."""
     leaves = [xp.tensor([float(k)], requires_grad=True) for k in range(7)]
     picture = draw(xp.concat(leaves), names={f"x{k}": x for k, x in enumerate(leaves)})
     root = ET.fromstring(picture.svg)
@@ -239,14 +239,14 @@ def test_boxes_say_shape_dtype_bytes_and_gradient() -> None:
     assert box(picture, "w") == ["w", "(3, 4) float64", ".grad is None"]
     assert box(picture, "b") == ["b", "(4,) float32", "has .grad"]
     assert box(picture, "hidden") == ["hidden", "TanhBackward0", "(5, 4) float64", "saves 160 B"]
-    assert box(picture, "MmBackward0") == ["MmBackward0", "(5, 4) float64", "saves 120 B"]  # x alone: w does not need its formula
+    assert box(picture, "MmBackward0") == ["MmBackward0", "(5, 4) float64", "saves 120 B"]  # only `x`: saving `w` is for its gradient
     assert box(picture, "AddBackward0") == ["AddBackward0", "(5, 4) float64"]
     assert box(picture, "result") == ["SumBackward1", "() float64", "result"]
     assert "saves" not in draw(hidden, saved=False).dot
 
 
 def test_what_is_said_of_shapes_is_true() -> None:
-    """On random graphs, the text of a node agrees with the Tensor that it made."""
+    """On random graphs, the shape and dtype in a node's text are those of the Tensor that it made."""
     for seed in range(40):
         rng, data = random.Random(seed), np.random.default_rng(seed)
         pool = [xp.tensor(data.uniform(-0.5, 0.5, s), requires_grad=True) for s in ((3,), (2, 3), (2, 1), ())]
@@ -266,7 +266,7 @@ def test_what_is_said_of_shapes_is_true() -> None:
         loss = xp.sum(xp.real(pool[-1])) + xp.sum(xp.abs(pool[-2]))
         if seed % 2:
             loss.backward()
-        plain = draw(loss)  # without the Tensors' own knowledge
+        plain = draw(loss)  # drawn without access to the Tensors
         named = draw(loss, names=made)
         known = 0
         for bare, labelled in zip(plain.vertices, named.vertices):
@@ -300,9 +300,9 @@ def test_freed_multi_output_and_custom_nodes() -> None:
     assert "dashed" in again.dot
     with xp.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
         packed = xp.sin(x) * x
-    assert box(draw(packed), "MulBackward0") == ["MulBackward0", "(2, 2) float64", "result"]  # how large what hooks keep is, nobody knows
+    assert box(draw(packed), "MulBackward0") == ["MulBackward0", "(2, 2) float64", "result"]  # the size that hooks keep is unknown
     parts = xp.unstack(x * 1.0)
-    assert len(draw(parts).vertices) == 2 + len(parts)  # rows are views of their own here
+    assert len(draw(parts).vertices) == 2 + len(parts)  # rows are separate views here
     compiled = xp.compile(lambda x: xp.sum(x * x))
     assert box(draw(compiled(x)), "CompiledBackward0")[0] == "CompiledBackward0"
 
@@ -354,7 +354,7 @@ def test_what_xml_cannot_hold_is_replaced(where: str, tmp_path: Path) -> None:
 
 
 def test_a_deep_graph_is_drawn() -> None:
-    """Nothing recurses; the SVG has the nodes nearest the result and says so."""
+    """A deep graph is drawn without recursion; the SVG has the nodes nearest to the result and says so."""
     depth = 30 * sys.getrecursionlimit()
     x = xp.tensor([1.0], requires_grad=True)
     y = x
@@ -382,7 +382,7 @@ def contrast(a: str, b: str) -> float:
 
 
 def test_it_can_be_read_on_light_and_dark_pages() -> None:
-    """WCAG 2.1: 7 for text, 3 for lines."""
+    """Contrasts meet WCAG 2.1 on light and dark pages: 7 for text, 3 for lines."""
     x = xp.tensor([1.0], requires_grad=True)
     root = ET.fromstring(draw(Twice.apply(x * 2.0, x)[0]).svg)
     for group in root.findall(f"{SVG}g[@data-node]"):

@@ -1,7 +1,7 @@
-"""The first complex number of a process, however it comes: passes look for complex gradients from then on.
+"""Law: once a process has made its first complex number, in whatever way, passes look for complex gradients.
 
-Until then the engine does not ask (`_tape/task.py`), so that a way that forgets to say so would make gradients silently wrong. Each way is
-tried in a process of its own, forked from one that has seen no complex number.
+Until then the engine does not look (`_tape/task.py`), so a way that fails to report the number would make gradients silently wrong. Each
+way is tried in a separate process, forked from one that has seen no complex number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Z = np.asarray([0.3 + 1j, -0.7j])
 
 
 class Turned(xp.autograd.Function):
-    """A custom Function that makes complex numbers of real ones."""
+    """A custom Function that returns complex numbers for real ones."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -40,7 +40,7 @@ def written(x: Any) -> Any:
     return y
 
 
-#: From a real leaf to complex numbers.
+#: Ways to compute complex numbers from a real leaf.
 WAYS: dict[str, Callable[[Any], Any]] = {
     "x * 1j": lambda x: x * 1j,
     "1j + x": lambda x: 1j + x,
@@ -88,7 +88,7 @@ def test_the_first_complex_number_may_come_in_any_way() -> None:
     assert list(found) == list(WAYS)
     os.environ["XPGRAD_PICKLED"] = pickled
     try:
-        xp.asarray(Z)  # this process has seen complex numbers
+        xp.asarray(Z)  # from here on this process has seen a complex number
         for way, said in found.items():
             np.testing.assert_allclose(np.asarray(eval(said, {})), np.asarray(gradient(way)), rtol=1e-6, err_msg=way)
     finally:

@@ -1,7 +1,7 @@
-"""Law: wherever Ctrl-C arrives, in a pass or in a write, what the user goes on with is whole.
+"""Law: wherever Ctrl-C arrives, in a pass or in a write, the state that the user goes on with is consistent.
 
-Modes are as they were, nothing is held, each `.grad` is wholly the old one or wholly the new one, and whatever is computed afterwards is
-right, or refused.
+Modes are restored, no lock is held, each `.grad` is entirely the old one or entirely the new one, and whatever is computed afterwards is
+right or raises an error.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ START = np.asarray([1.0, 2.0, 3.0])
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Using backward:UserWarning"),
-    # Python prints, and does not raise, what interrupts the callback of a weak reference.
+    # Python prints an exception in the callback of a weak reference and does not raise it.
     pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning"),
 ]
 
 
 class Scenario:
-    """A graph, what is done to it, and the ways in which it may look afterwards.
+    """A graph, an action on it, and a check of the states that an interrupt may leave.
 
     Attributes
     ----------
     act : callable
-        What is interrupted.
+        The action, which is interrupted.
     check : callable
-        ``check(interrupted)`` after it.
+        Asserts that the state after `act` is consistent.
     """
 
     act: Callable[[], Any]
@@ -61,7 +61,7 @@ def _array(x: Any) -> np.ndarray:
 
 
 def _one_of(x: Any, *expected: Any) -> None:
-    """`x` is wholly one of some arrays (None: no gradient)."""
+    """Assert that `x` equals one of the `expected` arrays (None: no gradient)."""
     if x is None:
         assert any(e is None for e in expected)
         return
@@ -73,7 +73,7 @@ def _refused_for_a_write(exc: RuntimeError) -> None:
 
 
 class Backward(Scenario):
-    """A pass over leaves that have a `.grad` already, and over one that has none."""
+    """A pass over leaves that already have a `.grad` and over one that has none."""
 
     def __init__(self, through: str) -> None:
         self.x = xp.tensor(START, requires_grad=True)
@@ -112,7 +112,7 @@ class Backward(Scenario):
         _one_of(self.x.grad, np.ones(3), np.ones(3) + 2 * x * w)
         _one_of(self.w.grad, None, x * x)
         if self.through != "create_graph":  # which makes a new `.grad`
-            assert self.x.grad._version >= int(_array(self.x.grad)[0] != 1)  # an interrupted write may count twice
+            assert self.x.grad._version >= int(_array(self.x.grad)[0] != 1)  # an interrupted write may increment the version twice
         self.x.grad = self.w.grad = None
         self._loss().backward()
         np.testing.assert_allclose(_array(self.x.grad), 2 * x * w)
@@ -120,13 +120,13 @@ class Backward(Scenario):
 
 
 class Writing(Scenario):
-    """A write into a result, of which a part was saved before; afterwards everything is differentiated."""
+    """A write into a result after a part of it was saved; then everything is differentiated."""
 
     def __init__(self, write: str) -> None:
         self.leaf = xp.tensor(START, requires_grad=True)
         self.y = self.leaf * 2
         self.view = self.y[1:]
-        self.saved = xp.sum(self.y**2)  # a pass through this is right before the write, and refused after it
+        self.saved = xp.sum(self.y**2)  # a pass through it is right before the write and raises after it
         self.write = write
         self.old = 2 * START
 
@@ -139,7 +139,7 @@ class Writing(Scenario):
         written = np.allclose(y, new(START)) and not np.allclose(y, self.old)
         _one_of(self.y, *d.values(), new(START))
         np.testing.assert_array_equal(_array(self.view), y[1:])
-        # What the Tensor and its view hold is what their history says.
+        # The values of the Tensor and its view must agree with their histories.
         for t, part in ((self.y, slice(None)), (self.view, slice(1, None))):
             (g,) = xp.autograd.grad(xp.sum(t * 1.0), self.leaf, retain_graph=True)
             jacobian = slope(START) if written else 2 * np.eye(3)
@@ -191,7 +191,7 @@ class Step(Scenario):
         self.step = step
 
     def act(self) -> None:
-        before = state.current()  # not `with`: leaving it is the user's own code
+        before = state.current()  # not `with`, whose exit would be the user's own code
         try:
             state.put(state.NO_GRAD)
             if self.step == "operator":
@@ -218,7 +218,7 @@ class Step(Scenario):
 
 
 class Transforming(Scenario):
-    """Functions that are differentiated inside of other transforms."""
+    """Functions that are differentiated inside other transforms."""
 
     def __init__(self, what: str) -> None:
         self.x = xp.tensor(START)
@@ -248,7 +248,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
 
 
 def _everything_is_free() -> None:
-    """No mode, no pass, no transform is left on, and nobody holds what the next pass needs."""
+    """Assert that no mode, pass or transform is active, and that no lock is held."""
     assert state.current() is None
     assert task.CURRENT.get() is None
     assert running.transforming() is None
@@ -290,7 +290,7 @@ def test_an_interrupt_leaves_everything_whole(name: str, warm: bool) -> None:
 
 
 def _interrupted_by_signal(scenario: Scenario, delay: float) -> bool:
-    """Act, with a real signal that arrives after some seconds."""
+    """Run the scenario's action and interrupt it by a real signal after `delay` seconds; return whether the interrupt arrived in it."""
     armed = [True]
 
     def handler(*_: Any) -> None:
@@ -333,7 +333,7 @@ def test_a_signal_leaves_everything_whole(name: str) -> None:
 
 
 def test_an_interrupted_pass_leaves_none_running_on_another_thread() -> None:
-    """Deeply nested passes go on in a thread of their own, which is waited for, whatever interrupts the waiting."""
+    """Deeply nested passes continue in another thread, for which the caller waits even if an interrupt arrives during the wait."""
     done: list[str] = []
 
     def deeper(depth: int) -> None:
@@ -348,7 +348,7 @@ def test_an_interrupted_pass_leaves_none_running_on_another_thread() -> None:
             time.sleep(0.2)
             done.append(threading.current_thread().name)
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore SIGINT
     try:
         with pytest.raises(KeyboardInterrupt):
             deeper(30)
@@ -445,7 +445,7 @@ def test_a_child_process_loads_backends_whatever_other_threads_were_loading() ->
 
 
 def test_a_child_of_a_hook_goes_on_with_its_pass() -> None:
-    """The hold of the pass that forks itself stays: the child goes on with it."""
+    """If a hook forks, the child keeps the hold of the running pass and can finish it."""
     seen = []
     x = xp.tensor([1.0], requires_grad=True)
     x.register_hook(lambda g: (engine._after_fork(), seen.append("pass" in engine._OWN), None)[2])

@@ -1,4 +1,4 @@
-"""Law: what people meet at a prompt says what it is and what to do: messages, reprs, tracebacks; and small functions of PyTorch's names."""
+"""Law: messages, reprs and tracebacks say what is wrong and what to do. Also tests of small functions with PyTorch's names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def overwritten() -> None:
     y.sum().backward()
 
 
-#: A statement that fails, the kind of error, and what its message must contain.
+#: A statement that fails, the type of the error, and what its message must contain.
 SAYS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a truth value": (lambda: bool(X > 0), ValueError, r"shape \(3,\)\) is ambiguous; use `xpgrad.any\(x\)` or `xpgrad.all\(x\)`"),
     "that of nothing": (lambda: bool(xp.ones(0)), ValueError, r"no elements .* ambiguous"),
@@ -55,7 +55,7 @@ def test_what_lists_mean_elsewhere_stays() -> None:
 
 
 class Other:
-    """A class of somebody else's, whose own operators are asked."""
+    """A class with its own operators, which must be asked."""
 
     def __radd__(self, other: Any) -> str:
         return "asked"
@@ -124,7 +124,7 @@ def test_a_traceback_names_the_line_of_the_rule() -> None:
         for _, file, number, line in lines:
             text = (CORE / file).read_text(encoding="utf-8").splitlines()[int(number) - 1 :]
             assert text[0].startswith("@")
-            assert line.endswith(f"  # {text[0].strip()}")  # behind the generated line
+            assert line.endswith(f"  # {text[0].strip()}")  # after the generated line
             assert next(line for line in text if line.startswith("def ")).startswith(f"def {name}(")
 
 
@@ -195,7 +195,7 @@ def test_the_jacobians_of_gradcheck_agree_with_pytorch(xpgrad_device: str) -> No
             with pytest.raises(ValueError, match="Expected"):
                 wrong()
         assert rest == [True, True, True]
-        np.testing.assert_array_equal(x.detach().numpy(), a)  # what was varied is what it was
+        np.testing.assert_array_equal(x.detach().numpy(), a)  # the input that was varied has its old values
         return [t.detach().numpy() for t in (*found, unused)]
 
     ours = results(xp, importlib.import_module("xpgrad.autograd.gradcheck"), device=xpgrad_device)

@@ -1,6 +1,6 @@
-"""Law: a pickle outlives the version that wrote it. No private path is part of the format, and files of earlier versions still load.
+"""Law: a pickle outlives the version that wrote it: no private path is part of the format, and files of earlier versions load.
 
-`pickles/` has files that 0.1.0 wrote, each with the call that wrote it in `WRITTEN`.
+`pickles/` has files that 0.1.0 wrote; `WRITTEN` has the call that wrote each of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _leaf() -> Any:
     return x
 
 
-#: What each file holds.
+#: The contents of each file.
 WRITTEN: dict[str, Callable[[], Any]] = {
     "leaf-0.1.0": _leaf,
     "dtypes-0.1.0": lambda: [xp.bool, xp.int8, xp.uint64, xp.float16, xp.bfloat16, xp.float64, xp.complex128, xp.finfo(xp.float32)],
@@ -33,7 +33,7 @@ WRITTEN: dict[str, Callable[[], Any]] = {
 
 
 def _plain(value: Any) -> Any:
-    """Something that `==` compares."""
+    """Convert a value to one that `==` can compare."""
     if isinstance(value, xp.Tensor):
         grad = value.grad
         return value.detach().tolist(), value.dtype, value.device, value.requires_grad, None if grad is None else grad.tolist()

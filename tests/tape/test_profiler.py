@@ -1,4 +1,4 @@
-"""Law: a profile sees each operation and each node once, where it ran and inside of what, changes nothing, and leaves nothing behind."""
+"""Law: a profile shows each operation and each node once and in the right place, changes no result, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from xpgrad.autograd.profiler import EventList, FunctionEvent, profile, record_f
 from xpgrad.utils.checkpoint import checkpoint
 
 FORWARD, BACKWARD, RANGE = 0, 1, 7
-#: The operations of random programs: name of the event, of the node, and how many operands.
+#: The operations of random programs: the event's name, the node's name, and the number of operands.
 OPERATIONS: dict[str, tuple[Callable[..., Any], str, int]] = {
     "add": (lambda x, y: x + y, "AddBackward0", 2), "multiply": (lambda x, y: x * y, "MulBackward0", 2),
     "tanh": (xp.tanh, "TanhBackward0", 1), "sin": (xp.sin, "SinBackward0", 1), "matmul": (lambda x, y: x @ y, "MmBackward0", 2),
@@ -46,7 +46,7 @@ def tensor(shape: tuple[int, ...], device: str, seed: int = 0, requires_grad: bo
 
 
 def drawn(seed: int, length: int = 8) -> Callable[..., tuple[Any, Counter[str]]]:
-    """A random program of two Tensors, (3, 3) each: its sum, and how often it called which operation."""
+    """Return a random program of (3, 3) Tensors, which returns a scalar and the number of calls of each operation."""
     rng = random.Random(seed)
     steps = [(rng.choice(list(OPERATIONS)), rng.random(), rng.random()) for _ in range(length)]
 
@@ -70,7 +70,7 @@ def drawn(seed: int, length: int = 8) -> Callable[..., tuple[Any, Counter[str]]]
 
 
 def graph(root: Any) -> list[Any]:
-    """The nodes below a result, each once."""
+    """Return each node below a result once."""
     found, open_ = [root.grad_fn], [root.grad_fn]
     while open_:
         for node, _ in open_.pop().next_functions:
@@ -85,7 +85,7 @@ def names(events: Any, scope: int) -> list[str]:
 
 
 def tree(prof: profile) -> list[tuple[str, Any]]:
-    """The events as names, each with the list of those inside of it; just the name where there is none."""
+    """Return the events as names, each with the list of the events inside it if it has any."""
 
     def one(event: FunctionEvent) -> Any:
         return (event.name, [one(c) for c in event.cpu_children]) if event.cpu_children else event.name
@@ -107,7 +107,7 @@ def test_each_operation_and_node_is_one_event(seed: int, xpgrad_device: str) -> 
         out, calls = drawn(seed)(*leaves)
         nodes = Counter(node.name() for node in graph(out))
         out.backward()
-    # NB: where arrays have no operators the formulas are operations on Tensors.
+    # NB: if arrays have no operators, the formulas are operations on Tensors.
     events = [e for e in prof.function_events if e.cpu_parent is None or e.cpu_parent.scope != BACKWARD]
     assert Counter(names(events, FORWARD)) == calls
     assert Counter(names(events, BACKWARD)) == nodes
@@ -159,10 +159,10 @@ def test_what_nodes_keep_is_what_hooks_on_saved_values_see(seed: int, xpgrad_dev
     assert sum(e.self_saved_bytes for e in prof.function_events) == seen == prof.total_average().self_saved_bytes
     with profile(profile_memory=True) as prof, saved_tensors_hooks(lambda x: x, lambda x: x):
         drawn(seed)(*leaves)
-    assert prof.total_average().saved_bytes == 0  # it is the hooks' memory
+    assert prof.total_average().saved_bytes == 0  # the memory belongs to the hooks
     with profile() as prof:
         drawn(seed)(*leaves)
-    assert prof.total_average().saved_bytes == 0  # not asked for
+    assert prof.total_average().saved_bytes == 0  # memory was not asked for
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -203,11 +203,11 @@ def test_self_time_counts_what_overlaps_once() -> None:
     assert event(2, 10, event(2, 10)).self_cpu_time_total == 0.0
 
 
-# -- nothing stays ---------------------------------------------------------------------------------------------------------
+# -- nothing is left behind --------------------------------------------------------------------------------------------------
 
 
 def installed(device: str) -> dict[str, Any]:
-    """What the Tensor class of a device's backend has of each row."""
+    """Return the functions in the Tensor class of a device's backend."""
     base = type(tensor((1,), device)).backend.tensor_base
     return {name: method for name, method in vars(base).items() if callable(method)}
 
@@ -216,7 +216,7 @@ def installed(device: str) -> dict[str, Any]:
 def test_afterwards_everything_is_as_before(fails: str | None, xpgrad_device: str) -> None:
     leaves = [tensor((3, 3), xpgrad_device, k) for k in range(2)]
     for seed in range(4):
-        drawn(seed)(*leaves)[0].backward()  # what is made at first use is made
+        drawn(seed)(*leaves)[0].backward()  # everything that is created at first use now exists
     before, mode = installed(xpgrad_device), state.current()
 
     def refuse(g: Any) -> None:
@@ -281,7 +281,7 @@ class Square(xp.autograd.Function):
 
 
 class Within(xp.autograd.Function):
-    """A pass inside of a pass."""
+    """A Function whose backward runs another pass."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -304,7 +304,7 @@ def _in_place(x: Any) -> None:
         y[0] = 1.0
 
 
-#: What runs, on a Tensor of three elements, and the events of it.
+#: Code that runs on a Tensor of three elements, and the events that it makes.
 RUNS: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
     "without grad": (xp.no_grad()(lambda x: xp.sin(x) + 1), ["sin", "add"]),
     "inference mode": (xp.inference_mode()(lambda x: xp.sin(x) + 1), ["sin", "add"]),
@@ -389,7 +389,7 @@ def test_each_pass_through_a_graph_is_seen() -> None:
 
 
 def test_a_pass_beside_another_finds_the_operations() -> None:
-    """It runs on copies of the nodes."""
+    """A nested pass, which runs on copies of the nodes, still links backward events to their operations."""
     x = tensor((3,), "numpy")
     with profile() as prof:
         y = xp.sin(x)
@@ -515,7 +515,7 @@ def test_ranges() -> None:
         """The docstring."""
         return fall(n - 1) if n else xp.sin(x)
 
-    fall(1)  # nothing happens without a profile
+    fall(1)  # without a profile it does nothing
     assert fall.__doc__ == "The docstring."
     with profile() as prof:
         fall(2)
@@ -528,7 +528,7 @@ def test_ranges() -> None:
     assert {e.scope for e in ranges} == {RANGE}
 
 
-# -- what is noted on request ----------------------------------------------------------------------------------------------
+# -- what is recorded on request -------------------------------------------------------------------------------------------
 
 
 def test_shapes() -> None:
@@ -571,7 +571,7 @@ def test_lines_of_the_users_code(tmp_path: Path) -> None:
     assert {e.key: e.count for e in prof.key_averages() if e.key == "sin"} == {"sin": 4}
     assert f"({first}): _sines" in averages.table()
     sine = next(e for e in prof.function_events if e.name == "sin")
-    assert sine.stack[1].endswith("test_lines_of_the_users_code")  # the caller, farther out
+    assert sine.stack[1].endswith("test_lines_of_the_users_code")  # the outer caller
     prof.export_stacks(tmp_path / "stacks", "self_cpu_time_total")
     flames = dict(line.rsplit(" ", 1) for line in (tmp_path / "stacks").read_text().splitlines())
     ends = [k for k in flames if k.endswith(f"_sines;{''}") or k.split(";")[-1] == lines[0].replace(" ", "_")]
@@ -675,7 +675,7 @@ def test_page(tmp_path: Path) -> None:
 
 
 def table_of(*rows: tuple[str, float, float, int]) -> EventList:
-    """Averages with these keys, times, self times and counts."""
+    """Return a table of averages with these keys, times, self times and counts."""
     found = EventList(profile_memory=True)
     for key, total, own, count in rows:
         average = profiler.FunctionEventAvg()
@@ -759,7 +759,7 @@ def test_errors(case: str) -> None:
 
 
 def test_before_the_end_there_is_nothing() -> None:
-    """As in PyTorch 2.13."""
+    """A profile that has not ended has no events, as in PyTorch 2.13."""
     prof = profile(use_device=None, with_flops=False, use_cpu=True)
     for _ in range(2):
         assert prof.key_averages() == prof.function_events == []
@@ -781,5 +781,5 @@ def test_every_row_has_a_name() -> None:
     found = {row.name: _profile_recording._name(row) for row in ROWS.values()}
     assert found["reduce_sum"] == "sum"
     assert found["index_basic"] == "getitem"
-    assert found["reshape_to"] == "reshape_to"  # of several public functions
+    assert found["reshape_to"] == "reshape_to"  # calls of several public functions
     assert all(found.values())

@@ -1,4 +1,4 @@
-"""Law: a Tensor behaves as an array of the standard in Python's protocols, and as PyTorch's where it is written to, copied or converted."""
+"""Law: a Tensor behaves like an array of the standard in Python's protocols, and like PyTorch's when written to, copied or converted."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_unary_operators(xpgrad_device: str) -> None:
     assert grad(xp.sum(abs(-x) * 2), x)[0].tolist() == [2.0, -2.0]
 
 
-#: dtype, scalar, dtype of ``x + scalar`` or the kind whose default it is: scalars are weak, they can raise the kind only.
+#: dtype, scalar, dtype of ``x + scalar`` or the kind whose default it is: scalars are weak, so they can only change the kind.
 WEAK = [
     ("float32", 1, "float32"), ("float32", 1.5, "float32"), ("float32", 1j, "complex64"), ("float64", 1j, "complex128"),
     ("int8", 1, "int8"), ("int32", 1.5, "real floating"), ("int32", 1j, "complex floating"), ("uint8", 3, "uint8"),
@@ -107,7 +107,7 @@ def test_functions_refuse_lists_and_those_of_shapes_numbers() -> None:
 
 
 class Other:
-    """An operand that knows what to do with a Tensor."""
+    """An operand whose own operators handle a Tensor."""
 
     def __radd__(self, other: Any) -> str:
         return "radd"
@@ -393,7 +393,7 @@ def test_in_place_without_a_graph(name: str, xpgrad_device: str) -> None:
     if name == "add_ alpha":
         want = twin + 2.0 * values(y)
     if xpgrad_device == "numpy+readonly":
-        del alias  # immutable arrays share no writes yet
+        del alias  # with immutable arrays the other one does not see the write
     assert IN_PLACE[name](x, y) is x
     np.testing.assert_allclose(values(x), want)
     assert x._version == 1
@@ -467,7 +467,7 @@ def _key(key: Any, wrap: Callable[[np.ndarray], Any]) -> Any:
 @pytest.mark.parametrize("kind", ["Tensor", "0-d", "scalar"])
 @pytest.mark.parametrize("name", KEYS)
 def test_setitem_agrees_with_pytorch(name: str, kind: str, xpgrad_device: str) -> None:
-    """The last of several duplicates in the key is written and gets the gradient; PyTorch gives it to all, and has no negative steps."""
+    """The last of several duplicates in a key is written and gets the gradient; PyTorch gives it to all, and has no negative steps."""
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
     if name in ("backwards", "duplicates", "arrays", "array and slice"):
         if kind == "Tensor":

@@ -1,6 +1,6 @@
 """Law: a method of a Tensor that PyTorch documents gives what PyTorch 2.13 gives: values, dtypes, first and second gradients, refusals.
 
-One table of calls; each runs on both, on random Tensors of random shapes. `docs/torch-methods.md` lists where the two differ.
+Each call of the table runs in both libraries on random Tensors of random shapes. `docs/torch-methods.md` lists the differences.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MATRICES = [(3, 3), (2, 3), (1, 4)]
 
 
 class Case:
-    """One call: `call(x, a, b, m, d, k)` on either side.
+    """A call `call(x, a, b, m, d, k)` that runs in both libraries.
 
-    `x` and `a` have one shape, `b` broadcasts with them, `m` is a mask and `k` an index along axis `d`, all drawn.
+    `x` and `a` have the same shape, `b` broadcasts with them, `m` is a mask and `k` an index along axis `d`; all are random.
     """
 
     def __init__(self, call: Callable[..., Any], shapes: Any = SHAPES, grads: bool = True) -> None:
@@ -118,7 +118,7 @@ def seeds(name: str) -> np.random.Generator:
 
 
 def drawn(name: str, shape: tuple[int, ...], dtype: str) -> dict[str, np.ndarray | int]:
-    """The arguments of a case, as NumPy has them."""
+    """Return random arguments for a case as NumPy arrays."""
     rng = seeds(f"{name} {shape}")
     d = int(rng.integers(-max(len(shape), 1), max(len(shape), 1)))
     narrow = tuple(1 if rng.random() < 0.5 else n for n in shape)
@@ -139,7 +139,7 @@ def number(x: Any) -> Any:
 
 
 def derivatives(call: Callable[..., Any], given: dict[str, Any], gradient: Callable[..., Any]) -> list[Any]:
-    """What a call gives, and its first and second derivatives in the direction of fixed numbers."""
+    """Return the results of a call, and the gradients of the first and second order of scalars of them."""
     outs = listed(call(**given))
     found = [number(o) for o in outs]
     leaves = [given[k] for k in "xab"]
@@ -153,7 +153,7 @@ def derivatives(call: Callable[..., Any], given: dict[str, Any], gradient: Calla
 
 
 def given_to_both(name: str, case: Case, shape: tuple[int, ...], dtype: str, device: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The same arguments for xpgrad and for PyTorch."""
+    """Return the same arguments for xpgrad and for PyTorch."""
     given = drawn(name, shape, dtype)
     mine = {k: v if k == "d" else xp.asarray(v, device=device) for k, v in given.items()}
     theirs = {k: v if k == "d" else torch.asarray(v) for k, v in given.items()}
@@ -175,20 +175,20 @@ def test_a_method_agrees_with_pytorch(name: str, xpgrad_device: str) -> None:
             assert len(ours) == len(expected), (shape, dtype)
             tolerance = 1e-9 if dtype == "float64" else 2e-3
             for o, e in zip(ours, expected):
-                if o is None or e is None:  # one of the two has no derivative where the other one's is zero
+                if o is None or e is None:  # a missing derivative counts as zero
                     assert not np.any(e if o is None else o), (shape, dtype)
                     continue
                 assert np.asarray(o).dtype == np.asarray(e).dtype, (shape, dtype)
                 np.testing.assert_allclose(np.asarray(o), np.asarray(e), rtol=tolerance, atol=tolerance, err_msg=f"{shape} {dtype}")
 
 
-#: What depends on values for its shape, or makes a Tensor that no element of a batch has a part in.
+#: Methods whose result's shape depends on values, or whose result does not depend on the batched Tensor.
 UNBATCHED = {"masked_select", "masked_select broadcast", *(name for name in CASES if name.startswith("new_"))}
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in UNBATCHED])
 def test_a_method_is_transformed(name: str) -> None:
-    """In `vmap` as element by element, in forward mode as in reverse mode, and compiled as it is."""
+    """`vmap` agrees with a loop over elements, forward mode with reverse mode, and the compiled method with the method."""
     case = CASES[name]
     for shape in case.shapes[:4]:
         given = drawn(name, shape, "float64")
@@ -287,7 +287,7 @@ def test_the_arguments_names_say_whose_way_is_meant() -> None:
     [[1.0, 1.0, 2.0], [3.0, 1.0, 2.0, 2.0], [np.nan, 1.0, np.nan], [-np.inf, -np.inf, 1.0], [np.inf, np.inf], [0.1] * 3, [1e308] * 3],
 )
 def test_a_median_is_all_that_are_equal_to_it(numbers: list[float]) -> None:
-    """Law: ties share the gradient, and what is the median is not rounded."""
+    """Law: elements equal to the median share its gradient, and the median is not rounded."""
     ours, theirs = xp.tensor(numbers, requires_grad=True), torch.tensor(numbers, dtype=torch.float64, requires_grad=True)
     for x in (ours, theirs):
         (x * 1.0).median().backward()
@@ -322,7 +322,7 @@ def test_integers_go_to_the_default_dtype() -> None:
 
 
 def test_a_write_into_integers_loses_no_gradient() -> None:
-    """What `index_add_` cannot keep it refuses, and leaves the Tensor as it was; integers and floats of other widths it takes."""
+    """`index_add_` refuses floats for integers and leaves the Tensor unchanged; it accepts integers and floats of other widths."""
     x, v, i = xp.asarray([1, 2]), xp.tensor([1.5], requires_grad=True), xp.asarray([0])
     with pytest.raises(RuntimeError, match=r"index_add_.*float64.*int64"):
         x.index_add_(0, i, v)
@@ -335,7 +335,7 @@ def test_a_write_into_integers_loses_no_gradient() -> None:
 
 
 def test_where_a_derivative_jumps() -> None:
-    """At 0 `relu` has the derivative 0, and of equal elements the one at the index has the gradient."""
+    """`relu` has the derivative 0 at 0, and among equal maxima the one at the returned index gets the gradient."""
     for lib in (xp, torch):
         x = lib.asarray([0.0, 1.0, 1.0]).requires_grad_()
         (x.relu().sum() + x.max(dim=0).values * 10).backward()
@@ -361,7 +361,7 @@ def test_transpose_in_place_agrees_with_pytorch(xpgrad_device: str) -> None:
         (h,) = gradient((g * g).sum(), x)
         plain = lib.asarray(data.copy(), **options)
         earlier = plain[0]
-        del earlier  # a view that is gone: those that come see the new shape
+        del earlier  # a view that has been dropped; later views have the new shape
         plain.transpose_(-1, 0)
         plain[2] = 9.0
         view = plain[:, 0]

@@ -1,4 +1,4 @@
-"""Laws of what is written: a value may have more axes of length 1 in front than its place has, and copies of expanded memory are dense."""
+"""Laws of writes: a value may have more leading axes of length 1 than its place, and copies of expanded memory are dense."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEYS = [key for rank in (1, 2, 3) for key in itertools.product(range(len(PARTS))
 
 
 def shape_at(key: Any) -> tuple[int, ...] | None:
-    """The shape of the part of NumPy's array, None where there is none, or some element is written twice."""
+    """Return the shape of the part of the NumPy array at `key`; None if the key is invalid or repeats an element."""
     places = np.arange(X.size).reshape(X.shape)
     try:
         part = places[key]
@@ -50,7 +50,7 @@ def test_the_gradient_of_a_written_value(chosen: tuple[int, ...], extra: int, sh
     shape = (1,) * extra + plain
     value = np.cos(np.arange(math.prod(shape))).reshape(shape)
     expected, weights = X.copy(), np.sin(X + 1)
-    expected[key] = value.reshape(plain)  # NumPy refuses further axes where the place is one element
+    expected[key] = value.reshape(plain)  # NumPy refuses leading axes if the key selects one element
     ours = tuple(xp.asarray(part, device=xpgrad_device) if isinstance(part, np.ndarray) else part for part in key)
     x, v = (xp.tensor(data, device=xpgrad_device, requires_grad=True) for data in (X, value))
     y = x * 1.0
@@ -61,7 +61,7 @@ def test_the_gradient_of_a_written_value(chosen: tuple[int, ...], extra: int, sh
     kept[key] = 0
     np.testing.assert_allclose(g_x.numpy(), kept * weights)
     assert g_v.shape == shape
-    # Each number of the value is the sum of the weights of the places that it is written to.
+    # The gradient of each number of the value is the sum of the weights of the places that it is written to.
     sums = np.zeros(value.size)
     numbers = np.full(X.shape, -1)
     numbers[key] = np.arange(value.size).reshape(plain)

@@ -1,1 +1,1 @@
-"""Functions of functions: forward mode, `vmap`, `func`, `autograd.functional`, and the composition of all features."""
+"""Tests of transforms: forward mode, `vmap`, `func`, `autograd.functional`, and combinations of all features."""

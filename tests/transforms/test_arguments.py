@@ -1,4 +1,4 @@
-"""Law: a function that is differentiated never writes to what it was given, nor to what shares its memory: that is refused.
+"""Law: a differentiated function that writes to its arguments, or to what shares their memory, raises an error.
 
 A write to the argument would change the caller's Tensor and lose the derivative of what was there before.
 """
@@ -67,7 +67,7 @@ def test_writes_to_a_captured_tensor_that_is_also_the_argument_are_refused(given
     with pytest.raises(RuntimeError, match="in-place operation"):
         func.grad(f)(x)
     np.testing.assert_array_equal(np.asarray(x.detach()), START)
-    np.testing.assert_array_equal(np.asarray(x.mul_(2.0).detach()), 2 * START)  # afterwards it is free again
+    np.testing.assert_array_equal(np.asarray(x.mul_(2.0).detach()), 2 * START)  # after the transform it may be written to again
 
 
 @pytest.mark.parametrize("given", GIVEN)

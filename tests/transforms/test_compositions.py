@@ -1,7 +1,7 @@
 """Law: every pair of {reverse, forward, vmap, create_graph, checkpoint, saved-tensor hooks, Function, in-place, compile} composes.
 
-Each pair is one program whose result is compared with PyTorch's for the same mathematics, or raises an error that says what to do. The
-page docs/compositions.md lists them; a test keeps it current.
+For each pair, a program's result is compared with PyTorch's for the same mathematics, or it raises an error that says what to do. The
+page docs/compositions.md lists the pairs, and a test keeps it current.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ W, AT, V, ROWS = numbers((3, 3), 4.0), numbers((3,)), numbers((3,), 7.0), number
 
 
 class Tanh(xp.autograd.Function):
-    """tanh, by hand."""
+    """tanh with handwritten derivatives."""
 
     generate_vmap_rule = True
 
@@ -51,7 +51,7 @@ class Tanh(xp.autograd.Function):
 
 
 class Doubled(xp.autograd.Function):
-    """``x *= 2``, by hand and in place."""
+    """``x *= 2`` in place, with handwritten derivatives."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -68,7 +68,7 @@ def _w(x: Any) -> Any:
 
 
 def plain(x: Any) -> Any:
-    """The function of all programs."""
+    """Return the value of the function that all programs differentiate."""
     y = _w(x) @ xp.tanh(x)
     return xp.sum(y * y * x)
 
@@ -128,21 +128,21 @@ def gradient(f: Any) -> Any:
 
 
 def product(f: Any) -> Any:
-    """The Hessian's product with V, by differentiating the gradient."""
+    """Return the product of the Hessian with V, by differentiating the gradient."""
     x = leaf()
     (g,) = xp.autograd.grad(f(x), x, create_graph=True)
     return xp.autograd.grad(g, x, const(V))[0]
 
 
 def slope(f: Any) -> Any:
-    """The derivative along V, by forward mode."""
+    """Return the derivative along V, by forward mode."""
     with forward_ad.dual_level():
         x = forward_ad.make_dual(const(AT), const(V))
         return forward_ad.unpack_dual(f(x)).tangent
 
 
 def slope_with_history(f: Any) -> Any:
-    """The gradient of the derivative along V: reverse over forward."""
+    """Return the gradient of the derivative along V, by reverse over forward."""
     x = leaf()
     with forward_ad.dual_level():
         t = forward_ad.unpack_dual(f(forward_ad.make_dual(x, const(V)))).tangent
@@ -169,7 +169,7 @@ def over_compiled(f: Any) -> Any:
     return func.jvp(func.grad(f), (const(AT),), (const(V),))[1]
 
 
-#: For each pair: programs, and what each computes (`MEANINGS`).
+#: The programs of each pair, each with the name of what it computes (a key of `MEANINGS`).
 PAIRS: dict[tuple[str, str], list[tuple[Callable[[], Any], str]]] = {
     ("reverse", "forward"): [(lambda: func.jvp(func.grad(plain), (const(AT),), (const(V),))[1], "hv")],
     ("reverse", "vmap"): [(lambda: rows(plain), "rows"), (lambda: batched_sum(plain), "rows")],
@@ -228,7 +228,7 @@ PAIRS: dict[tuple[str, str], list[tuple[Callable[[], Any], str]]] = {
     ("in-place", "compile"): [(lambda: gradient(compiled(with_writes)), "g")],
 }
 
-#: The same with itself.
+#: The programs in which a feature is combined with itself.
 SELF: dict[str, list[tuple[Callable[[], Any], str]]] = {
     "reverse": [(lambda: func.vjp(func.grad(plain), const(AT))[1](const(V))[0], "hv")],
     "forward": [(lambda: func.jvp(lambda x: func.jvp(plain, (x,), (const(V),))[1], (const(AT),), (const(V),))[1], "vhv")],
@@ -261,7 +261,7 @@ MEANINGS = {
 
 
 def page() -> str:
-    """The text of docs/compositions.md."""
+    """Return the text of docs/compositions.md."""
     lines = [
         "# Combinations of features",
         "",
@@ -303,7 +303,7 @@ def test_the_page_is_current() -> None:
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, np.ndarray]:
-    """PyTorch's results."""
+    """Return PyTorch's results."""
     torch = pytest.importorskip("torch")
     w, x, v, many = (torch.tensor(a) for a in (W, AT, V, ROWS))
 

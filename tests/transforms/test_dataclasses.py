@@ -1,4 +1,4 @@
-"""Law: a dataclass of Tensors is a container, as a dict of them is: for the transforms and for `compile`, frozen or not."""
+"""Law: a dataclass of Tensors, frozen or not, is a container for the transforms and for `compile`, as a dict is."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Slotted:
 
 @dataclass
 class Checked:
-    """Its constructor refuses what it does not like, and makes a field by itself."""
+    """A dataclass whose constructor checks a field and computes another."""
 
     w: Any
     b: Any
@@ -62,7 +62,7 @@ def loss(p: Any, x: Any) -> Any:
 
 
 def model(kind: Any, rows: tuple[int, ...] = ()) -> tuple[Any, dict[str, Any], Any]:
-    """An instance, a dict with the same Tensors, and an input."""
+    """Return an instance, a dict with the same Tensors, and an input."""
     rng = np.random.default_rng(1)
     w, b = xp.asarray(rng.normal(size=(*rows, 3, 2))), xp.asarray(rng.normal(size=(*rows, 2)))
     return kind(w, b), {"w": w, "b": b}, xp.asarray(rng.normal(size=(4, 3)))
@@ -82,7 +82,7 @@ def same(one: Any, other: Any) -> None:
 
 
 class Bag:
-    """A dict's entries as attributes, with the field that passes through."""
+    """An object with a dict's entries, and the field `scale`, as attributes."""
 
     def __init__(self, entries: dict[str, Any]) -> None:
         self.__dict__.update(entries, scale=2.0)
@@ -147,7 +147,7 @@ def test_in_and_around_other_containers() -> None:
 def test_fields_that_pass_through_are_no_part_of_the_arrangement() -> None:
     p, _, x = model(Plain)
     tangent = Plain(p.w, p.b, name="direction", scale=7.0)
-    jvp(lambda q: loss(q, x), (p,), (tangent,))  # the names of two instances may differ, as primal and direction do
+    jvp(lambda q: loss(q, x), (p,), (tangent,))  # these fields may differ from the primal's
     with pytest.raises(RuntimeError, match="same python structure"):
         jvp(lambda q: loss(q, x), (p,), ({"w": p.w, "b": p.b},))
 

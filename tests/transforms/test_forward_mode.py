@@ -1,7 +1,6 @@
 """Law: forward mode gives the derivative that reverse mode and finite differences give, for every operation.
 
-The functions and their points are those that the tests of the rules use; PyTorch's forward mode is the reference where it has the
-function.
+The functions and points are those of the tests of the rules; PyTorch's forward mode is a further reference for the functions that it has.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ from xpgrad.autograd import forward_ad as fw
 from xpgrad.func._forward import jvp
 
 grad = xp.autograd.grad
-# PyTorch's forward mode compiles some of its decompositions at first use, by what it has deprecated.
+# PyTorch's forward mode compiles some of its decompositions at first use with an interface that it has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 Function = Callable[..., Any]
 STEP = 1e-6
 
 
 def several(out: Any) -> tuple[Any, ...]:
-    """The outputs that have a derivative."""
+    """Return the differentiable outputs as a tuple."""
     outs = out if isinstance(out, (tuple, list)) else (out,)
     return tuple(y for y in outs if y.dtype.differentiable)
 
 
 def inner(a: Any, b: Any) -> float:
-    """The real inner product of two Tensors' values."""
+    """Return the real inner product of two Tensors."""
     return float(np.sum(np.real(np.conj(values(a)) * values(b))))
 
 
@@ -54,7 +53,7 @@ def close(found: Any, expected: Any, tolerance: float) -> None:
 
 
 def check(function: Function, points: Sequence[np.ndarray], device: str, order: int = 2, differences: bool = True) -> None:
-    """Tangents, together and of one operand at a time, against differences and reverse mode; second derivatives in all three orders."""
+    """Compare tangents, of all operands and of each alone, with differences and reverse mode, and second derivatives in all orders."""
     exact, points = list(points), [held(p, device) for p in points]
     directions = [numbers(p.shape, 3.0 + i, p.dtype) for i, p in enumerate(points)]
     xs = [xp.asarray(p, device=device) for p in points]
@@ -68,7 +67,7 @@ def check(function: Function, points: Sequence[np.ndarray], device: str, order: 
 
         outs, slopes = jvp(part, tuple(xs[i] for i in chosen), tuple(xp.asarray(ds[i], device=device) for i in chosen))
         for y, plain, t in zip(outs, several(function(*xs)), slopes, strict=True):
-            np.testing.assert_allclose(values(y), values(plain), rtol=equal, atol=equal)  # some have another routine for values alone
+            np.testing.assert_allclose(values(y), values(plain), rtol=equal, atol=equal)  # some use another routine for values only
             assert (t.shape, t.dtype, t.device) == (y.shape, y.dtype, y.device)
         if differences:
             wide = [doubled(p) for p in points]
@@ -86,14 +85,14 @@ def check(function: Function, points: Sequence[np.ndarray], device: str, order: 
 
 
 def doubled(p: np.ndarray) -> np.ndarray:
-    """An array in double precision: there differences are taken."""
+    """Return an array in double precision, in which differences are computed."""
     return p.astype(np.complex128 if p.dtype.kind == "c" else np.float64) if p.dtype.kind in "fc" else p
 
 
 def check_second(
     function: Function, points: Sequence[np.ndarray], directions: Sequence[np.ndarray], device: str, tolerance: float = 1e-8
 ) -> None:
-    """The Hessian times the directions: reverse over reverse, forward over reverse, reverse over forward, forward over forward."""
+    """Compare the product of the Hessian and the directions in all four combinations of reverse and forward mode."""
     ds = tuple(xp.asarray(d, device=device) for d in directions)
 
     def leaves() -> tuple[Any, ...]:
@@ -189,7 +188,7 @@ def test_einsum(equation: str, xpgrad_device: str) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("name", linalg.FUNCTIONS)
 def test_linear_algebra(name: str, dtype: str, xpgrad_device: str) -> None:
-    # NB: of losses of complex factorisations the phases drop out, so the function as a whole is what differences see.
+    # NB: the phases of complex factorisations cancel in the loss, so differences are taken of the whole function.
     check(lambda *xs: linalg.FUNCTIONS[name][0](xp.linalg, *xs), linalg.operands(name, dtype), xpgrad_device)
 
 
@@ -198,7 +197,7 @@ def test_fourier(name: str, kw: Any, dtype: str, xpgrad_device: str) -> None:
     check(lambda x: getattr(xp.fft, name)(x * x, **kw), [fft.draw((4, 5), dtype)], xpgrad_device)
 
 
-#: Further functions of the public namespace, and keys, whose rows the tables above do not reach.
+#: Further public functions and keys, for the rows that the other tables do not reach.
 MORE: dict[str, tuple[Function, list[np.ndarray]]] = {
     "advanced key": (lambda x: x[[0, 2, 0]] * x[1], [numbers((3, 2))]),
     "mask": (lambda x: x[x > 0] ** 2, [numbers((3, 2))]),
@@ -233,13 +232,13 @@ def _written_through(x: Any, value: Any) -> Any:
 def test_more_functions(name: str, xpgrad_device: str) -> None:
     function, points = MORE[name]
     if any(map(math.isnan, function(*(xp.asarray(p, device=xpgrad_device) for p in points)).shape)):
-        check(lambda *xs: xp.sum(xp.sin(function(*xs))), points, xpgrad_device)  # of a length that only the computation tells
+        check(lambda *xs: xp.sum(xp.sin(function(*xs))), points, xpgrad_device)  # its length depends on values
     else:
         check(function, points, xpgrad_device)
 
 
 def samples() -> Iterator[tuple[Function, list[np.ndarray]]]:
-    """One call of each function of all tables."""
+    """Yield one call of each function of all tables."""
     yield from MORE.values()
     for name, (domains, _) in elementwise.FUNCTIONS.items():
         yield getattr(xp, name), elementwise.placed(name, [np.asarray([0.11, 0.62]), np.asarray([[0.31]])][: len(domains)])
@@ -257,7 +256,7 @@ def samples() -> Iterator[tuple[Function, list[np.ndarray]]]:
 
 
 def test_every_row_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tangents pass each differentiable row in the tables above, first and second derivatives taken together."""
+    """The calls of the tables above, with their second derivatives, use the tangent of each differentiable row."""
     reached: set[str] = set()
     own = levels.jvp_of
 
@@ -268,10 +267,10 @@ def test_every_row_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(levels, "jvp_of", recorder)
     for function, points in samples():
         check(function, points, "numpy", differences=False)
-    # NB: rows of `xpgrad.scipy`, where another test has loaded it, have tests of their own.
+    # NB: the rows of `xpgrad.scipy`, which another test may have loaded, have separate tests.
     rows = {name for name, row in ROWS.items() if row.differentiable and not name.startswith("special_")}
-    # The history of a write, which has no values of its own; the layout of gradients and of tangents; and the third derivative of a
-    # determinant's second one.
+    # Not reached are the history of a write, which has no values; the layout of gradients and of tangents; and a formula of a determinant's
+    # third derivative.
     assert rows - reached - {"put_through", "clone_laid_out", "cofactors_along"} == set()
 
 
@@ -279,7 +278,7 @@ def test_every_row_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def agrees(function: Function, theirs: Function, points: Sequence[np.ndarray], torch: Any, tolerance: float = 1e-9) -> None:
-    """The tangents are PyTorch's."""
+    """Assert that the tangents are PyTorch's, if it has them."""
     directions = [numbers(p.shape, 3.0 + i, p.dtype) for i, p in enumerate(points)]
     try:
         _, expected = torch.func.jvp(theirs, tuple(map(torch.tensor, points)), tuple(map(torch.tensor, directions)))
@@ -304,7 +303,7 @@ def test_elementwise_functions_agree_with_pytorch(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(elementwise.FUNCTIONS) - elementwise.NOT_IN_TORCH - {"hypot"}))
 def test_tangents_at_kinks_and_poles_are_the_gradients(name: str) -> None:
-    """Forward mode takes the value that reverse mode takes where there is no derivative; elementwise, so that nan and inf are seen too."""
+    """At points without a derivative, forward mode gives the value that reverse mode gives, elementwise, with nan and inf."""
     f, count = getattr(xp, name), len(elementwise.FUNCTIONS[name][0])
     grid = np.asarray(list(itertools.product(elementwise.SPECIAL_POINTS, repeat=count))).T
     with np.errstate(all="ignore"):

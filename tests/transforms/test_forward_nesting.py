@@ -1,6 +1,6 @@
-"""Law: levels of forward mode nest, with themselves and with reverse mode, and no perturbation is taken for another's.
+"""Law: levels of forward mode nest, with themselves and with reverse mode, and perturbations are never confused.
 
-`jvp` and `linearize`, too: trees, the number of calls of the function, `no_grad`, and what they refuse.
+Further tests of `jvp` and `linearize`: trees, the number of calls of the function, `no_grad`, and what they refuse.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Function = Callable[..., Any]
 
 
 def d(function: Function) -> Function:
-    """The derivative of a function of one number."""
+    """Return the derivative of a function of one number, by forward mode."""
     return lambda x: jvp(function, (x,), (xp.ones_like(x),))[1]
 
 
 def r(function: Function) -> Function:
-    """The same by reverse mode."""
+    """Return the derivative of a function of one number, by reverse mode."""
 
     def slope(x: Any) -> Any:
         with xp.enable_grad():
@@ -46,7 +46,7 @@ def r(function: Function) -> Function:
     return slope
 
 
-#: Functions whose inner derivatives are taken at what the outer ones differentiate, with their derivative at 2.
+#: Functions with an inner derivative that depends on the variable of the outer one, and their derivatives at 2.
 NESTED: list[tuple[Callable[[Function, Function], Function], float]] = [
     (lambda a, b: lambda x: x * b(lambda y: x + y)(xp.ones_like(x)), 1.0),
     (lambda a, b: lambda x: x * b(lambda y: x * y * y)(x), 24.0),  # d/dx 2 x^3
@@ -128,7 +128,7 @@ def test_inference_mode_stops_it_and_no_grad_does_not() -> None:
 
     assert jvp(inside(xp.no_grad), (x,), (t,))[1].item() == 4.0
     assert jvp(inside(xp.inference_mode), (x,), (t,))[1].item() == 0.0
-    with xp.inference_mode():  # as PyTorch: around it, it makes no difference
+    with xp.inference_mode():  # as in PyTorch, a `no_grad` around it makes no difference
         y = xp.tensor(3.0)
         assert jvp(lambda y: y * y, (y,), (xp.ones_like(y),))[1].item() == 6.0
         assert linearize(lambda y: y * y, y)[1](xp.ones_like(y)).item() == 6.0
@@ -173,7 +173,7 @@ def test_linearize_calls_the_function_once_and_is_linear() -> None:
         np.testing.assert_allclose(values(first), np.cos([1.0, 2.0]) * [3.0, 4.0] * values(t), rtol=1e-12)
         assert none.tolist() == [0.0] * 3
         assert index.item() == 0
-        (g,) = grad(xp.sum(first), w, retain_graph=True)  # as with jvp; in PyTorch 2.13 it is lost
+        (g,) = grad(xp.sum(first), w, retain_graph=True)  # as with jvp; PyTorch 2.13 loses it
         np.testing.assert_allclose(values(g), np.cos([1.0, 2.0]) * values(t), rtol=1e-12)
         with xp.no_grad():
             assert not tangent(t)[0].requires_grad
@@ -188,7 +188,7 @@ def test_linearize_calls_the_function_once_and_is_linear() -> None:
 
 
 def test_forward_mode_ignores_no_grad() -> None:
-    """It does so as in PyTorch, also where tangents are transposed; their derivatives stop there."""
+    """As in PyTorch, tangents pass through `no_grad`, also in `linearize`, but their own derivatives do not."""
     w = xp.tensor([3.0, 4.0], requires_grad=True)
 
     def function(x: Any) -> Any:
@@ -237,6 +237,6 @@ def test_errors(case: int) -> None:
     with pytest.raises(error) as info:
         call(xp.asarray([1.0, 2.0]), xp.asarray([1.0, 0.0]))
     assert words in str(info.value)
-    assert jvp(xp.sin, (xp.zeros(()),), (xp.ones(()),))[1].item() == 1.0  # nothing is left behind
+    assert jvp(xp.sin, (xp.zeros(()),), (xp.ones(()),))[1].item() == 1.0  # no level stays active
     mode = state.current()
     assert mode is None

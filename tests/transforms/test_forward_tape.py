@@ -1,6 +1,6 @@
 """Law: tangents pass wherever the tape does: in-place writes and views, passes, hooks, compiled functions and custom Functions.
 
-Expected are differences, reverse mode and PyTorch's forward mode; `gradcheck` finds wrong derivatives of either mode.
+The references are differences, reverse mode and PyTorch's forward mode. `gradcheck` finds wrong derivatives of either mode.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from xpgrad.errors import GradcheckError
 from xpgrad.func._forward import jvp
 
 grad = xp.autograd.grad
-# PyTorch's forward mode compiles some of its decompositions at first use, by what it has deprecated.
+# PyTorch's forward mode compiles some of its decompositions at first use with an interface that it has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 Function = Callable[..., Any]
 
 
 # -- writes in place --------------------------------------------------------------------------------------------------------
 
-#: What a step of a program does: to one of its Tensors, with another one of the same shape (both libraries have these methods).
+#: The steps of programs: each modifies a Tensor with another one of the same shape (both libraries have these methods).
 STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "multiply": lambda a, b: a.mul_(b.clone()),
     "add": lambda a, b: a.add_(b.clone(), alpha=0.5),
@@ -55,7 +55,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 
 @st.composite
 def programs(draw: st.DrawFn) -> list[tuple[str, ...]]:
-    """Views to take and steps to do, in some order; a step may be unrecorded."""
+    """Draw views to take and steps to run, in some order; a step may be unrecorded."""
     lines: list[tuple[Any, ...]] = []
     count = 1
     for _ in range(draw(st.integers(1, 7))):
@@ -68,7 +68,7 @@ def programs(draw: st.DrawFn) -> list[tuple[str, ...]]:
 
 
 def run(lines: Any, x: Any, w: Any, no_grad: Any) -> list[Any]:
-    """The Tensors of a program: a base, and views of it; `w` is another operand."""
+    """Run a program on `x` with the other operand `w`; return the base and its views."""
     tensors = [x * 1]
     for kind, name, k, *rest in lines:
         if kind == "view":
@@ -91,7 +91,7 @@ DIRECTION, SECOND = numbers((4, 3), 3.0), numbers((4, 3), 4.0)
 @given(lines=programs())
 @settings(derandomize=True, deadline=None, max_examples=40)
 def test_programs_that_write_in_place(lines: Any, xpgrad_device: str) -> None:
-    """The tangents of the base and of all views are those of differences, whether or not the program is recorded."""
+    """The tangents of the base and of all views agree with differences, whether or not the program is recorded."""
     arrays = [xp.asarray(a, device=xpgrad_device) for a in (POINT, OTHER, DIRECTION, SECOND)]
 
     def values_at(s: float) -> list[np.ndarray]:
@@ -101,7 +101,7 @@ def test_programs_that_write_in_place(lines: Any, xpgrad_device: str) -> None:
     unrecorded = any(line[0] == "step" and line[-1] for line in lines)
     for requires in (False, True):
         if requires and unrecorded:
-            continue  # a history with holes has no gradient; such programs run without one
+            continue  # a program with unrecorded steps has no right gradient, so it runs without recording
         x, w, dx, dw = (a.clone().requires_grad_(requires) for a in arrays)
         with fw.dual_level():
             tensors = run(lines, fw.make_dual(x, dx), fw.make_dual(w, dw), xp.no_grad)
@@ -110,7 +110,7 @@ def test_programs_that_write_in_place(lines: Any, xpgrad_device: str) -> None:
                 close(np.zeros_like(e) if t is None else values(t), e, 1e-7)
             if not requires:
                 continue
-            # And a tangent can be differentiated: by the direction it gives the vjp, by the point what forward over reverse gives.
+            # A tangent's gradient in the direction is the vjp, and its gradient in the point is that of forward over reverse.
             total = loss(tensors)
             pulled = grad(total, [x, w], retain_graph=True, allow_unused=True)
             along = fw.unpack_dual(total).tangent
@@ -140,7 +140,7 @@ def test_programs_that_write_in_place_agree_with_pytorch(lines: Any) -> None:
 
 
 def test_a_dual_of_a_view_is_written_by_itself(xpgrad_device: str) -> None:
-    """The memory is shared with what it was made of, the tangent is not."""
+    """A dual made of a view shares the view's memory but not its tangent."""
     x, t = (xp.asarray(a, device=xpgrad_device) for a in ([1.0, 2.0, 3.0], [4.0, 5.0]))
     with fw.dual_level():
         base = x * 1
@@ -151,8 +151,8 @@ def test_a_dual_of_a_view_is_written_by_itself(xpgrad_device: str) -> None:
         assert values(fw.unpack_dual(one).tangent).tolist() == [40.0, 5.0]
         assert fw.unpack_dual(base).tangent is None
         assert fw.unpack_dual(view).tangent is None
-        assert t.tolist() == [4.0, 5.0]  # the user's own Tensor stays as it is
-        base *= 2  # now `one` is stale; its tangent stays its own
+        assert t.tolist() == [4.0, 5.0]  # the user's Tensor is not changed
+        base *= 2  # now `one` is stale; its tangent does not change
         with xp.no_grad():
             assert values(fw.unpack_dual(one * 1).tangent).tolist() == [40.0, 5.0]
 
@@ -203,7 +203,7 @@ def test_backward_gives_gradients_with_tangents(xpgrad_device: str) -> None:
 
 
 def test_a_pass_inside_a_hook_carries_tangents() -> None:
-    """It runs on private copies of the nodes, whose saved values have their tangents all the same."""
+    """A nested pass runs on private copies of the nodes, whose saved values still have their tangents."""
     x, t = xp.tensor([1.0, 2.0], requires_grad=True), xp.asarray([1.0, 3.0])
     found: list[Any] = []
     with fw.dual_level():
@@ -233,7 +233,7 @@ def test_the_tangent_of_a_seed_reaches_the_gradient() -> None:
 
 
 def test_outputs_whose_tensor_is_gone_keep_their_tangents() -> None:
-    """Saved in their node: the eigenvectors, needed for the gradient of the eigenvalues."""
+    """An output that is saved by its node keeps its tangent after the Tensor is freed: here the eigenvectors."""
     a = linalg.positive((3, 3))
     direction = linalg.positive((3, 3)) * 0.3
     points = [a, direction]
@@ -266,7 +266,7 @@ def test_compiled_functions_have_tangents() -> None:
 
 
 class Cube(xp.autograd.Function):
-    """``k x**3`` with its derivatives by hand."""
+    """``k x**3`` with handwritten derivatives."""
 
     @staticmethod
     def forward(x: Any, k: int) -> Any:
@@ -350,7 +350,7 @@ def test_what_a_jvp_may_return() -> None:
             function_of(lambda ctx, x: x * 2, lambda ctx, dx: 3.0).apply(y)
         function_of(lambda ctx, x, k: x * k, lambda ctx, dx, dk: given.append(dk)).apply(y, xp.asarray([1, 2]))
         assert given == [None]
-        # A view of the argument stays one: what is written to it reaches the argument's tangent.
+        # A view of the argument stays a view: a write to it reaches the argument's tangent.
         z = y * 1
         view = function_of(lambda ctx, x: x[:1], lambda ctx, dx: dx[:1]).apply(z)
         view.mul_(10)
@@ -361,7 +361,7 @@ def test_what_a_jvp_may_return() -> None:
 
 
 def wrong(backward: float, forward: float) -> Function:
-    """``x**2`` with derivatives that are off by factors."""
+    """Return ``x**2`` as a custom Function whose derivatives are multiplied by these factors."""
 
     class F(xp.autograd.Function):
         @staticmethod
@@ -390,7 +390,7 @@ def test_gradcheck_of_either_mode(fast: bool) -> None:
         for both in ({"check_forward_ad": True}, {"check_backward_ad": True}, {"check_forward_ad": True, "check_backward_ad": False}):
             good = (forward == 1 or not both.get("check_forward_ad")) and (backward == 1 or not both.get("check_backward_ad", True))
             assert check_it(f, (x,), fast_mode=fast, raise_exception=False, **both) is good
-        # The gradient's own derivative by forward mode runs through `backward`, that by reverse mode too.
+        # The gradient's derivatives by forward and by reverse mode both differentiate `backward`.
         for both in ({"check_fwd_over_rev": True}, {"check_fwd_over_rev": True, "check_rev_over_rev": False}):
             assert xp.autograd.gradgradcheck(f, (x,), fast_mode=fast, **both)
     with pytest.raises(ValueError, match="needs check_forward_ad"):

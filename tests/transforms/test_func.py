@@ -1,6 +1,6 @@
-"""Law: the transforms of `xpgrad.func` give what calculus says, in any composition, and what PyTorch's give where it has the function.
+"""Law: the transforms of `xpgrad.func` agree with calculus in any composition, and with PyTorch's for the functions that it has.
 
-Jacobians by reverse mode (on raw arrays, and on Tensors), by forward mode and by a loop agree for every differentiable function.
+For every differentiable function, the Jacobians by reverse mode (on raw arrays and on Tensors), by forward mode and by a loop agree.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _close(a: Any, b: Any, tolerance: float = 1e-10) -> None:
 
 
 def _loop(function: Function, x: Any) -> Any:
-    """The Jacobian, row by row."""
+    """Compute the Jacobian row by row."""
     y = function(x)
     n = int(np.prod(y.shape))
     rows = []
@@ -49,7 +49,7 @@ def _loop(function: Function, x: Any) -> Any:
 
 
 def _functions() -> dict[str, tuple[Function, np.ndarray]]:
-    """One function of one array of each name in the tables of the rules' tests."""
+    """Return one function of one array, with a point, for each name in the tables of the rules' tests."""
     out: dict[str, tuple[Function, np.ndarray]] = {}
     for name, (domains, _) in elementwise.FUNCTIONS.items():
         at = domains[0](0.05 + 0.85 * np.abs(numbers((2, 3))))
@@ -89,7 +89,7 @@ def test_jacobians_agree(name: str, xpgrad_device: str) -> None:
     expected = _loop(f, x)
     _close(func.jacrev(f)(x), expected)
     _close(func.jacfwd(f)(x), expected)
-    # With a history beyond the argument the pass runs on Tensors, and the Jacobian has a gradient.
+    # If the argument has a history outside, the pass runs on Tensors, and the Jacobian has a gradient.
     leaf = xp.tensor(at, device=xpgrad_device, requires_grad=True)
     tracked = func.jacrev(f)(leaf)
     _close(tracked, expected)
@@ -118,7 +118,7 @@ def test_hessians_agree(name: str) -> None:
 
 
 def test_the_pass_on_raw_arrays_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the comparison above would compare one way with itself."""
+    """Passes run on raw arrays if nothing is recorded (otherwise the comparison above would compare one path with itself)."""
     taken = []
     run = plain_pass._run
     monkeypatch.setattr(plain_pass, "_run", lambda *a: taken.append(1) or run(*a))
@@ -146,7 +146,7 @@ def test_the_pass_on_raw_arrays_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
         inside = y * y
         xp.autograd.grad(inside, y, xp.eye(3), retain_graph=True, is_grads_batched=True)
         assert len(taken) == 5
-    xp.autograd.grad(y * y, y, xp.eye(3), is_grads_batched=True)  # what was recorded elsewhere goes the short way as before
+    xp.autograd.grad(y * y, y, xp.eye(3), is_grads_batched=True)  # what was recorded outside still takes the fast path
     assert len(taken) == 6
     with pytest.raises(AssertionError, match="outside of the 'allow_mutation_on_saved_tensors' context"):  # MUT-23
         xp.autograd.grad(inside, y, xp.eye(3), is_grads_batched=True)
@@ -154,7 +154,7 @@ def test_the_pass_on_raw_arrays_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("name", ["jacrev", "jacfwd", "hessian", "grad", "vmap"])
 def test_a_transform_may_be_the_first_thing_that_a_process_does(name: str) -> None:
-    """On a backend that has only what the standard has, a transform finds everything that it needs, though nothing else has loaded it."""
+    """On the strict backend a transform works as the first call of a process, when nothing else has loaded what it needs."""
     last, shape = "xp.sum(y)" if name in ("grad", "hessian") else "y", (2, 3) if name == "vmap" else (3,)
     code = f"""
 import xpgrad as xp
@@ -208,7 +208,7 @@ COMPLEX = _complex_functions()
 
 @pytest.mark.parametrize("name", COMPLEX)
 def test_batched_complex_gradients_agree_with_a_loop(name: str, xpgrad_device: str) -> None:
-    """They agree on raw arrays, and on Tensors with a graph of their own."""
+    """Batched complex gradients agree with a loop, on raw arrays and on Tensors with a graph."""
     function, at = COMPLEX[name]
     at = held(at, xpgrad_device)
     for create in (False, True):
@@ -284,14 +284,14 @@ def test_perturbations_are_not_confused(xpgrad_device: str) -> None:
 def test_derivatives_flow_through_what_stands_beside_a_value(inner: Any, shared: bool, xpgrad_device: str) -> None:
     x, y = xp.tensor(2.0, device=xpgrad_device), xp.tensor(3.0, device=xpgrad_device)
 
-    def f(x: Any, y: Any) -> Any:  # the value does not depend on `y`, what stands beside it does
+    def f(x: Any, y: Any) -> Any:  # only the auxiliary result depends on `y`
         value = x**2
         return value, (value if shared else x) * y**3
 
     expected = (4.0 if shared else 2.0) * 27.0
     assert func.grad(lambda y: inner(lambda x: f(x, y), x))(y).item() == pytest.approx(expected)
     leaf = y.detach().requires_grad_()
-    inner(lambda x: f(x, leaf), x).backward()  # of all leaves: nothing on the way has been freed
+    inner(lambda x: f(x, leaf), x).backward()  # no node on the way to the leaf has been freed
     assert leaf.grad.item() == pytest.approx(expected)
     assert not inner(lambda x: f(x, y), x).requires_grad
 
@@ -375,7 +375,7 @@ def test_errors() -> None:
 
 
 class Scaled(SavesInputs, xp.autograd.Function):
-    """``x * y**2`` by hand."""
+    """``x * y**2`` with handwritten derivatives."""
 
     generate_vmap_rule = True
 
@@ -431,7 +431,7 @@ def test_generated_rules_undo_broadcasting() -> None:
         _close(a, b)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's, about what its transforms use themselves
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own, about functions that its transforms use
 def test_transforms_agree_with_pytorch() -> None:
     torch = pytest.importorskip("torch")
     tf = torch.func
@@ -464,7 +464,7 @@ def test_transforms_agree_with_pytorch() -> None:
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
 def test_the_derivatives_of_nothing_have_a_history(shape: tuple[int, ...], xpgrad_device: str) -> None:
-    """As in PyTorch: a gradient of them is empty, and no error."""
+    """Derivatives of an empty array can be differentiated, as in PyTorch: the gradient is empty."""
     x = xp.zeros(shape, device=xpgrad_device, requires_grad=True)
     jacobians = (func.jacrev(xp.sin), func.jacfwd(xp.sin), func.hessian(lambda v: xp.sum(xp.sin(v))))
     for jacobian in jacobians:
@@ -481,7 +481,7 @@ def _energy(xp_: Any, w: Any, q: Any, v: Any) -> Any:
     return xp_.sum(w * q * v * v) + v[0] * xp_.cos(q[0] - q[1])
 
 
-#: Compositions in which an inner transform has arguments of its own, by the transforms of either library.
+#: Compositions with an inner transform that has further arguments, in the transforms `f` of either library.
 INSIDE: dict[str, Callable[[Any, Any, Function], Function]] = {
     "jacrev of grad": lambda f, xp_, e: lambda q, v: f.jacrev(f.grad(e, argnums=1))(q, v),
     "jacfwd of grad": lambda f, xp_, e: lambda q, v: f.jacfwd(f.grad(e, argnums=1))(q, v),
@@ -498,7 +498,7 @@ INSIDE: dict[str, Callable[[Any, Any, Function], Function]] = {
 @pytest.mark.parametrize("outside", [(), ("w",), ("q",), ("v",)], ids=str)
 @pytest.mark.parametrize("composition", INSIDE)
 def test_a_transform_that_ended_inside_is_no_history(composition: str, outside: tuple[str, ...]) -> None:
-    """Law: a result requires grad if something outside does, and only then (it kept the graphs of all inner transforms alive)."""
+    """Law: a result requires grad if and only if something outside does; graphs of inner transforms are not kept alive."""
     torch = pytest.importorskip("torch")
     data = {"w": [0.5, 2.0], "q": [1.0, 0.4], "v": [3.0, 1.5]}
     ours = {k: xp.tensor(a, requires_grad=k in outside) for k, a in data.items()}
@@ -506,7 +506,7 @@ def test_a_transform_that_ended_inside_is_no_history(composition: str, outside: 
     build = INSIDE[composition]
     y = build(func, xp, lambda q, v: _energy(xp, ours["w"], q, v))(ours["q"], ours["v"])
     z = build(torch.func, torch, lambda q, v: _energy(torch, theirs["w"], q, v))(theirs["q"], theirs["v"])
-    assert y.requires_grad == bool(outside)  # PyTorch's may not where the derivative is 0
+    assert y.requires_grad == bool(outside)  # PyTorch's may not require grad if the derivative is 0
     np.testing.assert_allclose(values(y), z.detach().numpy(), rtol=1e-12)
     for name in outside:
         (g,) = xp.autograd.grad(xp.sum(y * y), ours[name], materialize_grads=True)
@@ -515,7 +515,7 @@ def test_a_transform_that_ended_inside_is_no_history(composition: str, outside: 
 
 
 def test_an_argument_that_a_function_keeps_is_still_there() -> None:
-    """Law: only what nobody can name any more is forgotten: in an argument that escaped, a result can be differentiated."""
+    """Law: a function that stores its argument can still differentiate a result in it after the inner transform has ended."""
     kept = []
 
     def f(q: Any, v: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Law: `autograd.functional` gives what PyTorch's gives, value or error, for every function, option and vector of a table."""
+"""Law: `autograd.functional` gives PyTorch's value or error for every function, option and vector of a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import xpgrad as xp
 from xpgrad.autograd import functional
 
 POINTS = (np.asarray([0.7, 1.2, 0.9]), np.asarray([1.4, 0.6, 1.1]))
-#: Functions of one or two Tensors, in the namespace `n`, and how many they take.
+#: Functions of one or two Tensors in the namespace `n`, and the number of Tensors.
 FUNCTIONS: dict[str, tuple[Any, int]] = {
     "elementwise": (lambda n, x: x * x, 1),
     "sum of cubes": (lambda n, x: n.sum(x**3), 1),
@@ -31,7 +31,7 @@ VECTORS = [None, [(3,)], [(3,), (3,)], [(3,), ()], [(2,)], [()], [(1, 1)]]
 
 
 def outcome(module: Any, namespace: Any, tensor: Any, name: str, function: str, vector: Any, options: Any) -> Any:
-    """The values that come out, or the error's type and the first words of its message."""
+    """Return the values, or the error's type and message."""
     body, count = FUNCTIONS[function]
     points = tuple(tensor(p) for p in POINTS[:count])
     v = None if vector is None else tuple(tensor(np.full(shape, 0.7)) for shape in vector)
@@ -55,7 +55,7 @@ def agree(ours: Any, theirs: Any, where: Any) -> None:
         assert not isinstance(ours[0], type), f"{where}: we raise {ours}"
         np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-12, atol=1e-12, err_msg=str(where))
         assert ours[0].shape == theirs[0].shape, where
-        # A gradient that is a constant of the graph may or may not have a history.
+        # A gradient that does not depend on the inputs may or may not have a history.
         assert ours[1] <= theirs[1], where
     else:
         assert isinstance(ours, tuple), where
@@ -91,7 +91,7 @@ def test_results_are_differentiable_where_asked_for() -> None:
 
 @pytest.mark.parametrize("name", functional.__all__)
 def test_what_is_not_a_tensor_is_refused(name: str) -> None:
-    """FNL-04; PyTorch reports another mistake first where there are two."""
+    """Inputs and outputs that are not Tensors raise TypeError (FNL-04); of two mistakes PyTorch reports another one first."""
     x, one = xp.tensor([1.0]), (xp.tensor([1.0]),)
     v = () if name in ("jacobian", "hessian") else one
     with pytest.raises(TypeError, match="must be either a Tensor or a tuple of Tensors but the given outputs has type <class 'list'>"):
@@ -101,5 +101,5 @@ def test_what_is_not_a_tensor_is_refused(name: str) -> None:
 
 
 def test_an_empty_output_has_an_empty_jacobian() -> None:
-    """PyTorch 2.13 fails in its own `stack` there."""
+    """The Jacobian of an empty output is empty (PyTorch 2.13 fails in its own `stack`)."""
     assert functional.jacobian(lambda x: x[:0], xp.tensor([1.0, 2.0])).shape == (0, 2)

@@ -1,8 +1,8 @@
-"""Law: a value that leaves a function in forward mode takes its tangent along, or says that it does not: never a silent 0.
+"""Law: a value that leaves a function in forward mode keeps its tangent, or raises or warns; it never silently has the derivative 0.
 
 What reverse mode refuses for a Tensor that requires grad, forward mode refuses for one with a tangent. A conversion to a number raises
-inside of the functions that transforms run, in both modes, and warns elsewhere. Copies keep the derivative there, and pickling raises.
-`detach()` is how one says that a constant is meant.
+inside functions that transforms run, in both modes, and warns elsewhere. Inside them copies keep the derivative, and pickling raises.
+Users write `detach()` if they mean a constant.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _dual(read: Callable[[Any], Any]) -> Any:
 
 
 def _nested(read: Callable[[Any], Any]) -> Any:
-    """A tangent of the outer level alone."""
+    """Differentiate a function whose Tensor has a tangent of the outer level only."""
     return _jvp(lambda x: func.jvp(lambda y: xp.sum(y) * read(x), (xp.tensor(X),), (xp.tensor(X),))[0])
 
 
@@ -140,7 +140,7 @@ def _written(x: Any) -> Any:
     return t[0]
 
 
-#: A write into NumPy's array calls `float(x)`; NumPy hides its error behind one of its own.
+#: A write into a NumPy array calls `float(x)`; NumPy replaces its error by another one.
 LEAVING: dict[str, Callable[[Any], Any]] = NUMBERS | {
     "a write": _written,
     "an assignment of a slice": lambda x: np.zeros(2).__setitem__(slice(0, 1), x[:1]) or 1.0,
@@ -166,7 +166,7 @@ DIFFERENTIATED = {name: call for name, call in TRANSFORMS.items() if "vmap" not 
 @pytest.mark.parametrize("name", DIFFERENTIATED)
 @pytest.mark.parametrize("way", LEAVING)
 def test_numbers_do_not_leave_a_transform(way: str, name: str) -> None:
-    """Law: no conversion to plain numbers loses the derivative that a transform computes."""
+    """Law: no conversion to plain numbers loses a derivative that a transform computes."""
     with pytest.raises((RuntimeError, ValueError)) as caught:
         DIFFERENTIATED[name](lambda x: xp.sum(x) * LEAVING[way](x))
     errors = [caught.value, caught.value.__cause__, caught.value.__context__]
@@ -183,7 +183,7 @@ def test_what_is_meant_to_be_constant_may_leave_a_transform(way: str, name: str)
 @pytest.mark.parametrize("way", NUMBERS)
 @pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad:UserWarning")
 def test_constants_may_leave_a_transform(way: str, name: str) -> None:
-    """What comes from outside carries no derivative that the transform computes, whatever it requires; nor does what is under `no_grad`."""
+    """A Tensor from outside, or one made under `no_grad`, may be converted: the transform computes no derivative of it."""
     leaf = xp.tensor(X, requires_grad=True)
     for c in (xp.tensor(X), leaf, leaf * 2.0):
         DIFFERENTIATED[name](lambda x, c=c: xp.sum(x) * NUMBERS[way](c))
@@ -246,7 +246,7 @@ def _dual_square(f: Callable[..., Any]) -> Any:
 @pytest.mark.parametrize("name", SQUARES)
 @pytest.mark.parametrize("way", COPIES)
 def test_copies_keep_derivatives(way: str, name: str) -> None:
-    """Law: where a transform runs, a copy is as differentiable as what it was made of."""
+    """Law: inside a transform, a copy is as differentiable as the original."""
     np.testing.assert_allclose(SQUARES[name](COPIES[way]).detach().numpy(), 2 * X)
 
 

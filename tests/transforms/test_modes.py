@@ -1,4 +1,4 @@
-"""Law: a derivative that is asked for is computed, whatever the mode: no mode around a transform makes it 0."""
+"""Law: a derivative that is asked for is computed: no mode around a transform makes it 0."""
 
 from __future__ import annotations
 

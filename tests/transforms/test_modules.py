@@ -1,4 +1,4 @@
-"""Law: an object that holds Tensors is called with others in their place as PyTorch's layers are, and has its own again afterwards."""
+"""Law: an object that holds Tensors can be called with others in their place, as PyTorch's layers can, and then has its own again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Net:
         self.layers = [Layer(rng, 3, 4), Layer(rng, 4, 2)]
         self.named = {"last": xp.tensor(rng.normal(size=2), requires_grad=True)}
         self.pair = (Layer(rng, 2, 2), "text")
-        self.itself = self  # a circle
+        self.itself = self  # a reference cycle
         self.number = 3
 
     def __call__(self, x: Any, *, power: int = 1) -> Any:

@@ -1,4 +1,4 @@
-"""Transforms by JAX's and HIPS autograd's names, trees as vectors, and functions for SciPy."""
+"""Transforms with the names of JAX and HIPS autograd, flattened trees, and functions for SciPy."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_products_with_the_hessian(xpgrad_device: str) -> None:
     np.testing.assert_allclose(hessian_vector_product(energy)(x, w).numpy(), whole @ W)
     rows = vmap(lambda v: hessian_vector_product(energy)(x, v))(xp.eye(3, dtype=x.dtype, device=x.device))
     np.testing.assert_allclose(rows.numpy(), whole)
-    # Trees, other arguments, and what depends on the vector and the point.
+    # Trees, further arguments, and functions that depend on the vector and the point.
     found = hessian_vector_product(lambda k, p: k * energy(p["a"] * p["b"]), argnums=1)(2.0, {"a": x, "b": 1.5}, {"a": w, "b": 0.0})
     np.testing.assert_allclose(found["a"].numpy(), 2.0 * 1.5**2 * hessian(energy)(x * 1.5).numpy() @ W)
     third = grad(lambda t: xp.sum(hessian_vector_product(lambda s: xp.sum(s**3))(t, w)))(x)

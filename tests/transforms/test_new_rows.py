@@ -1,7 +1,7 @@
-"""Law: a new operation is one row. Declared here, one of each kind works in every mode, and is compared with NumPy and its differences.
+"""Law: a new operation is one row: an operation of each kind, declared here, works in every mode and agrees with NumPy and differences.
 
-The modes: eager, backward, backward of backward, tangents, `vmap` and what nests with it, a batch of gradients in one pass on plain
-arrays, compiled.
+The modes are eager, backward, double backward, tangents, `vmap` and nestings of it, a batch of gradients in one pass on plain arrays, and
+compiled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TABLES: tuple[dict[str, Any], ...] = (ROWS, KERNELS, RULES, NONDIFFERENTIABLE, 
 
 
 def _declare() -> None:
-    """One operation of each kind; nothing but these rows says how it acts in a mode."""
+    """Declare one operation of each kind; only these rows say how it acts in a mode."""
 
     @elementwise(lambda g, x, xp: g * (xp.sin(x) + x * xp.cos(x)), kernel=lambda xp, x: x * xp.sin(x))
     def new_wave(x: Any, /) -> Any:
@@ -109,9 +109,9 @@ def _declare() -> None:
 
 @functools.cache
 def _entries() -> list[dict[str, Any]]:
-    """What the declarations add to the tables, from which they are taken again: other tests ask for all rows there are."""
+    """Return what the declarations add to the tables, and remove it again, because other tests iterate over all rows."""
     before = [set(table) for table in _TABLES]
-    _stale_view(xp.ones(2, requires_grad=True))  # its class, and that of inference tensors, exist before the rows
+    _stale_view(xp.ones(2, requires_grad=True))  # its class and that of inference tensors must exist before the rows are declared
     with xp.inference_mode():
         xp.ones(2)
     _declare()
@@ -122,7 +122,7 @@ def _entries() -> list[dict[str, Any]]:
 
 
 def _stale_view(x: Any) -> Any:
-    """`x` as a view whose memory was written to since the view was taken."""
+    """Return `x` as a view whose memory was written to since the view was taken."""
     base = xp.stack([x * 1.0, x * 0.0])
     view = base[0]
     base[1] = x
@@ -136,7 +136,7 @@ class _Declared:
 
 @pytest.fixture
 def new() -> Iterator[Any]:
-    """The new operations, by name."""
+    """Declare the new operations for one test."""
     entries = _entries()
     for table, own in zip(_TABLES, entries):
         table.update(own)
@@ -146,7 +146,7 @@ def new() -> Iterator[Any]:
             del table[name]
 
 
-#: By name: the operation, the same in NumPy, and the shapes of its operands.
+#: For each name the operation, the same function in NumPy, and the shapes of the operands.
 CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "elementwise": (lambda new, x: new.new_wave(x), lambda x: x * np.sin(x), ((2, 3),)),
     "elementwise, broadcast": (lambda new, a, b: new.new_mixture(a, b), lambda a, b: a * b + a, ((2, 3), (3,))),
@@ -175,7 +175,7 @@ def _parts(case: str, new: Any) -> tuple[Callable[..., Any], Callable[..., Any],
 
 
 def _jacobians(expected: Callable[..., Any], points: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """By differences, of shape ``(*output.shape, *operand.shape)``."""
+    """Return the Jacobians by differences, of shape ``(*output.shape, *operand.shape)``."""
     found = []
     for i, p in enumerate(points):
         columns = []
@@ -197,7 +197,7 @@ def _assert_close(found: Any, expected: Any) -> None:
 
 
 def _scalar(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A number that depends on all outputs, smoothly and not linearly; of Tensors and of NumPy's arrays."""
+    """Return a loss that depends smoothly and nonlinearly on all outputs, for Tensors and NumPy arrays."""
 
     def loss(*xs: Any) -> Any:
         out = function(*xs)
@@ -268,7 +268,7 @@ def test_backward_of_backward(case: str, new: Any, xpgrad_device: str) -> None:
 
 
 def _jacobians_of_loss(expected: Callable[..., Any], points: Sequence[np.ndarray], i: int) -> np.ndarray:
-    """The gradient of the loss by the i-th operand, by a difference of the fourth order."""
+    """Return the gradient of the loss in the i-th operand, by differences of the fourth order."""
     loss, out = _scalar(expected), np.zeros(points[i].shape)
     for place in np.ndindex(out.shape):
         ends = []
@@ -292,7 +292,7 @@ def test_tangents(case: str, new: Any, xpgrad_device: str) -> None:
 
 @_each
 def test_vmap(case: str, new: Any, xpgrad_device: str) -> None:
-    """Whichever operands are batched, along whichever axis; also of gradients and of tangents."""
+    """`vmap` agrees with a loop, whichever operands are batched along whichever axis, also for gradients and tangents."""
     function, expected, points = _parts(case, new)
     scales = (1.0, 0.9, 1.1)
     for mask in itertools.product((True, False), repeat=len(points)):
@@ -317,7 +317,7 @@ def test_vmap(case: str, new: Any, xpgrad_device: str) -> None:
 
 @_each
 def test_batches_of_gradients(case: str, new: Any, xpgrad_device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one pass, of plain arrays where nothing is recorded; and by tangents, and recorded."""
+    """A batch of gradients in one pass is right, whether recorded or not, and so are Jacobians by either mode."""
     function, expected, points = _parts(case, new)
     taken = []
     run = plain_pass._run
@@ -331,7 +331,7 @@ def test_batches_of_gradients(case: str, new: Any, xpgrad_device: str, monkeypat
         found = xp.autograd.grad(out, leaves, batch, is_grads_batched=True, retain_graph=True, create_graph=create)
         for g, jacobian in zip(found, jacobians):
             _assert_close(g, np.tensordot(seeds, jacobian, out.ndim))
-        assert len(taken) == 1  # the one that is not recorded
+        assert len(taken) == 1  # only the pass that is not recorded runs on plain arrays
     xs = [x.detach() for x in leaves]
     for i, jacobian in enumerate(jacobians):
         _assert_close(jacrev(function, argnums=i)(*xs), jacobian)
@@ -354,7 +354,7 @@ def test_hessians(case: str, new: Any, xpgrad_device: str) -> None:
 
 @_each
 def test_compiled(case: str, new: Any, xpgrad_device: str) -> None:
-    """As one program."""
+    """The operation, compiled, has its value and gradients."""
     function, expected, points = _parts(case, new)
     leaves = [xp.tensor(p, device=xpgrad_device, requires_grad=True) for p in points]
     loss = xp.compile(_scalar(function))(*leaves)
@@ -370,7 +370,7 @@ def test_what_has_no_derivative_is_batched_too(new: Any, xpgrad_device: str) -> 
 
 
 def test_a_row_that_cannot_be_batched_says_so(new: Any, xpgrad_device: str) -> None:
-    """It works in the other modes; `vmap` names the function that its kernel calls and that batches do not have."""
+    """A row whose kernel cannot be batched works in the other modes, and `vmap` names the function that batches lack."""
     x = xp.asarray(numbers((2, 3)), device=xpgrad_device)
     np.testing.assert_array_equal(values(new.new_doubled(x)), np.repeat(values(x), 2, axis=-1))
     np.testing.assert_array_equal(values(grad(lambda x: xp.sum(new.new_doubled(x)))(x)), np.full((2, 3), 2.0))

@@ -1,6 +1,6 @@
 """Law: `vmap` of a function is the function of each element, stacked; so are its gradients, to the second order.
 
-Every differentiable function is compared with a loop over the batch, whichever operands are batched, and nested; on every backend.
+Every differentiable function is compared with a loop over the batch, for any choice of batched operands, nested, and on every backend.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _listed(out: Any) -> list[Any]:
 
 
 def _loop(function: Function, args: Sequence[Any], dims: Sequence[Any]) -> list[Any]:
-    """The function of each element, stacked along axis 0."""
+    """Apply the function to each element and stack the results along axis 0."""
     rows = []
     for b in range(SIZE):
         key = [x if d is None else xp.take(x, xp.asarray([b], device=x.device), axis=d) for x, d in zip(args, dims)]
@@ -38,7 +38,7 @@ def _loop(function: Function, args: Sequence[Any], dims: Sequence[Any]) -> list[
 
 
 def _check(function: Function, points: Sequence[np.ndarray], device: str, order: int = 2, tolerance: float = 1e-10) -> None:
-    """Compare with the loop, for every choice of batched operands and several places of the batch's axis."""
+    """Compare `vmap` with the loop, for every choice of batched operands and several positions of the batch axis."""
     tolerance, points = near(tolerance, device, *points), [held(p, device) for p in points]
     for mask in itertools.product((True, False), repeat=len(points)):
         if not any(mask):
@@ -98,7 +98,7 @@ def test_special_arguments(name: str, xpgrad_device: str) -> None:
 
 
 class _Drawn:
-    """Draws fixed examples where a property test draws random ones."""
+    """A substitute for Hypothesis' `draw` that returns fixed examples."""
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -153,7 +153,7 @@ def test_linear_algebra(name: str, sizes: Any, args: Any, kw: Any, dtype: str, x
     try:
         _check(function, points, xpgrad_device, order=0 if mode or ambiguous else 1, tolerance=1e-7)
     except xp.errors.CapabilityError as exc:
-        if "has no function" not in str(exc):  # a backend may lack the function, and says so
+        if "has no function" not in str(exc):  # a backend may lack the function
             raise
 
 
@@ -278,7 +278,7 @@ def test_without_a_derivative(name: str, dims: tuple[Any, ...], xpgrad_device: s
     try:
         expected = _loop(function, [x, v], dims)[0]
     except xp.CapabilityError:
-        return  # the message is tested elsewhere
+        return  # another test checks the message
     found = vmap(function, in_dims=dims)(x, v)
     assert found.dtype is expected.dtype
     np.testing.assert_array_equal(values(found), values(expected))
@@ -317,7 +317,7 @@ def test_trees_and_keywords(xpgrad_device: str) -> None:
     c = xp.tensor(numbers((2,), 5.0), device=xpgrad_device)
     out = vmap(lambda p, q, *, c: {"sum": p["a"] + q[0] * c, "pair": (p["a"], [q[1]])}, in_dims=({"a": 0}, [1, None]),
                out_dims={"sum": 0, "pair": (1, None)})({"a": a}, [b, 7.0 * b[0, 0]], c=c)  # fmt: skip
-    # As in PyTorch, what is given by keyword is the same for all elements.
+    # As in PyTorch, keyword arguments are the same for all elements.
     np.testing.assert_allclose(values(out["sum"]), values(a) + values(b).T * values(c))
     assert out["pair"][0].shape == (2, SIZE)
     assert out["pair"][1][0].shape == ()
@@ -334,7 +334,7 @@ def test_chunks(chunk: int, xpgrad_device: str) -> None:
 
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_a_mask_that_all_elements_share(levels: int, xpgrad_device: str) -> None:
-    """It picks the same of every element, however many batches are inside of each other."""
+    """A mask that is not batched selects the same of every element, however many batches are nested."""
     mask = xp.asarray([True, False, True], device=xpgrad_device)
     x = np.arange(1.0, 2.0**levels * 3 + 1.0).reshape((2,) * levels + (3,))
     read, slope = (lambda v: v[mask]), xp.func.grad(lambda v: xp.sum(v[mask] ** 2))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xpgrad_conformance.contracts.x_functions import close, exact
-from xpgrad_conformance.functions import listed
+from xpgrad_conformance.functions import as_list
 
 #: A call that takes the value of one argument.
 Given = Callable[..., Any]
@@ -298,8 +298,8 @@ def check_axes(lib: Any) -> None:
                 compare(lib, ours(lib, x, axis), theirs(p, axis))
                 if slow or lib.oracle or name == "x.transpose":
                     continue
-                rows = [listed(theirs(q, axis)) for q in (p, -p, p * p)]
-                found = listed(vmap(lambda v, axis=axis, ours=ours: tuple(listed(ours(lib, v, axis))), in_dims=1)(batch))
+                rows = [as_list(theirs(q, axis)) for q in (p, -p, p * p)]
+                found = as_list(vmap(lambda v, axis=axis, ours=ours: tuple(as_list(ours(lib, v, axis))), in_dims=1)(batch))
                 for a, column in zip(found, zip(*rows, strict=True), strict=True):
                     compare(lib, a, np.stack(column))
         for axis in (last, -last - 1):

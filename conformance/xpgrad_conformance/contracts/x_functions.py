@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xpgrad_conformance.contract import contract
-from xpgrad_conformance.functions import Case, Reference, along, cases, is_complex, listed, weighed
+from xpgrad_conformance.functions import Case, Reference, as_list, cases, central_differences, is_complex, scalar_loss
 
 #: The step of second differences, whose rounding error is that of the values divided by the square of the step.
 WIDE_STEP = 2e-4
@@ -57,12 +57,12 @@ def value_of(lib: Any, g: Any) -> Any:
 
 
 def loss_at(case: Case, points: Sequence[Any]) -> float:
-    return float(weighed(Reference, case.call(Reference, *points)))
+    return float(scalar_loss(Reference, case.call(Reference, *points)))
 
 
 def slope(case: Case, points: Sequence[Any], i: int, d: Any) -> float:
     """Return the derivative of NumPy's loss along a direction in one operand, by central differences."""
-    (found,) = along(lambda lib, *operands: weighed(lib, case.call(lib, *operands)), points, i, d)
+    (found,) = central_differences(lambda lib, *operands: scalar_loss(lib, case.call(lib, *operands)), points, i, d)
     return float(found)
 
 
@@ -89,8 +89,8 @@ def kinds(lib: Any, batched: bool = False) -> Any:
 def values(lib: Any) -> None:
     for name, case, points in kinds(lib):
         with lib.case(name), np.errstate(all="ignore"):
-            found = listed(case.call(lib, *(as_tensor(lib, p) for p in points)))
-            expected = listed(case.call(Reference, *points))
+            found = as_list(case.call(lib, *(as_tensor(lib, p) for p in points)))
+            expected = as_list(case.call(Reference, *points))
             assert len(found) == len(expected)
             for a, b in zip(found, expected, strict=True):
                 close(lib, a, b, exact(lib))
@@ -102,12 +102,12 @@ def first_derivatives(lib: Any) -> None:
     for name, case, points in kinds(lib):
         with lib.case(name), np.errstate(all="ignore"):
             whole = [as_tensor(lib, p) for p in points]
-            loss = weighed(lib, case.call(lib, *whole))
+            loss = scalar_loss(lib, case.call(lib, *whole))
             together = lib.grad(loss, whole, allow_unused=True)
             for i, p in enumerate(points):
                 # Only one operand requires grad at a time, so other values are saved.
                 xs = [as_tensor(lib, q, j == i) for j, q in enumerate(points)]
-                (g,) = lib.grad(weighed(lib, case.call(lib, *xs)), [xs[i]], allow_unused=True)
+                (g,) = lib.grad(scalar_loss(lib, case.call(lib, *xs)), [xs[i]], allow_unused=True)
                 assert (g is None) == (together[i] is None)
                 if g is not None:
                     assert tuple(g.shape) == p.shape
@@ -118,7 +118,7 @@ def first_derivatives(lib: Any) -> None:
                 if g is not None:
                     shared_gradients(lib, case, points, i)
                     with lib.graph.saved_tensors_hooks(lambda v: v.detach().clone(), lambda v: v):
-                        loss = weighed(lib, case.call(lib, *xs))
+                        loss = scalar_loss(lib, case.call(lib, *xs))
                     close(lib, lib.grad(loss, [xs[i]])[0], lib.value(g), exact(lib))
 
 
@@ -128,7 +128,7 @@ def shared_gradients(lib: Any, case: Case, points: Sequence[Any], i: int) -> Non
     x, beside = xs[i], as_tensor(lib, points[i])
     xs[i] = a = x * 1.0
     earlier, b = a * 1.0, beside * 1.0
-    outs = [y for y in listed(case.call(lib, *xs)) if y.requires_grad]
+    outs = [y for y in as_list(case.call(lib, *xs)) if y.requires_grad]
     partners = [as_tensor(lib, np.zeros(tuple(y.shape), "complex128" if is_complex(y) else "float64")) for y in outs]
     roots = [a + b, *(y + c * 1.0 for y, c in zip(outs, partners, strict=True)), earlier]
     seeds = [direction(np.zeros(tuple(r.shape), "complex128" if is_complex(r) else "float64"), 2.0 + k) for k, r in enumerate(roots)]
@@ -148,8 +148,8 @@ def second_derivatives(lib: Any) -> None:
     for name, case, points in kinds(lib):
         with lib.case(name), np.errstate(all="ignore"):
             xs = [as_tensor(lib, p) for p in points]
-            plain = lib.grad(weighed(lib, case.call(lib, *xs)), xs, allow_unused=True)
-            gs = lib.grad(weighed(lib, case.call(lib, *xs)), xs, create_graph=True, allow_unused=True)
+            plain = lib.grad(scalar_loss(lib, case.call(lib, *xs)), xs, allow_unused=True)
+            gs = lib.grad(scalar_loss(lib, case.call(lib, *xs)), xs, create_graph=True, allow_unused=True)
             ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
             total: Any = 0.0
             for g, h, d in zip(gs, plain, ds, strict=True):
@@ -214,7 +214,7 @@ def tangents(lib: Any) -> None:
     for name, case, points in kinds(lib):
         ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
         with lib.case(name), np.errstate(all="ignore"):
-            expected = [along(case.call, points, i, d) for i, d in enumerate(ds)]
+            expected = [central_differences(case.call, points, i, d) for i, d in enumerate(ds)]
             chosen = [{i} for i in range(len(points))] + ([set(range(len(points)))] if len(points) > 1 else [])
             for places in chosen:
                 with fw.dual_level():
@@ -222,7 +222,7 @@ def tangents(lib: Any) -> None:
                     duals = [
                         fw.make_dual(x, as_tensor(lib, d, False)) if i in places else x for i, (x, d) in enumerate(zip(xs, ds, strict=True))
                     ]
-                    for k, y in enumerate(listed(case.call(lib, *duals))):
+                    for k, y in enumerate(as_list(case.call(lib, *duals))):
                         tangent = fw.unpack_dual(y).tangent
                         wanted = sum(expected[i][k] for i in places)
                         if tangent is None:
@@ -241,7 +241,7 @@ def check_tangent_dtypes(lib: Any, case: Case, points: Sequence[Any], ds: Sequen
         for p, d in zip(points, ds, strict=True):
             narrow = lib.narrow if p.dtype.kind == "f" else "complex64"
             duals.append(fw.make_dual(as_tensor(lib, p), lib.const(d, narrow)))
-        outs = listed(case.call(lib, *duals))
+        outs = as_list(case.call(lib, *duals))
         assert not lib.ns.is_grad_enabled()
         for k, y in enumerate(outs):
             assert not y.requires_grad
@@ -261,7 +261,7 @@ def tangents_of_gradients(lib: Any) -> None:
         ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
         with lib.case(name), np.errstate(all="ignore"), fw.dual_level():
             duals = [fw.make_dual(as_tensor(lib, p), as_tensor(lib, d, False)) for p, d in zip(points, ds, strict=True)]
-            gs = lib.grad(weighed(lib, case.call(lib, *duals)), duals, create_graph=True, allow_unused=True)
+            gs = lib.grad(scalar_loss(lib, case.call(lib, *duals)), duals, create_graph=True, allow_unused=True)
             scale = abs(loss_at(case, points))
             for i, p in enumerate(points):
                 e = direction(p, 5.0 + i)
@@ -297,13 +297,13 @@ def batches(lib: Any) -> None:
             arrays, dims = stack_operands(points, mask)
             with lib.case((name, dims)), np.errstate(all="ignore"):
                 xs = [as_tensor(lib, a) for a in arrays]
-                out = listed(vmap(lambda *a, case=case: tuple(listed(case.call(lib, *a))), in_dims=dims)(*xs))
-                rows = [listed(case.call(Reference, *(element(a, d, b) for a, d in zip(arrays, dims, strict=True)))) for b in range(3)]
+                out = as_list(vmap(lambda *a, case=case: tuple(as_list(case.call(lib, *a))), in_dims=dims)(*xs))
+                rows = [as_list(case.call(Reference, *(element(a, d, b) for a, d in zip(arrays, dims, strict=True)))) for b in range(3)]
                 for y, column in zip(out, zip(*rows, strict=True), strict=True):
                     close(lib, y, np.stack(column), exact(lib))
                 # The gradients of a batch, and a batch of gradients.
                 loops = [lib.grad(sum_of_losses(lib, case, xs, dims), xs, allow_unused=True)]
-                inside = vmap(lambda *a, case=case: weighed(lib, case.call(lib, *a)), in_dims=dims)(*xs)
+                inside = vmap(lambda *a, case=case: scalar_loss(lib, case.call(lib, *a)), in_dims=dims)(*xs)
                 assert tuple(inside.shape) == (3,)
                 loops.append(lib.grad(lib.xp.sum(inside), xs, allow_unused=True))
                 for a, b in zip(*loops, strict=True):
@@ -318,22 +318,22 @@ def batches_of_batches(lib: Any, case: Case, points: Sequence[Any]) -> None:
         xs = [as_tensor(lib, a) for a in arrays]
 
         def one(x: Any, y: Any, first: int = first) -> Any:
-            return tuple(listed(case.call(lib, *((x, y) if first == 0 else (y, x)))))
+            return tuple(as_list(case.call(lib, *((x, y) if first == 0 else (y, x)))))
 
         def inner(x: Any, first: int = first, xs: Any = xs, one: Any = one) -> Any:
             return vmap(one, in_dims=(None, 0))(x, xs[1 - first])
 
-        found = listed(vmap(inner)(xs[first]))
+        found = as_list(vmap(inner)(xs[first]))
         pairs = [[(p, q) if first == 0 else (q, p) for q in arrays[1 - first]] for p in arrays[first]]
-        table = [[listed(case.call(Reference, *pair)) for pair in row] for row in pairs]
+        table = [[as_list(case.call(Reference, *pair)) for pair in row] for row in pairs]
         for k, y in enumerate(found):
             close(lib, y, np.stack([np.stack([cell[k] for cell in row]) for row in table]), exact(lib))
-        together = lib.grad(weighed(lib, [lib.xp.sum(y, axis=(0, 1)) for y in found]), xs, allow_unused=True)
+        together = lib.grad(scalar_loss(lib, [lib.xp.sum(y, axis=(0, 1)) for y in found]), xs, allow_unused=True)
         sums: Any = [0.0] * len(found)
         for i, j in itertools.product((0, 1), repeat=2):
-            for k, y in enumerate(listed(case.call(lib, xs[0][i], xs[1][j]))):
+            for k, y in enumerate(as_list(case.call(lib, xs[0][i], xs[1][j]))):
                 sums[k] = sums[k] + y
-        for a, b in zip(together, lib.grad(weighed(lib, sums), xs, allow_unused=True), strict=True):
+        for a, b in zip(together, lib.grad(scalar_loss(lib, sums), xs, allow_unused=True), strict=True):
             close(lib, value_of(lib, a) + np.zeros(np.shape(value_of(lib, b))), value_of(lib, b), exact(lib), 10.0)
 
 
@@ -341,7 +341,7 @@ def sum_of_losses(lib: Any, case: Case, xs: Sequence[Any], dims: Sequence[int | 
     """Return the sum of the losses of a batch's elements, computed in a loop."""
     total: Any = 0.0
     for b in range(3):
-        total = total + weighed(lib, case.call(lib, *(element(x, d, b) for x, d in zip(xs, dims, strict=True))))
+        total = total + scalar_loss(lib, case.call(lib, *(element(x, d, b) for x, d in zip(xs, dims, strict=True))))
     return total
 
 
@@ -351,7 +351,7 @@ def batches_of_gradients(lib: Any) -> None:
         with lib.case(name), np.errstate(all="ignore"):
             # Elementwise operations before and after the function, whose Jacobians are diagonal.
             xs = [as_tensor(lib, p) for p in points]
-            out = [y * 1.5 for y in listed(case.call(lib, *(lib.xp.negative(-x) for x in xs)))]
+            out = [y * 1.5 for y in as_list(case.call(lib, *(lib.xp.negative(-x) for x in xs)))]
             out = [y for y in out if y.requires_grad]
             if not out:
                 continue
@@ -374,7 +374,7 @@ def shared_by_a_batch(lib: Any, case: Case, points: Sequence[Any]) -> None:
     """Check gradients that all elements of a batch share, because a hook replaces them with one gradient."""
     for create in (False, True):
         xs = [as_tensor(lib, p) for p in points]
-        outs = [y for y in listed(case.call(lib, *(x * 1.0 for x in xs))) if y.requires_grad]
+        outs = [y for y in as_list(case.call(lib, *(x * 1.0 for x in xs))) if y.requires_grad]
         if any(0 in y.shape for y in outs):
             return
         kinds = ["complex128" if is_complex(y) else "float64" for y in outs]
@@ -410,10 +410,10 @@ def jacobians(lib: Any) -> None:
 
             def real(*a: Any, case: Case = case) -> Any:
                 """Return the results, split into real parts, with elementwise operations before and after the function."""
-                return tuple(part * 2 for part in split_complex(listed(case.call(lib, *(lib.xp.negative(-x) for x in a))), lib.xp))
+                return tuple(part * 2 for part in split_complex(as_list(case.call(lib, *(lib.xp.negative(-x) for x in a))), lib.xp))
 
-            outs = split_complex(listed(case.call(Reference, *points)))
-            slopes = [split_complex(along(case.call, points, i, d)) for i, d in enumerate(ds)]
+            outs = split_complex(as_list(case.call(Reference, *points)))
+            slopes = [split_complex(central_differences(case.call, points, i, d)) for i, d in enumerate(ds)]
             for transform in ("jacrev", "jacfwd"):
                 found = getattr(func, transform)(real, argnums=places)(*xs)
                 for k, y in enumerate(outs):
@@ -440,7 +440,7 @@ def hessians(lib: Any) -> None:
             for label, outer in (("hessian", None), ("jacrev of jacrev", func.jacrev)):
 
                 def loss(*a: Any, case: Case = case) -> Any:
-                    return weighed(lib, case.call(lib, *a))
+                    return scalar_loss(lib, case.call(lib, *a))
 
                 found = (func.hessian(loss, argnums=places) if outer is None else outer(func.jacrev(loss, argnums=places), argnums=places))(
                     *xs

@@ -11,7 +11,7 @@ import numpy as np
 from xpgrad_conformance.contract import contract
 from xpgrad_conformance.contracts import x_keys
 from xpgrad_conformance.contracts.x_functions import FACTORS, as_tensor, close, direction, exact, inner, rough, value_of
-from xpgrad_conformance.functions import Reference, along, binary, cases, elementwise_domains, listed, weighed
+from xpgrad_conformance.functions import Reference, as_list, binary, cases, central_differences, elementwise_domains, scalar_loss
 
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
 #: The operands: a matrix away from kinks and ties, a row of positive numbers, and a matrix of positive numbers.
@@ -103,7 +103,7 @@ def check_agreement(lib: Any, ours: Callable[..., Any], theirs: Callable[..., An
     gs = lib.grad(y, xs, as_tensor(lib, seed, False), allow_unused=True)
     for i, p in enumerate(points):
         d = direction(p, 3.0 + i)
-        (moved,) = along(lambda _, *operands: theirs(*operands), points, i, d)
+        (moved,) = central_differences(lambda _, *operands: theirs(*operands), points, i, d)
         close(lib, inner(value_of(lib, gs[i]), d), float(np.sum(seed * moved)), rough(lib))
         with fw.dual_level():
             duals = [
@@ -237,13 +237,13 @@ def narrow_dtypes(lib: Any) -> None:
         with lib.case(name), np.errstate(all="ignore"):
             points = [p.astype("float32") for p in case.arrays()]
             narrow, wide = ([lib.tensor(p, dtype=d) for p in points] for d in ("float32", "float64"))
-            outs = [listed(case.call(slim, *narrow)), listed(case.call(lib, *wide))]
+            outs = [as_list(case.call(slim, *narrow)), as_list(case.call(lib, *wide))]
             for a, b in zip(*outs, strict=True):
                 assert str(a.dtype).rpartition(".")[2] in ("float32", "complex64")
                 close(lib, lib.value(a).astype(lib.value(b).dtype), lib.value(b), 2e-4)
             grads = [
-                lib.grad(weighed(slim, outs[0]), narrow, allow_unused=True),
-                lib.grad(weighed(lib, outs[1]), wide, allow_unused=True),
+                lib.grad(scalar_loss(slim, outs[0]), narrow, allow_unused=True),
+                lib.grad(scalar_loss(lib, outs[1]), wide, allow_unused=True),
             ]
             for x, a, b in zip(narrow, *grads, strict=True):
                 assert (a is None) == (b is None)
@@ -433,8 +433,8 @@ def lengths_that_values_decide(lib: Any) -> None:
         if lib.capabilities["lazy"] and name in ("unique_counts", "unique_inverse"):  # a key needs a length, which is unknown there
             continue
         with lib.case(name):
-            found = listed(ours(lib, lib.tensor(TIED), lib.const(WHOLE, lib.index)))
-            for a, b in zip(found, listed(theirs(TIED, WHOLE)), strict=True):
+            found = as_list(ours(lib, lib.tensor(TIED), lib.const(WHOLE, lib.index)))
+            for a, b in zip(found, as_list(theirs(TIED, WHOLE)), strict=True):
                 assert not a.requires_grad
                 assert np.array_equal(lib.value(a), b)
 

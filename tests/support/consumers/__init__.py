@@ -1,7 +1,7 @@
-"""Calls of the functions of SciPy, scikit-learn and array-api-extra that accept any array, which `xpgrad.testing` checks on a device.
+"""Calls of array API functions of SciPy, scikit-learn and array-api-extra, which `xpgrad.testing` checks on a device.
 
-``python -m support.consumers DEVICE [NAME ...]`` (from ``tests/``) prints a line of JSON for each: its name and what was found. SciPy and
-scikit-learn read what allows it when they are imported, so this is a process of its own; a library is imported where a row needs it.
+``python -m support.consumers DEVICE [NAME ...]`` (from ``tests/``) prints one line of JSON for each call: its name and what
+was found. SciPy and scikit-learn read the switch for array API support at import, so this runs in a separate process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["MODULES", "tables"]
 
-#: The tables by the beginning of their rows' names; a longer one comes first.
+#: The module of each table by the prefix of its rows' names; a longer prefix comes before a shorter one.
 MODULES = {
     "scipy.special": "scipy_special",
     "scipy.stats": "scipy_stats",
@@ -25,12 +25,12 @@ MODULES = {
 
 
 def table_of(name: str) -> str:
-    """The beginning under which a row's name is found."""
+    """Return the prefix in `MODULES` that matches a row's name."""
     return next(start for start in MODULES if name.startswith(start))
 
 
 def tables(*starts: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """The rows, and what is left out with the reason for it, of some libraries, or of all."""
+    """Return the rows of the named libraries (default: all), and the reason for each name that is left out."""
     os.environ["SCIPY_ARRAY_API"] = "1"
     rows: dict[str, Any] = {}
     left_out: dict[str, str] = {}

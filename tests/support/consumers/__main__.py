@@ -1,6 +1,6 @@
-"""What `xpgrad.testing` finds of each call, or of those that are named, on one device: a line of JSON for each.
+"""Print what `xpgrad.testing` finds for each call, or for the named ones, on one device: one line of JSON for each.
 
-The arrays are on the device, and the default device is another: nobody tells the libraries of xpgrad, nor of the device.
+The arrays are on that device, which is not the default one, and the libraries are told neither about xpgrad nor about the device.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from xpgrad.testing import examine
 
 
 def coverage() -> None:
-    """Print the functions that their libraries say support the standard, the rows, and what is left out."""
+    """Print the functions that the libraries declare to support the standard, the names of the rows, and the names left out."""
     rows, left_out = tables()
     print(json.dumps([sorted(supported()), list(rows), left_out]))
 
 
 def main(device: str, names: list[str]) -> None:
-    """Print what is found of each call on a device."""
+    """Print the findings for each call on a device."""
     warnings.simplefilter("ignore")
     strict_backend.register()
     rows, _ = tables(*dict.fromkeys(map(table_of, names)))

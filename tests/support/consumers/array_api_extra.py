@@ -1,4 +1,4 @@
-"""The functions of array-api-extra."""
+"""Calls of the functions of array-api-extra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row of the tables of consumers, and the arrays that rows share: few shapes, because some libraries compile for each."""
+"""The type of a row in the tables of consumers, and the arrays that rows share: few shapes, because some libraries compile for each."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ COUNTS = np.asarray([1, 2, 3, 1, 2])
 
 
 class Row(NamedTuple):
-    """A call of a function: NumPy's arrays among the arguments become Tensors; it is differentiated in those of floating numbers."""
+    """A call of a function: its NumPy arrays become Tensors, and it is differentiated in those with a floating dtype."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
 
 
 def row(function: Callable[..., Any], *args: Any) -> Row:
-    """A row; without arguments the function takes the matrix of numbers between 0 and 1."""
+    """Return a row; without `args`, its argument is the matrix `X` of numbers between 0 and 1."""
     return Row(function, args or (X,))
 
 
 def like(x: Any, values: Any) -> Any:
-    """A constant beside `x`, as its own namespace makes one."""
+    """Return `values` as an array of the namespace of `x`."""
     return x.__array_namespace__().asarray(values)
 
 
 def words(text: str) -> list[str]:
-    """The words of a text: names, as tables write them."""
+    """Split a text into names."""
     return text.split()
 
 
 def bound(function: Callable[..., Any], *after: Any, **options: Any) -> Callable[..., Any]:
-    """A function of its first arguments: these come after them."""
+    """Return `function` with fixed trailing arguments and options."""
     return lambda *args: function(*args, *after, **options)

@@ -1,4 +1,4 @@
-"""The estimators, metrics and tools of scikit-learn that take other libraries' arrays."""
+"""Calls of the estimators, metrics and tools of scikit-learn that accept arrays of any library."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TRUTH = np.asarray([0, 1, 1, 0, 1])
 
 
 def _fitted(estimator: Any, x: Any, *targets: Any) -> Any:
-    """An estimator that is fitted to an array, and to constants beside it."""
+    """Fit an estimator to `x` and to constant targets, and return it."""
     return estimator.fit(x, *(like(x, t) if isinstance(t, np.ndarray) else t for t in targets))
 
 

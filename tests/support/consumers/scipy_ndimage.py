@@ -1,4 +1,4 @@
-"""The image processing of SciPy that takes other libraries' arrays."""
+"""Calls of the functions of `scipy.ndimage` that accept arrays of any library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rest of SciPy that takes other libraries' arrays: Fourier transforms, integrals, clusters, rotations, splines and more."""
+"""Calls of the rest of SciPy that accepts arrays of any library: Fourier transforms, integrals, clusters, rotations, splines and more."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ INVERSE = words("irfft irfft2 irfftn hfft2 hfftn")
 
 
 def _at(integral: Any) -> Any:
-    """An integral of values at places."""
+    """Return `integral` as a function of values and of the points `x` at which they are sampled."""
     return lambda y, x: integral(y, x=x)
 
 
 def _linkage(heights: Any) -> Any:
-    """A linkage with these heights: which clusters it merges, and how large they are, are constants."""
+    """Return a linkage matrix with these heights; which clusters are merged, and their sizes, are constants."""
     return like(heights, MERGED) + heights[:, None] * like(heights, [0.0, 0.0, 1.0, 0.0])
 
 

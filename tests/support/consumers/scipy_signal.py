@@ -1,4 +1,4 @@
-"""The signal processing of SciPy that takes other libraries' arrays, its windows among it."""
+"""Calls of the functions of `scipy.signal`, including the windows, that accept arrays of any library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TAPS = np.asarray([0.5, 1.2, 2.5, 1.1, 0.4, 0.1])
 
 
 def _sections(x: Any) -> Any:
-    """Sections whose denominators begin with 1, as they must, whatever `x` has there."""
+    """Return `x` as second-order sections: the leading coefficient of each denominator is replaced by 1, as SciPy requires."""
     fixed = like(x, [0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
     return x * (1.0 - fixed) + fixed
 

@@ -1,4 +1,4 @@
-"""The special functions of SciPy that take other libraries' arrays."""
+"""Calls of the functions of `scipy.special` that accept arrays of any library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statistics of SciPy that take other libraries' arrays."""
+"""Calls of the functions of `scipy.stats` that accept arrays of any library."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ EXPECTED = np.asarray([10.0, 12.0, 13.0, 11.0])
 
 
 def _test(name: str, **options: Any) -> Any:
-    """A test of hypotheses: its statistic and its p-value."""
+    """Return a function that runs a hypothesis test and returns its statistic and p-value."""
 
     def run(*samples: Any) -> Any:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # small samples
+            warnings.simplefilter("ignore")  # SciPy warns about small samples
             found = getattr(t, name)(*samples, **options)
         return found.statistic, found.pvalue
 
@@ -29,7 +29,7 @@ def _test(name: str, **options: Any) -> Any:
 
 
 def _scaled(expected: Any, observed: Any) -> Any:
-    """Expected frequencies whose sum is that of the observed ones, as it must be."""
+    """Scale expected frequencies to the sum of the observed ones, as SciPy's tests require."""
     xp = expected.__array_namespace__()
     return expected * (xp.sum(observed) / xp.sum(expected))
 

@@ -1,4 +1,4 @@
-"""The functions of which their libraries say that they take other libraries' arrays, read from the libraries themselves."""
+"""Find the functions whose libraries declare that they accept other libraries' arrays, by asking the libraries themselves."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 __all__ = ["supported"]
 
-#: SciPy's public modules; its table of capabilities knows functions, and these give them their names.
+#: SciPy's public modules: its table of capabilities has function objects, and their public names are found in these modules.
 SCIPY = """cluster.hierarchy cluster.vq constants differentiate fft integrate interpolate linalg ndimage optimize signal signal.windows
 spatial spatial.distance special stats stats.mstats"""
 
 
 def supported() -> set[str]:
-    """The names of all of them."""
+    """Return the names of all supported functions of the three libraries."""
     return {*_scipy(), *_sklearn(), *_array_api_extra()}
 
 
 def _scipy() -> set[str]:
-    """Those that run on another library's arrays on the CPU: a function with several names by the first."""
+    """Return SciPy's functions that run on another library's arrays on the CPU; a function with several names gets the first of them."""
     tables: Any = importlib.import_module("scipy._lib._array_api_docs_tables")
     names: dict[Any, str] = {}
     for module in (f"scipy.{name}" for name in SCIPY.split()):
@@ -29,13 +29,13 @@ def _scipy() -> set[str]:
 
 
 def _sklearn() -> set[str]:
-    """The estimators whose tags say so, and the metrics that its own tests give other libraries' arrays."""
+    """Return the estimators whose tags declare array API support, and the metrics that scikit-learn's tests run on other arrays."""
     found = set()
     tags: Any = importlib.import_module("sklearn.utils")
     for _, estimator in importlib.import_module("sklearn.utils.discovery").all_estimators():
         try:
             says = tags.get_tags(estimator()).array_api_support
-        except (TypeError, AttributeError):  # one that is made of others: listed by hand, in the table
+        except (TypeError, AttributeError):  # A meta-estimator needs another estimator as argument: those are listed by hand in the table.
             continue
         if says:
             found.add(_public(estimator))
@@ -44,8 +44,8 @@ def _sklearn() -> set[str]:
 
 
 def _public(thing: Any) -> str:
-    """The name under which users import a class or a function of scikit-learn."""
-    parts = [part for part in thing.__module__.split(".") if not part.startswith("_") and part != "glm"]  # inside of a private module
+    """Return the name under which users import a class or function of scikit-learn."""
+    parts = [part for part in thing.__module__.split(".") if not part.startswith("_") and part != "glm"]  # from a private module
     return ".".join([*parts, thing.__name__])
 
 
