@@ -237,7 +237,7 @@ def functions_and_hooks(lib: Any) -> None:
     assert seen == [6 * 21]
 
 
-def nest(lib: Any, levels: int) -> None:
+def check_nested_passes(lib: Any, levels: int) -> None:
     """Check a Function whose backward runs a pass through the same Function, down to `levels` levels."""
     leaves: list[Any] = []
 
@@ -280,9 +280,9 @@ def passes_inside_of_passes(lib: Any) -> None:
         with lib.case(levels):
             if levels > 5 and not lib.capabilities["threads"]:  # deep nesting continues in other threads
                 with lib.raises(NotImplementedError, "threads"):
-                    nest(lib, levels)
+                    check_nested_passes(lib, levels)
             else:
-                nest(lib, levels)
+                check_nested_passes(lib, levels)
     # A nested pass that fails does not affect the next one.
     x = lib.random((3,))
     y = x * x

@@ -158,7 +158,7 @@ def expandable_gradients_are_summed(lib: Any, pair: Any, seed: int, more: Any) -
             found[name] = message_of(functools.partial(cpp.backward, [x * 2], [g]))
         for create in (False, True):
             with lib.case(create):
-                _any_expandable(lib, cpp, pair, seed, more, create)
+                _check_expandable(lib, cpp, pair, seed, more, create)
     assert found["rows"] == found["by_grad"] == [6.0, 6.0]
     assert found["sides"] == [40.0, 40.0]
     assert found["scalar"] == [12.0]
@@ -167,7 +167,7 @@ def expandable_gradients_are_summed(lib: Any, pair: Any, seed: int, more: Any) -
             assert f"invalid gradient at index 0 - got {shape} but expected shape compatible with [2]" in (found[name] or "")
 
 
-def _any_expandable(lib: Any, cpp: Any, pair: Any, seed: int, more: Any, create: bool) -> None:
+def _check_expandable(lib: Any, cpp: Any, pair: Any, seed: int, more: Any, create: bool) -> None:
     """Check roots with gradients of any shape to which they can be expanded, and the gradient's own gradient if it is recorded."""
     root, shape = pair[0], (*more, *np.broadcast_shapes(*pair))
     x, v = lib.random(root, seed), lib.random(shape, seed + 1)

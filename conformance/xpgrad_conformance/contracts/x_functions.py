@@ -116,13 +116,13 @@ def first_derivatives(lib: Any) -> None:
                 d = direction(p, 3.0 + i)
                 close(lib, inner(value_of(lib, g), d), slope(case, points, i, d), rough(lib), abs(loss_at(case, points)))
                 if g is not None:
-                    shared_gradients(lib, case, points, i)
+                    check_shared_gradients(lib, case, points, i)
                     with lib.graph.saved_tensors_hooks(lambda v: v.detach().clone(), lambda v: v):
                         loss = scalar_loss(lib, case.call(lib, *xs))
                     close(lib, lib.grad(loss, [xs[i]])[0], lib.value(g), exact(lib))
 
 
-def shared_gradients(lib: Any, case: Case, points: Sequence[Any], i: int) -> None:
+def check_shared_gradients(lib: Any, case: Case, points: Sequence[Any], i: int) -> None:
     """Check that a gradient used in several places is not overwritten, neither before nor after the function."""
     xs = [as_tensor(lib, p, j == i) for j, p in enumerate(points)]
     x, beside = xs[i], as_tensor(lib, points[i])
@@ -167,7 +167,7 @@ def second_derivatives(lib: Any) -> None:
                 e = direction(p, 5.0 + i)
                 close(lib, inner(value_of(lib, again[i]), e), second_derivative(case, points, ds, i, e), 20 * rough(lib), scale)
 
-    third_derivatives(lib)
+    check_third_derivatives(lib)
 
 
 #: Functions of a matrix, and the third derivative of each along a direction.
@@ -191,7 +191,7 @@ def third_of_products(x: Any, d: Any) -> Any:
     return np.asarray([6 * (whole * np.poly1d([s, v])).coeffs[::-1][3] for s, v in zip(d[1], x[1], strict=True)])
 
 
-def third_derivatives(lib: Any) -> None:
+def check_third_derivatives(lib: Any) -> None:
     """Compare third derivatives with closed formulas."""
     for n, (name, (ours, expected)) in itertools.product((2, 3), CUBES.items()):
         if name == "prod" and n == 2:
@@ -290,7 +290,7 @@ def batches(lib: Any) -> None:
     for name, case, points in kinds(lib, batched=True):
         if len(points) == 2 and not once:
             with lib.case((name, "twice")), np.errstate(all="ignore"):
-                batches_of_batches(lib, case, points)
+                check_nested_batches(lib, case, points)
         for mask in itertools.product((True, False), repeat=len(points)):
             if not any(mask):
                 continue
@@ -310,7 +310,7 @@ def batches(lib: Any) -> None:
                     close(lib, value_of(lib, b) + np.zeros(np.shape(value_of(lib, a))), value_of(lib, a), exact(lib))
 
 
-def batches_of_batches(lib: Any, case: Case, points: Sequence[Any]) -> None:
+def check_nested_batches(lib: Any, case: Case, points: Sequence[Any]) -> None:
     """Check a function of two operands from two nested batches, for all pairs of elements."""
     vmap = lib.module("func").vmap
     arrays = [np.stack([p * f for f in FACTORS[:2]]) for p in points]
@@ -367,10 +367,10 @@ def batches_of_gradients(lib: Any) -> None:
                     assert (g is None) == (column[0] is None)
                     if g is not None:
                         close(lib, g, np.stack([lib.value(r) for r in column]), exact(lib))
-            shared_by_a_batch(lib, case, points)
+            check_gradients_shared_by_a_batch(lib, case, points)
 
 
-def shared_by_a_batch(lib: Any, case: Case, points: Sequence[Any]) -> None:
+def check_gradients_shared_by_a_batch(lib: Any, case: Case, points: Sequence[Any]) -> None:
     """Check gradients that all elements of a batch share, because a hook replaces them with one gradient."""
     for create in (False, True):
         xs = [as_tensor(lib, p) for p in points]

@@ -508,12 +508,12 @@ def refused(lib: Any) -> None:
                     assert (x._version, x.is_leaf) == (0, True), key
                     np.testing.assert_array_equal(lib.value(x), values)
     x_arguments.check_refused_arguments(lib, operands)
-    in_batches(lib)
+    check_refusals_in_batches(lib)
     x = operands(lib).x
     lib.equal(lib.grad(lib.xp.sum(x * x), x)[0], 2.0 * lib.value(x))  # everything still works
 
 
-def in_batches(lib: Any) -> None:
+def check_refusals_in_batches(lib: Any) -> None:
     """Check that the same calls are refused under `vmap`."""
     vmap = lib.module("func").vmap
     errors = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError)

@@ -208,7 +208,7 @@ def arguments_of_jacobians(lib: Any) -> None:
     )
 
 
-def batches_of_keys(lib: Any, vmap: Any, m: Any) -> None:
+def check_batches_of_keys(lib: Any, vmap: Any, m: Any) -> None:
     """Check reads and writes by indices that differ between elements."""
     a, keys = lib.tensor(m), np.asarray([[3, 0], [1, 1], [2, 3]])
     places, rows = lib.places(keys), np.arange(3)[:, None]
@@ -276,7 +276,7 @@ def arguments_of_vmap(lib: Any) -> None:
     )
     with lib.ns.no_grad():
         assert not vmap(lambda r: r * 2)(leaf).requires_grad
-    batches_of_keys(lib, vmap, m)
+    check_batches_of_keys(lib, vmap, m)
     x_keys.check_keys_in_batches(lib)
     # The attributes of an element are those of a single element.
     seen: list[Any] = []
