@@ -434,7 +434,7 @@ def saves_on_the_host(lib: Any) -> None:
         lib.equal(x.grad, np.array([3.0, 4.0]) + np.exp([1.0, 2.0]))
         lib.equal(w.grad, [1.0, 2.0])
     far = lib.elsewhere([1.0, 2.0], rg=True)
-    if lib.oracle:  # PyTorch's other device here is meta, whose missing values raise on the copy
+    if lib.oracle:  # PyTorch's other device here is meta: the copy raises, because there are no values
         with lib.raises(NotImplementedError, "Cannot copy out of meta tensor"), lib.graph.save_on_cpu():
             far * far
         return

@@ -445,7 +445,7 @@ def a_pass_inside_a_hook_towards_what_is_no_leaf(lib: Any) -> None:
     for g, expected in zip(found, [18.0, 108.0, 18.0, 108.0, 12.0], strict=True):
         lib.equal(g, [expected])
     lib.equal(x.grad, [12.0])
-    # Nodes that the outer pass has not reached yet: a concatenation with constants, a Function with several results, matrix factors.
+    # Nodes that the outer pass has not reached yet: a concatenation with constants, and a Function with several results.
     x = lib.tensor([1.0, 2.0])
     joined = lib.xp.concat([x * x, lib.ones(2), x, lib.const([7.0])])
     double, triple = lib.fn(lambda ctx, t: (t * 2, t * 3), lambda ctx, g, h: g * 2 + h * 3).apply(joined)

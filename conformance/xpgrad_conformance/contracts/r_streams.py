@@ -186,7 +186,7 @@ def gradients(lib: Any, streams: Any, pool: list[Any], program: Any, forget: boo
     """Return the leaves' gradients as the caller's stream sees them, with the waits that a careful user writes in the forward."""
     main = streams.current()
     values, made = [], []
-    for k, stream in enumerate((pool[0], pool[-1])):  # each leaf is on a stream other than the caller's
+    for k, stream in enumerate((pool[0], pool[-1])):  # the leaves are on the first and the last stream of the pool
         with streams.use(stream):
             values.append(lib.random((3,), k))
         made.append(stream)

@@ -165,7 +165,7 @@ SPELLINGS: dict[str, tuple[Call, Call]] = {
     "2 < x": (lambda lib, x: x * (x > 0.5) + x * (x >= 0.5), lambda lib, x: 2 * x * (x > 0.5)),
     "x == x": (lambda lib, x: x * (x == x) * (x != 0.6), lambda lib, x: x * (abs(x - 0.6) > 0.01)),
 }  # fmt: skip
-#: Spellings that differ in PyTorch 2.13.
+#: Spellings that PyTorch 2.13 lacks or computes differently.
 NOT_PYTORCH = frozenset((
     "reshape, a number", "reshape, unknown", "broadcast_to, a number", "repeat, one number", "clip, nothing", "reshape, no copy",
     "2.3 // x", "2.3 % x", "x // 0.7",

@@ -226,7 +226,7 @@ def check_batches_of_keys(lib: Any, vmap: Any, m: Any) -> None:
 
     def written(r: Any, i: Any) -> Any:
         y = r * 1
-        y[i] = lib.const([[5.0, 5.0]])[0] if lib.oracle else lib.const([[5.0, 5.0]])  # an additional axis of length 1
+        y[i] = lib.const([[5.0, 5.0]])[0] if lib.oracle else lib.const([[5.0, 5.0]])  # xpgrad accepts an additional axis of length 1
         return y
 
     found = vmap(written)(a, places)
