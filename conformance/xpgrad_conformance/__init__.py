@@ -1,4 +1,4 @@
-"""The conformance suite: every rule of the catalogue as a contract, run on any backend of xpgrad, on PyTorch itself, and on planted faults.
+"""The conformance suite: contracts that check each rule of the catalogue, on any backend of xpgrad and on PyTorch itself.
 
 Run it with the command ``xpgrad conformance --backend X`` or ``pytest --pyargs xpgrad_conformance --xpgrad-backend X``.
 From Python: `check_backend`. In your own test file: `xpgrad_conformance.suite.ConformanceTests`.
@@ -18,7 +18,7 @@ __all__ = ["check_backend"]
 def check_backend(
     backend: str, *, profile: str = "default", only: Iterable[str] = (), known: Iterable[str] = (), seed: int | None = None
 ) -> Target:
-    """Run the suite on a backend, in a process of its own.
+    """Run the suite on a backend, in a separate process.
 
     Parameters
     ----------
@@ -27,21 +27,22 @@ def check_backend(
     profile : str, optional
         ``"quick"``, ``"default"``, ``"ci"``, ``"thorough"`` or ``"certify"``.
     only : iterable of str, optional
-        Contracts: ids, their prefixes, groups' letters. Default: all.
+        The contracts to run: ids, prefixes of ids, or letters of groups. Default: all.
     known : iterable of str, optional
         TOML files of expected failures.
     seed : int, optional
-        Draws other cases, and runs the contracts in another order; without it, both are the same each time.
+        Seed of the drawn cases and of the order of the contracts. Without it, both are the same each time.
 
     Returns
     -------
     Target
-        Its ``rows`` are the results; ``conforms`` and ``failures`` sum them up; ``cause`` says why nothing could be run.
+        The results: ``rows`` has one for each contract, ``conforms`` and ``failures`` summarise them, and ``cause`` says why if nothing
+        could be run.
 
     Raises
     ------
     ValueError
-        For a profile, a contract or a file that does not exist.
+        If a profile, a contract or a file does not exist.
     """
     from xpgrad_conformance.contract import contracts
     from xpgrad_conformance.engine import PROFILES

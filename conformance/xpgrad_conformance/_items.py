@@ -1,4 +1,4 @@
-"""The contracts as pytest's items, which `plugin` collects where the suite is asked for."""
+"""The contracts as pytest items, which `plugin` collects if the suite is asked for."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class _State:
             self.emit(self.libraries[target].about())
 
     def emit(self, event: dict[str, Any]) -> None:
-        """Report to the process that watches this one."""
+        """Append an event to the file `--xpgrad-events`, which the process that started this one reads."""
         if self.events is not None:
             with open(self.events, "a", encoding="utf-8") as file:
                 file.write(json.dumps(event) + "\n")
 
     def shuffle(self, items: list[pytest.Item]) -> None:
-        """Put the contracts among the items in the seed's order, or in that of the list; a user's own tests keep their places."""
+        """Reorder the contracts among the items, by the list or by the seed; the user's own tests keep their positions."""
         places = [i for i, item in enumerate(items) if isinstance(item, ContractItem)]
         mine = [item for item in items if isinstance(item, ContractItem)]
         if self.places:
@@ -69,7 +69,7 @@ class _State:
             items[place] = item
 
     def summarise(self, terminal: Any) -> None:
-        """Print what ran, what failed and, as loudly, what did not run."""
+        """Print, for each target, how many contracts ended with each status, and the reasons why contracts did not run."""
         for target in self.targets:
             counts = Counter(result.status for t, result in self.results if t == target)
             terminal.section(f"xpgrad conformance: {target}", sep="-")
@@ -80,12 +80,12 @@ class _State:
 
 
 def state_of(config: pytest.Config) -> _State:
-    """The state that the items of this run share, made when it is first asked for.
+    """Return the state that the items of this run share; the first call makes it.
 
     Raises
     ------
     pytest.UsageError
-        For a backend, profile, contract or file that does not exist.
+        If a backend, profile, contract or file does not exist.
     """
     if not hasattr(config, "_xpgrad_conformance"):
         config._xpgrad_conformance = _State(config)  # type: ignore[attr-defined]
@@ -94,7 +94,7 @@ def state_of(config: pytest.Config) -> _State:
 
 
 class NoModule(pytest.File):
-    """Takes the place of the module that pytest would have made from one of the suite's files."""
+    """An empty file, collected in place of the module that pytest would otherwise make from one of the suite's files."""
 
     def collect(self) -> Iterator[Any]:
         return iter(())

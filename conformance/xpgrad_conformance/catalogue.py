@@ -1,4 +1,4 @@
-"""The rules that the suite checks, read from ``catalogue.toml``; each says what is promised, by which page, and how firmly."""
+"""The rules that the suite checks, read from ``catalogue.toml``: each has a level, and the pages of documentation that promise it."""
 
 from __future__ import annotations
 
@@ -9,42 +9,43 @@ from typing import Any, NamedTuple
 
 __all__ = ["LEVELS", "Page", "Rule", "groups", "pages", "rules"]
 
-#: MUST: promised. SHOULD: what PyTorch 2.13 does though no page promises it. INFO: a detail by the page's own words, or a pointer.
+#: MUST: a page promises it. SHOULD: PyTorch 2.13 does it, but no page promises it. INFO: the page calls it a detail, or only links to
+#: another page.
 LEVELS = ("MUST", "SHOULD", "INFO")
 
 
 class Page(NamedTuple):
-    """A page of documentation; `url` is empty for behaviour that no page promises."""
+    """A page of documentation; `url` is empty for an entry that stands for behaviour that no page promises."""
 
     title: str
     url: str
 
 
 class Rule(NamedTuple):
-    """One rule.
+    """A rule of the catalogue.
 
     Attributes
     ----------
     id : str
-        ``BWD-01``: stable, never reused.
+        A stable id that is never reused, e.g. ``BWD-01``.
     group : str
-        The letter of its group.
+        The letter of the rule's group.
     level : str
         One of `LEVELS`.
     rule : str
-        What is expected, in plain words.
+        The expected behaviour in plain words.
     source : tuple of str
-        Keys of `pages`.
+        The pages that the rule comes from, as keys of `pages`.
     documented : str
-        Whether one of the five documents says so, a page that they link to, or another.
+        Where the rule is documented: in one of the five main documents, on a page that they link to, or elsewhere.
     since : str
-        The version of the suite that first had it.
+        The version of the suite that introduced the rule.
     detail : str
-        The error's type and essence, or an example.
+        The type and gist of the error, or an example.
     policy : str
-        What the suite expects where documentation and PyTorch 2.13 disagree.
+        What the suite expects if documentation and PyTorch 2.13 disagree.
     checked_on_pytorch : bool
-        Whether the claim was seen to hold on PyTorch 2.13; otherwise it rests on documentation only.
+        Whether the rule was verified on PyTorch 2.13; otherwise it rests on documentation only.
     differs : bool
         Whether documentation and PyTorch 2.13 disagree.
     """
@@ -69,7 +70,7 @@ def _document() -> dict[str, Any]:
 
 @functools.cache
 def rules() -> dict[str, Rule]:
-    """Every rule by its id, in the order of the groups."""
+    """Return every rule by its id, in the order of the groups."""
     found = {}
     for row in _document()["rule"]:
         found[row["id"]] = Rule(**{**row, "source": tuple(row["source"])})
@@ -78,11 +79,11 @@ def rules() -> dict[str, Rule]:
 
 @functools.cache
 def groups() -> dict[str, str]:
-    """The titles of the groups by their letters."""
+    """Return the titles of the groups by their letters."""
     return {letter: group["title"] for letter, group in _document()["groups"].items()}
 
 
 @functools.cache
 def pages() -> dict[str, Page]:
-    """The pages of documentation that rules come from."""
+    """Return the pages of documentation that rules come from, by key."""
     return {key: Page(**page) for key, page in _document()["pages"].items()}

@@ -21,7 +21,7 @@ FAILED, USAGE, NO_TARGET = 1, 2, 3
 
 
 class _UsageError(Exception):
-    """The command was used wrongly."""
+    """An error in the use of the command, e.g. options that exclude each other."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns one of the exit codes in the module's docstring."""
+    """Run the command line, and return one of the exit codes in the module's docstring."""
     if absent := [name for name in ("pytest", "hypothesis", "tqdm") if importlib.util.find_spec(name) is None]:
         print(f"the conformance suite needs {', '.join(absent)}: `pip install 'xpgrad[conformance]'`", file=sys.stderr)
         return USAGE
@@ -130,7 +130,7 @@ def _oracle(options: argparse.Namespace) -> int:
 
 
 def _results(configurations: Sequence[Any], options: argparse.Namespace) -> Any:
-    """Run the suite on each configuration, with a progress bar."""
+    """Run the suite on each configuration, with a progress bar, and return the report."""
     from tqdm import tqdm
 
     from xpgrad_conformance.contract import contracts
@@ -142,7 +142,7 @@ def _results(configurations: Sequence[Any], options: argparse.Namespace) -> Any:
 
     chosen = select(contracts(), options.only)
     for path in options.known:
-        load(path)  # what is wrong with it is reported before anything runs
+        load(path)  # a mistake in the file is reported before anything runs
     targets = []
     with tqdm(total=len(chosen) * len(configurations), unit="contract", disable=None) as bar:
         for configuration in configurations:
@@ -201,7 +201,7 @@ def _mutants(options: argparse.Namespace) -> int:
         if options.full:
             return full(options.jobs, journal)
         return replay(options.jobs)
-    except (MutantError, ReachError) as exc:  # a table that does not fit; a backend or coverage.py that is not installed
+    except (MutantError, ReachError) as exc:  # the table does not match the sources, or a backend or coverage.py is not installed
         raise _UsageError(str(exc)) from exc
 
 
@@ -325,7 +325,7 @@ def _publish(options: argparse.Namespace) -> int:
 
 
 def _write_pages(docs: Path, report: Any) -> None:
-    """Write the documentation's part of a report: two pages to read, and a folder with the report itself in the other forms."""
+    """Write the pages `contracts.md` and `conformance.md`, and the report itself (JSON, HTML, badge) in the folder `conformance`."""
     from xpgrad_conformance import html, render
     from xpgrad_conformance.pages import catalogue_page
 

@@ -1,6 +1,6 @@
-"""A contract: a rule's id and a function of a library (`facade.Library`) that raises if the library breaks the rule.
+"""Contracts: each is the id of a rule and a function that takes a library (`facade.Library`) and raises if it breaks the rule.
 
-Every rule of the catalogue has exactly one contract, or one `unchecked` with the reason why it cannot have one.
+Every rule of the catalogue has exactly one contract, or one call of `unchecked` that says why it cannot be checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Contract", "CatalogueError", "contract", "contracts", "unchecked"]
 
 
 class CatalogueError(Exception):
-    """Contracts and catalogue do not match."""
+    """Raised if the contracts and the catalogue do not match."""
 
 
 class Contract(NamedTuple):
@@ -27,17 +27,17 @@ class Contract(NamedTuple):
     Attributes
     ----------
     id : str
-        The rule's.
+        The id of the rule.
     function : callable, optional
-        It takes a `Library` and what is drawn, and raises if the rule is broken. None where the rule cannot be checked.
+        Takes a `Library` and the drawn arguments, and raises if the rule is broken. None if the rule cannot be checked.
     requires : tuple of str
-        Capabilities that a target must have; where it declares that it lacks one, the contract does not run, and the report says so.
+        Capabilities that a target must have. If it declares that it lacks one, the contract does not run, and the report says so.
     draw : mapping of str to a Hypothesis strategy
-        What Hypothesis draws for the other arguments: plain data that `repr` writes in full, so that a failing case can be pinned.
+        The strategies of the drawn arguments, by name. They draw data that `repr` writes in full, so that a failing case can be pinned.
     reason : str
-        The reason why it cannot be checked.
+        The reason if the rule cannot be checked.
     module : str
-        The module that it is written in.
+        The module that defines the contract.
     """
 
     id: str
@@ -49,7 +49,7 @@ class Contract(NamedTuple):
 
     @property
     def rule(self) -> Rule:
-        """The rule that is checked."""
+        """The rule that this contract checks."""
         return rules()[self.id]
 
 
@@ -65,12 +65,12 @@ def _add(new: Contract) -> None:
 
 
 def contract(rule: str, *, requires: str = "", draw: Mapping[str, Any] | None = None) -> Callable[[Any], Any]:
-    """Make a function the contract of a rule.
+    """Return a decorator that registers a function as the contract of a rule.
 
     Parameters
     ----------
     rule : str
-        Its id.
+        The id of the rule.
     requires : str
         Names of capabilities, separated by spaces.
     draw : mapping, optional
@@ -85,18 +85,18 @@ def contract(rule: str, *, requires: str = "", draw: Mapping[str, Any] | None = 
 
 
 def unchecked(rule: str, reason: str) -> None:
-    """Say that a rule cannot be checked, and why; catalogue and reports repeat it."""
+    """Declare that a rule cannot be checked, with the reason that the catalogue and the reports show."""
     _add(Contract(rule, None, reason=reason, module=sys._getframe(1).f_globals["__name__"]))
 
 
 @functools.cache
 def contracts() -> dict[str, Contract]:
-    """Every contract by its rule's id, in the catalogue's order.
+    """Return every contract by the id of its rule, in the catalogue's order.
 
     Raises
     ------
     CatalogueError
-        If a rule has none.
+        If a rule has no contract.
     """
     from xpgrad_conformance import contracts as package
 

@@ -19,18 +19,18 @@ STATUSES = ("passed", "failed", "expected failure", "unexpected pass", "not run"
 
 
 class Profile(NamedTuple):
-    """The thoroughness of a run.
+    """How thoroughly a run checks each contract.
 
     Attributes
     ----------
     examples : int
-        The number of cases that Hypothesis draws for a contract that draws.
+        The number of cases that Hypothesis draws for a contract with drawn arguments.
     limit : float
-        Seconds that one contract may take (the command line stops it).
+        Time limit for one contract in seconds; the command line enforces it.
     certifies : bool
-        Whether a contract that cannot run here fails, unless it needs a capability that is declared missing or cannot be checked at all.
+        Whether a contract that cannot run here fails, except one that needs a missing capability or cannot be checked at all.
     shrinks : bool
-        Whether Hypothesis looks for the smallest case that fails; planted faults need only know that one does.
+        Whether Hypothesis looks for the smallest failing case; planted faults only need to know that one fails.
     """
 
     examples: int
@@ -54,20 +54,22 @@ class Result(NamedTuple):
 
     Attributes
     ----------
-    id, status : str
-        The rule's id; one of `STATUSES`.
+    id : str
+        The id of the rule.
+    status : str
+        One of `STATUSES`.
     reason : str
-        The reason why it did not run, or why its failure was expected.
+        The reason why the contract did not run, or why its failure was expected.
     message : str
-        The error.
+        The error's type and message.
     trace : str
-        The place where it was raised.
+        The lines of the contract that led to the error.
     example : str
         The arguments drawn in the smallest failing case, as the `repr` of a dict.
     kind : str
         The kind of an expected failure, or of a contract that did not run (``"unchecked"``, ``"capability"``, ``"not here"``).
     seconds : float
-        The time that it took.
+        The time that the contract took.
     """
 
     id: str
@@ -81,31 +83,35 @@ class Result(NamedTuple):
 
 
 def counts_as_failure(result: Result) -> bool:
-    """Return whether it failed, or passed where a failure was expected. NB: INFO contracts are shown, but do not count."""
+    """Return whether a contract failed, or passed although a failure was expected. NB: INFO contracts are shown but do not count."""
     return result.status in ("failed", "unexpected pass") and rules()[result.id].level != "INFO"
 
 
 def execute(contract: Contract, library: Library, profile: Profile, *, seed: int | None = None, known: Known | None = None,
             replay: dict[str, Any] | None = None) -> tuple[Result, BaseException | None]:  # fmt: skip
-    """Run a contract.
+    """Run a contract on a library.
 
     Parameters
     ----------
     contract : Contract
+        The contract to run.
     library : Library
+        The library that it checks.
     profile : Profile
+        How many cases to draw.
     seed : int, optional
-        The seed of what is drawn; without it, the same cases every time.
+        The seed of the drawn cases; without it, they are the same every time.
     known : Known, optional
-        The failure that is expected.
+        The expected failure.
     replay : dict, optional
-        Draw nothing, but run this case.
+        The arguments of the only case to run, instead of drawn ones.
 
     Returns
     -------
     result : Result
+        The result.
     error : BaseException or None
-        The error that was raised, for printing.
+        The error that made the contract fail, for printing; None if it passed or did not run.
     """
     if contract.function is None:
         return Result(contract.id, "not run", contract.reason, kind="unchecked"), None
@@ -117,7 +123,7 @@ def execute(contract: Contract, library: Library, profile: Profile, *, seed: int
     error: Exception | None = None
     try:
         with library.running(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # contracts look for the warnings that they promise
+            warnings.simplefilter("ignore")  # contracts check for the warnings that they expect
             pinned = known.drawn if known is not None else None
             for case in [replay] if replay is not None else [pinned] if pinned is not None else []:
                 drawn.update(case)
@@ -130,7 +136,7 @@ def execute(contract: Contract, library: Library, profile: Profile, *, seed: int
         if profile.certifies and kind == "not here":
             return Result(contract.id, "failed", message=f"it did not run, which `certify` does not allow: {exc}", seconds=seconds), exc
         return Result(contract.id, "not run", str(exc), kind=kind, seconds=seconds), None
-    except Exception as exc:  # noqa: BLE001 (whatever is raised is what the contract has found)
+    except Exception as exc:  # noqa: BLE001 (any error means that the contract failed)
         error = exc
     seconds = time.perf_counter() - begin
     if error is None:
@@ -153,7 +159,7 @@ def tell(contract: Contract, library: Library, profile: Profile, emit: Callable[
 
 
 def _draw(contract: Contract, library: Library, profile: Profile, seed: int | None, drawn: dict[str, Any]) -> None:
-    """Run a contract on what Hypothesis draws; `drawn` is left with the smallest case that fails."""
+    """Run a contract on the cases that Hypothesis draws; afterwards `drawn` has the arguments of the smallest failing case."""
     function = contract.function
     assert function is not None
     if not contract.draw:
@@ -185,13 +191,13 @@ def _draw(contract: Contract, library: Library, profile: Profile, seed: int | No
 
 
 def _message(error: BaseException) -> str:
-    """The error and its notes, shortened."""
+    """Return the error's type and message and the labels of its cases, shortened to 3,000 characters."""
     notes = [n for n in getattr(error, "__notes__", ()) if n.startswith("in the case")]
     text = "\n".join([f"{type(error).__name__}: {error}", *notes])
     return text if len(text) <= 3000 else text[:2900] + " ..."
 
 
 def _trace(error: BaseException) -> str:
-    """The lines of the contract that were being run."""
+    """Return the lines of the contract in an error's traceback."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "/contracts/" in f.filename.replace("\\", "/")]
     return "\n".join(f"{f.filename.replace(chr(92), '/').rpartition('/')[2]}:{f.lineno}: {f.line}" for f in frames)

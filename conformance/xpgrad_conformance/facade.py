@@ -1,7 +1,7 @@
-"""The facade: the one object through which a contract uses a library, so that its text runs on xpgrad's backends and on PyTorch.
+"""The facade: the object through which a contract uses a library, so that the same contract runs on xpgrad's backends and on PyTorch.
 
-Whatever has the same name in both is used directly: ``x.grad``, ``lib.ag.grad``, ``lib.ns.no_grad``. What differs (constructors, the
-standard's functions, the way to read values) is a method here.
+Contracts use names that both libraries have directly: ``x.grad``, ``lib.ag.grad``, ``lib.ns.no_grad``. Whatever differs (constructors,
+the standard's functions, reading values) is a method here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Library", "NotRun", "PyTorch", "Xpgrad", "open_library"]
 
 
 class NotRun(Exception):
-    """Raised where a contract cannot be run on a target; the reason is reported."""
+    """Raised if a contract cannot be run on a target; its message is the reason that the report shows."""
 
 
 class Library:
@@ -34,7 +34,7 @@ class Library:
     label : str
         ``"pytorch"``, or the backend that xpgrad runs on.
     oracle : bool
-        Whether it is PyTorch itself.
+        Whether the library is PyTorch itself.
     ns, ag, graph : module
         ``torch`` or ``xpgrad``, its ``autograd`` and its ``autograd.graph``.
     xp : namespace
@@ -42,12 +42,12 @@ class Library:
     real, complex : str
         The widest real and complex dtypes that the target has.
     narrow : str
-        Another real floating dtype than `real`.
+        A real floating dtype narrower than `real`.
     index : str
         The dtype of integer keys.
     capabilities : mapping of str to bool
-        What the target declares.
-    library : str
+        Whether the target has each capability, as it declares them.
+    release : str
         Name and version of the array library.
     """
 
@@ -65,43 +65,37 @@ class Library:
     release: str
 
     def about(self) -> dict[str, Any]:
-        """The library and its capabilities, as reports have them."""
+        """Return the library's name and version and its capabilities, in the form that reports use."""
         return {"library": self.release, "capabilities": dict(self.capabilities)}
 
     # -- making Tensors ----------------------------------------------------------------------------------------------
 
     def tensor(self, data: Any, rg: bool = True, dtype: str | None = None) -> Any:
-        """A leaf on the target's device, of dtype `real` by default; `data` is plain Python or NumPy data."""
+        """Return a leaf on the target's device, of dtype `real` by default; `data` is Python numbers, lists or a NumPy array."""
         raise NotImplementedError
 
     def const(self, data: Any, dtype: str | None = None) -> Any:
-        """A Tensor that does not require grad."""
+        """Return a Tensor that does not require grad."""
         return self.tensor(data, False, dtype)
 
     def places(self, data: Any, dtype: str | None = None) -> Any:
-        """A Tensor of indices, of dtype `index` by default."""
+        """Return a Tensor of indices, of dtype `index` by default."""
         return self.const(data, dtype or self.index)
 
     def ones(self, *shape: int, rg: bool = False) -> Any:
-        """A Tensor of ones."""
+        """Return a Tensor of ones."""
         return self.tensor(np.ones(shape), rg)
 
     def random(self, shape: tuple[int, ...], seed: int = 0, rg: bool = True, dtype: str | None = None) -> Any:
-        """Numbers between 0.5 and 1.5 that depend on the seed only: away from the places where functions have no derivative."""
+        """Return random numbers between 0.5 and 1.5, where the functions under test have derivatives; they depend only on the seed."""
         return self.tensor(np.random.default_rng(seed).uniform(0.5, 1.5, shape), rg, dtype)
 
     def elsewhere(self, data: Any, rg: bool = False) -> Any:
-        """A Tensor on another device than the target's.
-
-        Raises
-        ------
-        NotRun
-            If there is none.
-        """
+        """Return a Tensor on a device other than the target's."""
         raise NotImplementedError
 
     def halves(self) -> list[str]:
-        """The names of the 16-bit floating dtypes that the target has."""
+        """Return the names of the 16-bit floating dtypes that the target has."""
         raise NotImplementedError
 
     def has_dtype(self, name: str) -> bool:
@@ -109,21 +103,21 @@ class Library:
         raise NotImplementedError
 
     def dtype(self, name: str) -> Any:
-        """The library's dtype of that name."""
+        """Return the library's dtype of that name."""
         return getattr(self.ns, name)
 
     def cast(self, x: Any, dtype: str) -> Any:
-        """The Tensor in another dtype, differentiably."""
+        """Convert a Tensor to another dtype, differentiably."""
         return x.to(dtype=self.dtype(dtype))
 
-    # -- looking at them ---------------------------------------------------------------------------------------------
+    # -- reading Tensors ---------------------------------------------------------------------------------------------
 
     def value(self, x: Any) -> np.ndarray[Any, Any]:
-        """The values as a NumPy array, whatever requires grad."""
+        """Return the values of a Tensor as a NumPy array, whether or not it requires grad."""
         raise NotImplementedError
 
     def equal(self, x: Any, expected: Any, rtol: float | None = None, atol: float | None = None) -> None:
-        """Assert the shape, and the values up to the rounding of the Tensor's dtype."""
+        """Assert that a Tensor has the expected shape, and the expected values up to the rounding error of its dtype."""
         found, wanted = self.value(x), np.asarray(expected)
         assert tuple(x.shape) == wanted.shape, f"shape {tuple(x.shape)}, expected {wanted.shape}"
         kind = found.dtype.kind in "fc"
@@ -133,17 +127,17 @@ class Library:
         np.testing.assert_allclose(found, wanted, rtol=rtol, atol=atol, equal_nan=True)
 
     def same_memory(self, x: Any, y: Any) -> bool:
-        """Return whether the values of two Tensors are in the same memory. NB: meaningful only where `view_aliases` is declared."""
+        """Return whether two Tensors share memory. NB: meaningful only if `sees_memory` is true."""
         return bool(np.shares_memory(self.value(x), self.value(y)))
 
     @property
     def sees_memory(self) -> bool:
-        """Return whether `same_memory` is meaningful: views alias, and values are on the host, so that reading them makes no copy."""
+        """True if `same_memory` is meaningful: views alias, and reading values makes no copy because they are on the host."""
         probe = self.ones(2)
         return self.capabilities["view_aliases"] and self.same_memory(probe, probe)
 
     def watch_memory(self, x: Any) -> Callable[[], bool]:
-        """A function that says whether what holds the Tensor's values now is still alive; it keeps nothing alive itself."""
+        """Return a function that returns whether the memory that a Tensor has now is still alive, without keeping it alive."""
         raise NotImplementedError
 
     # -- autograd ----------------------------------------------------------------------------------------------------
@@ -161,29 +155,29 @@ class Library:
         return function
 
     def fn(self, forward: Any, backward: Any, name: str = "F", **more: Any) -> Any:
-        """A custom Function; `more` are further static methods (`setup_context`, `jvp`) or plain attributes."""
+        """Return a custom Function; `more` has further static methods (`setup_context`, `jvp`) or plain attributes."""
         body = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
         return type(name, (self.ag.Function,), body | {k: staticmethod(v) if callable(v) else v for k, v in more.items()})
 
     def module(self, name: str) -> ModuleType:
-        """A module of the library: ``lib.module("autograd.forward_ad")``."""
+        """Import a module of the library: ``lib.module("autograd.forward_ad")``."""
         return importlib.import_module(f"{self.ns.__name__}.{name}")
 
     def task_id(self) -> int:
-        """The number of the pass that is running, -1 outside one."""
+        """Return the number of the running backward pass; -1 if none is running."""
         raise NotImplementedError
 
     def queue_callback(self, function: Callable[[], None]) -> None:
-        """Have a function called at the end of the pass that is running."""
+        """Call a function at the end of the running backward pass."""
         raise NotImplementedError
 
     def streams(self) -> Streams:
-        """The target's streams.
+        """Return the target's streams.
 
         Raises
         ------
         NotRun
-            If the suite does not know how to make any.
+            If the suite does not know how to make streams on this target.
         """
         raise NotRun("the suite does not know how to make streams here")
 
@@ -191,7 +185,7 @@ class Library:
 
     @contextmanager
     def raises(self, error: type[BaseException], *phrases: str) -> Iterator[list[BaseException]]:
-        """Expect an error of that type whose message contains each of the phrases; yields a list that will hold it."""
+        """Expect an error of a type whose message contains each of the phrases; yield a list to which the error is added."""
         caught: list[BaseException] = []
         try:
             yield caught
@@ -205,7 +199,7 @@ class Library:
 
     @contextmanager
     def warns(self, category: type[Warning], phrase: str, times: int | None = None) -> Iterator[None]:
-        """Expect a warning (exactly `times` of them, where given); others pass through."""
+        """Expect a warning whose message contains a phrase (exactly `times` such warnings if given); ignore other warnings."""
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             yield
@@ -223,7 +217,7 @@ class Library:
 
     @contextmanager
     def case(self, label: Any) -> Iterator[None]:
-        """Name a case of a table: its failure says which it was."""
+        """Add the label of the current case to an error that is raised inside."""
         try:
             yield
         except BaseException as exc:
@@ -231,12 +225,12 @@ class Library:
             raise
 
     def needs(self, capability: str) -> None:
-        """End the contract, as not run, where the target declares that it lacks something that only a part of a contract needs."""
+        """Raise `NotRun` if the target declares that it lacks a capability that only this part of the contract needs."""
         if not self.capabilities[capability]:
             raise NotRun(f"declared: no `{capability}`")
 
     def running(self) -> AbstractContextManager[Any]:
-        """The context of each contract: modes and default device as a user finds them."""
+        """Return the context manager in which each contract runs: it makes the target's device the default one."""
         raise NotImplementedError
 
 
@@ -246,7 +240,7 @@ class Xpgrad(Library):
     Parameters
     ----------
     device : str
-        ``"jax"``, ``"numpy+readonly"``, ``"cupy:1"``.
+        A backend or device, e.g. ``"jax"``, ``"numpy+readonly"`` or ``"cupy:1"``.
     """
 
     oracle = False
@@ -267,7 +261,7 @@ class Xpgrad(Library):
             self.narrow = narrow
         self.complex = "complex128" if self.capabilities["float64"] else "complex64"
         if self.capabilities["float64"] and not self.capabilities["complex128"]:
-            # Contracts want complex numbers of the precision of the real ones, also as what a Fourier transform gives.
+            # Contracts need complex numbers, results of Fourier transforms included, in the precision of the real ones.
             self.capabilities["complex"] = self.capabilities["fft"] = False
         self.index = str(backend.default_dtype("integral", self.device))
         info = registry.describe(backend.name)
@@ -275,12 +269,12 @@ class Xpgrad(Library):
         self.release = f"{(info.array_modules or (backend.name,))[0]} {rows[0]['version'] if rows else ''}".strip()
 
     def __getattr__(self, name: str) -> Any:
-        if name == "narrow":  # a library may have no more than the standard asks for, and not float64
+        if name == "narrow":  # a library without float64 need not have a dtype narrower than float32
             raise NotRun(f"declared: no real floating dtype that is narrower than `{self.real}`")
         raise AttributeError(name)
 
     def tensor(self, data: Any, rg: bool = True, dtype: str | None = None) -> Any:
-        # NB: a NumPy array would bring its own device.
+        # NB: without `device`, a NumPy array would stay on NumPy's device.
         return self.ns.tensor(np.asarray(data), dtype=self.dtype(dtype or self.real), requires_grad=rg, device=self.device)
 
     def elsewhere(self, data: Any, rg: bool = False) -> Any:
@@ -319,7 +313,7 @@ class Xpgrad(Library):
 
 
 class PyTorch(Library):
-    """PyTorch itself, on the CPU: what the suite is checked against."""
+    """PyTorch itself, on the CPU; the contracts must hold there as well."""
 
     label, oracle = "pytorch", True
     real, complex, narrow, index = "float64", "complex128", "float32", "int64"
@@ -358,7 +352,7 @@ class PyTorch(Library):
 
     @contextmanager
     def warns(self, category: type[Warning], phrase: str, times: int | None = None) -> Iterator[None]:
-        # NB: PyTorch gives many of its warnings once per process only.
+        # NB: PyTorch gives many of its warnings only once per process.
         before = self.ns.is_warn_always_enabled()
         self.ns.set_warn_always(True)
         try:
@@ -385,11 +379,11 @@ class PyTorch(Library):
 
 
 def open_library(target: str) -> Library:
-    """The library that a name stands for: ``"pytorch"``, or a device of xpgrad.
+    """Open the library of a name: ``"pytorch"``, or a device of xpgrad.
 
     Raises
     ------
     ImportError, LookupError, ValueError
-        If it is not installed; the message says how to get it.
+        If the library is not installed or the name is unknown; the message says how to install it.
     """
     return PyTorch() if target == "pytorch" else Xpgrad(target)

@@ -1,4 +1,4 @@
-"""The table of planted faults, ``mutants/*.toml``: rows that say which text of one source file becomes what."""
+"""Reads the table of planted faults, ``mutants/*.toml``: each row replaces a piece of text in one source file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KILLS = FOLDER / "kills.toml"
 
 
 class MutantError(ValueError):
-    """A row of the table is malformed, or no longer matches the sources."""
+    """Raised if a row of the table is malformed, or no longer matches the sources."""
 
 
 class Mutant(NamedTuple):
@@ -23,16 +23,18 @@ class Mutant(NamedTuple):
 
     Attributes
     ----------
-    name, title : str
-        A unique name; a description of the fault.
+    name : str
+        A unique name.
+    title : str
+        A description of the fault.
     file : str
-        The source, relative to the folder of its package: ``xpgrad/_tape/engine.py``.
+        The source, relative to the folder that contains its package: ``xpgrad/_tape/engine.py``.
     old, new : str
-        Text that occurs once in it, and what it becomes.
+        Text that occurs once in the source, and its replacement.
     kills : tuple of str
-        Contracts that are known to notice it.
+        Contracts that are known to notice the fault.
     backend : str
-        The device that they run on.
+        The device on which these contracts run.
     """
 
     name: str
@@ -45,12 +47,12 @@ class Mutant(NamedTuple):
 
 
 def load(folder: Path = FOLDER) -> dict[str, Mutant]:
-    """Every fault by its name.
+    """Read every fault, by its name.
 
     Raises
     ------
     MutantError
-        For a name that occurs twice, an unknown key, or a contract that does not exist.
+        If a name occurs twice, a key is unknown, or a contract does not exist.
     """
     found: dict[str, Mutant] = {}
     for path in sorted(folder.glob("*.toml")):

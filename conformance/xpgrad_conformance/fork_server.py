@@ -1,7 +1,7 @@
-"""Processes that have loaded all but the library, and fork for each run: a run costs the library's import, not Python's and Hypothesis's.
+"""Server processes that have imported everything except the library under test, and fork a child for each run.
 
-Planted faults are tried by the hundred, each in a copy of the library of its own. Only where processes can fork; a run by pytest
-(`session`) reports the same.
+Planted faults are tried by the hundred, each in a separate copy of the library. With a server, such a run costs the import of the
+library, but not that of Python, NumPy and Hypothesis. It needs `os.fork`; a run by pytest (`session`) reports the same results.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def available() -> bool:
     return hasattr(os, "fork")
 
 
-# -- the side that asks ----------------------------------------------------------------------------------------------------------
+# -- the client ------------------------------------------------------------------------------------------------------------------
 
 
 class Server:
-    """A process that forks, for one run at a time."""
+    """A client of one server process, which does one run at a time."""
 
     def __init__(self) -> None:
         here = Path(__file__).resolve().parents[1]
@@ -40,47 +40,50 @@ class Server:
         environment |= {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
         self._process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         assert self._process.stdout is not None
-        self._said, self._text = self._process.stdout.fileno(), b""
+        self._output, self._text = self._process.stdout.fileno(), b""
 
     def start(self, job: dict[str, Any]) -> Forked:
-        """Fork a process that does a job (`_work`)."""
+        """Have the server fork a process that does a job (see `_work`), and return that process."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(job).encode() + b"\n")
         self._process.stdin.flush()
         return Forked(self, self.line(None) or 0)
 
     def line(self, seconds: float | None) -> int | None:
-        """The next number that the server says; None if it says none in that time, or is gone."""
+        """Read the next number from the server, a process id or an exit code.
+
+        Returns None if none comes within `seconds` (None waits forever), and the server's own exit code (at least 1) if it has ended.
+        """
         while b"\n" not in self._text:
-            if not select.select([self._said], [], [], seconds)[0]:
+            if not select.select([self._output], [], [], seconds)[0]:
                 return None
-            if not (more := os.read(self._said, 100)):
+            if not (more := os.read(self._output, 100)):
                 return self._process.wait() or 1
             self._text += more
         first, _, self._text = self._text.partition(b"\n")
         return int(first)
 
     def close(self) -> None:
-        """End the process."""
+        """Kill the server process."""
         self._process.kill()
         self._process.communicate()
 
 
 class Forked:
-    """A process that a server has forked, as `subprocess.Popen` would have it."""
+    """A process that a server has forked, with the interface of `subprocess.Popen` (`pid`, `poll`, `wait`, `returncode`)."""
 
     def __init__(self, server: Server, pid: int) -> None:
         self._server, self.pid = server, pid
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """The exit code, None while it runs."""
+        """Return the exit code; None while the process runs."""
         if self.returncode is None:
             self.returncode = self._server.line(0)
         return self.returncode
 
     def wait(self) -> int:
-        """The exit code, once it has ended."""
+        """Wait until the process has ended, and return its exit code."""
         while self.returncode is None:
             self.returncode = self._server.line(None)
         return self.returncode
@@ -90,7 +93,7 @@ class Forked:
 
 
 def warm() -> None:
-    """Do once what Hypothesis does at its first test."""
+    """Run one trivial Hypothesis test, so that Hypothesis's slow first use happens before processes are forked."""
     import hypothesis
     from hypothesis import strategies
 
@@ -98,10 +101,10 @@ def warm() -> None:
 
 
 def _work(job: dict[str, Any]) -> int:
-    """Run contracts, and tell of them in a file of events as pytest's items do; the exit code.
+    """Run contracts, write their results to the file ``events`` as pytest's items do, and return the exit code.
 
-    The job has the `target`, the `contracts` by their ids in the order to run them in, `profile`, `seed`, files of `known` failures,
-    `exitfirst`, `environment`, the `folder` with the files, and `modules` that must be importable.
+    The keys of a job are `target`, `contracts` (ids, in the order in which they run), `profile`, `seed`, `known` (files of expected
+    failures), `exitfirst`, `environment`, `folder` (where the files are written) and `modules` (which must be importable).
     """
     from xpgrad_conformance.contract import contracts
     from xpgrad_conformance.engine import PROFILES, counts_as_failure, tell
@@ -133,13 +136,13 @@ def _work(job: dict[str, Any]) -> int:
     return 0
 
 
-def _forked(job: dict[str, Any]) -> int:
-    """Fork a process for a job; its number."""
+def _fork(job: dict[str, Any]) -> int:
+    """Fork a process that does a job, and return its process id."""
     pid = os.fork()
     if not pid:
         code = 70
         try:
-            os.setsid()  # whoever ends it ends what it has started, too
+            os.setsid()  # whoever kills this process group also kills the processes that it has started
             os.chdir(job["folder"])
             output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             nothing = os.open(os.devnull, os.O_RDONLY)
@@ -147,7 +150,7 @@ def _forked(job: dict[str, Any]) -> int:
                 os.dup2(old, new)
             faulthandler.enable()
             code = _work(job)
-        except BaseException:  # noqa: BLE001 (it is told, and this process must not go on as the server)
+        except BaseException:  # noqa: BLE001 (it is printed, and this process must not go on as the server)
             traceback.print_exc()
         finally:
             with contextlib.suppress(Exception):
@@ -158,7 +161,7 @@ def _forked(job: dict[str, Any]) -> int:
 
 
 def main() -> None:
-    """Read jobs, one a line; for each, say the number of the process that does it and then its exit code."""
+    """Read jobs, one per line; for each, print the id of the process that does it, and then its exit code."""
     import pluggy  # noqa: F401
 
     from xpgrad_conformance import facade, known  # noqa: F401
@@ -169,7 +172,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     for line in sys.stdin:
-        pid = _forked(json.loads(line))
+        pid = _fork(json.loads(line))
         print(pid, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 

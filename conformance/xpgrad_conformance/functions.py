@@ -1,7 +1,7 @@
-"""The table of functions: each with operands at which it has derivatives, written once for every library, and for NumPy as the reference.
+"""The table of differentiable functions, each with operands at which it has derivatives; any library can run it.
 
-A case is a function of a library and of arrays; the library has ``xp``, the standard's functions, ``const`` and ``places``, which make
-arrays of numbers and of indices. What is expected, values and central differences, comes from NumPy in double precision.
+A case calls a function with a library and arrays. A library has ``xp`` (the standard's functions), ``const`` and ``places`` (which make
+arrays of numbers and of indices). NumPy in double precision computes the expected values and the central differences.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Case", "Reference", "all_cases", "along", "binary", "cases", "elementwise_domains", "listed", "weighed"]
+__all__ = ["Case", "Reference", "all_cases", "as_list", "binary", "cases", "central_differences", "elementwise_domains", "scalar_loss"]
 
 Domain = Callable[[Any], Any]
 STEP = 1e-5
 
 
-# The domains: functions of distinct numbers in (0, 1). All stay clear of kinks, poles and branch cuts.
+# The domains map distinct numbers in (0, 1) to operands that are away from kinks, poles and branch cuts.
 def signed(u: Any) -> Any:
-    """Numbers of both signs, none near 0."""
+    """Map numbers in (0, 1) to numbers of both signs that are not near 0."""
     return np.where(np.floor(u * 64) % 2 == 0, 1.0, -1.0) * (0.13 + 1.7 * u)
 
 
 def positive(u: Any) -> Any:
-    """Numbers above 0."""
+    """Map numbers in (0, 1) to positive numbers that are not near 0."""
     return 0.23 + 1.7 * u
 
 
 def definite(u: Any) -> Any:
-    """Matrices that are well away from singular ones, with distinct singular values."""
+    """Map numbers in (0, 1) to well-conditioned matrices; square ones have distinct singular values."""
     n = u.shape[-1]
     return u + np.diag(2.0 + 1.5 * np.arange(n)) if u.shape[-2] == n else u + np.eye(*u.shape[-2:]) * 3.0
 
@@ -42,15 +42,15 @@ class Case(NamedTuple):
     Attributes
     ----------
     call : callable
-        ``call(lib, *xs)``; it returns an array or several.
+        ``call(lib, *xs)`` returns an array or a tuple of arrays.
     points : tuple of pairs
         The shape and the domain of each operand.
     complex : bool
-        Whether it takes complex operands.
+        Whether the function takes complex operands.
     oracle : bool
-        Whether PyTorch differentiates it.
+        Whether PyTorch can differentiate the function.
     function : str
-        The function that a row declares, if the case is derived from the row; PyTorch may lack it.
+        The name of the public function if the case is derived from its row, else empty. PyTorch may lack the function.
     """
 
     call: Callable[..., Any]
@@ -60,11 +60,11 @@ class Case(NamedTuple):
     function: str = ""
 
     def at(self, *shapes: tuple[int, ...]) -> Case:
-        """The same function of operands of other shapes."""
+        """Return the same case with operands of other shapes."""
         return self._replace(points=tuple((shape, domain) for shape, (_, domain) in zip(shapes, self.points, strict=True)))
 
     def arrays(self, complex_too: bool = False) -> list[np.ndarray[Any, Any]]:
-        """The operands in double precision: numbers without ties and without a pattern."""
+        """Return the operands in double precision, complex if `complex_too`; their elements are irregular and without ties."""
         found, start = [], 1
         for shape, domain in self.points:
             size = int(np.prod(shape))
@@ -76,35 +76,35 @@ class Case(NamedTuple):
 
 
 class Reference:
-    """NumPy as a library of cases."""
+    """NumPy as a library that can run cases."""
 
     xp = np
     oracle = False
 
     @staticmethod
     def const(data: Any) -> Any:
-        """An array of numbers."""
+        """Return an array of numbers."""
         return np.asarray(data, dtype="float64")
 
     @staticmethod
     def places(data: Any) -> Any:
-        """An array of indices."""
+        """Return an array of indices."""
         return np.asarray(data)
 
 
 def one(call: Callable[..., Any], *shape: int, domain: Domain = signed, **more: Any) -> Case:
-    """A case of one operand, (2, 3) where nothing else is said."""
+    """Return a case of one operand, by default of shape (2, 3)."""
     return Case(call, ((shape or (2, 3), domain),), **more)
 
 
 def two(call: Callable[..., Any], first: Any = (2, 3), second: Any = (3,), domain: Domain = signed, other: Domain | None = None,
         **more: Any) -> Case:  # fmt: skip
-    """A case of two operands, whose shapes broadcast where nothing else is said."""
+    """Return a case of two operands, by default of the shapes (2, 3) and (3,), which broadcast."""
     return Case(call, ((first, domain), (second, other or domain)), **more)
 
 
-def named(name: str) -> Callable[..., Any]:
-    """The function of that name in the standard's namespace."""
+def call_by_name(name: str) -> Callable[..., Any]:
+    """Return a call of the function of that name in the standard's namespace."""
 
     def call(lib: Any, *xs: Any) -> Any:
         found = lib.xp
@@ -115,42 +115,44 @@ def named(name: str) -> Callable[..., Any]:
     return call
 
 
-def called(name: str, *args: Any, **options: Any) -> Callable[..., Any]:
-    """The function of that name, with these arguments behind its operand."""
+def call_with(name: str, *args: Any, **options: Any) -> Callable[..., Any]:
+    """Return a call of the function of that name with further arguments after its operand."""
     return lambda lib, x: getattr(lib.xp, name)(x, *args, **options)
 
 
 def elementwise(name: str) -> Case:
-    """The case of an elementwise function; PyTorch's sign of complex numbers has another name."""
+    """Return the case of an elementwise function."""
     domains, both = elementwise_domains()[name]
     points = tuple(zip(((2, 3), (3,)), domains))
-    return Case(named(name), points, both and name != "sign", name not in UNORACLED, name)
+    # PyTorch's sign of complex numbers has another name.
+    return Case(call_by_name(name), points, both and name != "sign", name not in UNORACLED, name)
 
 
-def herm(lib: Any, x: Any) -> Any:
-    """The symmetric part of matrices."""
+def symmetrise(lib: Any, x: Any) -> Any:
+    """Return the symmetric part of matrices."""
     return (x + lib.xp.matrix_transpose(x)) / 2
 
 
-def written(lib: Any, x: Any, key: Any, value: Any) -> Any:
-    """A copy with a part overwritten. NB: a batch of values can be written into a batch only, so the copy depends on both."""
+def write_key(lib: Any, x: Any, key: Any, value: Any) -> Any:
+    """Return a copy of `x` with a part overwritten."""
+    # NB: a batch of values can be written only into a batch, so the copy depends on `value` as well.
     y = x * 1 if isinstance(value, float) else x + lib.xp.sum(value) * 0
     y[key] = value
     return y
 
 
-def sorted_downwards(lib: Any, x: Any) -> Any:
-    """Descending along the last axis."""
+def sort_descending(lib: Any, x: Any) -> Any:
+    """Sort in descending order along the last axis."""
     return lib.xp.flip(lib.xp.sort(x, axis=-1), axis=-1) if lib.xp is np else lib.xp.sort(x, axis=-1, descending=True)
 
 
-def padded(lib: Any, x: Any) -> Any:
-    """With numbers around it."""
+def pad(lib: Any, x: Any) -> Any:
+    """Pad with a constant."""
     return lib.xp.pad(x, ((1, 0), (0, 2)), constant_values=1.5)
 
 
-def inside(domain: Any) -> Domain:
-    """A function that places distinct numbers of (0, 1) in a function's domain, clear of its bounds and of 0."""
+def map_into(domain: Any) -> Domain:
+    """Return a function that maps numbers in (0, 1) into the domain of a row, away from its bounds and from 0."""
     low, high = domain.low, domain.high
     if math.isinf(low):
         return signed
@@ -161,14 +163,15 @@ def inside(domain: Any) -> Domain:
 
 @functools.cache
 def elementwise_domains() -> dict[str, tuple[tuple[Domain, ...], bool]]:
-    """The differentiable functions of one and two operands that NumPy has, too: where each operand lies, and whether it may be complex.
+    """Return the differentiable elementwise functions of one and two operands that NumPy has as well.
 
-    NB: contracts are imported by processes that plant faults afterwards, so that they must not load xpgrad.
+    The value for each name is the domains of its operands, and whether they may be complex.
     """
+    # NB: processes that plant faults import the contracts first, so importing this module must not load xpgrad.
     from xpgrad import backend
 
     return {
-        f.name: (tuple(map(inside, f.domains)), f.domains[0].numbers == "complex")
+        f.name: (tuple(map(map_into, f.domains)), f.domains[0].numbers == "complex")
         for f in backend.elementwise_functions()
         if all(f.differentiable) and len(f.domains) in (1, 2) and hasattr(np, f.name)
     }
@@ -179,8 +182,8 @@ def binary() -> list[str]:
     return [name for name, (domains, _) in elementwise_domains().items() if len(domains) == 2]
 
 
-def over_axes() -> dict[str, Case]:
-    """Return the cases of the reductions and views of the namespace that NumPy has, too, and that need no other arguments than axes."""
+def axis_cases() -> dict[str, Case]:
+    """Return the cases of the reductions and views that NumPy has as well and that need no arguments except axes."""
     from xpgrad import backend
 
     found = {}
@@ -188,20 +191,21 @@ def over_axes() -> dict[str, Case]:
         if not hasattr(np, f.name):
             continue
         more: dict[str, Any] = {"oracle": f.name not in UNORACLED, "function": f.name}
-        if f.kind == "view":  # the first of its axes has length 1, as `squeeze` needs it
-            found[f.name] = one(called(f.name, *(0, -1, 1)[: f.axes]), 1, 2, 3, complex=f.domain.numbers == "complex", **more)
+        if f.kind == "view":  # `squeeze` needs a first axis of length 1
+            found[f.name] = one(call_with(f.name, *(0, -1, 1)[: f.axes]), 1, 2, 3, complex=f.domain.numbers == "complex", **more)
             continue
         more |= {"complex": f.domain.numbers == "complex"}
         found |= {
-            f"{f.name}, all": one(called(f.name), **more),
-            f"{f.name}, an axis": one(called(f.name, axis=0), **more),
-            f"{f.name}, kept": one(called(f.name, axis=-1, keepdims=True), 2, 3, 2, **more),
-            f"{f.name}, axes": one(called(f.name, axis=(0, -1)), 2, 3, 2, **more),
+            f"{f.name}, all": one(call_with(f.name), **more),
+            f"{f.name}, an axis": one(call_with(f.name, axis=0), **more),
+            f"{f.name}, kept": one(call_with(f.name, axis=-1, keepdims=True), 2, 3, 2, **more),
+            f"{f.name}, axes": one(call_with(f.name, axis=(0, -1)), 2, 3, 2, **more),
         }
     return found
 
 
-UNORACLED = {"floor_divide"}  # PyTorch has it, and refuses to differentiate it
+#: Functions that PyTorch has but refuses to differentiate.
+UNORACLED = {"floor_divide"}
 
 #: The cases of all other functions.
 FURTHER: dict[str, Case] = {
@@ -235,9 +239,9 @@ FURTHER: dict[str, Case] = {
     "cumulative_prod": one(lambda lib, x: lib.xp.cumulative_prod(x, axis=1), 2, 4, complex=True),
     "cumulative_prod, with a zero": one(lambda lib, x: lib.xp.cumulative_prod(x * lib.const([[1.0], [0.0], [1.0]]), axis=0), 3, 2),
     "diff": one(lambda lib, x: lib.xp.diff(x, axis=1, n=2), 2, 4, complex=True),
-    # NB: PyTorch's tangents of a sort under vmap are not those of a loop; ties are elsewhere.
+    # NB: PyTorch's tangents of a sort under vmap differ from those of a loop.
     "sort": one(lambda lib, x: lib.xp.sort(x, axis=0), 3, 2),
-    "sort, descending": one(sorted_downwards, 2, 4),
+    "sort, descending": one(sort_descending, 2, 4),
     # Shapes.
     "reshape": one(lambda lib, x: lib.xp.reshape(x, (3, 2)) * lib.const([1.0, 2.0]), complex=True),
     "reshape, one unknown": one(lambda lib, x: lib.xp.reshape(lib.xp.permute_dims(x, (2, 0, 1)), (-1, 2)), 2, 3, 2),
@@ -263,7 +267,7 @@ FURTHER: dict[str, Case] = {
     "unstack": one(lambda lib, x: tuple(lib.xp.unstack(x, axis=1)), complex=True),
     "meshgrid": two(lambda lib, x, y: tuple(lib.xp.meshgrid(x, y, indexing="ij")), (2,), (3,)),
     "meshgrid, xy": two(lambda lib, x, y: tuple(lib.xp.meshgrid(x, y)), (2,), (3,), oracle=False),
-    "pad": one(padded, oracle=False),
+    "pad": one(pad, oracle=False),
     "tril": one(lambda lib, x: lib.xp.tril(x, k=-1), 2, 3, 3, complex=True),
     "triu": one(lambda lib, x: lib.xp.triu(x, k=1), 3, 3),
     # Keys.
@@ -282,15 +286,15 @@ FURTHER: dict[str, Case] = {
     "take_along_axis, broadcast": one(lambda lib, x: lib.xp.take_along_axis(x, lib.places([[2, 0]]), axis=1)),
     "take_along_axis": one(lambda lib, x: lib.xp.take_along_axis(x, lib.places([[2, 0], [1, 1]]), axis=1), complex=True),
     # Writes.
-    "y[0] = v": two(lambda lib, x, v: written(lib, x, 0, v), (2, 3), (3,), complex=True),
-    "y[:, 1:] = v": two(lambda lib, x, v: written(lib, x, (slice(None), slice(1, None)), v), (2, 3), (2, 2)),
-    "y[..., ::2] = v": two(lambda lib, x, v: written(lib, x, (..., slice(None, None, 2)), v), (2, 3), (1, 2)),
-    "y[i] = v": two(lambda lib, x, v: written(lib, x, lib.places([2, 0]), v), (3, 2), (2, 2), complex=True),
-    "y[i] = v, more axes": two(lambda lib, x, v: written(lib, x, lib.places([2, 0]), v), (3, 2), (1, 2, 2)),
-    "y[None, 1:] = v": two(lambda lib, x, v: written(lib, x, (None, slice(1, None)), v), (3, 2), (2, 2)),
-    "y[i, 1:] = v": two(lambda lib, x, v: written(lib, x, (lib.places([2, 0]), slice(1, None)), v), (3, 2), (2, 1)),
-    "y[mask] = v": two(lambda lib, x, v: written(lib, x, lib.const([1.0, 0.0, 1.0]) > 0.5, v), (3, 2), (2,)),
-    "y[1] = scalar": one(lambda lib, x: written(lib, x, 1, 0.5)),
+    "y[0] = v": two(lambda lib, x, v: write_key(lib, x, 0, v), (2, 3), (3,), complex=True),
+    "y[:, 1:] = v": two(lambda lib, x, v: write_key(lib, x, (slice(None), slice(1, None)), v), (2, 3), (2, 2)),
+    "y[..., ::2] = v": two(lambda lib, x, v: write_key(lib, x, (..., slice(None, None, 2)), v), (2, 3), (1, 2)),
+    "y[i] = v": two(lambda lib, x, v: write_key(lib, x, lib.places([2, 0]), v), (3, 2), (2, 2), complex=True),
+    "y[i] = v, more axes": two(lambda lib, x, v: write_key(lib, x, lib.places([2, 0]), v), (3, 2), (1, 2, 2)),
+    "y[None, 1:] = v": two(lambda lib, x, v: write_key(lib, x, (None, slice(1, None)), v), (3, 2), (2, 2)),
+    "y[i, 1:] = v": two(lambda lib, x, v: write_key(lib, x, (lib.places([2, 0]), slice(1, None)), v), (3, 2), (2, 1)),
+    "y[mask] = v": two(lambda lib, x, v: write_key(lib, x, lib.const([1.0, 0.0, 1.0]) > 0.5, v), (3, 2), (2,)),
+    "y[1] = scalar": one(lambda lib, x: write_key(lib, x, 1, 0.5)),
     # No axes, and no elements.
     "0-d": two(lambda lib, x, y: lib.xp.sin(x) * y + lib.xp.sum(x) * lib.xp.max(y) + lib.xp.reshape(x, (1,))[0], (), ()),
     "0-d, keys": one(lambda lib, x: x[...] * x[()] * lib.xp.expand_dims(x, axis=0), domain=signed).at(()),
@@ -300,13 +304,13 @@ FURTHER: dict[str, Case] = {
     "empty, running": one(lambda lib, x: lib.xp.cumulative_sum(x, axis=1) + lib.xp.flip(x, axis=0)).at((2, 0)),
     "empty, running products": one(lambda lib, x: lib.xp.cumulative_prod(x, axis=1) * 2.0).at((2, 0)),
     # Products.
-    "matmul": two(named("matmul"), (2, 3), (3, 4), complex=True),
-    "matmul, a column": two(named("matmul"), (2, 3), (3,), complex=True),
-    "matmul, a row": two(named("matmul"), (3,), (3, 2), complex=True),
-    "matmul, vectors": two(named("matmul"), (3,), (3,), complex=True),
-    "matmul, stacks": two(named("matmul"), (2, 1, 2, 3), (2, 3, 2), complex=True),
-    "matmul, a stack and a column": two(named("matmul"), (2, 2, 3), (3,)),
-    "matmul, a row and a stack": two(named("matmul"), (2,), (2, 2, 3)),
+    "matmul": two(call_by_name("matmul"), (2, 3), (3, 4), complex=True),
+    "matmul, a column": two(call_by_name("matmul"), (2, 3), (3,), complex=True),
+    "matmul, a row": two(call_by_name("matmul"), (3,), (3, 2), complex=True),
+    "matmul, vectors": two(call_by_name("matmul"), (3,), (3,), complex=True),
+    "matmul, stacks": two(call_by_name("matmul"), (2, 1, 2, 3), (2, 3, 2), complex=True),
+    "matmul, a stack and a column": two(call_by_name("matmul"), (2, 2, 3), (3,)),
+    "matmul, a row and a stack": two(call_by_name("matmul"), (2,), (2, 2, 3)),
     "tensordot": two(lambda lib, x, y: lib.xp.tensordot(x, y, axes=1), (2, 3), (3, 2), complex=True),
     "tensordot, axes": two(lambda lib, x, y: lib.xp.tensordot(x, y, axes=((0, 1), (1, 0))), (2, 3, 2), (3, 2)),
     "vecdot": two(lambda lib, x, y: lib.xp.vecdot(x, y), (2, 3), (3,), complex=True),
@@ -317,25 +321,26 @@ FURTHER: dict[str, Case] = {
     "astype": one(lambda lib, x: lib.xp.astype(x, x.dtype) * lib.xp.astype(x, x.dtype, copy=False)),
     "einsum, a trace": one(lambda lib, x: lib.xp.einsum("iij->j", x), 2, 2, 3),
     # Linear algebra.
-    "cholesky": one(lambda lib, x: lib.xp.linalg.cholesky(herm(lib, x)), 3, 3, domain=definite),
-    "cholesky, upper": one(lambda lib, x: lib.xp.linalg.cholesky(herm(lib, x), upper=True), 2, 2, 2, domain=definite),
+    "cholesky": one(lambda lib, x: lib.xp.linalg.cholesky(symmetrise(lib, x)), 3, 3, domain=definite),
+    "cholesky, upper": one(lambda lib, x: lib.xp.linalg.cholesky(symmetrise(lib, x), upper=True), 2, 2, 2, domain=definite),
     "cross": two(lambda lib, x, y: lib.xp.linalg.cross(x, y), (2, 3), (2, 3), complex=True),
     "cross, first axis": two(lambda lib, x, y: lib.xp.linalg.cross(x, y, axis=0), (3, 2), (3, 2)),
-    "det": one(named("linalg.det"), 2, 2, 2, domain=definite, complex=True),
-    "det, 3 x 3": one(named("linalg.det"), 3, 3, domain=definite),
+    "det": one(call_by_name("linalg.det"), 2, 2, 2, domain=definite, complex=True),
+    "det, 3 x 3": one(call_by_name("linalg.det"), 3, 3, domain=definite),
     "diagonal": one(lambda lib, x: lib.xp.linalg.diagonal(x, offset=1), 2, 3, 4, complex=True),
     "diagonal, below": one(lambda lib, x: lib.xp.linalg.diagonal(x, offset=-1), 3, 2),
-    "eigh": one(lambda lib, x: (lib.xp.linalg.eigh(herm(lib, x))[0], abs(lib.xp.linalg.eigh(herm(lib, x))[1])), 3, 3, domain=definite),
-    "eigvalsh": one(lambda lib, x: lib.xp.linalg.eigvalsh(herm(lib, x)), 2, 2, 2, domain=definite),
-    "inv": one(named("linalg.inv"), 2, 2, 2, domain=definite, complex=True),
-    "matrix_norm": one(named("linalg.matrix_norm"), 2, 3, complex=True),
+    "eigh": one(lambda lib, x: (lib.xp.linalg.eigh(symmetrise(lib, x))[0], abs(lib.xp.linalg.eigh(symmetrise(lib, x))[1])), 3, 3,
+                domain=definite),
+    "eigvalsh": one(lambda lib, x: lib.xp.linalg.eigvalsh(symmetrise(lib, x)), 2, 2, 2, domain=definite),
+    "inv": one(call_by_name("linalg.inv"), 2, 2, 2, domain=definite, complex=True),
+    "matrix_norm": one(call_by_name("linalg.matrix_norm"), 2, 3, complex=True),
     **{f"matrix_norm, {p}": one(lambda lib, x, p=p: lib.xp.linalg.matrix_norm(x, ord=p), 2, 3, domain=definite)
        for p in ("nuc", 1, -1, 2, -2, np.inf, -np.inf)},
     "matrix_norm, kept": one(lambda lib, x: lib.xp.linalg.matrix_norm(x, keepdims=True), 2, 2, 3),
     **{f"matrix_power, {n}": one(lambda lib, x, n=n: lib.xp.linalg.matrix_power(x, n), 2, 2, domain=definite) for n in (1, 3, -2)},
-    "outer": two(named("linalg.outer"), (2,), (3,), complex=True),
-    "pinv": one(named("linalg.pinv"), 3, 2, domain=definite),
-    "pinv, wide": one(named("linalg.pinv"), 2, 3, domain=definite),
+    "outer": two(call_by_name("linalg.outer"), (2,), (3,), complex=True),
+    "pinv": one(call_by_name("linalg.pinv"), 3, 2, domain=definite),
+    "pinv, wide": one(call_by_name("linalg.pinv"), 2, 3, domain=definite),
     "qr": one(lambda lib, x: tuple(lib.xp.linalg.qr(x)), 3, 2, domain=definite),
     "qr, square": one(lambda lib, x: tuple(lib.xp.linalg.qr(x)), 2, 2, 2, domain=definite),
     "qr, wide": one(lambda lib, x: tuple(lib.xp.linalg.qr(x)), 2, 3, domain=definite),
@@ -343,16 +348,16 @@ FURTHER: dict[str, Case] = {
     "slogdet, put together": one(
         lambda lib, x: (lambda sign, log: sign * lib.xp.exp(log) + log)(*lib.xp.linalg.slogdet(x)), 2, 2, 2, domain=definite, complex=True
     ),
-    "solve": two(named("linalg.solve"), (2, 2), (2, 3), definite, signed, complex=True),
-    "solve, a vector": two(named("linalg.solve"), (2, 2), (2,), definite, signed),
-    "solve, stacks": two(named("linalg.solve"), (2, 2, 2), (2, 3), definite, signed),
+    "solve": two(call_by_name("linalg.solve"), (2, 2), (2, 3), definite, signed, complex=True),
+    "solve, a vector": two(call_by_name("linalg.solve"), (2, 2), (2,), definite, signed),
+    "solve, stacks": two(call_by_name("linalg.solve"), (2, 2, 2), (2, 3), definite, signed),
     "svd": one(lambda lib, x: (lambda u, s, v: (s, abs(u), abs(v)))(*lib.xp.linalg.svd(x, full_matrices=False)), 3, 2, domain=definite),
     "svd, wide": one(lambda lib, x: (lambda u, s, v: (s, abs(u), abs(v)))(*lib.xp.linalg.svd(x, full_matrices=False)), 2, 3,
                      domain=definite),
-    "svdvals": one(named("linalg.svdvals"), 2, 3, domain=definite),
+    "svdvals": one(call_by_name("linalg.svdvals"), 2, 3, domain=definite),
     "trace": one(lambda lib, x: lib.xp.linalg.trace(x), 2, 3, 3, complex=True),
     "trace, offset": one(lambda lib, x: lib.xp.linalg.trace(x * x, offset=1), 3, 3, oracle=False),
-    "vector_norm": one(named("linalg.vector_norm"), complex=True),
+    "vector_norm": one(call_by_name("linalg.vector_norm"), complex=True),
     **{f"vector_norm, {p}": one(lambda lib, x, p=p: lib.xp.linalg.vector_norm(x, ord=p, axis=1), 2, 3)
        for p in (1, 3, 0.5, -1, np.inf, -np.inf)},
     "vector_norm, axes": one(lambda lib, x: lib.xp.linalg.vector_norm(x, axis=(0, 2), keepdims=True), 2, 3, 2),
@@ -376,16 +381,16 @@ FURTHER: dict[str, Case] = {
     "fft.irfftn, s": one(lambda lib, x: lib.xp.fft.irfftn(x * (1.0 + 0.5j), s=(3, 2, 5), axes=(0, 1, 2), norm="forward"), 2, 3, 3),
     "fft.fftshift": one(lambda lib, x: lib.xp.fft.fftshift(x, axes=1), 2, 5, complex=True),
     "fft.ifftshift": one(lambda lib, x: lib.xp.fft.ifftshift(x), 2, 5),
-    # More places, shapes and forms. NB: which of two writes to one place is the last one, PyTorch does not say.
+    # More positions, shapes and forms. NB: PyTorch does not say which of two writes to one element counts.
     "fft.fftshift, no axes": one(lambda lib, x: lib.xp.fft.fftshift(x, axes=()) * x, oracle=False),
     "fft.fft, one": one(lambda lib, x: lib.xp.fft.fft(x, n=1, axis=0)),
     "fft.irfft, one": one(lambda lib, x: lib.xp.fft.irfft(x * (1.0 + 0.5j), n=1)),
-    "y[i] = v, twice": two(lambda lib, x, v: written(lib, x, lib.places([2, 0, 2]), v), (3, 2), (3, 2), oracle=False),
-    "y[:, i] = v, twice": two(lambda lib, x, v: written(lib, x, (slice(None), lib.places([1, 1, 0])), v), (3, 2), (3,), oracle=False),
-    "y[i, j] = v": two(lambda lib, x, v: written(lib, x, (lib.places([2, 0]), lib.places([1, 0])), v), (3, 2), (2,)),
-    "y[i, :, j] = v": two(lambda lib, x, v: written(lib, x, (lib.places([2, 0]), slice(None), lib.places([1, 0])), v), (3, 4, 2), (2, 4),
+    "y[i] = v, twice": two(lambda lib, x, v: write_key(lib, x, lib.places([2, 0, 2]), v), (3, 2), (3, 2), oracle=False),
+    "y[:, i] = v, twice": two(lambda lib, x, v: write_key(lib, x, (slice(None), lib.places([1, 1, 0])), v), (3, 2), (3,), oracle=False),
+    "y[i, j] = v": two(lambda lib, x, v: write_key(lib, x, (lib.places([2, 0]), lib.places([1, 0])), v), (3, 2), (2,)),
+    "y[i, :, j] = v": two(lambda lib, x, v: write_key(lib, x, (lib.places([2, 0]), slice(None), lib.places([1, 0])), v), (3, 4, 2), (2, 4),
                           oracle=False),
-    "y[whole mask] = v": two(lambda lib, x, v: written(lib, x, lib.const([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]) > 0.5, v), (3, 2), (3,),
+    "y[whole mask] = v": two(lambda lib, x, v: write_key(lib, x, lib.const([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]) > 0.5, v), (3, 2), (3,),
                              oracle=False),
     "cross, stretched": two(lambda lib, x, y: lib.xp.linalg.cross(x, y), (2, 1, 3), (4, 3), oracle=False),
     "cross, a middle axis": two(lambda lib, x, y: lib.xp.linalg.cross(x, y, axis=1), (2, 3, 2), (2, 3, 2)),
@@ -396,7 +401,7 @@ FURTHER: dict[str, Case] = {
 }  # fmt: skip
 
 
-#: What PyTorch 2.13 refuses under `vmap`, or gets the shapes of wrong.
+#: Cases that PyTorch 2.13 refuses under `vmap`, or whose shapes it gets wrong there.
 UNBATCHED = frozenset((
     "sign", "clip, arrays", "moveaxis", "unstack", "vecdot", "vecdot, an axis", "solve, stacks", "fft.ifft", "fft.ifft, padded",
     "fft.ifft, cut", "fft.ihfft",
@@ -408,15 +413,23 @@ def all_cases() -> dict[str, Case]:
     """Return every case by its name."""
     there = {name: elementwise(name) for name in elementwise_domains()}
     back = {f"{name}, the other way": elementwise(name).at((3,), (2, 3)) for name in binary()}
-    return {**there, **back, **over_axes(), **FURTHER}
+    return {**there, **back, **axis_cases(), **FURTHER}
 
 
 def cases(lib: Any, complex_too: bool = False, batched: bool = False) -> Iterator[tuple[str, Case]]:
-    """The cases that a library is to pass: on PyTorch those that it has, and batches.
+    """Yield the name and the case of each function that a library must pass, as far as its capabilities go.
 
-    NB: a lazy library computes everything anew for each value that is looked at, and one that compiles does so for each function and
-    shape: these get one case in twelve, others for complex operands.
+    Parameters
+    ----------
+    lib : Library
+        The library that runs the cases.
+    complex_too : bool, optional
+        Yield only cases that take complex operands.
+    batched : bool, optional
+        Leave out cases that PyTorch cannot run under `vmap`.
     """
+    # NB: a lazy library recomputes everything for each value that is read, and one that compiles does so for each function and shape:
+    # they run one case in twelve, and different ones for complex operands.
     slow = lib.capabilities["lazy"] or lib.capabilities["jit"]
     for k, (name, case) in enumerate(all_cases().items()):
         if slow and k % 12 != 6 * complex_too:
@@ -436,20 +449,20 @@ def cases(lib: Any, complex_too: bool = False, batched: bool = False) -> Iterato
         yield name, case
 
 
-def listed(out: Any) -> list[Any]:
-    """The results of a function, one or several, as a list."""
+def as_list(out: Any) -> list[Any]:
+    """Return the result or the results of a function as a list."""
     return list(out) if isinstance(out, (tuple, list)) else [out]
 
 
 def weights(shape: Sequence[int], start: float) -> np.ndarray[Any, Any]:
-    """Fixed numbers that single out no element."""
+    """Return fixed weights of a shape, different for each element."""
     return np.cos(start + np.arange(int(np.prod(shape)))).reshape(tuple(shape))
 
 
-def weighed(lib: Any, out: Any) -> Any:
-    """A real number that depends on all results, smoothly and not linearly: what is differentiated."""
+def scalar_loss(lib: Any, out: Any) -> Any:
+    """Return a scalar loss that depends smoothly and not linearly on all results, for tests to differentiate."""
     xp, total = lib.xp, 0.0
-    for k, y in enumerate(listed(out)):
+    for k, y in enumerate(as_list(out)):
         parts = [xp.real(y), xp.imag(y)] if is_complex(y) else [y]
         for j, part in enumerate(parts):
             total = total + xp.sum((part + 0.3 * part * part) * lib.const(weights(part.shape, 1.0 + k + 5 * j)))
@@ -461,8 +474,8 @@ def is_complex(x: Any) -> bool:
     return "complex" in str(x.dtype)
 
 
-def along(call: Callable[..., Any], points: Sequence[Any], i: int, direction: Any) -> Any:
-    """The derivative of NumPy's results along a direction in the i-th operand, by central differences."""
+def central_differences(call: Callable[..., Any], points: Sequence[Any], i: int, direction: Any) -> Any:
+    """Return the derivatives of NumPy's results along a direction in the i-th operand, by central differences."""
     ahead, behind = ([x + s * STEP * direction if j == i else x for j, x in enumerate(points)] for s in (1, -1))
-    one, other = listed(call(Reference, *ahead)), listed(call(Reference, *behind))
+    one, other = as_list(call(Reference, *ahead)), as_list(call(Reference, *behind))
     return [(np.asarray(a) - np.asarray(b)) / (2 * STEP) for a, b in zip(one, other, strict=True)]

@@ -1,8 +1,8 @@
-"""The report as one self-contained page: a matrix of groups and targets, and below it every contract with its results.
+"""The report as one self-contained HTML page: a matrix of groups and targets, and below it every contract with its results.
 
-It works without scripts (links and <details> only); the script adds a filter. Each mark has a word as well as a colour, for those who hear
-the page, and for those who cannot tell the colours apart. It shares no code with the core's pages: the suite uses public names only, and
-its report must not depend on what it judges.
+The page works without scripts (it uses links and <details>); its script adds a filter. Each mark has a word as well as a colour, for
+readers who use a screen reader or cannot tell the colours apart. This module shares no code with the core's pages, because the suite's
+report must not depend on the library that it judges.
 """
 
 from __future__ import annotations
@@ -24,27 +24,17 @@ _CLASSES = {"passed": "ok", "failed": "bad", "unexpected pass": "bad", "expected
 
 
 def _asset(name: str) -> str:
-    """The text of a file next to this one."""
+    """Read a file next to this one."""
     return files("xpgrad_conformance").joinpath(name).read_text(encoding="utf-8")
 
 
 def _prose(text: str) -> str:
-    """A rule's text as HTML, with the parts between backticks as code."""
+    """Return a rule's text as HTML, with the parts between backticks as code."""
     return "".join(f"<code>{escape(part)}</code>" if n % 2 else escape(part) for n, part in enumerate(text.split("`")))
 
 
 def page(report: Report) -> str:
-    """The page.
-
-    Parameters
-    ----------
-    report : Report
-
-    Returns
-    -------
-    str
-        HTML with its style and script inside: nothing is fetched.
-    """
+    """Return a report as an HTML page that includes its style and script, so that it needs no other files."""
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">',
         f"<title>xpgrad conformance</title><style>{_asset('report.css')}</style></head><body>",
@@ -145,7 +135,7 @@ def _group(report: Report, letter: str) -> str:
 def _contract(name: str, tables: list[tuple[Target, dict[str, Result]]]) -> str:
     rule, contract = rules()[name], contracts().get(name)
     found = [(target, rows.get(name, Result(name, "absent"))) for target, rows in tables]
-    statuses = {row.status for target, row in found if not target.cause}  # a target that cannot be run says nothing of a contract
+    statuses = {row.status for target, row in found if not target.cause}  # a target that could not be run has no results
     state = "ok" if statuses <= {"passed"} else "bad" if statuses & {"failed", "unexpected pass"} else "known"
     marks = "".join(
         f'<span class="{_CLASSES[row.status]}" title="{escape(target.label)}: {row.status}" aria-hidden="true">{_MARKS[row.status]}</span>'

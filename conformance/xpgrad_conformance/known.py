@@ -1,15 +1,15 @@
-"""Expected failures: TOML files that name a contract, say what kind of failure is expected and why, and where; nothing else may fail.
+"""Expected failures: TOML files that say which contracts may fail on which targets, and why.
 
-A file holds one table ``[[known]]`` per expectation, e.g.::
+A file has one table ``[[known]]`` per expected failure, e.g.::
 
     [[known]]
     contract = "MUT-21"
     kind = "bug"                 # bug, unsupported, todo or deviation
     reason = "writes through expanded views are let through, see issue 12"
-    backend = "mine*"            # optional: a pattern of the targets meant; all of them without
-    capabilities = { strides = false }   # optional: only where the target declares so
-    example = "{'shape': (0, 3)}"        # optional: the counter-example, tried each time
-    strict = false               # optional: it may pass; without, passing is a failure, too
+    backend = "mine*"            # optional: a pattern for the targets; by default all
+    capabilities = { strides = false }   # optional: only targets that declare these
+    example = "{'shape': (0, 3)}"        # optional: the counter-example, which is tried each time
+    strict = false               # optional: the contract may pass; by default, passing is a failure
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from xpgrad_conformance.catalogue import rules
 
 __all__ = ["KINDS", "Known", "KnownError", "bundled", "find", "load"]
 
-#: bug: to be fixed. unsupported: never promised there. todo: not written yet. deviation: the suite follows its policy, not the target.
+#: bug: to be fixed. unsupported: not promised on this target. todo: not written yet. deviation: the suite's policy differs from the target.
 KINDS = ("bug", "unsupported", "todo", "deviation")
 
 
 class KnownError(ValueError):
-    """A file of expected failures is malformed."""
+    """Raised if a file of expected failures is malformed."""
 
 
 class Known(NamedTuple):
-    """One expectation; see the module's docstring."""
+    """An expected failure; the module's docstring explains the fields."""
 
     contract: str
     kind: str
@@ -45,22 +45,23 @@ class Known(NamedTuple):
     strict: bool = True
 
     def applies(self, target: str, capabilities: Mapping[str, bool]) -> bool:
-        """Return whether it is about this target."""
+        """Return whether this entry is about a target."""
         return fnmatch(target, self.backend) and all(capabilities.get(name) is value for name, value in self.capabilities.items())
 
     @property
     def drawn(self) -> dict[str, Any] | None:
-        """The pinned counter-example's arguments."""
+        """The arguments of the counter-example; None if the entry has none."""
         return ast.literal_eval(self.example) if self.example else None
 
 
 def load(path: str | Path) -> list[Known]:
-    """Read a file.
+    """Read a file of expected failures.
 
     Raises
     ------
     KnownError
-        For an unknown contract, key or kind, a missing reason, or text that is not TOML; the message names the file and the entry.
+        If the file cannot be read or is not TOML, or an entry has an unknown contract, key or kind, a malformed example, or no reason; the
+        message names the file and the entry.
     """
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -93,12 +94,12 @@ def load(path: str | Path) -> list[Known]:
 
 
 def bundled() -> list[Known]:
-    """The suite's own expectations: PyTorch's deviations, and what xpgrad does not do."""
+    """Return the suite's own expected failures: PyTorch's deviations, and what xpgrad does not support."""
     here = Path(__file__).parent / "known"
     return [known for path in sorted(here.glob("*.toml")) for known in load(path)]
 
 
 def find(every: Iterable[Known], contract: str, target: str, capabilities: Mapping[str, bool]) -> Known | None:
-    """The expectation about a contract on a target; the last one, so that a user's file can override the suite's."""
+    """Return the last expected failure of a contract on a target, so that a user's file overrides the suite's; None if there is none."""
     found = [known for known in every if known.contract == contract and known.applies(target, capabilities)]
     return found[-1] if found else None

@@ -1,6 +1,7 @@
-"""PyTorch's C++ autograd as group V's contracts see it: the program ``libtorch.cpp``, compiled once per process and run once.
+"""Compiles and runs ``libtorch.cpp``, which observes the behaviour of PyTorch's C++ autograd for the contracts of group V.
 
-Its output, a line of JSON per rule, is PyTorch's behaviour; the contracts expect the same of it as of xpgrad's dialect.
+The program is compiled and run once per process, and prints a line of JSON per rule. The contracts check these observations and xpgrad's
+dialect in the same way.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ _found: dict[str, dict[str, Any]] = {}
 
 
 def facts(rule: str) -> dict[str, Any]:
-    """The program's findings for a rule, by the names that it gave them; the first call takes the seconds of the compilation.
+    """Return what the program observed for a rule, by name; the first call compiles the program, which takes seconds.
 
     Raises
     ------
     NotRun
-        If there is no C++ compiler.
+        If no C++ compiler is installed.
     RuntimeError
         If the program cannot be compiled or does not finish.
     """
@@ -48,7 +49,7 @@ def _output() -> str:
     home = Path(torch.__file__).parent
     with tempfile.TemporaryDirectory(prefix="xpgrad-libtorch-") as folder:
         program = Path(folder) / "libtorch"
-        # NB: one header per operation instead of all of them, and no optimisation: seconds instead of a minute.
+        # NB: with one header per operation and no optimisation, compiling takes seconds instead of a minute.
         options = [
             "-std=c++20",
             "-O0",

@@ -1,9 +1,9 @@
-"""Proof of the suite's strength: each fault planted in a copy of xpgrad must be noticed by a contract, and each contract notices one.
+"""Planted faults, which prove the suite's strength: a contract notices each fault, and each MUST contract notices a fault.
 
-The faults are rows of ``mutants/*.toml``: a piece of text of one source file and what it becomes. ``full`` tries each on all contracts
-that run the statement it is in, and writes ``mutants/kills.toml``: for each fault a contract that kills it, for each MUST contract a fault
-that it kills. ``replay`` tries only those pairs, and fails for a missing or a stale one. Only a contract that fails kills: a time-out, a
-crash of the process or a fault that keeps the library from being imported does not.
+The faults are rows of ``mutants/*.toml``: a piece of text in one source file and its replacement. ``full`` tries each fault on all
+contracts that run its statement, and writes ``mutants/kills.toml``: for each fault a contract that kills it, and for each MUST contract a
+fault that it kills. ``replay`` tries only those pairs, and fails if one is missing or stale. A contract kills a fault only by failing; a
+time-out, a crash of the process or a library that cannot be imported does not count.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ LIMIT = 60.0
 
 
 def plant(mutant: Mutant | None, folder: Path) -> None:
-    """Put a copy of the library (``xpgrad`` and ``xpgrad_numpy``) with the fault in it, or without one, into a folder.
+    """Put a copy of the library (``xpgrad`` and ``xpgrad_numpy``) into a folder, with the fault in it unless `mutant` is None.
 
     Raises
     ------
     MutantError
-        As `mutated`, and if a package is not installed.
+        If the fault cannot be planted (see `mutated`), or a package is not installed.
     """
     copy("" if mutant is None else mutant.file, b"" if mutant is None else mutated(mutant).encode(), folder)
 
 
 def copy(file: str, text: bytes, folder: Path) -> None:
-    """Put a copy of the library into a folder, in which one file, named relative to it, has another text.
+    """Put a copy of the library into a folder, and replace the text of one file, named relative to that folder.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def copy(file: str, text: bytes, folder: Path) -> None:
     first, *others = file.split("/")
     for package in {"xpgrad", "xpgrad_numpy", first} - {""}:
         source = _folder_of(package)
-        if not available():  # nor are there links everywhere
+        if not available():  # systems that cannot fork may not have symbolic links either
             shutil.copytree(source, folder / package)
         elif package != first:
             (folder / package).symlink_to(source)
@@ -71,7 +71,10 @@ def copy(file: str, text: bytes, folder: Path) -> None:
 
 
 def _link_around(parts: Sequence[str], source: Path, target: Path) -> None:
-    """Make a folder of links to what a folder has, but for one file in it and what Python has compiled, which would be written to."""
+    """Make a folder with links to the entries of `source`, except for the file `parts`.
+
+    NB: ``__pycache__`` becomes a real folder of links, because Python writes to it.
+    """
     target.mkdir()
     for entry in source.iterdir():
         if entry.name == parts[0] and len(parts) > 1:
@@ -90,7 +93,7 @@ def _folder_of(package: str) -> Path:
 
 
 def _source(mutant: Mutant) -> str:
-    """The text of the source that a fault is planted in."""
+    """Read the source in which a fault is planted, and check that the text to replace occurs exactly once."""
     path = _folder_of(mutant.file.partition("/")[0]).parent / mutant.file
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if (n := text.count(mutant.old)) != 1:
@@ -99,12 +102,12 @@ def _source(mutant: Mutant) -> str:
 
 
 def mutated(mutant: Mutant) -> str:
-    """The text of the source with the fault in it.
+    """Return the text of the source with the fault in it.
 
     Raises
     ------
     MutantError
-        If the text that it replaces does not occur exactly once, or what comes out is not a program.
+        If the text to replace does not occur exactly once, or the result is not valid Python.
     """
     text = _source(mutant).replace(mutant.old, mutant.new)
     try:
@@ -117,12 +120,14 @@ def mutated(mutant: Mutant) -> str:
 def survey(
     mutant: Mutant | None, chosen: Sequence[Contract], target: str = "numpy", runner: Callable[[Request], Outcome] = run
 ) -> dict[str, str]:
-    """Run contracts on a faulty copy; the status of each, `"failed"` only where it noticed the fault.
+    """Run contracts on a faulty copy of the library, and return the status of each, by id.
+
+    The status is ``"failed"`` if the contract noticed the fault; a time-out or a crash has the status ``"timeout"`` or ``"crash"``.
 
     Raises
     ------
     MutantError
-        If the faulty library cannot be imported: that is not a fault that a contract could notice.
+        If the faulty library cannot be imported: no contract could notice such a fault.
     """
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         plant(mutant, Path(folder))
@@ -134,13 +139,13 @@ def survey(
 
 
 def surroundings(folder: Path) -> dict[str, str]:
-    """The environment of a process that imports the copy in a folder, and the contracts that run here rather than others installed."""
+    """Return the environment of a process that imports the copy in a folder, and this copy of the contracts."""
     here = Path(__file__).resolve().parents[1]
     return {"PYTHONPATH": os.pathsep.join((str(folder), str(here))), "OMP_NUM_THREADS": "1"}
 
 
 def _surveys(jobs: Iterable[tuple[Mutant, Sequence[Contract]]], workers: int) -> Iterable[tuple[Mutant, dict[str, str] | MutantError]]:
-    """Survey several faults at a time, with a progress bar."""
+    """Survey several faults at a time, with a progress bar; yield each fault with its statuses, or with the error."""
     from tqdm import tqdm
 
     jobs = list(jobs)
@@ -154,7 +159,7 @@ def _surveys(jobs: Iterable[tuple[Mutant, Sequence[Contract]]], workers: int) ->
 
 
 def must_prove(target: str, capabilities: Mapping[str, bool]) -> list[Contract]:
-    """The MUST contracts that run on a target and are expected to pass there: each needs a fault that it kills."""
+    """Return the MUST contracts that run and should pass on a target: each needs a fault that it kills."""
     every = bundled()
     return [
         c
@@ -167,9 +172,9 @@ def must_prove(target: str, capabilities: Mapping[str, bool]) -> list[Contract]:
 
 
 class Journal:
-    """Results of a long run, written down at once: one JSON document a line, by name. Without a path it does nothing.
+    """A file to which the results of a long run are added as they come, one JSON document per line.
 
-    It holds for one commit only.
+    Without a path it does nothing. Its results are valid only for the commit on which they were made.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -177,7 +182,7 @@ class Journal:
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, Any]:
-        """Results that stand there already, by name; the last line may have been cut off."""
+        """Return the results in the file, by name; a last line that was cut off is ignored."""
         found = {}
         for line in self._path.read_text(encoding="utf-8").splitlines() if self._path is not None and self._path.exists() else ():
             with contextlib.suppress(ValueError):
@@ -186,22 +191,27 @@ class Journal:
         return found
 
     def add(self, name: str, result: Any) -> None:
-        """Add a line."""
+        """Add a result to the file."""
         if self._path is not None:
             with self._lock, self._path.open("a", encoding="utf-8") as file:
-                file.write("\n" + json.dumps([name, result]))  # first the end of the line before, which may have been cut off
+                file.write("\n" + json.dumps([name, result]))  # the newline comes first because the last line may have been cut off
 
 
 def full(workers: int = 2, journal: Path | None = None) -> int:
-    """Try every fault on every contract that runs the statement it is in, write the pairs, and say what is missing; 0 if nothing is.
+    """Try every fault on every contract that runs its statement, write the pairs, and print what is missing.
 
     Parameters
     ----------
     workers : int
-        How many processes at a time.
+        The number of processes that run at a time.
     journal : Path, optional
-        What became of each fault is added to this file as soon as it is known, one JSON document a line; what stands there already is
-        not tried again, so that a run of an hour that was interrupted goes on. It holds for the same commit only.
+        A file to which the result of each fault is added as soon as it is known. Faults whose result it already has are not tried again,
+        so an interrupted run can continue. It is valid only for the same commit.
+
+    Returns
+    -------
+    int
+        The exit code: 0 if nothing is missing, else 1.
     """
     every, mutants = contracts(), load()
     baseline: dict[str, dict[str, str]] = {}
@@ -236,7 +246,7 @@ def full(workers: int = 2, journal: Path | None = None) -> int:
 
 
 def write_kills(matrix: Mapping[str, Sequence[str]]) -> None:
-    """Write, for each fault, the contract that is most specific to it, and for each contract the fault that fewest others kill."""
+    """Choose and write the pairs: for each fault its most specific contract, and for each MUST contract the fault with fewest killers."""
     mutants, every = load(), contracts()
     order = {name: n for n, name in enumerate(every)}
     width = {name: len(found) for name, found in matrix.items()}
@@ -274,12 +284,12 @@ def _write(killer: Mapping[str, str], proof: Mapping[str, str]) -> None:
 
 
 def complete(workers: int = 2) -> int:
-    """Try the faults and contracts that are not in a pair yet on those that the faults' rows name, and add the pairs that hold.
+    """Try faults and contracts that have no pair yet, as named in the faults' rows, and add the pairs whose contract fails.
 
     Returns
     -------
     int
-        0 if nothing is missing afterwards.
+        The exit code: 0 if nothing is missing afterwards, else 1.
     """
     kills, mutants, every = _kills(), load(), contracts()
     killer = {m: c for m, c in kills["killer"].items() if m in mutants and c in every}
@@ -307,7 +317,7 @@ def _kills() -> dict[str, Any]:
 
 
 def missing_proofs() -> list[str]:
-    """The gaps in the table of pairs, in words: faults without a killer, MUST contracts without a fault, names that no longer exist."""
+    """Describe the gaps in the table of pairs: faults without a killer, MUST contracts without a fault, names that no longer exist."""
     from xpgrad_conformance.facade import open_library
 
     kills, mutants, every = _kills(), load(), contracts()
@@ -327,7 +337,7 @@ def missing_proofs() -> list[str]:
 
 
 def replay(workers: int = 2, only: Iterable[str] | None = None) -> int:
-    """Try the written pairs only; return 0 if each contract still notices its fault and nothing is missing."""
+    """Try only the written pairs, and return the exit code: 0 if each contract still notices its fault and nothing is missing, else 1."""
     kills, mutants, every = _kills(), load(), contracts()
     missing = missing_proofs() if only is None else []
     pairs: dict[str, set[str]] = {}
@@ -355,7 +365,7 @@ def _try(pairs: Mapping[str, Sequence[str]], workers: int, missing: list[str]) -
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line: ``try`` what the table's rows name, ``replay`` the written pairs, or do the ``full`` matrix."""
+    """Run the command line: ``try`` the pairs that the faults' rows name, ``replay`` the written pairs, or run the ``full`` matrix."""
     parser = argparse.ArgumentParser(prog="python -m xpgrad_conformance.mutants", description=__doc__)
     parser.add_argument("action", choices=["try", "replay", "full"])
     parser.add_argument("names", nargs="*", help="only these faults")

@@ -12,7 +12,7 @@ __all__ = ["catalogue_page"]
 
 
 def catalogue_page() -> str:
-    """Return the page: every rule with its level, its source, and its details or the reason why it is not checked."""
+    """Return the page: every rule with its level, source and details, and the reason if it is not checked."""
     every, known = contracts(), bundled()
     counts = Counter(rule.level for rule in rules().values())
     unchecked = [c for c in every.values() if c.function is None]

@@ -1,7 +1,7 @@
 """The pytest plugin: ``pytest --pyargs xpgrad_conformance --xpgrad-backend X``; ``-p xpgrad_conformance.plugin`` if autoload is off.
 
-It collects the contracts' modules itself, so that a user's `python_files` and the like do not matter; in any other run it does nothing.
-Only the standard library is imported here: pytest loads this in every project that has the suite installed.
+It collects the contracts' modules itself, whatever the user's `python_files` and similar options say. In any other run it does nothing.
+It imports only the standard library, because pytest loads it in every project that has the suite installed.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def pytest_addoption(parser: Any) -> None:
         try:
             group.addoption(name, **keywords)
         except ValueError:
-            _conflict.append(name)  # another plugin has this option; reported where the suite is asked for
+            _conflict.append(name)  # another plugin has this option; `pytest_collection` reports it if the suite is asked for
 
 
 def pytest_collection(session: Any) -> None:
-    """Report at once, and once, what is wrong with the options."""
+    """Report mistakes in the options before anything is collected, and only once."""
     if any("xpgrad_conformance" in str(word) for word in session.config.args):
         import pytest
 
@@ -66,7 +66,7 @@ def pytest_collect_file(file_path: Path, parent: Any) -> Any:
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> Any:
-    """Keep pytest from making its own modules from the suite's files, whatever a user's `python_files` says."""
+    """Prevent pytest from collecting the suite's files as test modules, whatever the user's `python_files` says."""
     if not module_path.is_relative_to(HERE):
         return None
     from xpgrad_conformance._items import NoModule
@@ -75,7 +75,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Reorder the contracts by the seed: what one contract leaves behind must not decide what the next one finds."""
+    """Reorder the contracts by the seed: a contract's result must not depend on which one ran before it."""
     state = getattr(config, "_xpgrad_conformance", None)
     if state is not None:
         state.shuffle(items)

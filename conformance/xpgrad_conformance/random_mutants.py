@@ -1,11 +1,11 @@
-"""The suite's strength on faults that nobody chose: lines of the core are drawn at random, and on each one small thing is broken.
+"""Mutation testing: lines of the core are drawn at random, and one small fault (a mutant) is planted in each.
 
-Each such mutant is tried on the contracts first and, if they do not notice it, on the repository's tests; what survives is printed as a
-patch, for a person to judge: is it the same program, only slower, or a promise that nothing checks?
+Each mutant is tried on the contracts and, if they do not notice it, on the repository's tests. A mutant that survives is printed as a
+patch for a person to judge: either it does not change behaviour, or nothing checks the behaviour that it changes.
 
-NB: none of the tools for mutation testing fits. mutmut (3.8) puts functions of ``*args`` around the mutants, while a row is read from the
-parameters of its formulas; cosmic-ray (8.7) and mutatest (3.1) have one command decide, which breaks off at no contract, and write into
-the tree or into its bytecode; and none of them sees the text from which operations are generated.
+NB: none of the tools for mutation testing fits. mutmut (3.8) wraps mutants in functions of ``*args``, but a row is read from the
+parameters of its formulas. cosmic-ray (8.7) and mutatest (3.1) run one command that does not stop at the first failing contract, and write
+into the source tree or its bytecode. None of them mutates the text from which operations are generated.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from xpgrad_conformance.session import Outcome, Request, run, runners
 
 __all__ = ["OPERATORS", "Edit", "Verdict", "check_soundness", "differs", "draw", "edits", "patch", "sources", "survey", "table"]
 
-#: What a mutant is tried on, one after the other up to the first that notices it: a library's own kernels hide the core's, what writes into
-#: memory never runs what makes new arrays, and only one has streams.
+#: The backends on which a mutant is tried, in this order, up to the first that notices it. They run different code: NumPy's kernels replace
+#: the core's, a backend that writes into memory never runs the code for immutable arrays, and only one has streams.
 TARGETS = ("numpy", "numpy+readonly", "strict", "simstream")
-#: Seconds for one contract, and for the tests of one mutant.
+#: Time limits in seconds for one contract, and for the tests of one mutant.
 LIMIT, TESTS_LIMIT = 60.0, 900.0
 OPERATORS = ("comparison", "constant", "statement", "condition", "arguments", "arithmetic", "text", "formula")
-#: What no page of PyTorch's documentation is about: the command line, drawings, how backends are found, namespaces of devices, compiling a
-#: function into one node, what makes rules from functions, hands them to other libraries or checks theirs, NumPy's functions on Tensors,
-#: audits, sparse derivatives, and the names of JAX and HIPS autograd.
+#: Sources that are not mutated because PyTorch's documentation, and so the catalogue, says nothing about them: the command line, drawings,
+#: finding backends, devices' namespaces, compiling, rules made from functions, interoperation with other libraries, NumPy's functions on
+#: Tensors, audits, sparse derivatives, and the names of JAX and HIPS autograd.
 OUTSIDE = (
     "xpgrad/_cli/*", "xpgrad/__main__.py", "xpgrad/_operations/__main__.py", "xpgrad/_info.py", "xpgrad/autograd/_drawing*",
     "xpgrad/_backends/*", "xpgrad/registry.py", "xpgrad/hookspecs.py", "xpgrad/_namespaces.py", "xpgrad/_transforms/compiled.py",
@@ -65,13 +65,13 @@ ARITHMETIC = {
     ast.Pow: ("**", "*"), ast.MatMult: ("@", "*"), ast.BitAnd: ("&", "|"), ast.BitOr: ("|", "&"), ast.BitXor: ("^", "&"),
     ast.LShift: ("<<", ">>"), ast.RShift: (">>", "<<"),
 }  # fmt: skip
-#: What may be exchanged in a line of generated text, where there is no syntax tree to say what it is.
+#: Replacements in lines of generated text, which have no syntax tree.
 WORDS = {" is not None": " is None", " is None": " is not None", " == ": " != ", " > ": " >= ", " is _cls": " is not _cls"}
-#: Calls whose arguments cannot be exchanged without a TypeError.
+#: Functions whose arguments are not exchanged, because that only raises a TypeError.
 ORDERED = {"isinstance", "issubclass", "getattr", "hasattr", "setattr"}
-#: The decorators that declare rows: text among their arguments is a formula.
+#: The decorators that declare rows: strings among their arguments are formulas.
 DECLARATIONS = {"elementwise", "rule", "view", "nondifferentiable", "composite"}
-#: The tests that are tried, by the beginning of the file's name: the laws that are about it. The last line is for the rest.
+#: The tests that are tried on a mutant, by the beginning of its file's name. The last line is for all other files.
 TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("xpgrad/rules/", ("rules", "transforms/test_vmap.py", "transforms/test_forward_mode.py", "tape/test_tensor.py", "random_programs")),
     ("xpgrad/linalg.py", ("rules", "transforms/test_vmap.py")),
@@ -89,7 +89,7 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 class Edit(NamedTuple):
-    """A mutant: one span of one source, and what it becomes.
+    """A mutant: one span of a source file and its replacement.
 
     Attributes
     ----------
@@ -100,9 +100,9 @@ class Edit(NamedTuple):
     operator : str
         One of `OPERATORS`.
     begin, end : int
-        The span, in bytes of the file.
+        The first byte of the span in the file, and the one after its last.
     new : str
-        The text that takes its place.
+        The text that replaces the span.
     """
 
     file: str
@@ -112,22 +112,23 @@ class Edit(NamedTuple):
     end: int
     new: str
 
-    def applied(self, source: bytes) -> bytes:
-        """The source with the fault in it."""
+    def apply_to(self, source: bytes) -> bytes:
+        """Return the source with the fault in it."""
         return source[: self.begin] + self.new.encode() + source[self.end :]
 
 
 class Verdict(NamedTuple):
-    """The fate of a mutant.
+    """The result of trying a mutant.
 
     Attributes
     ----------
     edit : Edit
+        The mutant.
     outcome : str
-        ``"contract"`` or ``"test"``: noticed by one; ``"timeout"``: something hung or crashed; ``"survived"``; ``"broken"``: not a mutant,
-        because its module cannot be imported.
+        ``"contract"`` or ``"test"``: a contract or a test noticed it; ``"timeout"``: a run hung or crashed; ``"survived"``: nothing noticed
+        it; ``"broken"``: its module cannot be imported, so it does not count as a mutant.
     by : str
-        The contract or the test; of a survivor that no contract runs, that.
+        The contract or the test that noticed it; for a survivor that no contract runs, a remark that says so.
     """
 
     edit: Edit
@@ -139,7 +140,7 @@ class Verdict(NamedTuple):
 
 
 def sources(patterns: Sequence[str] = ("xpgrad/*",)) -> dict[str, bytes]:
-    """The sources that match one of some patterns, by their names relative to the folder of their package.
+    """Return the sources that match one of the patterns, by their names relative to the folder that contains their package.
 
     Raises
     ------
@@ -161,22 +162,22 @@ def sources(patterns: Sequence[str] = ("xpgrad/*",)) -> dict[str, bytes]:
 
 
 def edits(source: bytes, file: str = "") -> list[Edit]:
-    """Every mutant of a source, in the order of its text. NB: a few are no other program, or none at all (`differs`)."""
+    """Return every mutant of a source, in the order of its text. NB: a few do not compile or do not change the program (`differs`)."""
     finder = _Finder(source, file)
     finder.body(ast.parse(source).body)
     return sorted(set(finder.found), key=lambda e: (e.begin, e.end, e.operator, e.new))
 
 
 def differs(edit: Edit, source: bytes) -> bool:
-    """Return whether a mutant compiles, and is another program than the source."""
+    """Return whether a mutant compiles to a program that differs from the source."""
     try:
-        return ast.dump(ast.parse(edit.applied(source))) != ast.dump(ast.parse(source))
+        return ast.dump(ast.parse(edit.apply_to(source))) != ast.dump(ast.parse(source))
     except SyntaxError:
         return False
 
 
 def _is_text(node: ast.AST) -> bool:
-    """Return whether an expression is text that people read: what it says is nobody's promise."""
+    """Return whether an expression is text for people (messages, documentation), which no contract checks word by word."""
     if isinstance(node, ast.IfExp):
         return _is_text(node.body) and _is_text(node.orelse)
     if isinstance(node, ast.BinOp):
@@ -185,20 +186,23 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _name(node: ast.AST) -> str:
-    """The last name of a name or an attribute."""
+    """Return a name, or the last name of an attribute; empty for other expressions."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 class _Finder:
-    """Walks a syntax tree and notes what can be broken in it.
+    """A visitor that collects the possible mutants of a source in `found`.
 
     Parameters
     ----------
     source : bytes
-        What the tree was made of.
+        The text that is parsed: a file, or a formula in a string of a file.
     file : str
+        The name of the file.
     base, line : int
-        The place of its first byte in the file, and its line there, where the source is text within another.
+        The position of the text's first byte in the file, and its line there.
+    operator : str
+        The operator of all edits; empty to use that of each kind.
     """
 
     def __init__(self, source: bytes, file: str, base: int = 0, line: int = 1, operator: str = "") -> None:
@@ -228,7 +232,7 @@ class _Finder:
             self.statement(statement)
 
     def statement(self, node: ast.stmt) -> None:
-        """Note what can be broken in a statement, and that it can be removed."""
+        """Record the mutants of a statement, and its removal."""
         match node:
             case ast.Import() | ast.ImportFrom() | ast.Global() | ast.Nonlocal() | ast.Raise() | ast.Pass():
                 return
@@ -256,7 +260,7 @@ class _Finder:
             case ast.If(test=test) | ast.While(test=test):
                 self.condition(test, loops=isinstance(node, ast.While))
             case ast.Expr(value=ast.Call(func=func)) if self.generates and self.writes(func):
-                pass  # the text itself is broken, line by line
+                pass  # `generated` mutates the text line by line
             case ast.Expr() | ast.AugAssign() | ast.Continue() | ast.Break():
                 self.replace("statement", node, "pass")
             case ast.Assign(targets=targets) if all(isinstance(t, (ast.Attribute, ast.Subscript)) for t in targets):
@@ -293,7 +297,7 @@ class _Finder:
     # Expressions.
 
     def expression(self, node: ast.expr) -> None:
-        """Note what can be broken in an expression."""
+        """Record the mutants of an expression."""
         match node:
             case ast.JoinedStr():
                 return
@@ -330,7 +334,7 @@ class _Finder:
             self.replace("condition", test, forced)
 
     def between(self, left: Any, right: Any, old: str, new: str, operator: str) -> None:
-        """Exchange the operator that stands between two expressions; a bracket or a comment may stand there, too."""
+        """Record a replacement of the operator between two expressions; brackets and comments may surround it."""
         begin, end = self.span(left)[1], self.span(right)[0]
         pattern = r"\s+".join(re.escape(word) for word in old.split())
         if found := re.search(pattern.encode(), self.source[begin:end]):
@@ -361,7 +365,7 @@ class _Finder:
     # Text from which programs are made.
 
     def formula(self, node: ast.expr) -> None:
-        """Note what can be broken in a formula: text that is an expression, or the names of the operands that a function reads."""
+        """Record the mutants of a formula: those of the expression in a string, or exchanged operands in a lambda."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and self.text(node)[1:-1] == node.value:
             begin = self.span(node)[0] + 1
             inner = _Finder(node.value.encode(), self.file, self.base + begin, self.line + self.source.count(b"\n", 0, begin), "formula")
@@ -385,7 +389,7 @@ class _Finder:
         )
 
     def generated(self, node: ast.expr) -> None:
-        """Note what can be broken in the lines of a generated text."""
+        """Record the mutants of the lines of a generated text."""
         if isinstance(node, ast.IfExp):
             self.generated(node.body)
             self.generated(node.orelse)
@@ -422,9 +426,9 @@ class _Finder:
 
 
 def draw(texts: Mapping[str, bytes], seed: int) -> Iterator[Edit]:
-    """Mutants in a random order, at most one on a line: every line is as likely, and no operator dominates.
+    """Yield mutants in a random order, at most one per line; every line is equally likely.
 
-    On a line it is the operator, of those that there are, that was drawn least so far.
+    For each line, the mutant has the operator that was drawn least often so far among those possible there.
     """
     generator = random.Random(seed)
     places: dict[tuple[str, int], dict[str, list[Edit]]] = {}
@@ -446,16 +450,16 @@ def draw(texts: Mapping[str, bytes], seed: int) -> Iterator[Edit]:
 
 
 def patch(edit: Edit, source: bytes) -> str:
-    """The mutant as a unified diff."""
-    old, new = (text.decode().splitlines(keepends=True) for text in (source, edit.applied(source)))
+    """Return a mutant as a unified diff."""
+    old, new = (text.decode().splitlines(keepends=True) for text in (source, edit.apply_to(source)))
     return "".join(difflib.unified_diff(old, new, f"a/{edit.file}", f"b/{edit.file}", n=2))
 
 
 # -- trying ------------------------------------------------------------------------------------------------------------------------
 
 
-def _ordered(file: str) -> list[Contract]:
-    """The contracts, first those that notice planted faults of the same file, then of its folder, then the others that notice many."""
+def _order_contracts(file: str) -> list[Contract]:
+    """Return the contracts in order of likely success: those that notice planted faults in the same file, in its folder, then others."""
     every, faults = contracts(), load()
     kills = tomllib.loads(KILLS.read_text(encoding="utf-8"))
     pairs = [*kills["killer"].items(), *((m, c) for c, m in kills["proof"].items())]
@@ -465,7 +469,7 @@ def _ordered(file: str) -> list[Contract]:
             other = faults[fault].file
             near[contract] += 100 if other == file else 10 if other.rpartition("/")[0] == file.rpartition("/")[0] else 1
     names = list(every)
-    # NB: the laws over all functions come early, too: they run most of the code.
+    # NB: the laws over all functions (group X) come early because they run most of the code.
     return sorted(
         (c for c in every.values() if c.function is not None), key=lambda c: (-near[c.id] - 50 * (c.rule.group == "X"), names.index(c.id))
     )
@@ -475,8 +479,13 @@ def _module(file: str) -> str:
     return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _where(edit: Edit, source: bytes, rows: Sequence[Contract], reached: Mapping[str, Reach]) -> list[tuple[str, Sequence[Contract]]]:
-    """The targets on which contracts are seen to run a mutant's statement, each with those that may; NumPy where none is."""
+def _find_targets(
+    edit: Edit, source: bytes, rows: Sequence[Contract], reached: Mapping[str, Reach]
+) -> list[tuple[str, Sequence[Contract]]]:
+    """Return the targets on which contracts run a mutant's statement, each with the contracts that may run it.
+
+    If no contract is known to run it on any target, return only the first target.
+    """
     place = (edit.file, source.decode(), edit.line, edit.line + source[edit.begin : edit.end].count(b"\n"))
     targets = [name for name, found in reached.items() if found.could_notice(*place, certain=True)] or list(reached)[:1]
     near = {name: reached[name].could_notice(*place) for name in targets}
@@ -490,14 +499,14 @@ def try_contracts(
     reached: Mapping[str, Reach] | None = None,
     runner: Callable[[Request], Outcome] = run,
 ) -> Verdict:
-    """Try a mutant on the contracts that run its statement, the likely ones first, up to the first that notices it on any target.
+    """Try a mutant on the contracts that run its statement, target by target, up to the first contract that notices it.
 
-    `reached` says which these are, by target; without it all are tried, on NumPy.
+    `reached` has the lines that contracts run, by target. Without it, all contracts (or those `chosen`) are tried on NumPy.
     """
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
-        environment = _planted(edit, source, Path(folder))
-        rows = _ordered(edit.file) if chosen is None else chosen
-        places = [("numpy", rows)] if reached is None else _where(edit, source, rows, reached)
+        environment = _plant(edit, source, Path(folder))
+        rows = _order_contracts(edit.file) if chosen is None else chosen
+        places = [("numpy", rows)] if reached is None else _find_targets(edit, source, rows, reached)
         if not any(near for _, near in places):
             return Verdict(edit, "survived", "no contract runs it")
         for target, near in places:
@@ -514,12 +523,12 @@ def try_contracts(
 
 
 def check_soundness(target: str = "numpy") -> None:
-    """Run every contract on the library as it is: one that fails there would notice every mutant.
+    """Check that every contract passes without a fault: one that fails would seem to notice every mutant.
 
     Raises
     ------
     MutantError
-        If one fails.
+        If a contract fails.
     """
     statuses = statuses_of(None, [c for c in contracts().values() if c.function is not None], target)
     if broken := [name for name, status in statuses.items() if status in ("failed", "timeout", "crash", "unexpected pass")]:
@@ -527,29 +536,29 @@ def check_soundness(target: str = "numpy") -> None:
         raise MutantError(msg)
 
 
-def _planted(edit: Edit, source: bytes, folder: Path) -> dict[str, str]:
-    """Put a copy of the library with the fault into a folder; the environment of a process that imports it."""
-    copy(edit.file, edit.applied(source), folder)
+def _plant(edit: Edit, source: bytes, folder: Path) -> dict[str, str]:
+    """Put a copy of the library with the fault into a folder, and return the environment of a process that imports it."""
+    copy(edit.file, edit.apply_to(source), folder)
     return surroundings(folder)
 
 
 def repository() -> Path | None:
-    """The checkout that the library runs from; None where it is installed without its tests."""
+    """Return the checkout that the library runs from; None if the library is installed without its tests."""
     folder = folder_of("xpgrad")
     root = folder.parents[1] if folder is not None else None
     return root if root is not None and (root / "tests" / "conftest.py").exists() and (root / "pyproject.toml").exists() else None
 
 
 def tests_of(file: str, root: Path) -> list[str]:
-    """The tests that are about a source, as pytest's arguments."""
+    """Return the tests to try on mutants of a source (`TESTS`), as arguments of pytest."""
     found = next(paths for beginning, paths in TESTS if file.startswith(beginning))
     return [str(root / "tests" / path) for path in found if (root / "tests" / path).exists()]
 
 
 def try_tests(edit: Edit, source: bytes, root: Path) -> Verdict:
-    """Try a mutant on the repository's tests that are about its file (`TESTS`), on NumPy, up to the first that notices it."""
+    """Try a mutant on the repository's tests of its file (`TESTS`), on NumPy, up to the first that fails."""
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
-        environment = {**os.environ, **_planted(edit, source, Path(folder)), "XPGRAD_TEST_DEVICES": "numpy"}
+        environment = {**os.environ, **_plant(edit, source, Path(folder)), "XPGRAD_TEST_DEVICES": "numpy"}
         environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-rf"]
         process = subprocess.Popen(
@@ -560,7 +569,7 @@ def try_tests(edit: Edit, source: bytes, root: Path) -> Verdict:
             said, _ = process.communicate(timeout=TESTS_LIMIT)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)  # along with whatever it has started
+                os.killpg(process.pid, signal.SIGKILL)  # the group includes the processes that it has started
             process.communicate()
             return Verdict(edit, "timeout", "tests")
     if process.returncode == 0:
@@ -577,22 +586,22 @@ def survey(
     Parameters
     ----------
     n : int
-        How many; one whose module cannot be imported is drawn again.
+        The number of mutants, not counting those whose module cannot be imported.
     seed : int
-        The same number draws the same mutants of the same sources.
+        The seed of the draw; the same seed draws the same mutants of the same sources.
     patterns : sequence of str
-        The sources, as in `sources`.
+        The sources to mutate, as in `sources`.
     workers : int
-        How many processes at a time.
+        The number of processes that run at a time.
     tests : bool
-        Whether those that no contract notices are tried on the repository's tests, too, where there are any.
+        Whether mutants that no contract notices are tried on the repository's tests, if the library runs from a checkout.
     journal : Path, optional
-        Each outcome is added to this file at once; a mutant whose outcome stands there is not tried again.
+        A file to which each outcome is added at once. A mutant whose outcome it already has is not tried again.
 
     Returns
     -------
     list of Verdict
-        In the order in which they were drawn, those that cannot be imported among them.
+        The outcomes in the order of the draw, including those of mutants that cannot be imported.
 
     Raises
     ------
@@ -607,19 +616,19 @@ def survey(
             reached[target] = reach(target)
     known = Journal(journal)
     with runners(workers) as runner:
-        attempt = _once(known, "contracts", lambda edit: try_contracts(edit, texts[edit.file], None, reached, runner))
-        verdicts = _first(draw(texts, seed), attempt, n, workers)
+        attempt = _use_journal(known, "contracts", lambda edit: try_contracts(edit, texts[edit.file], None, reached, runner))
+        verdicts = _try_until(draw(texts, seed), attempt, n, workers)
     root = repository() if tests else None
     if root is not None:
         unnoticed = [v.edit for v in verdicts if v.outcome == "survived"]
-        attempt = _once(known, "tests", lambda edit: try_tests(edit, texts[edit.file], root))
-        tried = {v.edit: v for v in _first(iter(unnoticed), attempt, len(unnoticed), workers)}
+        attempt = _use_journal(known, "tests", lambda edit: try_tests(edit, texts[edit.file], root))
+        tried = {v.edit: v for v in _try_until(iter(unnoticed), attempt, len(unnoticed), workers)}
         verdicts = [tried.get(v.edit, v) for v in verdicts]
     return verdicts
 
 
-def _once(journal: Journal, stage: str, attempt: Callable[[Edit], Verdict]) -> Callable[[Edit], Verdict]:
-    """The same attempt, whose outcome is written down, and not made where it has been."""
+def _use_journal(journal: Journal, stage: str, attempt: Callable[[Edit], Verdict]) -> Callable[[Edit], Verdict]:
+    """Return an attempt that looks up its outcome in the journal first, and otherwise makes it and records the outcome."""
     known = journal.read()
 
     def outcome(edit: Edit) -> Verdict:
@@ -633,8 +642,11 @@ def _once(journal: Journal, stage: str, attempt: Callable[[Edit], Verdict]) -> C
     return outcome
 
 
-def _first(drawn: Iterator[Edit], attempt: Callable[[Edit], Verdict], n: int, workers: int) -> list[Verdict]:
-    """Try what is drawn until `n` can be imported. NB: which ones these are does not depend on which is ready first."""
+def _try_until(drawn: Iterator[Edit], attempt: Callable[[Edit], Verdict], n: int, workers: int) -> list[Verdict]:
+    """Try mutants as they are drawn, several at a time, until `n` of them could be imported.
+
+    NB: which mutants are tried does not depend on the order in which the attempts end.
+    """
     from tqdm import tqdm
 
     done: dict[int, Verdict] = {}
@@ -654,13 +666,13 @@ def _first(drawn: Iterator[Edit], attempt: Callable[[Edit], Verdict], n: int, wo
                 bar.set_description(", ".join(f"{count} {outcome}" for outcome, count in counts.most_common()))
 
 
-# -- telling -----------------------------------------------------------------------------------------------------------------------
+# -- reporting ---------------------------------------------------------------------------------------------------------------------
 
 COLUMNS = ("contract", "test", "survived", "timeout", "broken")
 
 
 def table(verdicts: Iterable[Verdict]) -> str:
-    """The outcomes by file, and the share that the contracts notice."""
+    """Return a table of the outcomes by file, and the share of mutants that the contracts notice."""
     counts: dict[str, Counter[str]] = {}
     for verdict in verdicts:
         counts.setdefault(verdict.edit.file, Counter())[verdict.outcome] += 1
@@ -680,7 +692,7 @@ def table(verdicts: Iterable[Verdict]) -> str:
 
 
 def document(verdicts: Sequence[Verdict], texts: Mapping[str, bytes], n: int, seed: int) -> str:
-    """The outcomes as JSON."""
+    """Return the outcomes as a JSON document."""
     rows = [
         {"file": e.file, "line": e.line, "operator": e.operator, "outcome": outcome, "by": by, "patch": patch(e, texts[e.file])}
         for e, outcome, by in verdicts
@@ -690,7 +702,7 @@ def document(verdicts: Sequence[Verdict], texts: Mapping[str, bytes], n: int, se
 
 
 def command(n: int, seed: int, patterns: Sequence[str], workers: int, tests: bool, path: str | None, journal: Path | None = None) -> int:
-    """Survey, print the table and the survivors' patches; 1 if there is a survivor."""
+    """Run the survey, print the survivors' patches and the table, and return the exit code: 1 if a mutant survived, else 0."""
     texts = sources(patterns)
     verdicts = survey(n, seed, patterns, workers, tests, journal)
     survivors = [v for v in verdicts if v.outcome == "survived"]

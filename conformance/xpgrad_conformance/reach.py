@@ -1,7 +1,7 @@
-"""The lines of the library that each contract runs: a fault in one of them can be noticed by these contracts only.
+"""Measures which lines of the library each contract runs: only a contract that runs a line can notice a fault in it.
 
-Each contract runs in a process of its own, forked from one that has imported the library, so that what another contract left in a cache
-hides nothing. A fault in a statement that the import itself runs concerns all contracts.
+Each contract runs in a separate process, forked from one that has imported the library, so that the caches that another contract filled
+do not hide lines. Any contract may notice a fault in a line that the import itself runs.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from xpgrad_conformance.fork_server import warm
 
 __all__ = ["Reach", "ReachError", "folder_of", "reach"]
 
-#: Seconds for one contract.
+#: Time limit for one contract, in seconds.
 LIMIT = 120
-Lines = Mapping[str, frozenset[int]]  # of each source, relative to the folder of its package
+#: Line numbers by source file, named relative to the folder that contains its package.
+Lines = Mapping[str, frozenset[int]]
 
 
 class ReachError(RuntimeError):
-    """Raised where the lines that contracts run cannot be seen."""
+    """Raised if the lines that contracts run cannot be measured."""
 
 
 class Reach(NamedTuple):
@@ -40,16 +41,19 @@ class Reach(NamedTuple):
     Attributes
     ----------
     imported : mapping of str to set of int
-        The lines of each source that run before any contract does.
+        The lines of each source that run when the library is imported.
     run : mapping of str to such a mapping, or None
-        The same for each contract; None where it cannot be said.
+        By contract, the lines of each source that it runs; None if that is unknown.
     """
 
     imported: Lines
     run: Mapping[str, Lines | None]
 
     def could_notice(self, file: str, source: str, begin: int, end: int, certain: bool = False) -> set[str]:
-        """The contracts that a change of a source, from one line to another, could make a difference to; or (`certain`) is seen by."""
+        """Return the contracts that may notice a change of the lines `begin` to `end` of a source.
+
+        Contracts whose lines are unknown are included, unless `certain` is true.
+        """
         first, last = statement(source, begin, end)
         place = range(first, last + 1)
         if not self.imported.get(file, frozenset()).isdisjoint(place):
@@ -59,14 +63,14 @@ class Reach(NamedTuple):
 
 
 def folder_of(package: str) -> Path | None:
-    """The folder of a package; None if it is not installed."""
+    """Return the folder of a package; None if it is not installed."""
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
     places = spec.submodule_search_locations if spec is not None else None
     return Path(places[0]).resolve() if places else None
 
 
 def statement(source: str, begin: int, end: int) -> tuple[int, int]:
-    """The first and last line of the innermost statement that holds these lines; the whole source if there is none."""
+    """Return the first and last line of the innermost statement that contains these lines; of the whole source if none does."""
     found = (1, source.count("\n") + 1)
     for node in ast.walk(ast.parse(source)):  # from the outside in
         if isinstance(node, ast.stmt):
@@ -77,7 +81,7 @@ def statement(source: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def reach(target: str, only: Iterable[str] = ()) -> Reach:
-    """Run every contract, or only some, on a target, and see which lines each one runs.
+    """Run every contract, or only some, on a target, and measure which lines each one runs.
 
     Raises
     ------
@@ -101,9 +105,9 @@ def _lines(found: Mapping[str, Iterable[int]]) -> Lines:
     return {file: frozenset(lines) for file, lines in found.items()}
 
 
-# -- the process that watches ------------------------------------------------------------------------------------------------------
+# -- the process that measures -----------------------------------------------------------------------------------------------------
 
-_others = [False]  # whether another process was started, of which nothing can be said
+_others = [False]  # whether the contract started another process, whose lines are not measured
 
 
 def _audit(event: str, arguments: Any) -> None:
@@ -112,14 +116,14 @@ def _audit(event: str, arguments: Any) -> None:
 
 
 def _roots() -> Iterator[tuple[str, int]]:
-    """The folders of the library and of backends with planted faults, and where in a path the relative one begins."""
+    """Yield the folders of the library and of backends with planted faults, each with the length of the part to cut off paths in it."""
     for package in {"xpgrad", "xpgrad_numpy", *(m.file.partition("/")[0] for m in load().values())}:
         if (folder := folder_of(package)) is not None:
             yield f"{folder}{os.sep}", len(f"{folder.parent}{os.sep}")
 
 
-def _watched(roots: list[tuple[str, int]], work: Any) -> tuple[Any, dict[str, list[int]]]:
-    """Do some work; its result, and the lines that it ran."""
+def _measure(roots: list[tuple[str, int]], work: Any) -> tuple[Any, dict[str, list[int]]]:
+    """Call a function, and return its result and the lines that it ran, by source."""
     import coverage
 
     watch = coverage.Coverage(data_file=None, config_file=False, source=[folder for folder, _ in roots], messages=False)
@@ -137,7 +141,7 @@ def _watched(roots: list[tuple[str, int]], work: Any) -> tuple[Any, dict[str, li
 
 
 def _begin(name: str, library: Any, roots: list[tuple[str, int]], path: Path) -> int:
-    """Fork a process that runs one contract and writes the lines that it ran; its number."""
+    """Fork a process that runs one contract and writes the lines that it ran to a file; return the process id."""
     from xpgrad_conformance.engine import PROFILES, execute
 
     pid = os.fork()
@@ -145,17 +149,19 @@ def _begin(name: str, library: Any, roots: list[tuple[str, int]], path: Path) ->
         try:
             signal.alarm(LIMIT)
             _others[0] = False
-            _, found = _watched(roots, lambda: execute(contracts()[name], library, PROFILES["mutants"]))
+            _, found = _measure(roots, lambda: execute(contracts()[name], library, PROFILES["mutants"]))
             path.write_text(json.dumps(None if _others[0] else found), encoding="utf-8")
         finally:
             os._exit(0)
     return pid
 
 
-def _each(names: list[str], library: Any, roots: list[tuple[str, int]], folder: Path) -> dict[str, dict[str, list[int]] | None]:
-    """The lines that each contract runs; None where its process did not end well, or started others."""
+def _measure_contracts(
+    names: list[str], library: Any, roots: list[tuple[str, int]], folder: Path
+) -> dict[str, dict[str, list[int]] | None]:
+    """Return the lines that each contract runs; None if its process failed or started others."""
     running: dict[int, str] = {}
-    for name in [*names, ""]:  # at the end the last ones are waited for
+    for name in [*names, ""]:  # the empty name waits for the last processes
         while running and (not name or len(running) >= (os.cpu_count() or 1)):
             running.pop(os.wait()[0])
         if name:
@@ -163,7 +169,7 @@ def _each(names: list[str], library: Any, roots: list[tuple[str, int]], folder: 
     found: dict[str, dict[str, list[int]] | None] = {}
     for name in names:
         written = (folder / name).read_text(encoding="utf-8") if (folder / name).exists() else ""
-        # NB: which way threads take differs from run to run.
+        # NB: the lines that threads run (group Q) differ from run to run.
         found[name] = None if not written or contracts()[name].rule.group == "Q" else json.loads(written)
     return found
 
@@ -177,13 +183,13 @@ def _main(arguments: Iterable[str]) -> None:
 
         return open_library(target)
 
-    library, imported = _watched(roots, begin)
+    library, imported = _measure(roots, begin)
     names = [c.id for c in contracts().values() if c.function is not None and (not only or c.id in only)]
     warm()
     sys.addaudithook(_audit)
     gc.freeze()
     with tempfile.TemporaryDirectory(prefix="xpgrad-reach-") as folder:
-        run = _each(names, library, roots, Path(folder))
+        run = _measure_contracts(names, library, roots, Path(folder))
     Path(path).write_text(json.dumps({"imported": imported, "run": run}), encoding="utf-8")
 
 

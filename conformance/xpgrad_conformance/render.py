@@ -15,7 +15,7 @@ __all__ = ["badge", "junit", "markdown", "reasons", "terminal"]
 
 
 def _cell(counts: Counter[str]) -> str:
-    """``passed/ran``, and the number of failures."""
+    """Return the text of a cell: ``passed/ran``, and the number of failures if there are any."""
     ran = sum(n for status, n in counts.items() if status != "not run")
     if not ran:
         return "not run" if counts else ""
@@ -30,7 +30,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def reasons(target: Target) -> list[tuple[str, list[str]]]:
-    """The reasons why contracts did not run, each with its contracts, the most frequent first."""
+    """Return the reasons why contracts did not run, each with the ids of its contracts, the most frequent reason first."""
     found: dict[str, list[str]] = {}
     for row in target.rows:
         if row.status == "not run":
@@ -39,7 +39,7 @@ def reasons(target: Target) -> list[tuple[str, list[str]]]:
 
 
 def spans(ids: Iterable[str]) -> str:
-    """Ids with runs shortened: ``SAV-01..03, SAV-07``."""
+    """Join ids, and shorten runs of consecutive ones: ``SAV-01..03, SAV-07``."""
     order = {name: n for n, name in enumerate(rules())}
     found = []
     for _, run in itertools.groupby(enumerate(sorted(ids, key=order.__getitem__)), key=lambda p: (order[p[1]] - p[0], p[1][:3])):
@@ -49,7 +49,7 @@ def spans(ids: Iterable[str]) -> str:
 
 
 def terminal(report: Report) -> str:
-    """The text that the command line prints: the matrix, what failed, and as loudly what did not run."""
+    """Return the text that the command line prints: the matrix, the failures, and the reasons why contracts did not run."""
     targets = report.targets
     out = [f"xpgrad {report.suite} conformance, profile {report.profile}, Python {report.python}: contracts passed / run", ""]
     head = ["group", *(t.label for t in targets)]
@@ -83,7 +83,7 @@ def terminal(report: Report) -> str:
 
 
 def markdown(report: Report, title: str = "Conformance") -> str:
-    """The report as a page."""
+    """Return the report as a page of Markdown."""
     targets = report.targets
     out = [f"# {title}", ""]
     out += [f"xpgrad {report.suite}, profile `{report.profile}`, Python {report.python}, {report.platform}, {report.date}.", ""]
@@ -119,7 +119,7 @@ def markdown(report: Report, title: str = "Conformance") -> str:
 
 
 def junit(report: Report) -> str:
-    """The report for services that read JUnit's XML: a suite for each target."""
+    """Return the report as JUnit XML, with a test suite for each target."""
     root = ET.Element("testsuites", name="xpgrad conformance")
     for t in report.targets:
         counts = t.counts()
@@ -140,12 +140,12 @@ def junit(report: Report) -> str:
 
 
 def _xml(text: str) -> str:
-    """The text without the characters that XML cannot hold."""
+    """Return the text without the control characters that XML does not allow."""
     return "".join(c for c in text if c in "\t\n" or ord(c) >= 32)
 
 
 def badge(report: Report) -> str:
-    """An SVG that shows how many MUST contracts the first target passes."""
+    """Return an SVG badge that shows how many MUST contracts the first target passes."""
     target = report.targets[0]
     counts = target.counts(level="MUST")
     ran = sum(n for status, n in counts.items() if status != "not run")
@@ -164,5 +164,5 @@ def badge(report: Report) -> str:
 
 
 def sources(keys: Iterable[str]) -> str:
-    """The pages of a rule, in words."""
+    """Return the titles of the pages that a rule comes from, as one text."""
     return "; ".join(pages()[key].title for key in keys)

@@ -1,4 +1,4 @@
-"""The report: one JSON document from which every other form is made, and the comparison of two of them.
+"""The report: one JSON document from which every other form is made, and the comparison of two reports.
 
 Schema 1: ``schema, suite, date, profile, seed, python, platform`` and ``targets``, each with ``label, device, library, capabilities,
 cause`` and ``rows``; a row is an `engine.Result`.
@@ -25,7 +25,7 @@ SCHEMA = 1
 
 
 class ReportError(ValueError):
-    """A file is not a report of this schema."""
+    """Raised if a file is not a report of this schema."""
 
 
 class Target(NamedTuple):
@@ -33,16 +33,18 @@ class Target(NamedTuple):
 
     Attributes
     ----------
-    label, device : str
-        Its name in reports; the device of xpgrad, or ``"pytorch"``.
+    label : str
+        The target's name in reports.
+    device : str
+        The device of xpgrad, or ``"pytorch"``.
     library : str
         Name and version of the array library.
     capabilities : dict of str to bool
-        The capabilities that it declares.
+        Whether the target has each capability, as it declares them.
     rows : list of Result
-        One for each contract.
+        The result of each contract.
     cause : str
-        The reason if nothing ran.
+        The reason if nothing ran, else empty.
     """
 
     label: str
@@ -54,11 +56,11 @@ class Target(NamedTuple):
 
     @classmethod
     def of(cls, label: str, device: str, outcome: Outcome) -> Target:
-        """The target whose contracts were run."""
+        """Make a target from the outcome of a run."""
         return cls(label, device, outcome.library, outcome.capabilities, outcome.rows, outcome.cause)
 
     def counts(self, level: str | None = None, group: str | None = None) -> Counter[str]:
-        """The number of contracts of a level and of a group with each status."""
+        """Count the contracts with each status; only those of a level or of a group if given."""
         every = rules()
         return Counter(
             row.status
@@ -68,12 +70,12 @@ class Target(NamedTuple):
 
     @property
     def failures(self) -> list[Result]:
-        """The results that count against it (`counts_as_failure`)."""
+        """The results that count as failures (`counts_as_failure`)."""
         return [r for r in self.rows if counts_as_failure(r)]
 
     @property
     def conforms(self) -> bool:
-        """True if it ran and nothing failed that was not expected to."""
+        """True if the target ran and has no `failures`."""
         return not self.cause and not self.failures
 
 
@@ -90,24 +92,24 @@ class Report(NamedTuple):
 
     @classmethod
     def new(cls, targets: Iterable[Target], profile: str, seed: int | None) -> Report:
-        """A report of today, on this machine."""
+        """Make a report with today's date and this machine's platform."""
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         system = f"{platform.system()} {platform.machine()}"
         return cls(list(targets), profile, seed, version("xpgrad"), today, platform.python_version(), system)
 
     def to_json(self) -> str:
-        """The document."""
-        targets = [{**t._asdict(), "rows": [_short(r) for r in t.rows]} for t in self.targets]
+        """Return the report as a JSON document."""
+        targets = [{**t._asdict(), "rows": [_shorten(r) for r in t.rows]} for t in self.targets]
         return json.dumps({"schema": SCHEMA, **self._asdict(), "targets": targets}, indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: str, origin: str = "the text") -> Report:
-        """Read a document.
+        """Make a report from a JSON document.
 
         Raises
         ------
         ReportError
-            If it is not one of this schema.
+            If the text is not a report of this schema; the message calls it `origin`.
         """
         try:
             data: dict[str, Any] = json.loads(text)
@@ -120,12 +122,12 @@ class Report(NamedTuple):
 
     @classmethod
     def load(cls, path: str | Path) -> Report:
-        """Read a file.
+        """Read a report from a file.
 
         Raises
         ------
         ReportError
-            If it does not exist, or is not a report.
+            If the file cannot be read, or is not a report.
         """
         try:
             return cls.from_json(Path(path).read_text(encoding="utf-8"), str(path))
@@ -133,14 +135,14 @@ class Report(NamedTuple):
             raise ReportError(f"{path}: {exc.strerror}") from exc
 
 
-def _short(row: Result) -> dict[str, Any]:
-    """A row without its empty fields."""
+def _shorten(row: Result) -> dict[str, Any]:
+    """Return a row as a dict without its empty fields, the time rounded to milliseconds."""
     full = row._replace(seconds=round(row.seconds, 3))._asdict()
     return {k: v for k, v in full.items() if v not in ("", 0.0)}
 
 
 class Change(NamedTuple):
-    """A change of a contract's result on a target; `worse` if it is a regression."""
+    """A change of a contract's status on a target; `worse` is true if it is a regression."""
 
     label: str
     id: str
@@ -150,9 +152,9 @@ class Change(NamedTuple):
 
 
 def differences(old: Report, new: Report) -> Iterator[Change]:
-    """The changes between two reports.
+    """Yield the changes between two reports.
 
-    These are worse: a new failure or unexpected pass; whatever ran and no longer runs; a target or a contract that is gone.
+    Regressions are a new failure or unexpected pass, a contract that ran and no longer does, and a target or contract that is missing.
     """
     after = {t.label: t for t in new.targets}
     for target in old.targets:
@@ -160,7 +162,7 @@ def differences(old: Report, new: Report) -> Iterator[Change]:
         for row in target.rows:
             status = now[row.id].status if row.id in now else "gone"
             if status != row.status:
-                yield Change(target.label, row.id, row.status, status, _worse(row.status, status))
+                yield Change(target.label, row.id, row.status, status, _is_worse(row.status, status))
     before = {(t.label, r.id) for t in old.targets for r in t.rows}
     for target in new.targets:
         for row in target.rows:
@@ -168,7 +170,7 @@ def differences(old: Report, new: Report) -> Iterator[Change]:
                 yield Change(target.label, row.id, "absent", row.status, row.status in ("failed", "unexpected pass"))
 
 
-def _worse(old: str, new: str) -> bool:
+def _is_worse(old: str, new: str) -> bool:
     if new in ("failed", "unexpected pass"):
         return old not in ("failed",)
     if new in ("not run", "gone"):

@@ -11,22 +11,23 @@ __all__ = ["SelectionError", "select", "words"]
 
 
 class SelectionError(ValueError):
-    """No contract has that id."""
+    """Raised if a word of a selection names no contract."""
 
 
 def select(every: Mapping[str, Contract], wanted: Iterable[str]) -> list[Contract]:
-    """The contracts that are wanted, in the catalogue's order; all of them if none is named.
+    """Select contracts, in the order of `every`; all of them if `wanted` names none.
 
     Parameters
     ----------
     every : mapping of str to Contract
+        The contracts to select from, by id.
     wanted : iterable of str
-        ``BWD-01``, a prefix (``BWD``), a group's letter (``A``), or ``file:PATH`` of a file with one of these on each line.
+        Ids (``BWD-01``), prefixes (``BWD``), letters of groups (``A``), or ``file:PATH`` for a file with one of these on each line.
 
     Raises
     ------
     SelectionError
-        For a word that names no contract.
+        If a word names no contract.
     """
     named = words(wanted)
     if not named:
@@ -41,7 +42,7 @@ def select(every: Mapping[str, Contract], wanted: Iterable[str]) -> list[Contrac
 
 
 def words(wanted: Iterable[str]) -> list[str]:
-    """The single words of a selection, those in files included, in their order."""
+    """Split a selection into words, and replace each ``file:PATH`` by the words in that file."""
     found: list[str] = []
     for word in wanted:
         found += Path(word[5:]).read_text(encoding="utf-8").split() if word.startswith("file:") else [w for w in word.split(",") if w]

@@ -1,7 +1,7 @@
-"""Runs contracts on one target in a process of its own and watches it: a hang or a crash there costs one contract, not the report.
+"""Runs contracts on one target in a separate process and watches it, so that a hang or a crash fails one contract and not the whole run.
 
-The process is pytest with the suite's own ini file, no other plugins, and none of the caller's pytest settings; or one that a server
-has forked (`fork_server`), which starts in a tenth of the time.
+The process is either pytest with the suite's own ini file, no other plugins, and none of the caller's pytest settings; or a process that
+a server has forked (`fork_server`), which starts in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -26,36 +26,39 @@ from xpgrad_conformance.fork_server import Forked, Server, available
 __all__ = ["Outcome", "Request", "run", "runners"]
 
 HERE = Path(__file__).resolve().parent
-#: After this many crashes of one target the rest is not tried.
+#: After this many crashes on one target, the remaining contracts are not tried.
 CRASHES = 5
-_TOLD = 1500  # characters of what a process wrote before it ended
+#: The number of characters of a process's output that a message quotes.
+_QUOTED = 1500
 
 
 class Request(NamedTuple):
-    """A run that is asked for.
+    """A request to run contracts on a target.
 
     Attributes
     ----------
     target : str
         A device of xpgrad, or ``"pytorch"``.
     label : str
-        Its name in reports.
+        The target's name in reports.
     contracts : sequence of Contract
+        The contracts to run.
     profile : str
         A key of `PROFILES`.
     seed : int, optional
+        The seed of the drawn cases and of the order of the contracts. Default: the same each time.
     known : sequence of str
-        Files of expected failures.
+        TOML files of expected failures.
     limit : float, optional
-        Seconds for one contract. Default: the profile's.
+        Time limit for one contract in seconds. Default: the profile's.
     environment : mapping of str to str
-        Added to the process's environment.
+        Variables to add to the process's environment.
     exitfirst : bool
-        Stop at the first failure that counts; the rest is not run.
+        Stop at the first failure that counts, and report the remaining contracts as not run.
     as_listed : bool
-        Run the contracts in the order in which they are given, not in the catalogue's. NB: a server's processes always do.
+        Run the contracts in the given order, not in the catalogue's. NB: a server's processes always do.
     modules : sequence of str
-        Modules of which one that cannot be imported is a cause to run nothing, where a server runs the contracts.
+        Modules that a server's process imports first; if one cannot be imported, nothing is run.
     """
 
     target: str
@@ -79,11 +82,11 @@ class Outcome(NamedTuple):
     library : str
         Name and version of the array library.
     capabilities : dict of str to bool
-        The capabilities that the target declares.
+        Whether the target has each capability, as it declares them.
     rows : list of Result
-        One for each requested contract, in that order.
+        The result of each requested contract, in the order of the request.
     cause : str
-        The reason if nothing could be run.
+        The reason if nothing could be run, else empty.
     """
 
     library: str
@@ -120,7 +123,7 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
             if not running and len(rest) == sum(c.id in found for c in rest):
                 break
             if request.exitfirst and (culprit := next((r.id for r in found.values() if counts_as_failure(r)), "")):
-                _leave_out(request, found, f"not tried: {culprit} had failed, and the run was to stop there", note)
+                _skip_rest(request, found, f"not tried: {culprit} had failed, and the run was to stop there", note)
                 break
             said = (Path(folder) / "output").read_text(encoding="utf-8", errors="replace").strip()
         if not about:
@@ -133,20 +136,20 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
         message = ended if ended else "the process ended"
         if running:
             late = "no result" in ended
-            note(Result(running, "failed", message=f"{message}\n{_where(said)}".strip(), kind="timeout" if late else "crash"))
+            note(Result(running, "failed", message=f"{message}\n{_find_stack(said)}".strip(), kind="timeout" if late else "crash"))
         if crashes >= CRASHES:
-            _leave_out(request, found, f"the process had crashed {crashes} times before", note, "crash")
+            _skip_rest(request, found, f"the process had crashed {crashes} times before", note, "crash")
         elif running and request.exitfirst:
-            _leave_out(request, found, f"not tried: {running} had failed, and the run was to stop there", note)
+            _skip_rest(request, found, f"not tried: {running} had failed, and the run was to stop there", note)
     if cause:
-        _leave_out(request, found, cause, note, "broken")
+        _skip_rest(request, found, cause, note, "broken")
     rows = [found[c.id] for c in request.contracts]
     return Outcome(about.get("library", ""), about.get("capabilities", {}), rows, cause)
 
 
 @contextlib.contextmanager
 def runners(count: int) -> Iterator[Callable[[Request], Outcome]]:
-    """A function for several threads that runs requests, each by one of some servers; by pytest where processes cannot fork."""
+    """Context manager that yields a thread-safe function that runs requests on `count` servers; by pytest if processes cannot fork."""
     if not available():
         yield run
         return
@@ -167,8 +170,8 @@ def runners(count: int) -> Iterator[Callable[[Request], Outcome]]:
         yield run_by_one
 
 
-def _leave_out(request: Request, found: Mapping[str, Result], why: str, note: Callable[[Result], None], kind: str = "stopped") -> None:
-    """Report the contracts that have no result as not run, and why."""
+def _skip_rest(request: Request, found: Mapping[str, Result], why: str, note: Callable[[Result], None], kind: str = "stopped") -> None:
+    """Report the contracts that have no result yet as not run, with a reason."""
     for contract in request.contracts:
         if contract.id not in found:
             note(Result(contract.id, "not run", why, kind=kind))
@@ -178,22 +181,22 @@ def _leave_out(request: Request, found: Mapping[str, Result], why: str, note: Ca
 def _process(
     request: Request, contracts: Sequence[Contract], folder: Path, server: Server | None
 ) -> Iterator[subprocess.Popen[bytes] | Forked]:
-    """The process; it is gone, with all its children, at the end."""
+    """Context manager that starts the process, and at the end kills it with all its children."""
     for name in ("events", "output"):
         (folder / name).touch()
-    process = _pytest(request, contracts, folder) if server is None else _forked(request, contracts, folder, server)
+    process = _start_pytest(request, contracts, folder) if server is None else _start_forked(request, contracts, folder, server)
     try:
         yield process
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)  # along with whatever it has started
+                os.killpg(process.pid, signal.SIGKILL)  # the group includes the processes that it has started
             elif isinstance(process, subprocess.Popen):
                 process.kill()
         process.wait()
 
 
-def _forked(request: Request, contracts: Sequence[Contract], folder: Path, server: Server) -> Forked:
+def _start_forked(request: Request, contracts: Sequence[Contract], folder: Path, server: Server) -> Forked:
     job: dict[str, Any] = {
         "folder": str(folder),
         "target": request.target,
@@ -204,7 +207,7 @@ def _forked(request: Request, contracts: Sequence[Contract], folder: Path, serve
     return server.start(job | {"environment": dict(request.environment), "modules": list(request.modules)})
 
 
-def _pytest(request: Request, contracts: Sequence[Contract], folder: Path) -> subprocess.Popen[bytes]:
+def _start_pytest(request: Request, contracts: Sequence[Contract], folder: Path) -> subprocess.Popen[bytes]:
     (folder / "ids").write_text("\n".join(c.id for c in contracts), encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-c", str(HERE / "conformance.ini"), "--rootdir", str(HERE)]
     command += ["-p", "xpgrad_conformance.plugin", "-p", "no:cacheprovider", "--xpgrad-backend", request.target]
@@ -225,12 +228,12 @@ def _pytest(request: Request, contracts: Sequence[Contract], folder: Path) -> su
 
 
 def _events(process: subprocess.Popen[bytes] | Forked, path: Path, limit: float) -> Iterator[dict[str, Any]]:
-    """The events that the process reports, and at the end, if it did not end well, ``{"ended": why}``."""
+    """Yield the events that the process reports, and at the end ``{"ended": why}`` if the process hung or failed."""
     last = time.monotonic()
     with open(path, encoding="utf-8") as file:
         text, pause = "", 0.005
         while True:
-            over = process.poll() is not None  # before reading: the last things it wrote must be read, too
+            over = process.poll() is not None  # asked before reading, so that everything it wrote is read
             text += file.read()
             *lines, text = text.split("\n")
             if lines:
@@ -243,17 +246,17 @@ def _events(process: subprocess.Popen[bytes] | Forked, path: Path, limit: float)
                 elif code not in (0, 1, 5):  # pytest's: all passed, some failed, nothing collected
                     yield {"ended": f"ended with exit code {code}"}
                 return
-            # The libraries are imported before the first contract, which may take longer than one of them.
+            # Importing the libraries, before the first contract, may take longer than a contract may.
             if time.monotonic() - last > max(limit, 60.0 if not lines and file.tell() == 0 else 0.0):
-                _have_told(process)
+                _abort(process)
                 yield {"ended": f"no result within {limit:g} s"}
                 return
             time.sleep(pause)
             pause = min(0.1, pause * 1.5)
 
 
-def _have_told(process: subprocess.Popen[bytes] | Forked) -> None:
-    """Have a process that hangs write its stacks, which `faulthandler` does where it is aborted, even in the midst of a library."""
+def _abort(process: subprocess.Popen[bytes] | Forked) -> None:
+    """Abort a process that hangs, and wait up to 5 seconds while its `faulthandler` writes the stacks of its threads."""
     if not hasattr(os, "killpg"):
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -263,18 +266,18 @@ def _have_told(process: subprocess.Popen[bytes] | Forked) -> None:
             time.sleep(0.02)
 
 
-def _where(said: str) -> str:
-    """The stack of the thread that hangs or crashed, the innermost call first, of what a process wrote as it ended; else the end of it."""
+def _find_stack(said: str) -> str:
+    """Return the stack of the thread that hung or crashed from a process's output, innermost call first; else the end of the output."""
     _, found, stacks = said.rpartition("Fatal Python error: ")
     if not found:
-        return said[-_TOLD:]
+        return said[-_QUOTED:]
     threads = [t for t in stacks.split("\n\n") if "hread 0x" in t]
     mine = next((t for t in threads if t.lstrip().startswith("Current thread")), threads[-1] if threads else stacks)
-    return mine.strip()[:_TOLD]
+    return mine.strip()[:_QUOTED]
 
 
 def _cause(said: str) -> str:
-    """The line of pytest's output that says why it did not start."""
+    """Return the last line of a process's output that is an error, else its first line; empty if it wrote nothing."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").removeprefix("E  ").strip() for line in lines if line.startswith(("ERROR:", "E  "))]
     return (errors[-1:] or lines or [""])[0]

@@ -1,4 +1,4 @@
-"""Strategies of what contracts draw: shapes, keys and programs as plain data, so that the `repr` of a failing case is the case."""
+"""Hypothesis strategies for contracts: they draw plain data, so that the `repr` of a failing case reproduces it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ seeds = st.integers(0, 2**16)
 
 
 def shapes(least: int = 0, most: int = 3, side: int = 4, empty: bool = False) -> st.SearchStrategy[tuple[int, ...]]:
-    """Shapes of `least` to `most` axes with at most `side` places along each; none is empty unless asked for."""
+    """Draw shapes of `least` to `most` axes, each of length 1 (0 if `empty`) to `side`."""
     return st.lists(st.integers(0 if empty else 1, side), min_size=least, max_size=most).map(tuple)
 
 
 @st.composite
 def broadcastable(draw: Any, n: int = 2) -> tuple[tuple[int, ...], ...]:
-    """`n` shapes that broadcast together; the first can be smaller, as can any other."""
+    """Draw `n` shapes that broadcast together; any of them may have fewer axes than the result."""
     full = draw(shapes(0, 3))
     found = []
     for _ in range(n):
@@ -30,5 +30,5 @@ def broadcastable(draw: Any, n: int = 2) -> tuple[tuple[int, ...], ...]:
 
 
 def size(shape: tuple[int, ...]) -> int:
-    """The number of elements."""
+    """Return the number of elements of an array of this shape."""
     return math.prod(shape)

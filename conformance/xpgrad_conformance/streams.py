@@ -1,6 +1,6 @@
-"""The part of the facade for streams: how they are made, used and waited for, and what is known about races between them.
+"""The part of the facade for streams: making them, queueing work on them, waiting for them, and finding races between them.
 
-Only the making of a stream, and the report of races, differ from backend to backend; the rest is the backend's own table.
+Backends differ only in how a stream is made and how races are reported; everything else calls the backend's own methods.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ class Streams:
     Parameters
     ----------
     backend : xpgrad.backend.Backend
+        The backend of the device.
     device : xpgrad.Device
+        The device that the streams belong to.
     new : callable
         Makes a stream of the device.
     race : type of Exception, optional
-        The error for two streams that use the same memory without an event that orders them; None where there is no detector.
+        The error for two streams that use the same memory without an event that orders them; None if the backend cannot detect races.
     found : callable
-        Gives the races that could not be raised, in words.
+        Returns descriptions of the races that were found but could not be raised.
     reset : callable
-        Forgets streams and races.
+        Forgets all streams and races.
     """
 
     def __init__(self, backend: Any, device: Any, new: Callable[[], Any], race: type[Exception] | None,
@@ -36,8 +38,8 @@ class Streams:
 
     @contextmanager
     def fresh(self) -> Iterator[Streams]:
-        """Begin and end without work that others have queued; what ran must have been free of races."""
-        _collect()  # memory is given back to its streams
+        """Context manager that begins and ends with no queued work, and asserts that no race was found inside."""
+        _collect()  # deleted arrays return their memory to its streams
         self.reset()
         try:
             yield self
@@ -47,11 +49,11 @@ class Streams:
             self.reset()
 
     def current(self) -> Any:
-        """The stream that work is queued on now."""
+        """Return the current stream, on which new work is queued."""
         return self.backend.current_stream(self.device)
 
     def use(self, stream: Any) -> AbstractContextManager[Any]:
-        """Queue work on a stream."""
+        """Return a context manager that makes a stream the current one."""
         context: AbstractContextManager[Any] = self.backend.stream_guard(stream)
         return context
 
@@ -73,15 +75,15 @@ _settled: list[bool] = []
 
 
 def _collect() -> None:
-    """Have unreachable objects deleted now."""
+    """Delete unreachable objects now."""
     gc.collect()
-    if not _settled:  # NB: objects from before all contracts on streams need not be examined each time: it takes 0.1 s
+    if not _settled:  # NB: examining the objects that are older than the first contract on streams takes 0.1 s each time
         gc.freeze()
         _settled.append(True)
 
 
 def streams_of(backend: Any, device: Any) -> Streams | None:
-    """The streams of a device of xpgrad; None where the suite does not know how to make them."""
+    """Return the streams of a device of xpgrad; None if the suite does not know how to make them."""
     if backend.name == "simstream":
         from xpgrad_simstream import streams as simulated
 
@@ -93,7 +95,7 @@ def streams_of(backend: Any, device: Any) -> Streams | None:
     if backend.name == "cupy":
         import cupy
 
-        made = []  # NB: they end with their last reference
+        made = []  # NB: CuPy destroys a stream with its last reference
 
         def new() -> Any:
             made.append(cupy.cuda.Stream(non_blocking=True))

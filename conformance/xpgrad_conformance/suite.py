@@ -1,4 +1,4 @@
-"""The suite as a class: a third party's whole test file is a subclass of `ConformanceTests` that names its backend."""
+"""The suite as a test class: a third party's test file only needs a subclass of `ConformanceTests` that names its backend."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ pytest.register_assert_rewrite("xpgrad_conformance.contracts")
 
 
 class ConformanceTests:
-    """Each contract as a test.
+    """A test class with one test per contract.
 
     Examples
     --------
-    A test file, whole::
+    A complete test file::
 
         from xpgrad_conformance.suite import ConformanceTests
 
@@ -32,11 +32,11 @@ class ConformanceTests:
     Attributes
     ----------
     backend : str
-        The backend or device.
+        The backend or device to check.
     profile : str
-        The thoroughness of the run.
+        How thoroughly to check it: a key of `engine.PROFILES`.
     known : sequence of str
-        Files of expected failures.
+        TOML files of expected failures.
     """
 
     backend: ClassVar[str] = ""
@@ -46,7 +46,7 @@ class ConformanceTests:
 
     @pytest.mark.parametrize("contract", contracts().values(), ids=list(contracts()))
     def test_contract(self, contract) -> None:  # type: ignore[no-untyped-def]
-        """One contract."""
+        """Run one contract on the backend."""
         if self.backend not in self._libraries:
             self._libraries[self.backend] = open_library(self.backend)
         library = self._libraries[self.backend]

@@ -1,4 +1,4 @@
-"""The targets: those that a user can name, and the configurations whose results are published."""
+"""The configurations in which the suite runs: those whose results are published, and the installed backends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["PUBLISHED", "Configuration", "installed"]
 
 
 class Configuration(NamedTuple):
-    """A target as it is published: its label, its device, and its process's environment."""
+    """A target of the suite: its label in reports, its device, and variables to add to its process's environment."""
 
     label: str
     device: str
@@ -36,5 +36,5 @@ PUBLISHED = (
 
 
 def installed() -> list[Configuration]:
-    """Every registered backend that is ready here: the meaning of `--all`."""
+    """Return a configuration for every registered backend that can be used here; `--all` runs these."""
     return [Configuration(row["name"], row["name"]) for row in registry.survey() if row["status"] == "ready"]

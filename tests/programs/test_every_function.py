@@ -11,7 +11,7 @@ import pytest
 import xpgrad as xp
 from support import DEVICES
 from xpgrad_conformance.facade import open_library
-from xpgrad_conformance.functions import all_cases, cases, listed, weighed
+from xpgrad_conformance.functions import all_cases, as_list, cases, scalar_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 BACKENDS = sorted({*DEVICES, "torch"})
@@ -57,7 +57,7 @@ def test_the_gradients_are_the_eager_ones(lib: Any, name: str, complex_too: bool
     points = case.arrays(complex_too)
 
     def loss(*xs: Any) -> Any:
-        return weighed(lib, case.call(lib, *xs))
+        return scalar_loss(lib, case.call(lib, *xs))
 
     found = []
     for function in (loss, xp.compile(loss)):
@@ -128,7 +128,7 @@ def test_the_values_are_the_eager_ones(lib: Any, name: str) -> None:
     x = xp.asarray(np.cos(np.arange(12.0) * 1.7).reshape(3, 4), device=device)
     function = CONSTANT[name]
     with xp.default_device(device):
-        expected, found = listed(function(x)), listed(xp.compile(function)(x))
+        expected, found = as_list(function(x)), as_list(xp.compile(function)(x))
     for a, b in zip(expected, found, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         np.testing.assert_allclose(b.to_device("numpy").numpy(), a.to_device("numpy").numpy(), rtol=1e-12)

@@ -17,7 +17,7 @@ from xpgrad.programs.evaluation import evaluator
 from xpgrad.programs.program import Program, Variable
 from xpgrad.registry import backend_for
 from xpgrad_conformance.facade import open_library
-from xpgrad_conformance.functions import all_cases, cases, elementwise_domains, weighed
+from xpgrad_conformance.functions import all_cases, cases, elementwise_domains, scalar_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 NUMPY = backend_for("numpy")
@@ -91,7 +91,7 @@ def programs_of(lib: Any, name: str, complex_too: bool, monkeypatch: pytest.Monk
     simplified = captured.simplified
     monkeypatch.setattr(captured, "simplified", lambda *args: found.extend((args[0], simplified(*args))) or found[-1])
     xs = [lib.tensor(p, True, lib.complex if p.dtype.kind == "c" else lib.real) for p in case.arrays(complex_too)]
-    xp.compile(lambda *xs: weighed(lib, case.call(lib, *xs)))(*xs).backward()
+    xp.compile(lambda *xs: scalar_loss(lib, case.call(lib, *xs)))(*xs).backward()
     assert found
     return [(program, [x.array for x in map(xp.Tensor.detach, xs)]) for program in found if len(program.inputs) == len(xs)]
 

@@ -12,7 +12,7 @@ import xpgrad as xp
 from sparsity.dense import dense_hessian, dense_jacobian
 from xpgrad.func import sparse_hessian, sparse_jacobian
 from xpgrad_conformance.facade import open_library
-from xpgrad_conformance.functions import all_cases, cases, listed, weighed
+from xpgrad_conformance.functions import all_cases, as_list, cases, scalar_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -23,7 +23,7 @@ def library() -> Any:
 
 
 def real_outputs(case: Any, *xs: Any) -> Any:
-    outs = listed(case.call(library(), *xs))
+    outs = as_list(case.call(library(), *xs))
     return [part for out in outs for part in ((xp.real(out), xp.imag(out)) if out.dtype.is_complex else (out,))]
 
 
@@ -49,7 +49,7 @@ def test_sparse_derivatives_are_the_dense_ones(name: str) -> None:
             agrees(prepared(*xs).toarray(), prepared.pattern.toarray(), dense_jacobian(f, *xs, mode=mode))
 
     def loss(*ys: Any) -> Any:
-        return weighed(library(), case.call(library(), *ys))
+        return scalar_loss(library(), case.call(library(), *ys))
 
     expected = dense_hessian(loss, *xs)
     prepared = sparse_hessian(loss, every).prepare(*xs)
