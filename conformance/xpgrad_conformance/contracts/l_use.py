@@ -31,7 +31,7 @@ def once_differentiable(lib: Any) -> None:
     cls.apply(x).backward()
     lib.equal(x.grad, [6.0])
     lib.equal(lib.grad(cls.apply(x), x)[0], [6.0])
-    # The seed depends on x, because otherwise PyTorch does not raise in backward().
+    # The seed depends on x, so that PyTorch raises in backward() as well.
     (g,) = lib.grad(cls.apply(x) * x, x, create_graph=True)
     assert modes == [False] * 3
     lib.equal(g, [27.0])
