@@ -35,7 +35,7 @@ def _logsumexp(x: Any) -> Any:
     return np.log(total) + top, e / total
 
 
-#: What the gradient of `softmax` is asked for.
+#: The gradient of `softmax` is taken of the product with these weights.
 _WEIGHTS = np.random.default_rng(1).normal(size=SIZE)
 
 
@@ -107,7 +107,7 @@ def _gradient(function: Callable[[Any], Any], weights: Any = None) -> Program:
     return program
 
 
-#: By name: by hand, and with xpgrad.
+#: By name: the handwritten version, and xpgrad's.
 PROGRAMS: dict[str, tuple[Program, Program]] = {
     "logsumexp": (_logsumexp, _gradient(special.logsumexp)),
     "softmax": (_softmax, _gradient(special.softmax, _WEIGHTS)),

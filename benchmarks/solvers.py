@@ -1,8 +1,8 @@
 """`python -m benchmarks.solvers`: the hyper-gradient of ridge regression through `xpgrad.scipy.optimize`, against its closed form in NumPy.
 
-Both fit 100 weights to 10,000 rows, and differentiate the loss on 1,000 others in the logarithm of the regularisation. The closed form
-makes the normal equations and solves two systems with them. xpgrad is given the normal equations and the same solver of them as one's own
-(`custom_root`); what it adds is the Jacobian of the residual, the adjoint's system and the graph.
+Both fit 100 weights to 10,000 rows, and differentiate the loss on 1,000 others by the logarithm of the regularisation. The closed form
+makes the normal equations and solves two systems with them. xpgrad gets the normal equations and the same solver through `custom_root`; it
+adds the Jacobian of the residual, the adjoint system and the graph.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def measured(problem: Problem) -> dict[str, Any]:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     whole, product = (statistics.median(t) for t in times)
-    # NB: SciPy's grouping takes a dense row as one with all columns, and then as many groups as there are columns: not for arrowheads
+    # NB: SciPy's grouping needs one group per column if a row is dense, so it is not used for arrowheads.
     fullest = int(np.diff(prepared.pattern.indptr).max())
     groups = int(group_columns(prepared.pattern).max()) + 1 if fullest < 100 else None
     return {

@@ -32,9 +32,9 @@ class Workload:
     data : callable
         ``data(rng, size)`` returns (leaves, constants); size is one of `sizes`.
     loss, hand : callable
-        See the module.
+        Described in the module's docstring.
     plain : callable or None
-        Like `hand`, as the derivative is written at first: an array for each operation, none written over.
+        The simple version of `hand`: each operation makes a new array, and none is overwritten.
     sizes : (full, quick, smallest)
     kind : "gradient", "descent" or "hvp"
         The content of a step: loss and gradients; the same and a step of gradient descent; a Hessian-vector product with constants[0].
@@ -473,14 +473,14 @@ def _functions_plain(leaves: Arrays, constants: Arrays) -> Step:
     return step
 
 
-# NB: here each library's vector sine, exponential, ... decides: NumPy's are not everywhere the fastest.
+# NB: the result depends mostly on each library's vector sine, exponential and so on; NumPy's are not the fastest on every machine.
 _add(
     name="functions", title="the same with sin, tanh, exp, log", target=1.6, memory=13.0,
     data=_elementwise_data, loss=_functions, hand=_functions_hand, plain=_functions_plain, sizes=(1_000_000, 1_000_000, 100),
 )  # fmt: skip
 
 
-# NB: the normal distribution's cumulative function by tanh, which all libraries have; all of the formula's passes over memory count.
+# NB: the normal distribution function is approximated with tanh, which all libraries have.
 _ROOT, _CUBIC = (2.0 / math.pi) ** 0.5, 0.044715
 
 
@@ -505,7 +505,7 @@ def _options_hand(leaves: Arrays, constants: Arrays) -> Step:
     s, k, sigma = leaves
 
     def cdf(x: Any) -> tuple[Any, Any]:
-        """The function and its derivative."""
+        """Return the cumulative distribution function and its derivative."""
         square = x * x
         t = square * _CUBIC
         t += 1.0

@@ -42,7 +42,7 @@ PASS_MARK = 0.96
 
 CREDIT = "Digits: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository (1998), CC BY 4.0"
 
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#666666"  # Okabe and Ito's palette: told apart by colour-blind readers too
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#666666"  # Okabe and Ito's palette, which colour-blind readers can distinguish
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Epoch:
     train_accuracy, test_accuracy : float
         Fractions, measured at the end of the epoch.
     predicted : ndarray of int64
-        What the network then read in each test image. Kept, so that after Ctrl-C in the middle of a step nothing has
-        to be computed from weights that are half old, half new.
+        The digit that the network read in each test image at the end of the epoch. It is stored because after Ctrl-C in the
+        middle of a step, only some of the weights may have been updated.
     """
 
     loss: float
@@ -135,7 +135,7 @@ def make_network(sizes: Sequence[int], device: xp.Device | None, rng: np.random.
     Parameters
     ----------
     sizes : sequence of int
-        The number of values that go into each layer, and last the number that leave the last one.
+        The number of inputs of each layer, followed by the number of outputs of the last one.
     device : Device or None
         The place for the weights; None means xpgrad's default device.
     rng : Generator

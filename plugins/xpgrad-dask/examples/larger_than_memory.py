@@ -1,4 +1,4 @@
-"""Fit a regression to data larger than the memory of a worker: forward and backward are one pass over chunks that are made and forgotten.
+"""Fit a regression to data larger than a worker's memory: forward and backward are one pass over chunks, which are then discarded.
 
 python larger_than_memory.py --rows 4000000 --limit 200MiB     # 2 GB of data through one worker of 200 MiB
 python larger_than_memory.py --scheduler threads               # without a cluster
@@ -25,7 +25,7 @@ import xpgrad_dask
 
 
 def data(rows: int, columns: int, chunk: int) -> tuple[Any, Any, Any]:
-    """Random rows in chunks, and the results of a linear law with noise: a recipe that takes no memory."""
+    """Return lazy random rows in chunks, the results of a linear law with noise, and the law's coefficients."""
     rng = da.random.default_rng(0)
     x = rng.normal(size=(rows, columns), chunks=(chunk, columns))
     truth = da.arange(columns, chunks=columns) / columns
@@ -33,13 +33,16 @@ def data(rows: int, columns: int, chunk: int) -> tuple[Any, Any, Any]:
 
 
 def peak(_: Any = None) -> int:
-    """The most memory that this process has had, in bytes."""
+    """Return the peak memory of this process in bytes; `client.run` calls it on a worker."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 @contextlib.contextmanager
 def workers(scheduler: str, limit: str) -> Iterator[Any]:
-    """The place where chunks are computed: a cluster of one process with a memory limit, or threads of this process."""
+    """Return a context manager in which chunks are computed by a cluster of one process with a memory limit, or by `scheduler`.
+
+    It gives the cluster's client; None if there is no cluster.
+    """
     if scheduler == "cluster":
         from distributed import Client, LocalCluster
 
@@ -54,7 +57,7 @@ def workers(scheduler: str, limit: str) -> Iterator[Any]:
 
 
 def main() -> None:
-    """Differentiate, step, and report the time and memory that it took."""
+    """Take a few gradient steps, and print the loss and the peak memory."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--columns", type=int, default=64)
@@ -76,7 +79,7 @@ def main() -> None:
             loss.backward()  # computes nothing
             assert w.grad is not None
             norm = xp.sqrt(xp.sum(w.grad * w.grad))
-            # One computation for all that is wanted, so that the data is made once; the new weights stay where they were computed.
+            # A single computation of all results makes the data only once; the new weights stay in the worker's memory.
             new = (w.detach() - 0.4 * w.grad).requires_grad_()
             with ProgressBar() if client is None else contextlib.nullcontext():
                 w, loss, norm = xpgrad_dask.persist(new, loss, norm)

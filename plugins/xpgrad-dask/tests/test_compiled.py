@@ -1,4 +1,4 @@
-"""Law: a function compiled on dask has the values and gradients of NumPy's; what it does element by element is one task a chunk."""
+"""Law: a function compiled on dask has the values and gradients of NumPy's; its elementwise operations are one task per chunk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHERS = (
 
 
 def program(seed: int) -> Any:
-    """A function of three Tensors of one shape, and one without axes."""
+    """Return a random function of three Tensors of one shape and a 0-d Tensor."""
     rng = random.Random(seed)
     steps = [(rng.random(), rng.choice(ELEMENTWISE), rng.choice(OTHERS), rng.random(), rng.random()) for _ in range(rng.randint(3, 9))]
 
@@ -53,7 +53,7 @@ def test_programs(seed: int, shape: tuple[int, ...]) -> None:
 
     expected = found([xp.tensor(d, requires_grad=True) for d in data], function)
     compiled = xp.compile(function)
-    for _ in range(2):  # as captured, and again in other chunks
+    for _ in range(2):  # the second call has other chunks than the captured one
         parts = [rng.choice(SHAPES[shape]) for _ in range(3)]
         arrays = [da.from_array(d, chunks=p if shape == () or len(shape) > 1 else (p,)) for d, p in zip(data, parts)]
         leaves = [xp.tensor(x, requires_grad=True) for x in (*arrays, da.from_array(data[3], chunks=()))]
@@ -72,5 +72,5 @@ def test_one_task_for_each_chunk() -> None:
         f(x, w).backward()
         return len(dict(x.grad.array.__dask_graph__()))
 
-    assert tasks(xp.compile(chain)) <= 4 * 5  # of each chunk: two inputs, the piece, its two results that are the gradients, or less
+    assert tasks(xp.compile(chain)) <= 4 * 5  # at most five tasks per chunk: two inputs, the piece, and its two results, the gradients
     assert tasks(chain) > 4 * 60

@@ -1,4 +1,4 @@
-"""The specifics of dask arrays: nothing is computed early, gradients keep chunks, unknown lengths, schedulers, and what may mix."""
+"""The specifics of dask arrays: lazy computation, chunks of gradients, unknown lengths, schedulers, and operands on other devices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Function = Callable[[Any], Any]
 
 
 class Scheduler:
-    """A synchronous scheduler that counts how often it is asked."""
+    """A synchronous scheduler that counts its calls."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -40,24 +40,24 @@ def scheduler() -> Iterator[Scheduler]:
 
 
 def data(*shape: int, with_phase: bool = False) -> Any:
-    """Well-separated numbers, none of them 0."""
+    """Return well-separated nonzero numbers; complex ones if `with_phase`."""
     count = math.prod(shape)
     x = (np.sin(np.arange(count) * 1.7 + 0.3) + 0.05 * np.arange(count) + 0.1).reshape(shape)
     return x + 1j * np.cos(x) if with_phase else x
 
 
 def on_dask(x: Any, chunks: Any = 2) -> Any:
-    """A constant whose values are not known before they are computed."""
+    """Return a constant on dask whose values are not known before they are computed."""
     return xp.asarray(da.from_array(x, chunks=chunks) + 0)
 
 
 def at(x: Any, indices: Any) -> Any:
-    """Integer indices on the device of `x`, in chunks."""
+    """Return integer indices on the device of `x`; on dask they are lazy, in chunks."""
     indices = np.asarray(indices)
     return on_dask(indices) if str(x.device) == "dask" else xp.asarray(indices)
 
 
-#: Functions of a real (6, 4) Tensor; all of them differentiable.
+#: Differentiable functions of a real Tensor of shape (6, 4).
 CASES: dict[str, Function] = {
     "elementwise": lambda x: xp.exp(-x * x) + xp.sin(x) / (x * x + 1),
     "broadcasting": lambda x: x * x[0] + x[:, :1],
@@ -236,7 +236,7 @@ def test_lengths_can_be_made_known(scheduler: Scheduler) -> None:
 
 
 def test_a_mask_that_is_known_beside_others() -> None:
-    """If values are in memory, the length is known; if not, the key is refused."""
+    """If the mask's values are in memory, the length is known; if not, the key raises an error."""
     raw = data(6, 4)
     x = on_dask(raw, (2, 3)).requires_grad_()
     keep = raw[:, 0] > 0.5
@@ -356,7 +356,7 @@ def test_persist_keeps_chunks_and_flags(scheduler: Scheduler) -> None:
         xpgrad_dask.persist(xp.asarray(1.0, device="numpy"))
 
 
-# -- beside other devices -----------------------------------------------------------------------------------------------------------
+# -- operands on other devices ------------------------------------------------------------------------------------------------------
 
 
 def test_moves_are_differentiable_both_ways(scheduler: Scheduler) -> None:
@@ -464,6 +464,6 @@ def test_complex_gradients() -> None:
 @pytest.mark.parametrize("columns", [0, 2, 6])
 @pytest.mark.parametrize("k", [-3, 0, 1, 4])
 def test_identities_of_every_shape(rows: int, columns: int, k: int) -> None:
-    """dask's own fails where there are more columns than rows."""
+    """dask's `eye` fails if there are more columns than rows."""
     found = xp.eye(rows, columns, k=k, dtype=xp.float64, device="dask")
     np.testing.assert_array_equal(found.numpy(), np.eye(rows, columns, k))

@@ -1,4 +1,4 @@
-"""The example runs, on threads and on a cluster, and prints what it promises; the README's programs run as they stand."""
+"""The example runs on threads and on a cluster, and prints the memory that it used; the README's programs run unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_larger_than_memory(scheduler: str) -> None:
     norms = [float(n) for n in re.findall(r"norm of the gradient ([\d.]+)", run.stdout)]
     assert len(norms) == 3
     assert norms[2] < 0.3 * norms[0]
-    assert re.search(r"peak memory: [\d.]+ [MG]iB", run.stdout)  # NB: on Linux it includes what the parent had when it forked
+    assert re.search(r"peak memory: [\d.]+ [MG]iB", run.stdout)  # NB: on Linux it includes the memory of the parent when it forked
     assert "100% Completed" in run.stdout
 
 

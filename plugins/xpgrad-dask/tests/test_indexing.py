@@ -1,4 +1,4 @@
-"""Law: reading, adding and writing at a random key of arrays in random chunks gives NumPy's results, whether the key is known or not."""
+"""Law: reading, adding and writing at a random key, in random chunks, gives NumPy's results, whether the key's values are known or not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xpgrad.errors import CapabilityError
 
 
 def chunks_of(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """A random division."""
+    """Return a random division of a shape into chunks."""
     out = []
     for n in shape:
         cuts = sorted({0, n, *rng.integers(0, n + 1, size=rng.integers(0, 3)).tolist()})
@@ -23,13 +23,13 @@ def chunks_of(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
 
 
 def in_chunks(k: Any, chunks: Any, known: bool) -> Any:
-    """A dask array; if not `known`, one that cannot be inspected before it is computed."""
+    """Return a dask array; unless `known`, one whose values are not known before they are computed."""
     x = da.from_array(k, chunks=chunks)
     return x if known else da.map_blocks(np.copy, x, dtype=k.dtype)
 
 
 def draw(rng: np.random.Generator) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-    """A shape, and a key of NumPy arrays, slices and integers for it."""
+    """Return a random shape, and a key of NumPy arrays, slices and integers for it."""
     shape = tuple(int(n) for n in rng.integers(1, 6, size=rng.integers(1, 4)))
     common = tuple(int(n) for n in rng.integers(1, 4, size=rng.integers(0, 3)))
     kinds = ["array", "slice", "integer", "full", "new"]
@@ -89,7 +89,7 @@ def test_random_keys(known: bool) -> None:
                 continue
             done += 1
             np.testing.assert_array_equal(got.compute(), expected, err_msg=label)
-            # Adding: the gradient of a product with a constant is in the chunks of what was read.
+            # Adding: the gradient of a product with a constant has the chunks of the array that was read.
             factor = rng.normal(size=expected.shape)
             g = got * 0 + (da.from_array(factor, chunks=chunks_of(rng, factor.shape)) if not np.isnan(got.shape).any() else 1.5)
             factor = factor if not np.isnan(got.shape).any() else np.full(expected.shape, 1.5)
@@ -98,7 +98,7 @@ def test_random_keys(known: bool) -> None:
             added = xpk.scatter_add(g, lazy, backend.operand_shape(x))
             assert added.chunks == x.chunks, label
             np.testing.assert_allclose(added.compute(), want, err_msg=label, rtol=1e-12, atol=1e-12)
-            # Writing: of duplicates the last counts; values broadcast.
+            # Writing: the last of duplicates wins; values broadcast.
             same = rng.normal(size=expected.shape)
             for value in (same, rng.normal(size=expected.shape[-1:]), same[None], 2.5):
                 if not isinstance(value, float) and 0 in value.shape:

@@ -1,4 +1,4 @@
-"""Random programs of views, writes, hooks and `no_grad` blocks give on dask arrays what they give on NumPy's."""
+"""Random programs of views, writes, hooks and `no_grad` blocks give the same results on dask arrays as on NumPy's."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PROGRAMS = Path(__file__).parents[3] / "tests" / "random_programs" / "test_write
 
 
 def load_programs() -> Any:
-    """The generator of programs, which is a file of xpgrad's own tests."""
+    """Return the module that generates programs, which is a file of xpgrad's own tests."""
     pytest.importorskip("torch", reason="the generator imports it")
     spec = importlib.util.spec_from_file_location("random_writes_of_xpgrad", PROGRAMS)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look themselves up there
+    sys.modules[spec.name] = module  # dataclasses look up their module there
     spec.loader.exec_module(module)
     return module
 

@@ -1,4 +1,4 @@
-"""Law: where a length is unknown, a function gives NumPy's results, forward and backward, or is refused with a way to make it known."""
+"""Law: if a length is unknown, a function gives NumPy's results, forward and backward, or its error says how to make the length known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OTHER = RAW[::-1].copy() * 2
 
 # In these, x and y have shape (unknown, 4), v and w (unknown,), all in three chunks; x and v depend on the leaf `x0`. k has length 4, s 3.
 
-#: Computed, and differentiated.
+#: Expressions that are computed and differentiated.
 WORKS = (
     "x + y", "x * k", "2 * v", "v + xp.sum(v)", "x * v[:, None]", "xp.where(x > 1, x, y)", "xp.maximum(x, y)", "xp.clip(x, 0.7, 1.2)",
     "xp.clip(x, y, None)", "xp.astype(x, 'float32')", "x.clone()", "-xp.sin(x) / y", "xp.sum(x)", "xp.sum(x, axis=0)",
@@ -30,7 +30,7 @@ WORKS = (
     "x.to_device('numpy')",
 )  # fmt: skip
 
-#: Computed; those that have a gradient refuse to compute it.
+#: Expressions that are computed; their gradients, if they have any, raise an error.
 FORWARD = (
     "xp.mean(v)", "xp.mean(x, axis=0)", "xp.var(x)", "xp.std(x, axis=0)", "xp.std(v)", "xp.prod(x, axis=0)", "xp.concat([v, w])",
     "xp.cumulative_sum(v)", "xp.cumulative_prod(x, axis=1)", "xp.take_along_axis(x, xp.argsort(x, axis=1), axis=1)",
@@ -38,7 +38,7 @@ FORWARD = (
     "xp.count_nonzero(v)", "xp.isclose(x, y)", "xp.allclose(x, y)", "x < y",
 )  # fmt: skip
 
-#: Refused: they need the length, or places in the axis.
+#: Expressions that raise an error, because they need the length, or positions along the axis.
 REFUSED = (
     "xp.zeros_like(x)", "xp.ones_like(v)", "xp.full_like(x, 2.0)", "xp.empty_like(x)", "len(v)", "range(v.shape[0])", "v.shape[0] * 2",
     "v.shape[0] > 3", "x.shape[0] == y.shape[0]", "xp.reshape(v, (-1,))", "xp.reshape(v, (-1, 1))", "xp.reshape(x, (-1, 2, 2))",
@@ -58,7 +58,7 @@ WRITES = ("x += y", "x *= 2", "x.zero_()", "x.fill_(2.0)", "x.copy_(y)", "x[...]
 
 
 def scope(device: str) -> dict[str, Any]:
-    """The Tensors of the tables; on dask no length is known that a mask made."""
+    """Return the names that the expressions use; on dask, the lengths that result from masks are unknown."""
 
     def made(array: Any, chunks: Any = -1) -> Any:
         return xp.asarray(array if device == "numpy" else da.from_array(array, chunks=chunks))
@@ -82,7 +82,7 @@ def values(result: Any) -> list[Any]:
 
 
 def gradient(result: Any, names: dict[str, Any]) -> Any:
-    """The gradient of the sum of squares of all that has a history."""
+    """Return the gradient of the sum of squares of all results that have a history."""
     for part in leaves(result):
         if isinstance(part, xp.Tensor) and part.requires_grad:
             xp.sum(xp.real(part) ** 2).backward()
@@ -188,7 +188,7 @@ def test_shapes_show_what_is_not_known() -> None:
 
 @pytest.mark.parametrize("function", [lambda x, z: xp.concat([x, z], axis=1), lambda x, z: xp.stack([z, x])])
 def test_unknown_lengths_in_other_chunks_are_not_joined(function: Any) -> None:
-    """Dask would hold one chunk against each of the others, and fail when it computes."""
+    """Dask would combine one chunk with each of the others, and fail when it computes."""
     z = xp.asarray(da.from_array(OTHER, chunks=(6, 4)))
     with pytest.raises(CapabilityError, match="in different chunks"):
         function(scope("dask")["x"], z[z[:, 0] > 1.5])

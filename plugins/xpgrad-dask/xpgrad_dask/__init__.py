@@ -1,4 +1,4 @@
-"""Dask arrays as a backend of xpgrad: the light module that the entry point names. Dask itself is imported when the backend is used."""
+"""The entry point of xpgrad's backend for dask arrays. Importing this module does not import dask; using the backend does."""
 
 # mypy: allow-untyped-calls
 # (dask has no type hints on most of its functions)
@@ -20,9 +20,14 @@ def compute(*tensors: Tensor, **options: Any) -> tuple[Any, ...]:
     Parameters
     ----------
     *tensors : Tensor
-        On the device ``dask``.
+        Tensors on the device ``dask``.
     **options
-        Those of `dask.compute`, e.g. ``scheduler="threads"``.
+        Options of `dask.compute`, e.g. ``scheduler="threads"``.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a Tensor on the device ``dask``.
     """
     from dask.base import compute as compute_all
 
@@ -31,14 +36,24 @@ def compute(*tensors: Tensor, **options: Any) -> tuple[Any, ...]:
 
 
 def persist(*tensors: Tensor, **options: Any) -> tuple[Tensor, ...]:
-    """Leaves with the values of `tensors`, computed and kept in the workers' memory, in the same chunks: their graphs start afresh.
+    """Compute Tensors into the workers' memory, and return leaves with their values and chunks.
 
     Parameters
     ----------
     *tensors : Tensor
-        On the device ``dask``; those that required grad do so again, without their history.
+        Tensors on the device ``dask``.
     **options
-        Those of `dask.persist`.
+        Options of `dask.persist`.
+
+    Returns
+    -------
+    tuple of Tensor
+        New leaves without history. Each requires grad if its original does.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a Tensor on the device ``dask``.
     """
     from dask.base import persist as persist_all
 
@@ -49,7 +64,7 @@ def persist(*tensors: Tensor, **options: Any) -> tuple[Tensor, ...]:
 
 
 def _raw(t: Any) -> Any:
-    """Return the dask array of a Tensor."""
+    """Return the dask array of a Tensor on the device ``dask``; raise TypeError for anything else."""
     if not isinstance(t, Tensor) or t.device.backend != "dask":
         what = f"a Tensor on {t.device}" if isinstance(t, Tensor) else type(t).__name__
         msg = f"expected Tensors on the device 'dask', but got {what}; move it with `x.to_device('dask')`"
@@ -65,5 +80,5 @@ def _load(variant: str | None) -> Backend:
 
 @hookimpl
 def xpgrad_backend() -> BackendInfo:
-    """Lazy arrays in chunks, on threads, processes or a cluster, as dask is configured."""
+    """Return the description of the backend: lazy arrays in chunks, computed on threads, processes or a cluster."""
     return BackendInfo(name="dask", load=_load, array_modules=("dask",), install="pip install xpgrad-dask")

@@ -1,4 +1,4 @@
-"""The dask table: one device, arrays that are never written to, and shapes that remember chunks."""
+"""The backend of dask arrays: a single device, arrays that are never written in place, and shapes that carry their chunks."""
 
 # mypy: allow-untyped-calls
 # (dask has no type hints on most of its functions)
@@ -24,7 +24,7 @@ _COUNT = itertools.count()
 
 
 class _Namespace:
-    """array-api-compat's namespace, with corrections of dask's own mistakes."""
+    """array-api-compat's namespace, with corrections of dask's mistakes."""
 
     def __getattr__(self, name: str) -> Any:
         import array_api_compat.dask.array as namespace
@@ -34,7 +34,7 @@ class _Namespace:
         return found
 
     def eye(self, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, **options: Any) -> Any:
-        """Ones on a diagonal. NB: dask's own forgets the chunks of a matrix that is wider than high (2026.8)."""
+        """Return ones on a diagonal. NB: dask's `eye` loses the chunks of a matrix with more columns than rows (2026.8)."""
         import array_api_compat.dask.array
 
         namespace: Any = array_api_compat.dask.array
@@ -46,19 +46,19 @@ _NAMESPACE = _Namespace()
 
 
 class DaskBackend(Backend):
-    """Dask arrays of NumPy chunks. Where they are computed, and on how many workers, is dask's configuration, not a device."""
+    """The backend of dask arrays with NumPy chunks. Dask's configuration, not a device, decides where they are computed."""
 
     name = "dask"
-    # NB: an assignment to a part of a dask array replaces the graph inside the same object, so everything that was saved would change
-    # with it. Arrays count as immutable, and an update is a rebuild.
+    # NB: assigning to a part of a dask array replaces the graph inside the same object, so saved values would change as well. Arrays
+    # are therefore treated as immutable, and a write makes a new array.
     capabilities = Capabilities(mutable=False, view_aliases=False, lazy=True, dlpack=False)
     array_type = da.Array
-    operators = False  # those of dask return NotImplemented for dtypes that they do not know
+    operators = False  # dask's operators return NotImplemented for dtypes that they do not know
     weak_scalars = True
-    checks_indices = True  # when a chunk is computed
-    # A 0-d Tensor of a host device moves to where it is needed; that must not compute a lazy one.
+    checks_indices = True  # indices are checked when a chunk is computed
+    # 0-d Tensors of a host device move implicitly to other devices, which would compute a lazy array.
     is_host = False
-    # A user's assignment to a part of an array changes the object: we hold one of our own, with the same graph.
+    # Assigning to a part of the user's array changes that object, so a Tensor has another one with the same graph.
     shares_input = False
     overrides: ClassVar[dict[str, Callable[..., Any]]] = {**kernels.KERNELS, **indexing.KERNELS, **indexing.PLAIN}
 
@@ -78,18 +78,18 @@ class DaskBackend(Backend):
         return found if name in kernels.PLAIN or name in indexing.PLAIN else lambda *args, **options: found(self.kernels, *args, **options)
 
     def through_host(self, name: str, function: Callable[..., Any], *args: Any, signature: str = "") -> Any:
-        # By chunks, when they are computed.
+        # The function is called on each chunk when the result is computed.
         if signature:
             return da.apply_gufunc(function, signature, *args, output_dtypes=np.result_type(*(a.dtype for a in args)), allow_rechunk=True)
         samples = (np.ones((), a.dtype) if isinstance(a, da.Array) else a for a in args)
         return da.core.elemwise(function, *args, dtype=function(*samples).dtype)
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
-        return kernels.guarded(name, function)
+        return kernels.guard_lengths(name, function)
 
     @property
     def tensor_base(self) -> Any:
-        """The class of Tensors on dask, set by the registry. Their unknown lengths refuse arithmetic, which would compute with nan."""
+        """The class of Tensors on dask, set by the registry. Arithmetic with an unknown length in their shape raises an error."""
         return self._tensor_base
 
     @tensor_base.setter
@@ -109,7 +109,7 @@ class DaskBackend(Backend):
         return da.from_array(np.array(array, copy=True), chunks="auto")
 
     def to_host(self, x: Any) -> Any:
-        # NB: the result can be memory that is part of a graph, so it must not be written to.
+        # NB: the result may share memory with a dask graph, so it must not be written to.
         out = np.asarray(x.compute()).view()
         out.flags.writeable = False
         return out
@@ -127,7 +127,7 @@ class DaskBackend(Backend):
         return None if name == "bfloat16" else np.dtype(name)
 
     def text(self, x: Any, indent: int) -> str:
-        # Printing must not start a computation: for arrays that are not computed yet, it shows shape and chunks only.
+        # Printing must not start a computation: an array that is not computed yet is shown with its shape and chunks only.
         values = known_values(x) if kernels.size_is_known(x) and x.size <= 1000 else None
         return repr(x) if values is None else self.host_text(values, indent)
 
@@ -138,7 +138,7 @@ class DaskBackend(Backend):
         return ChunkedShape.of(x)
 
     def with_layout(self, x: Any, like: Any) -> Any:
-        """`x` in the chunks of `like`: the layout of a `.grad` is that of its leaf."""
+        """Return `x` in the chunks of `like`, so that a `.grad` has the chunks of its leaf."""
         return kernels.fit(x, ChunkedShape.of(like))
 
     def same_layout(self, x: Any, like: Any) -> bool:
@@ -148,6 +148,6 @@ class DaskBackend(Backend):
         return da.Array({}, f"xpgrad-stand-in-{next(_COUNT)}", x.chunks, dtype=x.dtype, meta=x._meta) if isinstance(x, da.Array) else x
 
     def compile_program(self, program: Any, *, threads: int | None = None) -> Callable[..., Any]:
-        from xpgrad_dask.programs import function_of  # NB: only what is compiled needs it
+        from xpgrad_dask.programs import function_of  # NB: imported here because only compiled functions need it
 
         return function_of(program, self)

@@ -1,4 +1,4 @@
-"""Shapes that remember how an array was divided into chunks, and the values of arrays that are already there."""
+"""Shapes that carry the chunks of an array, unknown lengths, and the values of arrays that need no computation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ChunkedShape", "Unknown", "is_unknown", "known_values", "unknown_len
 
 
 def unknown_length(what: str) -> CapabilityError:
-    """Return the error for what cannot be done along an axis whose length is not known yet."""
+    """Return the error for an operation, `what`, that needs the length of an axis that is not known yet."""
     return CapabilityError(
         f"{what} needs the length of an axis that is not known before its array is computed (its chunks came out of a boolean mask, or "
         "of `nonzero` or `unique_values`); call `x.array.compute_chunk_sizes()` first, which computes the lengths of a Tensor x, or use "
@@ -22,7 +22,7 @@ def unknown_length(what: str) -> CapabilityError:
 
 
 class Unknown(float):
-    """The length of an axis that is not known yet: a nan that refuses arithmetic."""
+    """The length of an axis that is not known yet: a nan whose arithmetic and comparisons raise `CapabilityError`."""
 
     def __new__(cls) -> Unknown:
         return super().__new__(cls, math.nan)
@@ -38,9 +38,10 @@ class Unknown(float):
 
 
 class Length(Unknown):
-    """An unknown length in the shape of a Tensor: one object, so that the shapes of a Tensor and its gradient are equal.
+    """An unknown length in the shape of a Tensor. It has one instance, so that the shapes of a Tensor and its gradient are equal.
 
-    Tuples compare their entries by identity first. Whether the lengths of two axes are equal is a different question, and is not answered.
+    Tuples compare their entries by identity first, so equal shapes do not mean that two unknown lengths are equal. Comparing two lengths
+    with ``==`` raises `CapabilityError`.
     """
 
     what = "what was asked for"
@@ -57,7 +58,7 @@ class Length(Unknown):
 
 
 class Size(Length):
-    """A number of elements that is unknown: neither more nor less than any."""
+    """An unknown number of elements: every comparison with another number is False."""
 
     def _no(self, other: object) -> bool:
         return False
@@ -70,29 +71,37 @@ _SIZE: Any = Size()
 
 
 def is_unknown(n: Any) -> bool:
-    """Return whether a length is not known."""
+    """Return whether a length is unknown (nan)."""
     return isinstance(n, float) and math.isnan(n)
 
 
 def visible_shape(x: Any) -> tuple[int, ...]:
-    """Return the shape of a dask array as its Tensor shows it: nan for unknown lengths, which refuses arithmetic."""
+    """Return the shape of a dask array for users, with the nan that raises on arithmetic for each unknown length."""
     return tuple(_LENGTH if is_unknown(n) else n for n in x.shape)
 
 
 def visible_size(x: Any) -> int:
-    """Return the number of elements of a dask array as its Tensor shows it."""
+    """Return the number of elements of a dask array for users; the nan of `Size` if a length is unknown."""
     return _SIZE if any(is_unknown(n) for n in x.shape) else math.prod(x.shape)
 
 
 class ChunkedShape(tuple[int, ...]):
-    """A shape with the chunks of the array that it was taken from; with the (lazy) array itself where a length is unknown."""
+    """A shape that carries the chunks of its array.
+
+    Attributes
+    ----------
+    chunks : tuple of tuple of int
+        The lengths of the chunks along each axis.
+    like : dask.array.Array or None
+        The array itself if one of its lengths is unknown, else None.
+    """
 
     chunks: tuple[tuple[int, ...], ...]
     like: Any
 
     @classmethod
     def of(cls, x: Any) -> ChunkedShape:
-        """Return the shape of a dask array."""
+        """Return the shape of a dask array with its chunks."""
         lengths = x.shape
         unknown = [is_unknown(n) for n in lengths]
         entries: Any = [Unknown() if u else n for n, u in zip(lengths, unknown)]
@@ -103,14 +112,14 @@ class ChunkedShape(tuple[int, ...]):
 
 
 def known_values(x: Any) -> Any:
-    """The values of a dask array whose chunks are in memory (it was made from data, or persisted); None if one has yet to be computed."""
+    """Return the values of a dask array whose chunks are in memory because it was made from data, or persisted; else None."""
     if any(is_unknown(n) for n in x.shape):
         return None
     layers = list(x.dask.layers.values())
-    if len(layers) != 1 or not layers[0].is_materialized():  # looking into another would cost the making of all its tasks
+    if len(layers) != 1 or not layers[0].is_materialized():  # looking into another layer would create all of its tasks
         return None
     blocks: list[Any] = [None] * math.prod(x.numblocks)
-    for k, key in enumerate(_flat(x.__dask_keys__())):
+    for k, key in enumerate(_flatten_keys(x.__dask_keys__())):
         block = layers[0].get(key)
         block = getattr(block, "value", block)  # a DataNode holds its value
         if not isinstance(block, (np.ndarray, np.generic)):
@@ -125,9 +134,10 @@ def known_values(x: Any) -> Any:
     return out
 
 
-def _flat(keys: Any) -> Any:
+def _flatten_keys(keys: Any) -> Any:
+    """Yield the keys of nested lists."""
     for key in keys:
         if isinstance(key, list):
-            yield from _flat(key)
+            yield from _flatten_keys(key)
         else:
             yield key

@@ -1,7 +1,7 @@
-"""Reading, adding and writing at keys of every kind, chunk by chunk: nothing is flattened unnecessarily, no index is computed.
+"""Reading, adding and writing at keys of every kind, chunk by chunk, without computing lazy indices.
 
-A key with integer arrays is a basic key, a change of the order of axes, and one list of positions along the first axis; the transposes of
-these three, in the opposite order, carry gradients back.
+A key with integer arrays is split into three steps (`Plan`): a basic key, a transposition, and a list of positions along the first axis.
+Gradients go through the transposes of these steps in reverse order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _is_mask(part: Any) -> bool:
 
 def index_basic(xp: Any, x: Any, key: Any) -> Any:
     """Return ``x[key]`` for integers, slices, ellipsis and newaxis."""
-    parts = _spelled_out(key, x.ndim)
+    parts = _expand_key(key, x.ndim)
     if not size_is_known(x):
         axis = 0
         for part in parts:
@@ -56,8 +56,8 @@ def index_basic(xp: Any, x: Any, key: Any) -> Any:
     return x[tuple(parts)]
 
 
-def _spelled_out(key: Any, ndim: int, keep: bool = False) -> list[Any]:
-    """Return a key's parts, with full slices instead of the ellipsis (behind it, with `keep`) and of what is left out."""
+def _expand_key(key: Any, ndim: int, keep: bool = False) -> list[Any]:
+    """Return a key's parts, with full slices for the ellipsis and for missing trailing axes; `keep` leaves the ellipsis before them."""
     parts = list(key) if isinstance(key, tuple) else [key]
     if sum(p is Ellipsis for p in parts) > 1:
         msg = "an index can have only a single ellipsis ('...'), but this one has more"
@@ -71,11 +71,11 @@ def _spelled_out(key: Any, ndim: int, keep: bool = False) -> list[Any]:
 
 
 def index_basic_transpose(xp: Any, x: Any, key: Any, shape: Any) -> Any:
-    """Return zeros of `shape`, in the chunks that it remembers, with `x` written at ``[key]``."""
+    """Return zeros of `shape`, in its chunks, with `x` written at ``[key]``."""
     if size_is_known(shape):
         return put(da.zeros(tuple(shape), dtype=x.dtype, chunks=chunks_for(shape, x.dtype)), key, x)
     axis = 0
-    for part in _spelled_out(key, len(shape)):  # one axis after the other; `axis` counts the axes of the result
+    for part in _expand_key(key, len(shape)):  # `axis` counts the axes of the result
         if part is None:
             x = x[(_FULL,) * axis + (0,)]
             continue
@@ -83,19 +83,20 @@ def index_basic_transpose(xp: Any, x: Any, key: Any, shape: Any) -> Any:
             x = x[(_FULL,) * axis + (None,)]
             part = slice(part, part + 1 or None)
         if part != _FULL:
-            x = _place(x, part, axis, int(shape[axis]))
+            x = _embed(x, part, axis, int(shape[axis]))
         axis += 1
     return x
 
 
-def _place(x: Any, part: slice, axis: int, length: int) -> Any:
+def _embed(x: Any, part: slice, axis: int, length: int) -> Any:
+    """Return zeros with `x` written at the slice `part` of an axis, which has the given length."""
     if x.numblocks[axis] > 1:
         x = x.rechunk({axis: -1})
     chunks = (*x.chunks[:axis], (length,), *x.chunks[axis + 1 :])
-    return da.map_blocks(_place_block, x, part=part, axis=axis, length=length, dtype=x.dtype, chunks=chunks, meta=x._meta)
+    return da.map_blocks(_embed_block, x, part=part, axis=axis, length=length, dtype=x.dtype, chunks=chunks, meta=x._meta)
 
 
-def _place_block(block: Any, part: slice, axis: int, length: int) -> Any:
+def _embed_block(block: Any, part: slice, axis: int, length: int) -> Any:
     out = np.zeros((*block.shape[:axis], length, *block.shape[axis + 1 :]), block.dtype)
     out[(_FULL,) * axis + (part,)] = block
     return out
@@ -106,9 +107,9 @@ def _fill_block(x: Any, value: Any) -> Any:
 
 
 def put(x: Any, key: Any, value: Any) -> Any:
-    """Return a new array, `x` with ``[key]`` overwritten, for a basic key."""
-    parts = _spelled_out(key, x.ndim)
-    if None in parts:  # a new axis may read, not write
+    """Return a copy of `x` with `value` at ``[key]``, for a basic key."""
+    parts = _expand_key(key, x.ndim)
+    if None in parts:  # dask does not write through new axes
         wanted = x[tuple(parts)].shape
         parts_left = tuple(p for p in parts if p is not None)
         if not _is_scalar(value):
@@ -128,12 +129,12 @@ def put(x: Any, key: Any, value: Any) -> Any:
             return fit_like(broadcast_to(value, ChunkedShape.of(x)) if not size_is_known(x) else da.broadcast_to(value, picked), x)
         value = da.broadcast_to(value, picked)
     out = x.copy()
-    out[tuple(_forward(p, n) for p, n in zip(parts, x.shape))] = _turned(value, parts, x.shape)
+    out[tuple(_with_positive_step(p, n) for p, n in zip(parts, x.shape))] = _flip_negative_steps(value, parts, x.shape)
     return out
 
 
-def _forward(part: Any, length: int) -> Any:
-    """Return a slice with a positive step that picks the same elements; NB: dask writes through no other."""
+def _with_positive_step(part: Any, length: int) -> Any:
+    """Return a slice with a positive step that picks the same elements. NB: dask writes only through these."""
     if not isinstance(part, slice):
         return part
     places = range(length)[part]
@@ -142,8 +143,8 @@ def _forward(part: Any, length: int) -> Any:
     return slice(places.start, places.stop, places.step)
 
 
-def _turned(value: Any, parts: Any, shape: Any) -> Any:
-    """Return a value in the order of the slices with positive steps."""
+def _flip_negative_steps(value: Any, parts: Any, shape: Any) -> Any:
+    """Return a value reversed along the axes whose slices have negative steps, as `_with_positive_step` reverses these slices."""
     if not isinstance(value, da.Array):
         return value
     steps = [part.indices(n)[2] for part, n in zip(parts, shape) if isinstance(part, slice)]
@@ -155,61 +156,65 @@ def _turned(value: Any, parts: Any, shape: Any) -> Any:
 
 @dataclass
 class Plan:
-    """A key with integer arrays, taken apart; the axes of its arrays come first after `order`."""
+    """The steps that read a key with integer arrays.
 
-    basic: tuple[Any, ...]  # what the slices and new axes do
-    order: tuple[int, ...]  # then: the arrays' axes in front
-    rows: int  # then: these as one axis of that length
-    lengths: tuple[int, ...]  # of the arrays' axes
-    rest: tuple[int, ...]  # of the others
-    positions: Any  # along the first axis: NumPy if known, else dask
-    common: tuple[int, ...]  # the shape of the positions
-    place: int  # where their axes stand in the result
+    Reading ``x[key]`` takes `basic`, moves the axes that the arrays index to the front (`order`), merges them into a single axis
+    (`to_rows`), takes the `positions` along it, and arranges the axes as NumPy does (`to_result`).
+    """
 
-    def split(self, x: Any) -> Any:
-        """Return the array as rows."""
+    basic: tuple[Any, ...]  # the key's slices and new axes, with full slices for the arrays
+    order: tuple[int, ...]  # the transposition that moves the indexed axes to the front
+    rows: int  # the length of the merged axis
+    lengths: tuple[int, ...]  # the lengths of the indexed axes
+    rest: tuple[int, ...]  # the lengths of the other axes
+    positions: Any  # flat positions along the merged axis: a NumPy array if they are known, else a dask array
+    common: tuple[int, ...]  # the shape to which the arrays broadcast
+    place: int  # the first axis of the result that belongs to the arrays
+
+    def to_rows(self, x: Any) -> Any:
+        """Return the array after the basic key, with the indexed axes merged into its first axis."""
         x = x[self.basic].transpose(self.order)
         return x if len(self.lengths) == 1 else reshape(x, (self.rows, *self.rest))
 
-    def result(self, rows: Any) -> Any:
-        """Picked rows as the result of the key."""
+    def to_result(self, rows: Any) -> Any:
+        """Return the rows at `positions` in the shape of ``x[key]``."""
         x = reshape(rows, (*self.common, *self.rest)) if len(self.common) != 1 else rows
         count = len(self.common)
         return da.moveaxis(x, tuple(range(count)), tuple(range(self.place, self.place + count)))
 
-    def picked(self, x: Any) -> Any:
-        """Return the opposite of `result`."""
+    def from_result(self, x: Any) -> Any:
+        """Return an array in the shape of ``x[key]`` as one row for each position; the inverse of `to_result`."""
         count = len(self.common)
         x = da.moveaxis(x, tuple(range(self.place, self.place + count)), tuple(range(count)))
         return reshape(x, (math.prod(self.common), *self.rest)) if count != 1 else x
 
-    def join(self, rows: Any) -> Any:
-        """Return the opposite of `split`, but for its basic key."""
+    def from_rows(self, rows: Any) -> Any:
+        """Return rows in the shape of the array after the basic key; the inverse of `to_rows` without undoing the basic key."""
         x = rows if len(self.lengths) == 1 else reshape(rows, (*self.lengths, *self.rest))
         return x.transpose(tuple(int(i) for i in np.argsort(self.order)))
 
 
 def plan(key: Any, shape: Any) -> Plan:
-    """Return the way to read ``[key]`` of an array of `shape` (NumPy's rules).
+    """Return the steps that read ``[key]`` of an array of `shape`, by NumPy's rules.
 
     Raises
     ------
     IndexError
-        If an index that is known is out of range, the arrays do not broadcast, or there are too many.
+        If a known index is out of range, a mask has the wrong shape, the arrays do not broadcast, or there are too many indices.
     CapabilityError
-        For a mask that is not known yet beside other arrays or integers.
+        If a length is unknown, or if a mask with unknown values is combined with integers or other arrays.
     """
     if not size_is_known(shape):
         msg = "an index with arrays"
         raise unknown_length(msg)
-    parts = _spelled_out(key, len(shape), keep=True)
+    parts = _expand_key(key, len(shape), keep=True)
     basic: list[Any] = []
     advanced: list[int] = []  # axes after the basic key
     picks: list[Any] = []
     strides: list[int] = []
     axis, place, ended, together = 0, -1, False, True
     for part in parts:
-        if part is Ellipsis:  # it separates, also where it stands for no axis
+        if part is Ellipsis:  # an ellipsis separates arrays even if it stands for no axis
             ended = ended or bool(picks)
             continue
         if part is None or isinstance(part, slice):
@@ -241,11 +246,11 @@ def plan(key: Any, shape: Any) -> Plan:
             place = sum(not (isinstance(b, slice) and i in advanced) for i, b in enumerate(basic))
         together = together and not ended
         for one in found:
-            picks.append(_checked(one, int(shape[axis]), axis))
+            picks.append(_check_index(one, int(shape[axis]), axis))
             advanced.append(len(basic))
             basic.append(_FULL)
             axis += 1
-        if not _is_number(part) and part.ndim == 0 and part.dtype == bool:  # an axis of length 1, taken or not
+        if not _is_number(part) and part.ndim == 0 and part.dtype == bool:  # a 0-d mask picks 0 or 1 elements of a new axis
             picks.append(np.nonzero(np.reshape(known_values(part), (1,)))[0])
             advanced.append(len(basic))
             basic.append(None)
@@ -270,8 +275,8 @@ def plan(key: Any, shape: Any) -> Plan:
                 place if together else 0)  # fmt: skip
 
 
-def _checked(index: Any, length: int, axis: int) -> Any:
-    """Return an index counted from the front; what is not known yet is checked when it is computed."""
+def _check_index(index: Any, length: int, axis: int) -> Any:
+    """Return an index array with negative indices counted from the front; a lazy one is checked when it is computed."""
     if isinstance(index, da.Array):
         return da.map_blocks(_check_block, index, length=length, axis=axis, dtype=np.int64, meta=np.empty((0,) * index.ndim, np.int64))
     return _check_block(index, length, axis)
@@ -288,27 +293,28 @@ def _check_block(index: Any, length: int, axis: int) -> Any:
 
 
 def from_front(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
-    """Indices counted from the front; what is not known yet is checked when it is computed."""
+    """Return a dask array of indices counted from the front; values that are not known yet are checked when they are computed."""
     values = known_values(indices)
-    return _checked(indices, n, axis) if values is None else da.from_array(_check_block(values, n, axis))
+    return _check_index(indices, n, axis) if values is None else da.from_array(_check_block(values, n, axis))
 
 
 def take_rows(x: Any, positions: Any) -> Any:
-    """Return ``x[positions]``; the positions lie within the first axis."""
+    """Return ``x[positions]``, for positions that are within the first axis."""
     if positions.shape[0] == 0:
         return x[:0]
     if not isinstance(positions, da.Array) or x.dtype.kind != "c":
         return x[positions]
     with warnings.catch_warnings():
-        # NB: dask describes its own table of chunks by the array's meta, a complex one cast to integers.
+        # NB: dask casts the meta of the array, here a complex one, to integers for its table of chunks, which warns.
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         return x[positions]
 
 
-def _at_rows(values: Any, positions: Any, length: int, sizes: Any, operation: Any) -> Any:
-    """Return the result of `operation` on 0 and the `values` (rows) at its position, for each of `length` rows, in chunks of `sizes`.
+def _scatter_rows(values: Any, positions: Any, length: int, sizes: Any, operation: Any) -> Any:
+    """Scatter rows into zeros: combine all `values` that have the same position with `operation` (`np.add` or `np.maximum`).
 
-    Each chunk of the result meets each chunk of the values; what they make is reduced as a tree.
+    The result has `length` rows in chunks of `sizes`. Each of its chunks is computed from each chunk of the values, and these parts are
+    reduced as a tree.
     """
     if not isinstance(positions, da.Array):
         positions = da.from_array(np.array(positions), chunks=values.chunks[0] if positions.shape[0] else -1)
@@ -339,9 +345,9 @@ def _scatter_block(values: Any, positions: Any, bounds: Any, operation: Any) -> 
 # -- masks whose values are not known yet -------------------------------------------------------------------------------------------
 
 
-def lone_mask(key: Any, ndim: int) -> tuple[int, Any] | None:
+def find_lone_mask(key: Any, ndim: int) -> tuple[int, Any] | None:
     """Return the axis and the mask of a key that is otherwise nothing but full slices, if the mask is not known yet."""
-    parts = _spelled_out(key, ndim)
+    parts = _expand_key(key, ndim)
     masks = [(i, p) for i, p in enumerate(parts) if _is_mask(p)]
     if len(masks) != 1 or any(isinstance(p, da.Array) or p != _FULL for i, p in enumerate(parts) if i != masks[0][0]):
         return None
@@ -349,8 +355,16 @@ def lone_mask(key: Any, ndim: int) -> tuple[int, Any] | None:
     return None if known_values(mask) is not None else (axis, mask)
 
 
-def _with_flat_mask(x: Any, axis: int, mask: Any) -> tuple[Any, Any]:
-    """`x` with the mask's axes as one, which comes first, and the mask with one axis, in the same chunks."""
+def _flatten_mask(x: Any, axis: int, mask: Any) -> tuple[Any, Any]:
+    """Return `x` with the masked axes merged into its first, and the flat mask, both in the same chunks along that axis.
+
+    Raises
+    ------
+    IndexError
+        If the mask does not fit the axes of `x`.
+    CapabilityError
+        If unknown lengths prevent merging the axes or matching the chunks.
+    """
     width = mask.ndim
     if tuple(x.shape[axis : axis + width]) != tuple(mask.shape) and size_is_known(x) and size_is_known(mask):
         msg = f"a mask of shape {mask.shape} does not fit the axes {x.shape[axis : axis + width]} of an array of shape {x.shape}"
@@ -373,22 +387,23 @@ def _with_flat_mask(x: Any, axis: int, mask: Any) -> tuple[Any, Any]:
     return x, mask
 
 
-def _masked_block(x: Any, mask: Any) -> Any:
+def _select_block(x: Any, mask: Any) -> Any:
     return x[mask]
 
 
-def _masked(x: Any, axis: int, mask: Any) -> Any:
-    rows, flat = _with_flat_mask(x, axis, mask)
+def _select_by_mask(x: Any, axis: int, mask: Any) -> Any:
+    """Return the elements of `x` that a mask over the axes from `axis` on picks; the result has an unknown length along `axis`."""
+    rows, flat = _flatten_mask(x, axis, mask)
     rest = tuple(f"r{i}" for i in range(rows.ndim - 1))
     out = da.blockwise(
-        _masked_block, ("j", *rest), rows, ("j", *rest), flat, ("j",), align_arrays=False, dtype=x.dtype,
+        _select_block, ("j", *rest), rows, ("j", *rest), flat, ("j",), align_arrays=False, dtype=x.dtype,
         meta=np.empty((0,) * rows.ndim, x.dtype),
         adjust_chunks={"j": lambda n: np.nan},
     )  # fmt: skip
     return out if mask.ndim == 0 else da.moveaxis(out, 0, axis)
 
 
-def _unmask_block(g: Any, mask: Any) -> Any:
+def _scatter_mask_block(g: Any, mask: Any) -> Any:
     if g.shape[0] != np.count_nonzero(mask):
         msg = f"a mask picks {np.count_nonzero(mask)} elements of a chunk, but the gradient's chunk has {g.shape[0]}"
         raise ValueError(msg)
@@ -397,21 +412,21 @@ def _unmask_block(g: Any, mask: Any) -> Any:
     return out
 
 
-def _unmasked(g: Any, axis: int, mask: Any, shape: Any) -> Any:
-    """Return the transpose of `_masked`: zeros with `g` where the mask is true."""
+def _scatter_by_mask(g: Any, axis: int, mask: Any, shape: Any) -> Any:
+    """Return the transpose of `_select_by_mask`: zeros with `g` where the mask is true."""
     width = mask.ndim
     flat = mask[None] if width == 0 else mask.reshape(-1) if width > 1 else mask
     g = da.moveaxis(g, axis, 0) if width else g
     if width <= 1 and size_is_known(shape) and getattr(shape, "chunks", None) is not None and width:
         flat = flat.rechunk((shape.chunks[axis],))
     elif width > 1:
-        flat = _with_flat_mask(da.zeros(tuple(shape), chunks=chunks_for(shape, g.dtype)), axis, mask)[1]
+        flat = _flatten_mask(da.zeros(tuple(shape), chunks=chunks_for(shape, g.dtype)), axis, mask)[1]
     if g.numblocks[0] != flat.numblocks[0] or size_is_known((g.shape[0],)):
-        # In other chunks than the mask: which row goes where follows from counting.
-        rows = _rows_by_count(g, flat)
+        # The chunks differ from the mask's, so the place of each row is found by counting the true elements before it.
+        rows = _spread_by_count(g, flat)
     else:
         rest = tuple(f"r{i}" for i in range(g.ndim - 1))
-        rows = da.blockwise(_unmask_block, ("j", *rest), g, ("j", *rest), flat, ("j",), align_arrays=False, dtype=g.dtype,
+        rows = da.blockwise(_scatter_mask_block, ("j", *rest), g, ("j", *rest), flat, ("j",), align_arrays=False, dtype=g.dtype,
                             meta=np.empty((0,) * g.ndim, g.dtype), adjust_chunks={"j": flat.chunks[0]})  # fmt: skip
     if width == 0:
         return fit(rows[0], shape)
@@ -419,8 +434,8 @@ def _unmasked(g: Any, axis: int, mask: Any, shape: Any) -> Any:
     return reshape(out, shape) if width > 1 else fit(out, shape)
 
 
-def _rows_by_count(values: Any, flat: Any) -> Any:
-    """One row per element of a mask: where it is true, the rows of `values` in their order; zero elsewhere."""
+def _spread_by_count(values: Any, flat: Any) -> Any:
+    """Return one row per element of a flat mask: the rows of `values` in order where it is true, and zeros elsewhere."""
     if values.numblocks[0] > 1:
         if not size_is_known((values.shape[0],)):
             msg = "a value whose chunks are not those of the mask"
@@ -430,12 +445,12 @@ def _rows_by_count(values: Any, flat: Any) -> Any:
     total = flat.sum(dtype=np.int64)
     rest = tuple(f"r{i}" for i in range(values.ndim - 1))
     return da.blockwise(
-        _count_block, ("j", *rest), values, ("v", *rest), flat, ("j",), before, ("j",), total, (), concatenate=True, align_arrays=False,
+        _spread_block, ("j", *rest), values, ("v", *rest), flat, ("j",), before, ("j",), total, (), concatenate=True, align_arrays=False,
         dtype=values.dtype, meta=np.empty((0,) * values.ndim, values.dtype),
     )  # fmt: skip
 
 
-def _count_block(values: Any, mask: Any, before: Any, total: Any) -> Any:
+def _spread_block(values: Any, mask: Any, before: Any, total: Any) -> Any:
     if values.shape[0] != int(total):
         msg = f"a mask picks {int(total)} elements, but the value has {values.shape[0]}"
         raise ValueError(msg)
@@ -449,28 +464,28 @@ def _count_block(values: Any, mask: Any, before: Any, total: Any) -> Any:
 
 def gather(xp: Any, x: Any, key: Any) -> Any:
     """Return ``x[key]`` for a key with integer arrays or masks."""
-    alone = lone_mask(key, x.ndim)
+    alone = find_lone_mask(key, x.ndim)
     if alone is not None:
-        return _masked(x, *alone)
+        return _select_by_mask(x, *alone)
     p = plan(key, x.shape)
-    return p.result(take_rows(p.split(x), p.positions))
+    return p.to_result(take_rows(p.to_rows(x), p.positions))
 
 
 def scatter_add(xp: Any, g: Any, key: Any, shape: Any) -> Any:
-    """Return zeros of `shape`, in the chunks that it remembers, with `g` added at ``[key]``, duplicates included."""
-    alone = lone_mask(key, len(shape))
+    """Return zeros of `shape`, in its chunks, with `g` added at ``[key]``; duplicates in the key accumulate."""
+    alone = find_lone_mask(key, len(shape))
     if alone is not None:
-        return _unmasked(g, *alone, shape)
+        return _scatter_by_mask(g, *alone, shape)
     p = plan(key, shape)
     sizes = _row_sizes(p, shape, g.dtype)
-    out = p.join(_at_rows(p.picked(g), p.positions, p.rows, sizes, np.add))
+    out = p.from_rows(_scatter_rows(p.from_result(g), p.positions, p.rows, sizes, np.add))
     if all(part == _FULL for part in p.basic):
         return fit(out, shape)
     return index_basic_transpose(xp, out, p.basic, shape)
 
 
 def _row_sizes(p: Plan, shape: Any, dtype: Any) -> tuple[int, ...]:
-    """Return chunks of the rows: those of the shape where the rows are one of its axes."""
+    """Return the lengths of the chunks of a plan's rows: the shape's chunks if the rows are one of its axes."""
     chunks = getattr(shape, "chunks", None)
     if p.rows == 1:
         return (1,)
@@ -481,15 +496,15 @@ def _row_sizes(p: Plan, shape: Any, dtype: Any) -> tuple[int, ...]:
 
 
 def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
-    """Return a new array, `buffer` with ``[key]`` overwritten; of duplicates in the key the last one counts."""
+    """Return a copy of `buffer` with `value` at ``[key]``; if the key has duplicates, the last value wins."""
     parts = key if isinstance(key, tuple) else (key,)
     if all(p is None or p is Ellipsis or isinstance(p, slice) or _is_number(p) for p in parts):
         return put(buffer, key, value)
     scalar = _is_scalar(value)
     value = value if scalar else value.astype(buffer.dtype)
-    alone = lone_mask(key, buffer.ndim)
+    alone = find_lone_mask(key, buffer.ndim)
     if alone is not None:
-        return _written_at_mask(buffer, *alone, value)
+        return _write_at_mask(buffer, *alone, value)
     p = plan(key, buffer.shape)
     if 0 in p.common or 0 in buffer.shape:
         return buffer
@@ -499,15 +514,15 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
     extra = value.ndim - len(whole)
     if extra > 0:
         value = reshape(value, value.shape[extra:])
-    rows = p.picked(da.broadcast_to(value, whole))
-    old = p.split(buffer)
+    rows = p.from_result(da.broadcast_to(value, whole))
+    old = p.to_rows(buffer)
     sizes = old.chunks[0]
     count = rows.shape[0]
     numbers = da.arange(1, count + 1, chunks=(rows.chunks[0],), dtype=np.int64)
-    writer = _at_rows(numbers, p.positions, p.rows, sizes, np.maximum)
+    writer = _scatter_rows(numbers, p.positions, p.rows, sizes, np.maximum)
     new = take_rows(rows, da.maximum(writer - 1, 0))
     hit = writer.reshape((p.rows,) + (1,) * len(p.rest)) > 0
-    out = p.join(da.where(hit, new, old))
+    out = p.from_rows(da.where(hit, new, old))
     if all(part == _FULL for part in p.basic):
         return fit_like(out, buffer)
     return put(buffer, p.basic, out)
@@ -517,12 +532,13 @@ def _result_shape(p: Plan) -> tuple[int, ...]:
     return (*p.rest[: p.place], *p.common, *p.rest[p.place :])
 
 
-def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
-    rows, flat = _with_flat_mask(buffer, axis, mask)
+def _write_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
+    """Return a copy of `buffer` with `value` where a mask, whose values are not known yet, is true."""
+    rows, flat = _flatten_mask(buffer, axis, mask)
     hit = flat[(slice(None), *(None,) * (rows.ndim - 1))]
     if isinstance(value, da.Array) and value.ndim > rows.ndim:  # as in NumPy, surplus leading axes of length 1 are dropped
         value = reshape(value, value.shape[value.ndim - rows.ndim :])
-    # NB: the axis that the mask picks has an unknown length; a value of length 1 there, or without that axis, is the same for all.
+    # NB: the number of picked elements is unknown. A value without that axis, or of length 1 along it, is the same for all of them.
     if _is_scalar(value) or value.ndim < rows.ndim - axis or value.shape[value.ndim - (rows.ndim - axis)] == 1:
         if isinstance(value, da.Array) and value.ndim:
             back = value.ndim - (rows.ndim - axis)
@@ -531,7 +547,7 @@ def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
         new = da.where(hit, value, rows)
     else:
         lead = (*rows.shape[1 : axis + 1], value.shape[value.ndim - (rows.ndim - axis)], *rows.shape[axis + 1 :])
-        new = da.where(hit, _rows_by_count(da.moveaxis(da.broadcast_to(value, lead), axis, 0), flat), rows)
+        new = da.where(hit, _spread_by_count(da.moveaxis(da.broadcast_to(value, lead), axis, 0), flat), rows)
     new = new.astype(buffer.dtype)
     if mask.ndim == 0:
         return new[0]
@@ -539,11 +555,11 @@ def _written_at_mask(buffer: Any, axis: int, mask: Any, value: Any) -> Any:
 
 
 def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
-    """Return a new array, `root` in which the part that a path of views leads to holds `value`: each step's whole is rebuilt."""
+    """Return a copy of `root` in which the view that a path of view operations leads to has the values `value`."""
     name, args = path[0]
     if name not in ("index_basic", "transpose_axes", "swap_last", "reshape_to", "real_part", "imag_part", "diagonal_view"):
-        # NumPy tells which elements it shows, for the whole rest of the path: a broadcast view shows each several times, and a part of it
-        # would be overwritten by its own old values elsewhere.
+        # A broadcast view repeats elements of `root`, so rebuilding it step by step would overwrite new values with old ones. Instead,
+        # the rest of the path is applied to the positions of the elements, in NumPy, and the value is written there.
         host = backend_for("numpy").kernels
         places = np.arange(math.prod(root.shape)).reshape(root.shape)
         for step, options in path:
@@ -563,7 +579,7 @@ def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
     if name in ("real_part", "imag_part"):
         real, imaginary = (value, root.imag) if name == "real_part" else (root.real, value)
         return da.map_blocks(_complex_block, fit_like(real, root), fit_like(imaginary, root), dtype=root.dtype)
-    return _on_diagonal(value, root, args[0])
+    return _set_diagonal(value, root, args[0])
 
 
 def _complex_block(real: Any, imaginary: Any) -> Any:
@@ -572,12 +588,12 @@ def _complex_block(real: Any, imaginary: Any) -> Any:
     return out
 
 
-def _on_diagonal(x: Any, root: Any, offset: int) -> Any:
-    """`root` with `x` on a diagonal of its matrices."""
+def _set_diagonal(x: Any, root: Any, offset: int) -> Any:
+    """Return a copy of `root` with `x` on a diagonal of its matrices."""
     rows, columns = root.shape[-2:]
     if not x.shape[-1]:
         return root
-    # One value per row, or per column if the diagonal begins below the corner, repeated along the other axis.
+    # `x` is spread along rows, or along columns if the diagonal begins below the corner; `where` then picks the diagonal.
     missing = (rows if offset >= 0 else columns) - x.shape[-1]
     if missing:
         x = da.concatenate([x, da.zeros((*x.shape[:-1], missing), dtype=x.dtype)], axis=-1)
@@ -587,12 +603,12 @@ def _on_diagonal(x: Any, root: Any, offset: int) -> Any:
 
 
 def diagonal_transpose(xp: Any, x: Any, shape: Any, offset: int) -> Any:
-    """Return zeros of `shape`, in the chunks that it remembers, with `x` on a diagonal of its matrices."""
-    return _on_diagonal(x, da.zeros(tuple(shape), dtype=x.dtype, chunks=chunks_for(shape, x.dtype)), offset)
+    """Return zeros of `shape`, in its chunks, with `x` on a diagonal of its matrices."""
+    return _set_diagonal(x, da.zeros(tuple(shape), dtype=x.dtype, chunks=chunks_for(shape, x.dtype)), offset)
 
 
 def zero_through(xp: Any, x: Any, chain: Any) -> Any:
-    """Return a new array, `x` with zeros in the part that a chain of views leads to."""
+    """Return a copy of `x` with zeros in the part that a chain of view operations leads to."""
     part = x
     for name, args in chain:
         part = getattr(xp, name)(part, *args)
@@ -600,17 +616,17 @@ def zero_through(xp: Any, x: Any, chain: Any) -> Any:
 
 
 def wins(xp: Any, x: Any, key: Any, shape: Any) -> Any:
-    """True for each element of `x`, written at ``[key]``, that is the last one written to its place."""
+    """Return whether each element of `x`, written at ``[key]``, is the last one written to its place."""
     arrays = [p for p in (key if isinstance(key, tuple) else (key,)) if isinstance(p, da.Array)]
     if not any(p.dtype != bool for p in arrays):
-        return da.ones_like(x, dtype=bool)  # masks and slices name no place twice
+        return da.ones_like(x, dtype=bool)  # masks and slices contain no place twice
     order = da.arange(math.prod(x.shape), dtype=np.int64).reshape(x.shape)
     buffer = da.full(tuple(shape), -1, dtype=np.int64, chunks=chunks_for(shape, np.int64))
     return gather(xp, written(xp, buffer, key, order), key) == order
 
 
 def count_up(xp: Any, like: Any, *bounds: int) -> Any:
-    """Return ``arange(*bounds)`` in the dtype of indices, with values that are known."""
+    """Return ``arange(*bounds)`` in int64; its values are in memory."""
     return da.from_array(np.arange(*bounds, dtype=np.int64))
 
 
@@ -618,7 +634,7 @@ def take(x: Any, indices: Any, *, axis: int) -> Any:
     """Return elements at integer indices along an axis."""
     key = (*(_FULL,) * (axis % x.ndim), indices)
     p = plan(key, x.shape)
-    return p.result(take_rows(p.split(x), p.positions))
+    return p.to_result(take_rows(p.to_rows(x), p.positions))
 
 
 def take_flat(xp: Any, x: Any, flat: Any) -> Any:
@@ -627,14 +643,14 @@ def take_flat(xp: Any, x: Any, flat: Any) -> Any:
 
 
 def segment_sum(xp: Any, values: Any, positions: Any, size: int) -> Any:
-    """Return sums of the `values` (one axis) that share a position."""
-    return _at_rows(values, positions, size, chunks_for((size,), values.dtype)[0], np.add)
+    """Return the sum of the `values` (1-d) at each of the positions 0 .. size - 1."""
+    return _scatter_rows(values, positions, size, chunks_for((size,), values.dtype)[0], np.add)
 
 
 def last_writer(xp: Any, positions: Any, size: int) -> Any:
-    """1 + the number of the last of the positions that names a place, or 0."""
+    """Return for each of `size` places 1 + the index of its last occurrence in `positions`, or 0 if it does not occur."""
     numbers = da.arange(1, positions.shape[0] + 1, chunks=(positions.chunks[0],), dtype=np.int64)
-    return _at_rows(numbers, positions, size, chunks_for((size,), np.int64)[0], np.maximum)
+    return _scatter_rows(numbers, positions, size, chunks_for((size,), np.int64)[0], np.maximum)
 
 
 KERNELS: dict[str, Callable[..., Any]] = {

@@ -1,4 +1,4 @@
-"""Kernels that dask's namespace lacks, or has in a form that loses the chunks of an operand in its gradient. All are lazy."""
+"""Lazy kernels that dask's namespace lacks, or whose gradients would not have the chunks of their operands."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from xpgrad.backend import spellings
 from xpgrad.errors import CapabilityError
 from xpgrad_dask.chunks import is_unknown, unknown_length
 
-__all__ = ["EXTENSIONS", "KERNELS", "PLAIN", "Extension", "broadcast_to", "chunks_for", "fit", "fit_like", "guarded", "size_is_known"]
+__all__ = ["EXTENSIONS", "KERNELS", "PLAIN", "Extension", "broadcast_to", "chunks_for", "fit", "fit_like", "guard_lengths", "size_is_known"]
 
 da: Any = dask.array  # it has no type hints on most of its functions, and wrong ones on some
 
 
 def size_is_known(x: Any) -> bool:
-    """Return whether all lengths of an array, or in a shape, are known."""
+    """Return whether all lengths of an array, or of a shape, are known."""
     return not any(is_unknown(n) for n in getattr(x, "shape", x))
 
 
 def chunks_for(shape: Any, dtype: Any) -> Any:
-    """Return the chunks that a shape remembers, else those that dask would choose."""
+    """Return the chunks of a `ChunkedShape`; for a plain shape, those that dask would choose."""
     chunks = getattr(shape, "chunks", None)
     return da.core.normalize_chunks("auto", tuple(shape), dtype=dtype) if chunks is None else chunks
 
 
 def fit(x: Any, shape: Any) -> Any:
-    """`x` in the chunks that a shape remembers, if it does."""
+    """Return `x` in the chunks of a `ChunkedShape`; unchanged if `shape` is a plain shape or a length is unknown."""
     chunks = getattr(shape, "chunks", None)
     if chunks is None or x.chunks == chunks or not size_is_known(shape) or not size_is_known(x):
         return x
@@ -40,7 +40,7 @@ def fit(x: Any, shape: Any) -> Any:
 
 
 def fit_like(x: Any, like: Any) -> Any:
-    """`x` in the chunks of `like`, which has the same shape."""
+    """Return `x` in the chunks of `like`, which has the same shape."""
     return x if x.chunks == like.chunks or not size_is_known(like) else x.rechunk(like.chunks)
 
 
@@ -52,7 +52,7 @@ def _broadcast_block(like: Any, block: Any) -> Any:
 
 
 def broadcast_to(x: Any, shape: Any) -> Any:
-    """`x` repeated to a shape, in the chunks that the shape remembers: never one chunk as large as a sum's operand."""
+    """Broadcast `x` to a shape, in the chunks of the shape, so that no chunk becomes as large as the whole array."""
     like = getattr(shape, "like", None)
     if like is not None:
         if x.ndim == like.ndim and x.numblocks == like.numblocks and not size_is_known(x):
@@ -67,21 +67,21 @@ def broadcast_to(x: Any, shape: Any) -> Any:
     chunks = chunks_for(shape, x.dtype)
     extra = len(target) - x.ndim
     if extra >= 0:
-        # Along an axis that is not repeated dask wants the chunks that `x` has.
+        # Along an axis that is not repeated, dask requires the chunks of `x`.
         x = x.rechunk({i: chunks[i + extra] for i, n in enumerate(x.shape) if n == target[i + extra] and x.chunks[i] != chunks[i + extra]})
         chunks = tuple(c if i < extra or x.shape[i - extra] == 1 else x.chunks[i - extra] for i, c in enumerate(chunks))
     return da.broadcast_to(x, target, chunks=chunks)
 
 
 def expand_reduced(xp: Any, x: Any, shape: Any, axes: Any, keepdims: bool) -> Any:
-    """Repeat a reduction's result over the axes that it lost."""
+    """Broadcast the gradient of a reduction over the axes that it removed."""
     if axes is not None and not keepdims:
         x = x[tuple(None if i in axes else slice(None) for i in range(len(shape)))]
     return broadcast_to(x, shape)
 
 
 def sum_to(xp: Any, x: Any, shape: Any) -> Any:
-    """Undo a broadcast."""
+    """Sum a broadcast gradient back to `shape`."""
     extra = x.ndim - len(shape)
     if extra == 0 and size_is_known(x) and size_is_known(shape) and tuple(x.shape) == tuple(shape):
         return x
@@ -97,10 +97,10 @@ def sum_to(xp: Any, x: Any, shape: Any) -> Any:
 
 
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
-    """`x` in another shape; axes of length 1 may be added and removed even where the other lengths are unknown."""
+    """Reshape `x`; if lengths are unknown, only axes of length 1 may be added or removed."""
     if size_is_known(x) and size_is_known(shape):
         if x.ndim and 0 not in x.shape:
-            x = _reshaped(x, tuple(shape))
+            x = _reshape_known(x, tuple(shape))
         else:
             x = x.reshape(tuple(shape)) if x.ndim or not len(shape) else x[(None,) * len(shape)]
         return fit(x, shape)
@@ -113,7 +113,7 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     return x[tuple(None if n == 1 else slice(None) for n in shape)]
 
 
-def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+def _reshape_known(x: Any, shape: tuple[int, ...]) -> Any:
     try:
         return x.reshape(shape)
     except NotImplementedError:  # dask merges axes, or splits them, not both at once
@@ -121,17 +121,17 @@ def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def reshape_to(xp: Any, x: Any, shape: Any) -> Any:
-    """Return the row of the same name."""
+    """Reshape `x`, as the kernel `reshape_to`."""
     return reshape(x, shape)
 
 
 def copy(x: Any) -> Any:
-    """Return an object of its own with the same graph: arrays are never written to."""
+    """Return another object with the same graph, which is enough because arrays are never written in place."""
     return x.copy()
 
 
 def _triangle(x: Any, k: int, lower: bool) -> Any:
-    # NB: dask's own makes its mask in the dtype of `x`, which warns for complex numbers.
+    # NB: dask's `tril` and `triu` make the mask in the dtype of `x`, which warns for complex numbers.
     down, across = (da.arange(n, chunks=(c,)) for n, c in zip(x.shape[-2:], x.chunks[-2:]))
     distance = across[None, :] - down[:, None]
     return da.where(distance <= k if lower else distance >= k, x, x.dtype.type(0))
@@ -150,8 +150,8 @@ def triu(x: Any, *, k: int = 0) -> Any:
 # -- along one axis -----------------------------------------------------------------------------------------------------------
 
 
-def whole(x: Any, axes: Any) -> Any:
-    """`x` with one chunk along each of the axes; the others are divided further, so that chunks do not grow."""
+def merge_chunks(x: Any, axes: Any) -> Any:
+    """Rechunk `x` to one chunk along each of `axes`; other axes are divided further, so that chunks do not grow."""
     many = {a for a in axes if x.numblocks[a] > 1}
     if not many:
         return x
@@ -163,35 +163,35 @@ def whole(x: Any, axes: Any) -> Any:
     return x.rechunk({i: -1 if i in axes else "auto" for i in range(x.ndim)})
 
 
-def _aligned(like: Any, x: Any, axis: int) -> Any:
-    """`x` in the chunks of `like` along all other axes."""
+def _align_chunks(like: Any, x: Any, axis: int) -> Any:
+    """Return `x` in the chunks of `like` along all axes but `axis`."""
     other = {i: c for i, c in enumerate(like.chunks) if i != axis and x.chunks[i] != c}
-    # Of unknown lengths one can only hope that they are the same in as many chunks: NumPy sees it when they are computed.
+    # Unknown lengths with equally many chunks are assumed to be equal; if they are not, NumPy raises when they are computed.
     same = [i for i, c in other.items() if is_unknown(sum(c)) and is_unknown(sum(x.chunks[i])) and len(c) == len(x.chunks[i])]
     return x.rechunk({i: c for i, c in other.items() if i not in same})
 
 
 def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
-    """Return elements at indices that vary along the other axes too; the axis is held in one chunk."""
+    """Return elements at indices along an axis, which is merged into one chunk; the indices vary along the other axes."""
     axis %= x.ndim
-    x = whole(x, (axis,))
-    indices = _aligned(x, whole(indices, (axis,)), axis)
+    x = merge_chunks(x, (axis,))
+    indices = _align_chunks(x, merge_chunks(indices, (axis,)), axis)
     return da.map_blocks(
-        _take_along, x, indices, axis=axis, dtype=x.dtype, meta=np.empty((0,) * x.ndim, x.dtype),
+        _take_along_block, x, indices, axis=axis, dtype=x.dtype, meta=np.empty((0,) * x.ndim, x.dtype),
         chunks=(*x.chunks[:axis], indices.chunks[axis], *x.chunks[axis + 1 :]),
     )  # fmt: skip
 
 
-def _take_along(x: Any, indices: Any, axis: int) -> Any:
+def _take_along_block(x: Any, indices: Any, axis: int) -> Any:
     return np.take_along_axis(x, indices.astype(np.int64, copy=False), axis=axis)
 
 
-def _sorted(name: str) -> Callable[..., Any]:
-    """`sort` or `argsort`, neither of which dask has, in one chunk along the axis."""
+def _make_sort(name: str) -> Callable[..., Any]:
+    """Return `sort` or `argsort`, which dask lacks; the axis is merged into one chunk."""
 
     def function(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
         axis %= x.ndim
-        x = whole(x, (axis,))
+        x = merge_chunks(x, (axis,))
         dtype = x.dtype if name == "sort" else np.dtype(np.int64)
         options = {"axis": axis, "descending": descending, "stable": stable}
         return da.map_blocks(_sort_block, x, function=name, options=options, dtype=dtype, meta=np.empty((0,) * x.ndim, dtype))
@@ -204,10 +204,10 @@ def _sort_block(x: Any, function: str, options: Any) -> Any:
 
 
 def searchsorted(x1: Any, x2: Any, *, side: str = "left", sorter: Any = None) -> Any:
-    """Return the positions where elements would have to be inserted."""
+    """Return the positions at which the elements of `x2` would have to be inserted into the sorted `x1`."""
     if sorter is not None:
         x1 = take_along_axis(x1, sorter, axis=0)
-    x1 = whole(x1, (0,))
+    x1 = merge_chunks(x1, (0,))
     axes = tuple(range(x2.ndim))
     return da.blockwise(_search, axes, x1, (x2.ndim,), x2, axes, side=side, concatenate=True, dtype=np.int64,
                         meta=np.empty((0,) * x2.ndim, np.int64))  # fmt: skip
@@ -217,11 +217,11 @@ def _search(x1: Any, x2: Any, side: Any) -> Any:
     return np.searchsorted(x1, x2, side=side).astype(np.int64, copy=False)
 
 
-# -- axes of unknown length beside the one that a function works along -------------------------------------------------------------
+# -- functions along one axis of an array that has other axes of unknown length ----------------------------------------------------
 
 
-def _joined(function: Any) -> Callable[..., Any]:
-    """`concat` or `stack`: unknown lengths are taken to be the same if they are in as many chunks."""
+def _make_join(function: Any) -> Callable[..., Any]:
+    """Return `concat` or `stack`; unknown lengths are assumed to be equal if they have equally many chunks."""
 
     def join(arrays: Any, /, *, axis: int = 0) -> Any:
         if all(size_is_known(x) for x in arrays):
@@ -237,11 +237,11 @@ def _joined(function: Any) -> Callable[..., Any]:
     return join
 
 
-concat, stack = _joined(da.concatenate), _joined(da.stack)
+concat, stack = _make_join(da.concatenate), _make_join(da.stack)
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
-    """`x` rotated along axes."""
+    """Roll `x` along axes, other axes of which may have unknown lengths."""
     if size_is_known(x) or axis is None:
         return da.roll(x, shift, axis=axis)
     for s, a in zip(shift, axis) if isinstance(axis, tuple) else ((shift, axis),):
@@ -254,26 +254,26 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     return x
 
 
-def _running(name: str) -> Callable[..., Any]:
-    """`cumulative_sum` or `cumulative_prod` along a known axis, in one chunk where another length is unknown."""
+def _make_running(name: str) -> Callable[..., Any]:
+    """Return `cumulative_sum` or `cumulative_prod`; the axis is merged into one chunk if another axis has an unknown length."""
 
     def running(xp: Any, x: Any, axis: int) -> Any:
         if size_is_known(x) or is_unknown(x.shape[axis]):
             return getattr(xp, name)(x, axis=axis)
-        x = whole(x, (axis,))
+        x = merge_chunks(x, (axis,))
         f = getattr(array_api_compat.numpy, name)
         dtype = f(np.empty(0, x.dtype)).dtype
-        return da.map_blocks(_run_block, x, function=name, axis=axis, dtype=dtype, meta=np.empty((0,) * x.ndim, dtype))
+        return da.map_blocks(_running_block, x, function=name, axis=axis, dtype=dtype, meta=np.empty((0,) * x.ndim, dtype))
 
     return running
 
 
-def _run_block(x: Any, function: str, axis: int) -> Any:
+def _running_block(x: Any, function: str, axis: int) -> Any:
     return getattr(array_api_compat.numpy, function)(x, axis=axis)
 
 
 def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
-    """Limit to ``[lo, hi]``, Python scalars or None, chunk by chunk."""
+    """Limit values to ``[lo, hi]``, two Python scalars or None, chunk by chunk."""
     return da.map_blocks(_clip_block, x, lo=lo, hi=hi, dtype=x.dtype, meta=np.empty((0,) * x.ndim, x.dtype))
 
 
@@ -282,14 +282,14 @@ def _clip_block(x: Any, lo: Any, hi: Any) -> Any:
 
 
 def reduce_mean(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
-    """Mean over axes; of float16 in float32, since dask's sums overflow."""
+    """Return the mean over axes; float16 is computed in float32, since dask's sums overflow."""
     narrow = x.dtype == np.float16
     out = xp.mean(x.astype(np.float32) if narrow else x, axis=axes, keepdims=keepdims)
     return out.astype(x.dtype) if narrow else out
 
 
 def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
-    """Variance over axes; of float16 in float32, since dask's sums overflow."""
+    """Return the variance over axes; float16 is computed in float32, since dask's sums overflow."""
     if x.dtype.kind == "c":
         return reduce_var(xp, x.real, axes, correction, keepdims) + reduce_var(xp, x.imag, axes, correction, keepdims)
     narrow = x.dtype == np.float16
@@ -297,8 +297,8 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
     return out.astype(x.dtype) if narrow else out
 
 
-def _extremum(name: str) -> Callable[..., Any]:
-    """Return the largest or smallest of some elements: that there is none dask would say only when it is computed."""
+def _make_extremum(name: str) -> Callable[..., Any]:
+    """Return `max` or `min` over axes; with no elements it raises ValueError at once, and not when it is computed, as dask does."""
 
     def reduce(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
         if any(n == 0 for i, n in enumerate(x.shape) if axes is None or i in axes):
@@ -309,17 +309,29 @@ def _extremum(name: str) -> Callable[..., Any]:
 
 
 def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
-    """Square root of the variance: measured from one of the values, so that it is 0 where they are equal."""
+    """Return the standard deviation. One of the values is subtracted first, so that the result is exactly 0 if all are equal."""
     first = tuple(slice(0, 1) if axes is None or i in axes else slice(None) for i in range(x.ndim))
     known = not any(is_unknown(n) for n, part in zip(x.shape, first) if part.stop)
     return xp.sqrt(xp.reduce_var(x - (x[first] if known else x.min(axis=axes, keepdims=True)), axes, correction, keepdims))
 
 
-# -- linear algebra: every matrix in one chunk, stacks of them in many --------------------------------------------------------
+# -- linear algebra: each matrix is in one chunk, a stack of matrices may be in several ----------------------------------------
 
 
-def _matrices(function: Any, signature: str, outputs: int, **core: Any) -> Callable[..., Any]:
-    """Return a function of NumPy on stacks of matrices; the result's dtype is found by calling NumPy on one matrix of the same dtype."""
+def _make_matrix_function(function: Any, signature: str, outputs: int, **core: Any) -> Callable[..., Any]:
+    """Return a NumPy function of matrices as a function of dask's stacks of matrices.
+
+    Parameters
+    ----------
+    function : callable
+        Called on chunks of whole matrices.
+    signature : str
+        The generalized ufunc signature, e.g. ``"(m,n)->(m,k),(k,n)"``.
+    outputs : int
+        The number of arrays that `function` returns. Their dtypes are found by calling it on an identity matrix.
+    **core
+        For each dimension that appears only in the outputs, a function of the arrays that returns its length.
+    """
 
     def apply(*arrays: Any, **options: Any) -> Any:
         for x in arrays:
@@ -328,7 +340,7 @@ def _matrices(function: Any, signature: str, outputs: int, **core: Any) -> Calla
                 raise unknown_length(msg)
         f = functools.partial(function, **options)
         probe = f(*(np.eye(2, dtype=x.dtype) for x in arrays))
-        # NB: from dtypes alone dask makes examples by conversion, which warns where complex numbers become real.
+        # NB: given only dtypes, dask converts examples to them, which warns when complex numbers become real.
         meta = tuple(np.empty(0, p.dtype) for p in probe) if outputs > 1 else np.empty(0, probe.dtype)
         sizes = {name: size(*arrays) for name, size in core.items()}
         return da.apply_gufunc(f, signature, *arrays, meta=meta, output_sizes=sizes, allow_rechunk=True)
@@ -349,10 +361,10 @@ def _svd_full(x: Any) -> Any:
 
 
 def svd(x: Any, *, full_matrices: bool = True) -> Any:
-    """Singular values and vectors."""
+    """Return the singular value decomposition ``(u, s, vh)``."""
     if full_matrices:
-        return _matrices(_svd_full, "(m,n)->(m,m),(k),(n,n)", 3, k=_rank)(x)
-    return _matrices(_svd_thin, "(m,n)->(m,k),(k),(k,n)", 3, k=_rank)(x)
+        return _make_matrix_function(_svd_full, "(m,n)->(m,m),(k),(n,n)", 3, k=_rank)(x)
+    return _make_matrix_function(_svd_thin, "(m,n)->(m,k),(k),(k,n)", 3, k=_rank)(x)
 
 
 def _svdvals(x: Any) -> Any:
@@ -360,8 +372,8 @@ def _svdvals(x: Any) -> Any:
 
 
 def svdvals(x: Any) -> Any:
-    """Singular values."""
-    return _matrices(_svdvals, "(m,n)->(k)", 1, k=_rank)(x)
+    """Return singular values."""
+    return _make_matrix_function(_svdvals, "(m,n)->(k)", 1, k=_rank)(x)
 
 
 def _qr(x: Any, mode: Any) -> Any:
@@ -371,8 +383,8 @@ def _qr(x: Any, mode: Any) -> Any:
 def qr(x: Any, *, mode: str = "reduced") -> Any:
     """Return an orthogonal and a triangular factor."""
     if mode == "complete":
-        return _matrices(_qr, "(m,n)->(m,m),(m,n)", 2)(x, mode=mode)
-    return _matrices(_qr, "(m,n)->(m,k),(k,n)", 2, k=_rank)(x, mode=mode)
+        return _make_matrix_function(_qr, "(m,n)->(m,m),(m,n)", 2)(x, mode=mode)
+    return _make_matrix_function(_qr, "(m,n)->(m,k),(k,n)", 2, k=_rank)(x, mode=mode)
 
 
 def _eigh(x: Any) -> Any:
@@ -380,7 +392,7 @@ def _eigh(x: Any) -> Any:
 
 
 def _eig(x: Any) -> Any:
-    # NB: NumPy's dtypes depend on the values, which those of an array that is not computed yet cannot.
+    # NB: the dtypes of NumPy's results depend on the values. The dtype of a lazy array cannot, so it is always complex.
     return tuple(part.astype(np.result_type(part.dtype, np.complex64)) for part in np.linalg.eig(x))
 
 
@@ -398,9 +410,9 @@ def _pinv(x: Any, rtol: Any) -> Any:
 
 
 def pinv(x: Any, *, rtol: Any = None) -> Any:
-    """Pseudoinverses; `rtol` is a number or one per matrix."""
+    """Return pseudoinverses; `rtol` is a number, or an array of one per matrix."""
     if rtol is None or isinstance(rtol, (int, float)):
-        return _matrices(_pinv, "(m,n)->(n,m)", 1)(x, rtol=rtol)
+        return _make_matrix_function(_pinv, "(m,n)->(n,m)", 1)(x, rtol=rtol)
     f = lambda a, r: np.linalg.pinv(a, rtol=r)  # noqa: E731 (dask pickles it by value)
     return da.apply_gufunc(f, "(m,n),()->(n,m)", x, rtol, output_dtypes=x.dtype, allow_rechunk=True)
 
@@ -408,7 +420,7 @@ def pinv(x: Any, *, rtol: Any = None) -> Any:
 def matrix_rank(x: Any, *, rtol: Any = None) -> Any:
     """Return the number of singular values above `rtol` (a number, or one per matrix) times the largest."""
     if rtol is None or isinstance(rtol, (int, float)):
-        return _matrices(np.linalg.matrix_rank, "(m,n)->()", 1)(x, rtol=rtol)
+        return _make_matrix_function(np.linalg.matrix_rank, "(m,n)->()", 1)(x, rtol=rtol)
     f = lambda a, r: np.linalg.matrix_rank(a, rtol=r)  # noqa: E731 (dask pickles it by value)
     return da.apply_gufunc(f, "(m,n),()->()", x, rtol, output_dtypes=np.int64, allow_rechunk=True)
 
@@ -418,10 +430,10 @@ def _cross(x: Any, y: Any, axis: int) -> Any:
 
 
 def cross(x1: Any, x2: Any, *, axis: int = -1) -> Any:
-    """Vector products."""
+    """Return the cross products of vectors along an axis."""
     x1, x2 = da.broadcast_arrays(x1, x2)
     axis %= x1.ndim
-    x1 = whole(x1, (axis,))
+    x1 = merge_chunks(x1, (axis,))
     x2 = x2.rechunk(x1.chunks)
     return da.map_blocks(_cross, x1, x2, axis=axis, dtype=np.result_type(x1.dtype, x2.dtype))
 
@@ -435,8 +447,8 @@ def _cholesky(x: Any, upper: bool) -> Any:
 
 
 def cholesky(x: Any, *, upper: bool = False) -> Any:
-    """Triangular factors."""
-    return _matrices(_cholesky, "(m,m)->(m,m)", 1)(x, upper=upper)
+    """Return the Cholesky factors of matrices: lower triangular, or upper triangular with `upper`."""
+    return _make_matrix_function(_cholesky, "(m,m)->(m,m)", 1)(x, upper=upper)
 
 
 def diagonal(x: Any, *, offset: int = 0) -> Any:
@@ -448,19 +460,19 @@ def diagonal(x: Any, *, offset: int = 0) -> Any:
 
 
 def trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Any:
-    """Return sums of diagonals."""
+    """Return the sums of the diagonals of matrices."""
     return diagonal(x, offset=offset).sum(axis=-1, dtype=dtype)
 
 
-# -- Fourier transforms: the axes that are transformed are held in one chunk ----------------------------------------------------
+# -- Fourier transforms: each transformed axis is in one chunk -----------------------------------------------------------------
 
 
-def _transform(name: str, many: bool) -> Callable[..., Any]:
-    """One of `numpy.fft`'s functions on chunks that are whole along its axes."""
+def _make_transform(name: str, many: bool) -> Callable[..., Any]:
+    """Return one of `numpy.fft`'s functions for dask arrays; `many` says that it takes `axes` instead of `axis`."""
 
     def transform(x: Any, /, n: Any = None, axis: int = -1, *, axes: Any = None, s: Any = None, norm: str = "backward") -> Any:
         used = tuple(a % x.ndim for a in (axes if many else (axis,)))
-        x = whole(x, used)
+        x = merge_chunks(x, used)
         options = {"axes": used, "norm": norm} if many else {"n": n, "axis": used[0], "norm": norm}
         f = functools.partial(getattr(np.fft, name), **options)
         probe = f(np.zeros(tuple(k if i in used else 1 for i, k in enumerate(x.shape)), x.dtype))
@@ -471,7 +483,7 @@ def _transform(name: str, many: bool) -> Callable[..., Any]:
 
 
 class Extension:
-    """An extension's namespace: our functions, then the library's, then an error that names what is missing."""
+    """The namespace of `linalg` or `fft`: our functions, then the library's, then an error that names the missing function."""
 
     def __init__(self, library: Any, functions: dict[str, Any], name: str) -> None:
         self._library, self._functions, self._name = library, functions, name
@@ -483,47 +495,47 @@ class Extension:
         if found is None:
             msg = f"backend 'dask' has no function `{self._name}.{name}`"
             raise CapabilityError(msg)
-        found = guarded(f"{self._name}.{name}", found)
+        found = guard_lengths(f"{self._name}.{name}", found)
         setattr(self, name, found)
         return found
 
 
 EXTENSIONS: dict[str, dict[str, Any]] = {
     "linalg": {
-        "inv": _matrices(np.linalg.inv, "(m,m)->(m,m)", 1),
-        "det": _matrices(np.linalg.det, "(m,m)->()", 1),
-        "slogdet": _matrices(_slogdet, "(m,m)->(),()", 2),
-        "eig": _matrices(_eig, "(m,m)->(m),(m,m)", 2),
-        "eigvals": _matrices(_eigvals, "(m,m)->(m)", 1),
-        "eigh": _matrices(_eigh, "(m,m)->(m),(m,m)", 2),
-        "eigvalsh": _matrices(np.linalg.eigvalsh, "(m,m)->(m)", 1),
-        "solve": _matrices(_solve, "(m,m),(m,n)->(m,n)", 1),
+        "inv": _make_matrix_function(np.linalg.inv, "(m,m)->(m,m)", 1),
+        "det": _make_matrix_function(np.linalg.det, "(m,m)->()", 1),
+        "slogdet": _make_matrix_function(_slogdet, "(m,m)->(),()", 2),
+        "eig": _make_matrix_function(_eig, "(m,m)->(m),(m,m)", 2),
+        "eigvals": _make_matrix_function(_eigvals, "(m,m)->(m)", 1),
+        "eigh": _make_matrix_function(_eigh, "(m,m)->(m),(m,m)", 2),
+        "eigvalsh": _make_matrix_function(np.linalg.eigvalsh, "(m,m)->(m)", 1),
+        "solve": _make_matrix_function(_solve, "(m,m),(m,n)->(m,n)", 1),
         "cholesky": cholesky, "svd": svd, "svdvals": svdvals, "qr": qr, "pinv": pinv,
         "matrix_rank": matrix_rank, "cross": cross, "diagonal": diagonal, "trace": trace,
     },
-    "fft": {name: _transform(name, name.endswith("n")) for name in ("fft", "ifft", "fftn", "ifftn", "rfft", "irfft")},
+    "fft": {name: _make_transform(name, name.endswith("n")) for name in ("fft", "ifft", "fftn", "ifftn", "rfft", "irfft")},
 }  # fmt: skip
 
-#: Kernels that are functions of the standard: they do not get the namespace.
+#: Kernels that are functions of the standard: they are called without the namespace.
 PLAIN: dict[str, Callable[..., Any]] = {
     "broadcast_to": broadcast_to, "reshape": reshape, "copy": copy, "tril": tril, "triu": triu,
     "take_along_axis": take_along_axis, "searchsorted": searchsorted, "concat": concat, "stack": stack, "roll": roll,
-    "sort": _sorted("sort"), "argsort": _sorted("argsort"),
-    "sign": da.sign,  # NB: the namespace's divides complex zeros, which warns when it is computed
+    "sort": _make_sort("sort"), "argsort": _make_sort("argsort"),
+    "sign": da.sign,  # NB: the namespace's `sign` divides complex zeros, which warns when it is computed
 }  # fmt: skip
 
 KERNELS: dict[str, Callable[..., Any]] = {
-    **PLAIN, "expand_reduced": expand_reduced, "sum_to": sum_to, "reshape_to": reshape_to, "running_sum": _running("cumulative_sum"),
-    "running_prod": _running("cumulative_prod"), "clip_scalar": clip_scalar, "reduce_std": reduce_std,
-    "reduce_mean": reduce_mean, "reduce_var": reduce_var, "reduce_max": _extremum("max"), "reduce_min": _extremum("min"),
+    **PLAIN, "expand_reduced": expand_reduced, "sum_to": sum_to, "reshape_to": reshape_to, "running_sum": _make_running("cumulative_sum"),
+    "running_prod": _make_running("cumulative_prod"), "clip_scalar": clip_scalar, "reduce_std": reduce_std,
+    "reduce_mean": reduce_mean, "reduce_var": reduce_var, "reduce_max": _make_extremum("max"), "reduce_min": _make_extremum("min"),
 }  # fmt: skip
 
-# The errors of dask, and of NumPy and Python below it, where a length is missing.
+# The messages of dask, and of NumPy and Python below it, when a length is unknown.
 _WANTS_LENGTH = re.compile(r"unknown|\bnan\b|NaN|'float' object|cannot compute length")
 
 
-def guarded(name: str, function: Any) -> Any:
-    """Return a kernel whose errors say so where the cause is an unknown length."""
+def guard_lengths(name: str, function: Any) -> Any:
+    """Return a kernel that raises `CapabilityError` with a remedy for errors that are caused by an unknown length."""
     if not callable(function):
         return function
 
@@ -540,7 +552,7 @@ def guarded(name: str, function: Any) -> Any:
 
 
 def _has_unknown(args: Any) -> bool:
-    """Return whether there is an unknown length among arguments."""
+    """Return whether an argument is, contains or has an unknown length."""
     return any(
         _has_unknown(a) if isinstance(a, (tuple, list)) else is_unknown(a) or not size_is_known(getattr(a, "shape", ())) for a in args
     )

@@ -1,8 +1,8 @@
-"""Compiled functions on dask: what a program does element by element becomes one task for each chunk, instead of one for each operation.
+"""Compiled functions on dask: elementwise operations become one task for each chunk, instead of one for each operation and chunk.
 
-The operations of a program are put into stages. Those of one stage that work element by element on arrays of one shape form a *piece*:
-NumPy code that runs on a chunk, with sums of whole arrays added up chunk by chunk. What is left, products of matrices among it, is asked
-of dask as it is without compiling.
+The operations of a program are sorted into stages. The elementwise operations of one stage on arrays of one shape form a *piece*: NumPy
+code that runs on a chunk. Sums over whole arrays belong to pieces as well, and are added up chunk by chunk. All other operations, such as
+matrix products, run on dask as they do without compiling.
 """
 
 # mypy: allow-untyped-calls
@@ -28,19 +28,22 @@ from xpgrad.programs.source import built
 
 __all__ = ["function_of"]
 
-_FEWEST = 2  # operations of a piece: one alone is dask's
+_FEWEST = 2  # the minimum number of operations in a piece; a single operation runs on dask
 
 
 class _Piece:
-    """Operations that run on one chunk after the other.
+    """Operations that run as one NumPy function on each chunk.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the arrays that are cut into chunks.
+        The shape of the arrays that are divided into chunks.
     operations : list of Operation
+        The operations, in the order of the program.
     wanted : set of Variable
-        Which of their results are read elsewhere, or returned.
+        The results that other operations read, or that the program returns.
+    backend : DaskBackend
+        The backend whose kernels the code calls.
     """
 
     def __init__(self, shape: tuple[int, ...], operations: list[Operation], wanted: set[Variable], backend: Any) -> None:
@@ -61,7 +64,7 @@ class _Piece:
         name = f"xpgrad-{tokenize(self.token, [x.name for x in arrays], chunks)}"
         places = list(product(*map(range, whole[0].numblocks)))
         graph: dict[Any, Any] = {
-            (name, *place): (_on_chunk, self.run, len(place), *[(x.name, *place) if x.ndim else (x.name,) for x in arrays])
+            (name, *place): (_run_on_chunk, self.run, len(place), *[(x.name, *place) if x.ndim else (x.name,) for x in arrays])
             for place in places
         }
         layers: dict[str, Any] = {name: graph}
@@ -83,14 +86,14 @@ class _Piece:
         return found
 
 
-def _on_chunk(run: Callable[..., Any], rank: int, *chunks: Any) -> tuple[Any, ...]:
-    """Return a piece on one chunk; sums keep the rank, as parts of an array of sums."""
+def _run_on_chunk(run: Callable[..., Any], rank: int, *chunks: Any) -> tuple[Any, ...]:
+    """Run a piece on one chunk; a 0-d sum is returned with `rank` axes of length 1, as one block of an array of partial sums."""
     return tuple([np.asarray(x).reshape((1,) * rank) if np.ndim(x) != rank else x for x in run(*chunks)])
 
 
 def function_of(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
-    """Return the function that a program stands for, on dask's arrays."""
-    steps = _steps(program, backend)
+    """Return a function of dask arrays that runs a program."""
+    steps = _order_steps(program, backend)
     evaluate = evaluator(backend)
 
     def run(*arrays: Any) -> tuple[Any, ...]:
@@ -105,15 +108,16 @@ def function_of(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]
     return run
 
 
-def _steps(program: Program, backend: Any) -> list[Any]:
-    """Operations and pieces, each after those whose results it reads."""
+def _order_steps(program: Program, backend: Any) -> list[Any]:
+    """Return the operations and pieces of a program, each after those whose results it reads."""
     stage: dict[Variable, int] = {}
     single: dict[int, list[Operation]] = {}
     pieces: dict[tuple[int, tuple[int, ...]], list[Operation]] = {}
     for o in program.operations:
         last = max((stage.get(v, 0) for v in o.operands()), default=0)
-        shape = _cut(o)
-        # NB: what is read by an operation of dask's is known before its stage; a sum is known only after its own.
+        shape = _piece_shape(o)
+        # NB: an elementwise result is available within its stage, so its readers join the same piece. A sum needs all chunks, so it is
+        # available only in the next stage.
         if shape is not None:
             pieces.setdefault((last, shape), []).append(o)
             stage[o.out] = last + (o.name == "reduce_sum")
@@ -140,8 +144,8 @@ def _steps(program: Program, backend: Any) -> list[Any]:
     return steps
 
 
-def _cut(o: Operation) -> tuple[int, ...] | None:
-    """Return the shape of the arrays that an operation works on element by element, or adds up; None for any other operation."""
+def _piece_shape(o: Operation) -> tuple[int, ...] | None:
+    """Return the shape of the arrays of an elementwise operation, or of the operand of a full sum; None for any other operation."""
     operands = list(o.operands())
     if o.name == "reduce_sum":
         x = operands[0]
@@ -150,12 +154,12 @@ def _cut(o: Operation) -> tuple[int, ...] | None:
         whole = o.out.shape
     else:
         return None
-    if not whole or not _all_of(operands, whole):
+    if not whole or not _fit_shape(operands, whole):
         return None
     return whole
 
 
-def _all_of(operands: Iterable[Variable], shape: tuple[int, ...]) -> bool:
-    """Return whether operands have this shape, or no axes, and one has it."""
+def _fit_shape(operands: Iterable[Variable], shape: tuple[int, ...]) -> bool:
+    """Return whether all operands have `shape` or are 0-d, and at least one has `shape`."""
     shapes = {v.shape for v in operands}
     return shape in shapes and shapes <= {shape, ()}

@@ -1,4 +1,4 @@
-"""Law: MLX's arrays compute what NumPy's do, in the precision that they have; nothing is narrowed, read or written behind one's back."""
+"""Law: MLX's arrays compute what NumPy's do, in the precision of their dtype; nothing is silently narrowed, read or written."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BINARY = ["add", "atan2", "copysign", "divide", "floor_divide", "hypot", "logadd
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", UNARY + BINARY)
 def test_a_function_has_the_precision_of_its_operands(name: str, width: str) -> None:
-    """MLX computes some functions of float64 in float32: here none may."""
+    """MLX computes some functions of float64 in float32; the backend must not."""
     points = np.random.default_rng(0).uniform(-0.95, 0.95, (2, 200)).astype(width)
     points = np.abs(points) + np.asarray(_INSIDE[name], width) + 1e-3 if name in _INSIDE else points
     points[0] = np.abs(points[0]) if name == "pow" else points[0]
@@ -89,14 +89,14 @@ REDUCTIONS = ["all", "any", "count_nonzero", "mean", "prod", "std", "sum", "var"
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0), (2, 0, 3)], ids=str)
 def test_reductions_of_no_elements(name: str, shape: tuple[int, ...]) -> None:
-    """MLX's own read memory there that holds anything: some of it is filled before."""
+    """MLX's reductions read memory outside an empty array, so some memory is filled with numbers before."""
     empty = np.zeros(shape, np.float32)
     axes = [None, *(a for k in range(len(shape) + 1) for a in itertools.combinations(range(len(shape)), k))]
     for axis, keepdims in itertools.product(axes, (False, True)):
         mx.eval([mx.full((n,), 3.0) * 2 for n in range(1, 40)])
         found = getattr(namespace, name)(mx.array(empty), axis=axis, keepdims=keepdims)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # a mean of nothing
+            warnings.simplefilter("ignore")  # NumPy warns about a mean of no elements
             expected = getattr(np, name)(empty, axis=axis, keepdims=keepdims)
         np.testing.assert_array_equal(np.asarray(found), expected)
 
@@ -221,7 +221,7 @@ def test_passes_stay_in_their_thread() -> None:
 
 
 def test_the_variant_computes_on_the_cpu_where_there_is_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine with a GPU: each kernel, each creation and each copy names the CPU."""
+    """On a machine with a GPU each kernel, creation function and copy must choose the CPU."""
     monkeypatch.setattr(mx, "is_available", lambda device: True)
     entered, stream = [], mx.stream
 
@@ -258,7 +258,7 @@ def test_a_program_agrees_with_numpy() -> None:
 def test_the_digits_are_learned(capsys: Any, tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location("xpgrad_example_digits", ROOT / "examples" / "digits.py")
     digits = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = digits  # dataclasses look their module up
+    sys.modules[spec.name] = digits  # dataclasses look up their module there
     spec.loader.exec_module(digits)
     assert digits.main(["--epochs", "8", "--device", "mlx", "--out", str(tmp_path / "digits.png")]) == 0
     assert float(re.search(r"test accuracy (\d+\.\d+)% on mlx", capsys.readouterr().out)[1]) >= 96.0

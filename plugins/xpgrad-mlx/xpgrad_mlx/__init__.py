@@ -1,4 +1,4 @@
-"""MLX's arrays as arrays of xpgrad: the light module that the entry point names. MLX is imported when the backend is used."""
+"""The entry point of xpgrad's backend for MLX. Importing this module does not import MLX; using the backend does."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def _load(variant: str | None) -> Backend:
 
 @hookimpl
 def xpgrad_backend() -> BackendInfo:
-    """Arrays of MLX: ``mlx`` in float32 and complex64 on MLX's default device, ``mlx+float64`` with float64 besides, on the CPU."""
+    """Return the description of the backend: ``mlx`` on MLX's default device, and ``mlx+float64``, which adds float64, on the CPU."""
     return BackendInfo(name="mlx", load=_load, array_modules=("mlx",), variants=("float64",), install="pip install 'mlx[cpu]'")

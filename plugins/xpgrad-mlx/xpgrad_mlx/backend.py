@@ -1,4 +1,4 @@
-"""The table: MLX's arrays, in single precision on its default device, or with float64 besides on the CPU."""
+"""The backend of MLX's arrays: in single precision on MLX's default device, or also with float64 on the CPU."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _CpuNamespace:
-    """A namespace whose functions run on the CPU, each wrapped when it is first asked for."""
+    """A namespace whose functions run on the CPU; each is wrapped when it is first looked up."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -45,38 +45,38 @@ class _CpuNamespace:
 
 
 class MlxBackend(Backend):
-    """Arrays of MLX.
+    """The backend of MLX's arrays.
 
     Parameters
     ----------
     variant : str or None
-        None: float32, complex64 and what is smaller, wherever MLX computes by default. ``"float64"``: the same with float64 besides, which
-        MLX has on the CPU only; so everything is computed there.
+        None for dtypes up to float32 and complex64, on MLX's default device. ``"float64"`` adds float64, which MLX has on the CPU only, so
+        everything is computed there.
     """
 
     name = "mlx"
     array_type = mx.array
-    is_host = False  # arrays stay MLX's where they come in; the memory is the host's all the same, see `on_host`
-    operators = False  # MLX has no `6 & x`, and divides integers in float32
+    is_host = False  # arrays are MLX's, although their memory is the host's (see `on_host`)
+    operators = False  # MLX's operators do not support `6 & x`, and divide integers in float32
     overrides: ClassVar[dict[str, Callable[..., Any]]] = kernels.KERNELS
 
     def __init__(self, variant: str | None) -> None:
         self.variant = variant
         super().__init__()
         self.wide = variant is not None
-        # What is added into one place from several threads of a GPU comes in no fixed order.
+        # On a GPU, several threads add into the same place in no fixed order.
         fixed = self.wide or not mx.is_available(mx.gpu)
         self.capabilities = Capabilities(
             mutable=False, view_aliases=False, float64=self.wide, complex128=False, threads=False, deterministic_scatter=fixed
         )  # fmt: skip
         self.device = Device(self.table_name)
-        # Where there is nothing but the CPU, nothing has to be said for it: that would take 0.3 microseconds per operation.
+        # Choosing the CPU takes 0.3 microseconds per operation, and is unnecessary if MLX has no other device.
         self.confined = self.wide and mx.is_available(mx.gpu)
         self.library: Any = _CpuNamespace(namespace) if self.confined else namespace
 
     @property
     def raw_operators(self) -> bool:
-        return not self.confined  # gradients are floating or complex, whose operators promote as the kernels do
+        return not self.confined  # gradients are floating or complex, for which the operators promote as the kernels do
 
     # -- required ----------------------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class MlxBackend(Backend):
 
     def share(self, x: Any) -> Any:
         self.dtype_of(x.dtype)
-        return mx.array(x)  # an object of our own: the user may assign to parts of theirs
+        return mx.array(x)  # another object, because the user may assign to parts of theirs
 
     def find_dtype(self, name: str) -> Any:
         return None if name == "float64" and not self.wide else getattr(namespace, name, None)

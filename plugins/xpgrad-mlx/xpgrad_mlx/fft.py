@@ -1,4 +1,4 @@
-"""The Fourier transforms of the standard. MLX's own are single precision, whatever they are given: what is wider is refused."""
+"""The Fourier transforms of the standard. MLX computes them in single precision only, so float64 raises `CapabilityError`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _single(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a transform that takes no float64."""
+def _reject_float64(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a transform that raises `CapabilityError` for float64, which MLX would compute in single precision."""
 
     @functools.wraps(function)
     def call(x: Any, *args: Any, **options: Any) -> Any:
@@ -27,8 +27,8 @@ def _single(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-fft, fftn, ifft, ifftn = (_single(getattr(mx.fft, name)) for name in ("fft", "fftn", "ifft", "ifftn"))
-rfft, rfftn, irfft, irfftn = (_single(getattr(mx.fft, name)) for name in ("rfft", "rfftn", "irfft", "irfftn"))
+fft, fftn, ifft, ifftn = (_reject_float64(getattr(mx.fft, name)) for name in ("fft", "fftn", "ifft", "ifftn"))
+rfft, rfftn, irfft, irfftn = (_reject_float64(getattr(mx.fft, name)) for name in ("rfft", "rfftn", "irfft", "irfftn"))
 fftshift, ifftshift = mx.fft.fftshift, mx.fft.ifftshift
 _OTHER_WAY = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 

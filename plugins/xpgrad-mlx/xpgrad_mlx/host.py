@@ -1,4 +1,4 @@
-"""Between MLX's arrays and NumPy's: the dtypes of one by those of the other, and functions of NumPy on MLX's arrays."""
+"""Conversions between MLX's arrays and NumPy's, and NumPy's functions on MLX's arrays."""
 
 from __future__ import annotations
 
@@ -24,46 +24,50 @@ _NUMPY = {raw: dtype for dtype, raw in _RAW.items()}
 
 
 def numpy_of(x: Any) -> Any:
-    """The values of an array of MLX as one of NumPy, in the same memory where that is possible; bfloat16, which NumPy lacks, in float32."""
+    """Return an MLX array as a NumPy array, if possible in the same memory; bfloat16, which NumPy lacks, becomes float32."""
     return np.asarray(x.astype(mx.float32) if x.dtype == mx.bfloat16 else x)
 
 
 def lacks(name: str) -> CapabilityError:
-    """The error for a dtype that MLX has not; NB: only float64 leads to a wider one than those there are, and only the variant has that."""
+    """Return the error for a dtype that MLX lacks. NB: only float64 promotes to such a dtype, so the variant ``mlx+float64`` is named."""
     msg = f"backend 'mlx+float64' has no dtype {name}, since MLX has none; compute in float32, or on another backend"
     return CapabilityError(msg)
 
 
 def array_of(array: Any, dtype: Any) -> Any:
-    """Return an array of MLX with the values of one of NumPy, in memory of its own.
+    """Return a new MLX array with the values of a NumPy array.
 
     Parameters
     ----------
     array : numpy.ndarray
+        The values.
     dtype : mlx.core.Dtype or None
-        None keeps that of `array`.
+        The dtype of the result; None keeps that of `array`.
 
     Raises
     ------
     CapabilityError
-        If MLX has no such dtype; it would take a smaller one without a word.
+        If MLX lacks the dtype of `array` and `dtype` is None. MLX would silently use a smaller dtype.
     """
     small = dtype is not None and dtype == mx.bfloat16  # NB: MLX's dtypes compare with nothing else, not even with None
     found = np.dtype(np.float32) if small else _NUMPY.get(dtype)
     array = array.astype(array.dtype.newbyteorder("=") if found is None else found, copy=False)
     if array.dtype not in _RAW:
         raise lacks(array.dtype.name)
-    out = mx.array(array, dtype=_RAW[array.dtype])  # NB: without a dtype it makes float32 of float64
+    out = mx.array(array, dtype=_RAW[array.dtype])  # NB: without a dtype, float64 would become float32
     return out.astype(dtype) if small else out
 
 
 def hosted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of NumPy's on arrays of MLX: it waits for them, and the results are new arrays of the dtypes that NumPy gave them.
+    """Return a NumPy function as a function of MLX arrays.
+
+    The function waits for its operands. Its results are new MLX arrays with the dtypes of NumPy's results; if an operand is bfloat16,
+    floating results are bfloat16.
 
     Parameters
     ----------
     function : callable
-        Takes NumPy arrays, by position; gives an array or a tuple of them. Floating results of bfloat16 operands are bfloat16 again.
+        Takes NumPy arrays as positional arguments, and returns an array or a tuple of arrays.
     """
 
     @functools.wraps(function)
@@ -74,7 +78,7 @@ def hosted(function: Callable[..., Any]) -> Callable[..., Any]:
             x = np.asarray(x)
             return array_of(x, wanted if x.dtype.kind == "f" else None)
 
-        with np.errstate(all="ignore"):  # MLX does not warn, either
+        with np.errstate(all="ignore"):  # MLX's functions do not warn
             found = function(*(numpy_of(x) if isinstance(x, mx.array) else x for x in args), **options)
         return tuple(map(back, found)) if isinstance(found, tuple) else back(found)
 

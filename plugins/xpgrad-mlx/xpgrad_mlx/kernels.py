@@ -1,7 +1,7 @@
-"""Kernels for which MLX has something better than the Array API calls of the defaults. Nothing here writes into an array that it was given.
+"""Kernels for which MLX has something better than the default kernels. None of them writes into its operands.
 
-NB: MLX checks no index: one that is out of range reads or writes memory that is not the array's. Keys have been checked before they come
-here (`checks_indices` is False).
+NB: MLX does not check indices: one that is out of range reads or writes memory outside the array. xpgrad checks keys before it calls these
+kernels, because `checks_indices` is False.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ KERNELS: dict[str, Callable[..., Any]] = {}
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Enter a kernel into the table under its own name."""
+    """Register a kernel under its function's name."""
     KERNELS[function.__name__] = function
     return function
 
 
 @kernel
 def copy(x: Any) -> Any:
-    return x  # nothing writes to it
+    return x  # no copy is needed, because arrays are never written in place
 
 
 @kernel
@@ -47,10 +47,13 @@ def add_at(buffer: Any, g: Any, key: Any) -> Any:
 
 
 def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
-    """Basic keys are MLX's, on an array object of their own; of duplicates in others MLX does not promise which is the last."""
+    """Return a copy of `buffer` with `value` at ``[key]``; if the key has duplicates, the last value wins.
+
+    MLX writes at basic keys. The default kernel writes at keys with arrays, because MLX does not define which of the duplicates wins.
+    """
     if any(isinstance(part, mx.array) for part in key):
         return DefaultKernels.written(xp, buffer, key, value)
-    out = mx.array(buffer)  # another object for the same values: assigning to it leaves `buffer` as it is
+    out = mx.array(buffer)  # another object with the same values, so that assigning to it does not change `buffer`
     out[key] = value if isinstance(value, mx.array) else mx.array(value, dtype=buffer.dtype)
     return out
 

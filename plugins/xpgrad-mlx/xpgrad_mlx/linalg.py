@@ -1,7 +1,7 @@
-"""The linear algebra of the standard. Factorisations are NumPy's: MLX's own run on the CPU as well, and take no complex numbers.
+"""The linear algebra of the standard. Factorisations use NumPy: MLX's also run on the CPU, and do not support complex numbers.
 
-Of a matrix that is not positive definite MLX's own also make a factor, without a word, and of a singular one they tell only when somebody
-looks at the result.
+MLX's Cholesky factorisation also returns a result, without an error, for a matrix that is not positive definite, and the error for a
+singular matrix appears only when the result is evaluated.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 def solve(x1: Any, x2: Any, /) -> Any:
-    """Return ``x1 @ x = x2`` for `x`; `x2` is a vector only if it has one axis, which NumPy has meant since 2.0."""
+    """Return the solution `x` of ``x1 @ x = x2``; `x2` is a vector only if it is 1-d, as in NumPy since 2.0."""
     return _solve(x1, x2)
 
 
 def matmul(x1: Any, x2: Any, /) -> Any:
     if mx.issubdtype(x1.dtype, mx.inexact) and mx.issubdtype(x2.dtype, mx.inexact):
         return mx.matmul(x1, x2)
-    return _matmul(x1, x2)  # MLX's takes neither integers nor bools
+    return _matmul(x1, x2)  # MLX's `matmul` supports neither integers nor bools
 
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:

@@ -1,7 +1,7 @@
-"""The functions of the Array API standard (2024.12) on MLX's arrays: what MLX has under these names, and what it has not in terms of it.
+"""The functions of the Array API standard (2024.12) on MLX's arrays: MLX's own, or written in terms of them.
 
-Three things make a function go through NumPy on the host (`_hosted`): MLX has nothing like it; its result's shape depends on values; or MLX
-computes in float32 where the operand is float64, which would lose half of the digits without a word.
+A function runs in NumPy on the host (`host.hosted`) if MLX has nothing like it, if the shape of its result depends on values, or if MLX
+computes float64 operands in float32, which would silently lose half of the digits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xpgrad_mlx.host import FLOATS, INTEGERS, array_of, hosted, numpy_of
 
 __array_api_version__ = "2024.12"
 
-# -- what MLX has as it is -------------------------------------------------------------------------------------------------------
+# -- MLX's own functions and dtypes ----------------------------------------------------------------------------------------------
 
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 bool = mx.bool_  # noqa: A001 (the standard's name)
@@ -49,14 +49,14 @@ count_nonzero, mean, std, var = reductions.count_nonzero, reductions.mean, reduc
 
 
 def _arrays(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """Two operands as arrays: one of them may be a Python number, which takes the dtype of the other."""
+    """Return two operands as arrays; one of them may be a Python number, which takes the dtype of the other."""
     if not isinstance(x1, mx.array):
         return mx.array(x1, dtype=x2.dtype), x2
     return x1, x2 if isinstance(x2, mx.array) else mx.array(x2, dtype=x1.dtype)
 
 
-def _arithmetic(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of two operands, one of which may be a Python integer beside floats that is larger than MLX's integers."""
+def _accept_large_integers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of two operands that also accepts Python integers too large for MLX if the other operand is floating."""
 
     def call(x1: Any, x2: Any, /) -> Any:
         try:
@@ -70,16 +70,16 @@ def _arithmetic(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-add, multiply, divide = _arithmetic(mx.add), _arithmetic(mx.multiply), _arithmetic(mx.divide)
-equal, not_equal = _arithmetic(mx.equal), _arithmetic(mx.not_equal)
-less, less_equal, greater, greater_equal = map(_arithmetic, (mx.less, mx.less_equal, mx.greater, mx.greater_equal))
-floor_divide, remainder = _arithmetic(mx.floor_divide), _arithmetic(mx.remainder)
-maximum, minimum = _arithmetic(mx.maximum), _arithmetic(mx.minimum)
-_subtract, _power = _arithmetic(mx.subtract), _arithmetic(mx.power)
+add, multiply, divide = _accept_large_integers(mx.add), _accept_large_integers(mx.multiply), _accept_large_integers(mx.divide)
+equal, not_equal = _accept_large_integers(mx.equal), _accept_large_integers(mx.not_equal)
+less, less_equal, greater, greater_equal = map(_accept_large_integers, (mx.less, mx.less_equal, mx.greater, mx.greater_equal))
+floor_divide, remainder = _accept_large_integers(mx.floor_divide), _accept_large_integers(mx.remainder)
+maximum, minimum = _accept_large_integers(mx.maximum), _accept_large_integers(mx.minimum)
+_subtract, _power = _accept_large_integers(mx.subtract), _accept_large_integers(mx.power)
 
 
-def _bitwise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of bits, which floating numbers have none of: MLX says so with a ValueError."""
+def _reject_floats(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a bitwise function that raises TypeError for floats; MLX raises ValueError."""
 
     def call(*args: Any) -> Any:
         for x in args:
@@ -91,9 +91,9 @@ def _bitwise(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-bitwise_and, bitwise_or, bitwise_xor = _bitwise(mx.bitwise_and), _bitwise(mx.bitwise_or), _bitwise(mx.bitwise_xor)
-bitwise_left_shift, bitwise_right_shift = _bitwise(mx.left_shift), _bitwise(mx.right_shift)
-bitwise_invert = _bitwise(mx.bitwise_invert)
+bitwise_and, bitwise_or, bitwise_xor = _reject_floats(mx.bitwise_and), _reject_floats(mx.bitwise_or), _reject_floats(mx.bitwise_xor)
+bitwise_left_shift, bitwise_right_shift = _reject_floats(mx.left_shift), _reject_floats(mx.right_shift)
+bitwise_invert = _reject_floats(mx.bitwise_invert)
 
 
 def subtract(x1: Any, x2: Any, /) -> Any:
@@ -104,8 +104,8 @@ def subtract(x1: Any, x2: Any, /) -> Any:
     return out
 
 
-def _exact(name: str) -> Callable[..., Any]:
-    """Return a function that MLX computes in single precision, whatever the dtype: NumPy computes it of float64."""
+def _make_exact(name: str) -> Callable[..., Any]:
+    """Return a function for which NumPy computes float64 operands, because MLX computes them in single precision."""
     function, by_numpy = getattr(mx, name), hosted(getattr(np, name))
 
     def call(x: Any) -> Any:
@@ -114,7 +114,7 @@ def _exact(name: str) -> Callable[..., Any]:
     return call
 
 
-exp, sin, cos = _exact("exp"), _exact("sin"), _exact("cos")
+exp, sin, cos = _make_exact("exp"), _make_exact("sin"), _make_exact("cos")
 _nextafter, _logaddexp = hosted(np.nextafter), hosted(np.logaddexp)
 
 
@@ -183,15 +183,15 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: Any = False) -> Any:
-    return _running(mx.cumsum, mx.zeros, x, axis, dtype, include_initial)
+    return _accumulate(mx.cumsum, mx.zeros, x, axis, dtype, include_initial)
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: Any = False) -> Any:
-    return _running(mx.cumprod, mx.ones, x, axis, dtype, include_initial)
+    return _accumulate(mx.cumprod, mx.ones, x, axis, dtype, include_initial)
 
 
-def _running(function: Any, start: Any, x: Any, axis: int | None, dtype: Any, include_initial: Any) -> Any:
-    out = function(reductions.widened(x, dtype), axis=0 if axis is None else axis)
+def _accumulate(function: Any, start: Any, x: Any, axis: int | None, dtype: Any, include_initial: Any) -> Any:
+    out = function(reductions.widen_for_sum(x, dtype), axis=0 if axis is None else axis)
     if not include_initial:
         return out
     axis = (0 if axis is None else axis) % out.ndim
@@ -210,7 +210,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
 def argsort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Any:
     if not descending:
         return mx.argsort(x, axis=axis).astype(mx.int64)
-    # From the back, so that equal elements keep their order.
+    # The ascending order of the flipped elements is reversed, so that equal elements keep their order.
     return x.shape[axis] - 1 - mx.flip(mx.argsort(mx.flip(x, axis=axis), axis=axis), axis=axis).astype(mx.int64)
 
 
@@ -220,15 +220,15 @@ def sort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = Tr
 
 
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: Any = False) -> Any:
-    return _place(mx.argmax, x, axis, keepdims)
+    return _find_place(mx.argmax, x, axis, keepdims)
 
 
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: Any = False) -> Any:
-    return _place(mx.argmin, x, axis, keepdims)
+    return _find_place(mx.argmin, x, axis, keepdims)
 
 
-def _place(function: Any, x: Any, axis: int | None, keepdims: Any) -> Any:
-    if not x.ndim:  # MLX asks for a vector of -1 elements
+def _find_place(function: Any, x: Any, axis: int | None, keepdims: Any) -> Any:
+    if not x.ndim:  # MLX fails for 0-d arrays
         return mx.zeros((), dtype=mx.int64)
     return function(x, axis=axis, keepdims=keepdims).astype(mx.int64)
 
@@ -325,11 +325,11 @@ matmul, tensordot, vecdot = linalg.matmul, linalg.tensordot, linalg.vecdot
 
 # -- creation --------------------------------------------------------------------------------------------------------------------
 #
-# `device` is in all signatures of the standard; MLX's memory is one for all of its devices, so there is nothing to choose.
+# The standard's signatures have `device`, which is ignored here: all of MLX's devices share one memory.
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Any:
-    """Return an array from another, from NumPy's, from Python numbers or lists of them; the dtype stays if none is given."""
+    """Return an array from an MLX array, a NumPy array, or (nested lists of) Python numbers; it keeps the dtype if `dtype` is None."""
     if isinstance(obj, mx.array):
         if dtype is not None and dtype != obj.dtype:
             return obj.astype(dtype)
@@ -342,7 +342,7 @@ def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> An
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
-    """Return an array with the values of another library's in the host's memory. NB: `mx.from_dlpack` makes float32 of float64."""
+    """Return an array with the values of another library's array on the host. NB: `mx.from_dlpack` converts float64 to float32."""
     return x if isinstance(x, mx.array) else array_of(np.from_dlpack(x), None)
 
 
@@ -395,14 +395,14 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = m
 
 
 class finfo:  # noqa: N801 (the standard's name)
-    """Limits of a floating dtype, or of the parts of a complex one."""
+    """Limits of a floating dtype, or of the real and imaginary parts of a complex dtype."""
 
     def __init__(self, type: Any, /) -> None:  # noqa: A002 (the standard's name)
         dtype = mx.float32 if type == mx.complex64 else type
         found = mx.finfo(dtype)
         self.bits, self.dtype = 8 * dtype.size, dtype
         self.eps, self.max, self.min = float(found.eps), float(found.max), float(found.min)
-        # What is left of the bits beside sign and mantissa is the exponent's.
+        # The exponent has the bits that remain after the sign and the mantissa.
         mantissa = -math.frexp(self.eps)[1] + 1
         self.smallest_normal = 2.0 ** (2 - 2 ** (self.bits - 1 - mantissa - 1))
 

@@ -1,6 +1,6 @@
-"""The standard's reductions. Of arrays without elements MLX's own read memory that is not theirs: here they are not asked.
+"""The standard's reductions. MLX's are not used for arrays without elements, for which they read memory outside the array.
 
-Nor are they for floating dtypes of 16 bits, in which MLX would add up.
+Floating dtypes of 16 bits are reduced in float32, because MLX would sum in 16 bits.
 """
 
 from __future__ import annotations
@@ -14,18 +14,30 @@ import numpy as np
 
 from xpgrad_mlx.host import COMPLEX, FLOATS, UNSIGNED
 
-__all__ = ["all", "any", "count_nonzero", "max", "mean", "min", "prod", "std", "sum", "var", "widened"]
+__all__ = ["all", "any", "count_nonzero", "max", "mean", "min", "prod", "std", "sum", "var", "widen_for_sum"]
 
 
-def widened(x: Any, dtype: Any) -> Any:
-    """`x` in the dtype of its sum: the one that is asked for, else 64 bits for integers and bools."""
+def widen_for_sum(x: Any, dtype: Any) -> Any:
+    """Return `x` in the dtype of its sum: `dtype` if given, else 64 bits for integers and bools."""
     if dtype is None:
         dtype = x.dtype if x.dtype in FLOATS or x.dtype in COMPLEX else mx.uint64 if x.dtype in UNSIGNED else mx.int64
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def _reduced(function: Callable[..., Any], x: Any, axis: Any, keepdims: Any, nothing: Any, dtype: Any = None) -> Any:
-    """Return a reduction; `nothing` is that of no elements, None if there is none, and `dtype` the result's if it is not that of `x`."""
+def _reduce(function: Callable[..., Any], x: Any, axis: Any, keepdims: Any, nothing: Any, dtype: Any = None) -> Any:
+    """Reduce `x` over axes.
+
+    Parameters
+    ----------
+    function : callable
+        MLX's reduction, which is called unless `x` is empty.
+    x, axis, keepdims
+        As in the standard.
+    nothing : number or None
+        The reduction of no elements; None if there is none, so that ValueError is raised.
+    dtype : mlx.core.Dtype, optional
+        The dtype of the result, if it is not that of `x`.
+    """
     if x.size:
         return function(x, axis=axis, keepdims=keepdims)
     axes = {a % x.ndim for a in (range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis)}
@@ -36,57 +48,57 @@ def _reduced(function: Callable[..., Any], x: Any, axis: Any, keepdims: Any, not
     return mx.full(shape, 0 if nothing is None else nothing, dtype=x.dtype if dtype is None else dtype)
 
 
-def _in_single(function: Callable[..., Any], x: Any, **options: Any) -> Any:
-    """Return a reduction of floats of 16 bits, by way of float32."""
+def _reduce_in_single(function: Callable[..., Any], x: Any, **options: Any) -> Any:
+    """Reduce 16-bit floats in float32, and return the result in the dtype of `x`."""
     return function(x.astype(mx.float32), **options).astype(x.dtype)
 
 
-def _small(x: Any) -> bool:
+def _is_half(x: Any) -> bool:
     return x.dtype in (mx.float16, mx.bfloat16)
 
 
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:  # noqa: A001 (the standard's names, from here on)
-    x = widened(x, dtype)
-    return _in_single(sum, x, axis=axis, keepdims=keepdims) if _small(x) else _reduced(mx.sum, x, axis, keepdims, 0)
+    x = widen_for_sum(x, dtype)
+    return _reduce_in_single(sum, x, axis=axis, keepdims=keepdims) if _is_half(x) else _reduce(mx.sum, x, axis, keepdims, 0)
 
 
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
-    return _reduced(mx.prod, widened(x, dtype), axis, keepdims, 1)
+    return _reduce(mx.prod, widen_for_sum(x, dtype), axis, keepdims, 1)
 
 
 def mean(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    return _in_single(mean, x, axis=axis, keepdims=keepdims) if _small(x) else _reduced(mx.mean, x, axis, keepdims, math.nan)
+    return _reduce_in_single(mean, x, axis=axis, keepdims=keepdims) if _is_half(x) else _reduce(mx.mean, x, axis, keepdims, math.nan)
 
 
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Any:
-    if _small(x):
-        return _in_single(var, x, axis=axis, correction=correction, keepdims=keepdims)
-    out = _reduced(mx.var, x, axis, keepdims, math.nan)
+    if _is_half(x):
+        return _reduce_in_single(var, x, axis=axis, correction=correction, keepdims=keepdims)
+    out = _reduce(mx.var, x, axis, keepdims, math.nan)
     count = x.size // out.size if out.size else 1
     return out * count / mx.array(np.maximum(count - correction, 0.0), dtype=out.dtype) if correction else out
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Any:
-    if _small(x):
-        return _in_single(std, x, axis=axis, correction=correction, keepdims=keepdims)
+    if _is_half(x):
+        return _reduce_in_single(std, x, axis=axis, correction=correction, keepdims=keepdims)
     return mx.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 def max(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
-    return _reduced(mx.max, x, axis, keepdims, None)
+    return _reduce(mx.max, x, axis, keepdims, None)
 
 
 def min(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
-    return _reduced(mx.min, x, axis, keepdims, None)
+    return _reduce(mx.min, x, axis, keepdims, None)
 
 
 def all(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
-    return _reduced(mx.all, x, axis, keepdims, True, mx.bool_)
+    return _reduce(mx.all, x, axis, keepdims, True, mx.bool_)
 
 
 def any(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
-    return _reduced(mx.any, x, axis, keepdims, False, mx.bool_)
+    return _reduce(mx.any, x, axis, keepdims, False, mx.bool_)
 
 
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    return _reduced(mx.sum, (x != 0).astype(mx.int64), axis, keepdims, 0)
+    return _reduce(mx.sum, (x != 0).astype(mx.int64), axis, keepdims, 0)

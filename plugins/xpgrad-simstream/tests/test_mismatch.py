@@ -1,4 +1,4 @@
-"""Law: a pass says when a leaf makes streams wait for one another, and leaves no stream out of a capture (STR-07)."""
+"""Law: a pass warns if a leaf makes streams wait for each other, and leaves no stream out of a capture (STR-07)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fresh() -> Iterator[None]:
 
 
 def forward(side: Any, count: int = 1) -> tuple[list[Any], Any]:
-    """Leaves of the default stream, and a loss that was computed on another."""
+    """Return leaves made on the default stream, and a loss computed on another stream."""
     leaves = [xp.tensor([1.0, 2.0], requires_grad=True, device="simstream") for _ in range(count)]
     side.wait(streams.current().record())
     with streams.use(side):
@@ -51,7 +51,7 @@ def test_a_mismatch_is_reported_where_that_is_switched_on() -> None:
     assert [x.grad.tolist() for x in leaves] == [[1.0, 2.0]] * 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # Not where nothing is accumulated, where all happens on one stream, or where the leaf takes no part.
+        # There is no warning if nothing is accumulated, if everything runs on one stream, or if the leaf takes no part.
         leaves, loss = forward(side)
         assert xp.autograd.grad(loss, leaves)[0].tolist() == [2.0, 4.0]
         with streams.use(side):
@@ -80,7 +80,7 @@ def test_a_warning_that_is_an_error_comes_when_all_gradients_are_there() -> None
 
 
 class Capture:
-    """A capture that streams join by waiting for one of its own, as in CUDA; the default stream may not."""
+    """A capture that streams join by waiting for one of its streams, as in CUDA; the default stream may not join."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, first: Any, default: Any = None) -> None:
         self.streams, self.default = [first], default
@@ -98,7 +98,7 @@ class Capture:
 
 
 def ran_on(x: Any) -> list[Any]:
-    """The streams on which a leaf's gradients are accumulated, as they come."""
+    """Return a list to which each accumulation of a leaf's gradient appends its stream."""
     seen: list[Any] = []
     x.register_post_accumulate_grad_hook(lambda x: seen.append(streams.current()))
     return seen
@@ -127,7 +127,7 @@ def test_a_default_stream_is_refused_or_left_out_of_a_capture(monkeypatch: pytes
 
 
 def test_another_stream_joins_the_capture_by_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the override the node stays on its stream, which is then part of the capture; with it, it leaves a stale one only."""
+    """Without the override the node stays on its stream, which joins the capture; with it, the node leaves only a stale stream."""
     for override in (False, True):
         set_override_stale_capture_stream(override)
         side, leafs = streams.Stream("side"), streams.Stream("leafs")
@@ -142,7 +142,7 @@ def test_another_stream_joins_the_capture_by_waiting(monkeypatch: pytest.MonkeyP
                 loss.backward(retain_graph=True)
                 assert (leafs in capture.streams) is not override
                 assert seen == [side if override else leafs]
-                if override:  # a stream that is part of it already keeps its nodes
+                if override:  # a stream that is already part of the capture keeps its nodes
                     side.wait(leafs.record())
                     leafs.wait(side.record())
                     capture.streams.append(leafs)
@@ -151,7 +151,7 @@ def test_another_stream_joins_the_capture_by_waiting(monkeypatch: pytest.MonkeyP
 
 
 def test_a_node_that_leaves_its_stream_goes_to_that_of_its_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through several of them, and not to the caller's stream."""
+    """Several nodes in a row move to the stream of the gradient, and not to the caller's."""
     set_override_stale_capture_stream(True)
     caller, second, stale = (streams.Stream(name) for name in ("caller", "second", "stale"))
     with streams.use(stale):

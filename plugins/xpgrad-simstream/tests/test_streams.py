@@ -1,6 +1,6 @@
 """Law: a backward pass over several streams has no race, and each kind of wait in it is needed (group R: STR-01..08).
 
-Random graphs are computed on random streams with the waits that a careful user writes; the backward pass has to add its own.
+Random graphs are computed on random streams with the waits that a careful user writes; the backward pass must add the waits it needs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def fresh_streams() -> Iterator[None]:
 
 
 class Double(xp.autograd.Function):
-    """A custom operation: it runs on streams like any other."""
+    """A custom operation, which runs on streams as any other."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -54,7 +54,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Program:
-    """A random graph; on a device with streams each operation is queued on a stream of its own choice."""
+    """A random graph; on a device with streams each operation is queued on a random stream."""
 
     def __init__(self, number: int, device: str) -> None:
         self.rng = random.Random(number)
@@ -92,10 +92,10 @@ class Program:
         self.values.append(out)
 
     def differentiate(self) -> list[np.ndarray]:
-        """Two passes, of one kind or another."""
+        """Run one or two passes of a random kind, and return the gradients of the leaves."""
         kind = self.rng.choice(("backward", "twice", "grad", "second"))
         forget = self.rng.random() < 0.5
-        if forget:  # what the graph alone holds is given back by the pass
+        if forget:  # the pass then frees the intermediate values
             if self.several:
                 streams.synchronize()
             self.values.clear()
@@ -123,7 +123,7 @@ def compare(number: int) -> None:
         np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(sorted(queued.seen), sorted(plain.seen), rtol=1e-9)
     assert streams.races == []
-    streams.synchronize()  # what follows is the user's
+    streams.synchronize()  # the work queued after this is the user's
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -133,8 +133,8 @@ def test_random_graphs_have_no_race(block: int) -> None:
         compare(number)
 
 
-def caught(count: int = 60) -> int:
-    """The number of graphs in which something goes wrong: a race is found, or a wrong number."""
+def count_failures(count: int = 60) -> int:
+    """Return the number of random graphs that have a race or wrong gradients."""
     wrong = 0
     for number in range(count):
         streams.reset()
@@ -142,7 +142,7 @@ def caught(count: int = 60) -> int:
             compare(number)
         except (streams.RaceError, AssertionError):
             wrong += 1
-            gc.collect()  # what a failure leaves behind is not the next graph's
+            gc.collect()  # free the arrays of the failed graph before the next one
     return wrong
 
 
@@ -161,7 +161,7 @@ FAULTS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_kind_of_wait_is_needed(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With it removed the detector fires."""
+    """Without one kind of wait, races or wrong gradients are found."""
     backend: Any = type(xp.zeros(1, device="simstream")).backend
     method, dropped = FAULTS[fault]
     original = getattr(backend, method)
@@ -171,9 +171,9 @@ def test_each_kind_of_wait_is_needed(fault: str, monkeypatch: pytest.MonkeyPatch
             return streams.use(streams.current())
         return None if dropped(*args) else original(*args)
 
-    assert caught() == 0
+    assert count_failures() == 0
     monkeypatch.setattr(backend, method, faulty)
-    assert caught() > 0
+    assert count_failures() > 0
 
 
 def test_backward_operations_run_on_the_stream_of_their_forward() -> None:
@@ -193,7 +193,7 @@ def test_backward_operations_run_on_the_stream_of_their_forward() -> None:
 
 
 def test_gradients_on_another_stream_need_a_wait() -> None:
-    """STR-03: the detector sees the user's own mistakes, too."""
+    """STR-03: the detector also finds the user's mistakes."""
     x = xp.tensor([1.0, 2.0], requires_grad=True, device="simstream")
     xp.sum(x * x).backward()
     other = streams.Stream("other")
@@ -221,7 +221,7 @@ def test_a_seed_from_another_stream_needs_a_wait() -> None:
 
 
 def test_a_race_gives_wrong_numbers_when_it_is_not_watched() -> None:
-    """The queues are asynchronous: what was not computed yet is read as garbage."""
+    """The queues are asynchronous: memory that was not written yet is read as garbage."""
     side = streams.Stream("side")
     x = xp.tensor([1.0, 2.0], device="simstream")
     raw = x.array

@@ -1,4 +1,4 @@
-"""Streams without a GPU, as a backend of xpgrad: the light module that the entry point names."""
+"""The entry point of a backend that simulates streams without a GPU."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def _load(variant: str | None) -> Backend:
 
 @hookimpl
 def xpgrad_backend() -> BackendInfo:
-    """NumPy arrays whose operations are queued on streams and watched for races."""
+    """Return the description of the backend: NumPy arrays whose operations are queued on streams and checked for races."""
     return BackendInfo(name="simstream", load=_load, array_modules=("xpgrad_simstream",), install="pip install xpgrad-simstream")

@@ -1,4 +1,4 @@
-"""The table of the simulated backend: two devices, each with streams."""
+"""The simulated backend: two devices, each with streams."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEVICES = (Device("simstream"), Device("simstream:1"))
 
 
 class SimBackend(Backend):
-    """NumPy arrays on simulated streams."""
+    """The backend of NumPy arrays on simulated streams."""
 
     name = "simstream"
     capabilities = Capabilities(streams=True, devices=True, dlpack=False)
@@ -34,7 +34,7 @@ class SimBackend(Backend):
     def from_host(self, array: Any, device: Device) -> Any:
         value = np.array(array)
         stream = streams.current(device.index or 0)
-        out = SimArray(value, streams.garbage(value), streams.Storage(stream), device.index or 0)
+        out = SimArray(value, streams.make_garbage(value), streams.Storage(stream), device.index or 0)
         copy, memory = value.copy(), out.memory
         stream.put(lambda: memory.__setitem__(..., copy), "a copy from the host", [], [out.storage])
         return out
@@ -61,7 +61,7 @@ class SimBackend(Backend):
         return None if name == "bfloat16" else np.dtype(name)
 
     def through_host(self, name: str, function: Callable[..., Any], *args: Any, signature: str = "") -> Any:
-        return launch(name, function, *args)  # queued like any other kernel
+        return launch(name, function, *args)  # the function is queued as any other kernel
 
     # -- streams -------------------------------------------------------------------------------------------------
 

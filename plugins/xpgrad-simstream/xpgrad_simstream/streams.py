@@ -1,7 +1,7 @@
 """Streams as queues of work, and a detector of races between them by vector clocks.
 
-A stream runs its work in order; different streams run in any order that the events between them allow, drawn at random. What is not
-ordered by an event is a race, whether or not it went wrong this time.
+A stream runs its work in order. Different streams run in a random order that respects the events between them. Two accesses to the same
+memory that no event orders are a race, even if their order happens to be right.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Event", "RaceError", "Storage", "Stream", "current", "races", "reset
 
 
 class RaceError(RuntimeError):
-    """Two operations on the same memory, at least one of them a write, whose order no event decides."""
+    """Two operations access the same memory, at least one of them writes, and no event orders them."""
 
 
 class Stream:
@@ -29,25 +29,42 @@ class Stream:
     Attributes
     ----------
     name : str
+        The name in messages.
     device : int
+        The number of its device.
     clock : dict
-        By stream, the amount of its work that is known to be done before what is queued here next.
+        By stream, the number of its operations that are sure to be done before the next one that is queued here.
     """
 
     def __init__(self, name: str, device: int = 0) -> None:
         self.name = name
         self.device = device
         self.clock: dict[Stream, int] = {self: 0}
-        self.queue: deque[tuple[Any, Any]] = deque()  # (event to wait for, work): one of them is None
-        self.queued = 0  # operations
-        self.entries = self.passed = 0  # operations and waits
+        self.queue: deque[tuple[Any, Any]] = deque()  # pairs of (event to wait for, work), one of which is None
+        self.queued = 0  # the number of operations queued so far
+        self.entries = self.passed = 0  # the numbers of operations and waits queued, and done, so far
         _streams.append(self)
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r}, device={self.device})"
 
     def put(self, work: Callable[[], None], name: str, reads: list[Storage], writes: list[Storage]) -> None:
-        """Queue an operation and compare it with what others do to the same memory."""
+        """Queue an operation.
+
+        Parameters
+        ----------
+        work : callable
+            The operation.
+        name : str
+            Its name in messages.
+        reads, writes : list of Storage
+            The memory that it reads and writes.
+
+        Raises
+        ------
+        RaceError
+            If no event orders it and an access of another stream to the same memory.
+        """
         with _lock:
             self._put(work, name, reads, writes)
 
@@ -82,7 +99,7 @@ class Stream:
             self.entries += 1
 
     def step(self) -> bool:
-        """Do the next piece of work; False if there is none, or it has to wait."""
+        """Run the next entry of the queue; return False if the queue is empty or its first entry must wait for an event."""
         if not self.queue:
             return False
         event, work = self.queue[0]
@@ -96,17 +113,17 @@ class Stream:
 
 
 class Event:
-    """A place in a stream's queue."""
+    """A place in a stream's queue, for which other streams can wait."""
 
     def __init__(self, stream: Stream, place: int, clock: dict[Stream, int]) -> None:
         self.stream, self.place, self.clock = stream, place, clock
 
 
 class Storage:
-    """The memory of an array and of its views: who wrote it last, who read it since, and on which stream it was allocated.
+    """The accesses to the memory of an array and its views: the last write, the reads since, and the stream that allocated it.
 
-    When it is given back, work on other streams that may still use it races with whatever gets the memory next on its own stream,
-    unless `keep` was called after that work.
+    When the memory is freed, the stream that allocated it may reuse it at once. If other streams may still use it then, this is a race,
+    unless `keep` was called after their work was queued.
     """
 
     def __init__(self, owner: Stream) -> None:
@@ -116,7 +133,7 @@ class Storage:
         self.kept: dict[Stream, int] = {}
 
     def keep(self, stream: Stream) -> None:
-        """Do not give the memory back before what is queued on `stream` is done."""
+        """Delay the reuse of the memory until the work queued on `stream` so far is done."""
         self.kept[stream] = stream.queued
 
     def __del__(self) -> None:
@@ -127,16 +144,17 @@ class Storage:
 
 
 _streams: list[Stream] = []
-#: Threads queue and run work one at a time. NB: memory may be given back, and noted, while the thread holds it.
+#: Threads queue and run work one at a time. NB: the lock is reentrant, because memory may be freed while a thread holds it.
 _lock = threading.RLock()
 _random = random.Random(0)
-#: The races found in memory that was given back: nothing can be raised there.
+#: Messages of races with freed memory, which are found in `__del__`, where nothing can be raised.
 races: list[str] = []
 _defaults: dict[int, Stream] = {}
 _current: ContextVar[dict[int, Stream] | None] = ContextVar("xpgrad_simstream_current", default=None)
 
 
 def _check(stream: Stream, storage: Storage, other: tuple[Stream, int], what: str, verb: str) -> None:
+    """Raise RaceError if `other`, an access (stream, number of its operation), is not sure to precede the next work on `stream`."""
     writer, time = other
     if writer is not stream and stream.clock.get(writer, 0) < time:
         msg = f"race: on {stream!r}, {what} {writer!r} {verb}, and nothing orders the two; let it wait for an event recorded there"
@@ -144,7 +162,7 @@ def _check(stream: Stream, storage: Storage, other: tuple[Stream, int], what: st
 
 
 def current(device: int = 0) -> Stream:
-    """Return the stream that work on a device is queued on now."""
+    """Return the current stream of a device."""
     found = (_current.get() or {}).get(device)
     if found is None:
         found = _defaults.get(device)
@@ -155,7 +173,7 @@ def current(device: int = 0) -> Stream:
 
 @contextmanager
 def use(stream: Stream) -> Iterator[Stream]:
-    """Queue work on `stream` inside a `with` block."""
+    """Return a context manager in which `stream` is the current stream of its device."""
     token = _current.set({**(_current.get() or {}), stream.device: stream})
     try:
         yield stream
@@ -164,12 +182,12 @@ def use(stream: Stream) -> Iterator[Stream]:
 
 
 def synchronize(*streams: Stream) -> None:
-    """Make the host wait for streams (for all, without an argument), while the others proceed at random.
+    """Run queued work, in a random order, until the given streams (all, if none are given) are done.
 
     Raises
     ------
     RaceError
-        If streams wait for one another.
+        If streams wait for each other in a cycle.
     """
     with _lock:
         _synchronize(streams or tuple(_streams))
@@ -182,7 +200,7 @@ def _synchronize(wanted: tuple[Stream, ...]) -> None:
         if not sum(s.step() for s in busy):
             msg = f"streams wait for one another: {[s for s in wanted if s.queue]}"
             raise RaceError(msg)
-    # The host has waited, so whatever it queues from now on, anywhere, comes after what those streams were given.
+    # The host has waited, so everything that it queues from now on comes after the work of those streams.
     for s in wanted:
         for other in _streams:
             for stream, time in s.clock.items():
@@ -190,7 +208,7 @@ def _synchronize(wanted: tuple[Stream, ...]) -> None:
 
 
 def seed(number: int) -> None:
-    """Draw a new order of streams."""
+    """Seed the random numbers that decide the order of streams."""
     _random.seed(number)
 
 
@@ -201,8 +219,8 @@ def reset() -> None:
     races.clear()
 
 
-def garbage(like: np.ndarray) -> np.ndarray:
-    """Memory that has not been written to yet."""
+def make_garbage(like: np.ndarray) -> np.ndarray:
+    """Return memory for an array `like` this one, filled with nan (or 0) as if it had not been written yet."""
     out = np.empty_like(like)
     out.fill(np.nan if out.dtype.kind in "fc" else 0)
     return out

@@ -1,4 +1,4 @@
-"""Law: the same gradients at every version of the standard; what a version does not have is named."""
+"""Law: gradients are the same at every version of the standard; errors name the functions that a version lacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fresh(*args: str, **environment: str) -> Any:
 
 @pytest.mark.parametrize("device", VARIANTS)
 def test_the_rules_at_each_version(device: str) -> None:
-    """The repository's tests of the elementwise rules, in a process of their own."""
+    """Run the repository's tests of the elementwise rules in another process, since a process follows one version."""
     later = " and not reciprocal" if device == "strict+2023-12" else ""  # new in 2024.12
     tests = ["tests/rules/test_elementwise.py", "-k", "gradients and not complex" + later]
     run = fresh("-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *tests, XPGRAD_TEST_DEVICES=device)

@@ -1,4 +1,4 @@
-"""array-api-strict as a backend of xpgrad: the light module that the entry point names."""
+"""The entry point of xpgrad's backend for array-api-strict. Importing this module does not import array-api-strict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xpgrad.hookspecs import hookimpl
 
 __all__ = ["xpgrad_backend"]
 
-#: Variant: version of the standard. Without a variant it is the latest that the installed array-api-strict has.
+#: By variant: the version of the standard. Without a variant, it is the latest that the installed array-api-strict has.
 VERSIONS = {"2023-12": "2023.12", "2024-12": "2024.12"}
 
 
@@ -19,7 +19,7 @@ def _load(variant: str | None) -> Backend:
 
 @hookimpl
 def xpgrad_backend() -> BackendInfo:
-    """The reference implementation of the standard: ``strict``, ``strict+2023-12`` or ``strict+2024-12``, one of them per process."""
+    """Return the description of the backend: ``strict``, ``strict+2023-12`` or ``strict+2024-12``, one of these per process."""
     return BackendInfo(
         name="strict", load=_load, array_modules=("array_api_strict",), variants=tuple(VERSIONS), install="pip install xpgrad-strict"
     )

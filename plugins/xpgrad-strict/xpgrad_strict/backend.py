@@ -1,4 +1,4 @@
-"""The table: arrays of the reference namespace, on two of its pretended devices. Everything not defined here is the default."""
+"""The backend of array-api-strict's arrays, on two of its simulated devices. It uses the default kernels only."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _chosen: list[str] = []
 
 
 class MissingFunctionError(CapabilityError, AttributeError):
-    """A function that a version of the standard does not have; an AttributeError too, so that `getattr` with a default works."""
+    """A version of the standard lacks a function. It is also an AttributeError, so that `getattr` with a default works."""
 
 
 class _Namespace:
-    """The reference namespace, or one of its extensions; the error for what it lacks names the version of the standard."""
+    """The namespace of array-api-strict, or an extension of it; errors for missing functions name the version of the standard."""
 
     def __init__(self, inner: Any, version: str, name: str = "") -> None:
         self._inner, self._version, self._name = inner, version, name
@@ -35,16 +35,19 @@ class _Namespace:
         except (AttributeError, RuntimeError) as exc:
             if name.startswith("__"):
                 raise AttributeError(name) from exc
-            raise self._missing(name) from exc
+            raise self._make_error(name) from exc
         if isinstance(found, ModuleType):
             found = _Namespace(found, self._version, f"{name}.")
         elif isinstance(found, FunctionType):
-            found = self._checked(found, name)
+            found = self._check_version(found, name)
         setattr(self, name, found)
         return found
 
-    def _checked(self, function: Any, name: str) -> Any:
-        """A function that says which version lacks it. NB: array-api-strict has all, and refuses those of later versions when called."""
+    def _check_version(self, function: Any, name: str) -> Any:
+        """Return a function that raises `MissingFunctionError` if the version lacks it.
+
+        NB: array-api-strict has the functions of later versions, and raises RuntimeError when they are called.
+        """
 
         @functools.wraps(function)
         def call(*args: Any, **options: Any) -> Any:
@@ -52,18 +55,18 @@ class _Namespace:
                 return function(*args, **options)
             except RuntimeError as exc:
                 if "requires API version" in str(exc):
-                    raise self._missing(name) from exc
+                    raise self._make_error(name) from exc
                 raise
 
         return call
 
-    def _missing(self, name: str) -> MissingFunctionError:
+    def _make_error(self, name: str) -> MissingFunctionError:
         msg = f"version {self._version} of the standard, which array-api-strict follows here, has no function `{self._name}{name}`"
         return MissingFunctionError(msg)
 
 
 class StrictBackend(Backend):
-    """Arrays of array-api-strict.
+    """The backend of array-api-strict's arrays.
 
     Parameters
     ----------
@@ -73,7 +76,7 @@ class StrictBackend(Backend):
     Raises
     ------
     RuntimeError
-        If this process follows another version already: array-api-strict has one setting for all.
+        If this process already follows another version; array-api-strict has one setting per process.
     """
 
     name = "strict"
@@ -115,7 +118,7 @@ class StrictBackend(Backend):
         return np.asarray(x.to_device(self.host))
 
     def on_host(self, device: Device) -> bool:
-        return True  # all of its devices are NumPy arrays
+        return True  # arrays on all of its devices are NumPy arrays
 
     def device_of(self, x: Any) -> Device:
         return next(device for device, place in self.places.items() if place == x.device)

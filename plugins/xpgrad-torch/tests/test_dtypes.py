@@ -1,4 +1,4 @@
-"""Law: every function in every dtype gives what the NumPy backend gives, or its `CapabilityError` says which of the two is missing."""
+"""Law: every function gives the results of the NumPy backend in every dtype, or a `CapabilityError` that names function and dtype."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
                  "x.__ilshift__(y)", "x.__irshift__(y)", "x.zero_()", "x.fill_(2)", "x.copy_(y)", "x.clamp_(1, 2)"),
 }  # fmt: skip
 
-#: Questions about dtypes compute nothing.
+#: Functions about dtypes, which compute no array.
 NOT_COMPUTED = {"can_cast", "finfo", "iinfo", "isdtype"}
 
 _ORDER = ("less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "clip", "max", "min", "argmax", "argmin", "sort",
@@ -86,27 +86,27 @@ _ORDER = ("less", "less_equal", "greater", "greater_equal", "maximum", "minimum"
 _BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
 _LINALG = tuple(f"linalg.{name}" for name in ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_power",
                                               "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals"))  # fmt: skip
-#: Functions that may be missing, by dtype. Outside the standard: the order and the rounding of complex numbers, arithmetic of bools, the
-#: bits of floats. Within: linear algebra in half precision, which NumPy does not have either.
+#: By dtype: functions that may be missing. The standard does not define the order and rounding of complex numbers, arithmetic of bools, and
+#: bits of floats. It does define linear algebra in half precision, which NumPy lacks as well.
 REFUSED: dict[str, set[str]] = {
     "bool": {"abs", "ceil", "floor", "round", "trunc", "negative", "subtract", "floor_divide", "remainder", "pow", "bitwise_left_shift",
              "bitwise_right_shift", "matmul", "tensordot", "vecdot", "einsum", "diff", "linalg.matmul", "linalg.tensordot", "linalg.vecdot",
              "linalg.matrix_power", "linalg.cross", "linalg.outer", "in place", "clip",
              "searchsorted", *_BITS},
-    **{dtype: {*_BITS} for dtype in INTEGERS},  # beside a float
+    **{dtype: {*_BITS} for dtype in INTEGERS},  # with a float as the other operand
     **{dtype: {*_BITS, "bitwise_invert", "in place"} for dtype in ("float32", "float64")},
     **{dtype: {*_BITS, "bitwise_invert", "in place", *_LINALG} for dtype in HALF},
     **{dtype: {*_ORDER, *_BITS, "bitwise_invert", "ceil", "floor", "trunc", "signbit", "atan2", "copysign", "hypot", "nextafter",
                "floor_divide", "remainder", "in place"} for dtype in COMPLEX},
 }  # fmt: skip
-#: Functions that the error may name instead, because they are what is missing.
+#: By function: the missing functions that it calls, which the error may name instead.
 WITHIN = {
     "tensordot": "matmul", "linalg.tensordot": "matmul", "linalg.matmul": "matmul", "vecdot": "matmul|multiply", "linalg.vecdot": "matmul",
     "einsum": "matmul", "diff": "subtract", "linalg.matrix_power": "linalg.inv|matmul", "isin": "sort|searchsorted",
     "searchsorted": "argsort|searchsorted", "clip": "clip|maximum|minimum", "linalg.outer": "multiply",
     "in place": "floor_divide|remainder|subtract|pow|bitwise_and|bitwise_left_shift|bitwise_right_shift|clip",
 }  # fmt: skip
-#: Functions of floating numbers only, in the standard: of integers NumPy's are less precise, or integers.
+#: Functions that the standard defines for floats only. NumPy's results for integers are less precise, or are integers.
 FLOATING_ONLY = {*_FLOATING, "atan2", "copysign", "hypot", "logaddexp", "nextafter"}
 
 
@@ -119,7 +119,7 @@ def scope(device: str, dtype: str) -> dict[str, Any]:
         host = np.asarray(data).astype("float64" if dtype == "bfloat16" else dtype)
         if dtype != "bfloat16":
             return xp.asarray(host, device=device)
-        # NumPy has no bfloat16: there float32 is what it is compared with.
+        # NumPy has no bfloat16, so the results are compared with those of float32.
         return xp.astype(xp.asarray(host, device=device), "float32" if device == "numpy" else dtype)
 
     x = made([[1, 0, 2], [3, 2, 3]])
@@ -131,7 +131,7 @@ def scope(device: str, dtype: str) -> dict[str, Any]:
 
 
 def evaluate(text: str, device: str, dtype: str) -> Any:
-    """The leaves of an expression's result, or its exception; of a write, what was written to."""
+    """Return the arrays of an expression's result, or its exception; for a write, the array that was written to."""
     names = scope(device, dtype)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -192,14 +192,14 @@ def test_no_function_is_left_out() -> None:
 
 
 UNSIGNED = {"uint16": 16, "uint32": 32, "uint64": 64}
-#: Functions of two operands; shifts by less than the width, as the standard says.
+#: Functions of two operands; shifts are by less than the width, as the standard requires.
 ARITHMETIC = ("add", "subtract", "multiply", "pow", "maximum", "minimum", "less", "less_equal", "greater", "greater_equal", "equal",
               "not_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "divide")  # fmt: skip
 DIVISIONS, SHIFTS = ("floor_divide", "remainder"), ("bitwise_left_shift", "bitwise_right_shift")
 
 
 def unsigned(width: int) -> list[int]:
-    """Numbers around those where the signed integer of the same bits changes its sign, or overflows."""
+    """Return numbers near those at which the signed integer with the same bits changes its sign or overflows."""
     half = 1 << (width - 1)
     return [0, 1, 2, 3, 7, width - 1, half - 1, half, half + 1, half + 12345, 2 * half - 2, 2 * half - 1]
 
@@ -276,7 +276,7 @@ def test_writes_of_unsigned_integers_are_seen_through_their_views(dtype: str) ->
     assert raw.tolist() == [[0, 10, 1], [3, high, high]]
 
 
-#: Expressions whose gradient is compared in every floating dtype: those of above, of floats.
+#: Expressions whose gradients are compared in every floating dtype: those above that floats support.
 GRADIENTS = sorted(
     {text for name in PROGRAMS for text in PROGRAMS[name] if (name in RULES or name.startswith(("linalg.", "fft."))) and "x" in text}
     - {"xp.asarray(x, copy=True)"} | {"xp.max(x * y)", "xp.prod(x * x)", "xp.linalg.det(a * a)"}
@@ -284,7 +284,7 @@ GRADIENTS = sorted(
 
 
 def gradient(text: str, device: str, dtype: str) -> Any:
-    """The gradients of the sum of the real part of all results with respect to `x` and `a`, as NumPy arrays, or the exception."""
+    """Return the gradients of the sum of the real parts of all results by `x` and `a`, as NumPy arrays, or the exception."""
     names = scope(device, dtype)
     for name in ("x", "a"):
         names[name].requires_grad_()

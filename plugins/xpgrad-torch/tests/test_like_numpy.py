@@ -1,4 +1,4 @@
-"""Law: where PyTorch's habits differ from NumPy's (promotion, wrapping, operands handed out, overlap), xpgrad's arrays follow NumPy."""
+"""Law: where PyTorch differs from NumPy (promotion, wrapping, returned operands, overlapping memory), xpgrad's arrays follow NumPy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "eq", "ne", "lt", "le", "gt", "ge", "and_", "or_", "xor")
 } | {name: getattr(xp, name) for name in ("maximum", "minimum")}
 REDUCTIONS = ("sum", "prod", "mean", "max", "min", "all", "any", "count_nonzero", "var", "std")
-#: What PyTorch does not have (`test_dtypes` says which), or refuses: where NumPy computes, nothing else may come out.
+#: The beginnings of errors that are allowed where NumPy has a result: functions that PyTorch lacks (listed in `test_dtypes`) or rejects.
 REFUSED = {"CapabilityError: ", "RuntimeError: ZeroDivisionError", "RuntimeError: Integers to negative integer powers are not allowed."}
 
 
@@ -41,7 +41,7 @@ def outcome(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 def compare(expected: Any, found: Any, what: Any) -> bool:
-    """Return whether both have a result; then it must be the same."""
+    """Check that two outcomes are equal, and return True; return False if one of them is an exception that is allowed."""
     if isinstance(expected, Exception):
         return False
     if isinstance(found, Exception):
@@ -88,7 +88,7 @@ def test_reductions_over_any_axes_are_numpys(dtype: str) -> None:
 
 
 def test_powers_of_complex_zeros_and_their_gradients() -> None:
-    """PyTorch's own ``0 ** 0`` is nan where it is complex."""
+    """PyTorch's ``0 ** 0`` is nan for complex numbers."""
     data = np.array([0j, 0j, 1 + 1j]), np.array([0j, 1 + 0j, 0j])
     results = []
     for device in ("numpy", "torch"):
@@ -142,7 +142,7 @@ FRESH: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", FRESH)
 def test_what_is_not_a_view_has_memory_of_its_own(name: str) -> None:
-    """Many functions of PyTorch hand out their operand where they have nothing to do: a later write would change their results."""
+    """Many functions of PyTorch return their operand if they change nothing; a later write to it would change their results."""
     for dtype in ("float64", "complex128", "int64", "bool"):
         x = xp.ones((3, 3), dtype=dtype, device="torch")
         out = outcome(FRESH[name], x)
@@ -198,7 +198,7 @@ def test_the_last_of_equal_indices_is_written_and_all_are_added() -> None:
 
 
 class Exporter:
-    """Something that is not an array of a registered library and supports DLPack."""
+    """An object that supports DLPack and is not an array of a registered library."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -241,7 +241,7 @@ def test_parameters_lazy_conjugates_and_other_kinds_of_tensors() -> None:
         xp.asarray(torch.ones(2).to(torch.float8_e5m2))
 
 
-#: An operator or a function, and the gradients of its sum with respect to a vector x of ones, or to s = 2.0, for a raw t of ones.
+#: Functions, and the gradients of their sums by a vector x of ones, or by s = 2.0; the raw tensor t has ones.
 MIXED: dict[str, Any] = {
     "t + x": [1.0, 1.0], "x + t": [1.0, 1.0], "t * s": 2.0, "s * t": 2.0, "t - s": -2.0, "t / s": -0.5, "t ** s": 0.0, "t @ x": [1.0, 1.0],
     "xp.stack([x, t])": [1.0, 1.0], "xp.where(t > 0, t * s, x)": 2.0,
@@ -250,7 +250,7 @@ MIXED: dict[str, Any] = {
 
 @pytest.mark.parametrize("expression", MIXED)
 def test_raw_tensors_are_constants_for_operators(expression: str) -> None:
-    """PyTorch would take a 0-d Tensor for a number; but its operators let ours answer."""
+    """PyTorch would treat a 0-d Tensor as a number, but its operators leave the result to ours."""
     x, s = xp.ones(2, device="torch", requires_grad=True), xp.tensor(2.0, device="torch", requires_grad=True)
     out = eval(expression, {"t": torch.ones(2, dtype=torch.float64), "x": x, "s": s, "xp": xp})
     of = s if "s" in expression.replace("xp.stack", "") else x
@@ -259,7 +259,7 @@ def test_raw_tensors_are_constants_for_operators(expression: str) -> None:
 
 @pytest.mark.parametrize("expression", ["t.add_(s)", "torch.add(t, s)", "torch.tensor(x)", "torch.asarray(s)", "t.copy_(x)"])
 def test_functions_of_pytorch_do_not_take_tensors_that_have_a_gradient(expression: str) -> None:
-    """PyTorch would take a 0-d Tensor for a number, and lose its gradient."""
+    """PyTorch would treat a 0-d Tensor as a number, and lose its gradient."""
     scope = {
         "t": torch.ones(2, dtype=torch.float64), "x": xp.ones(2, device="torch", requires_grad=True), "xp": xp, "torch": torch,
         "s": xp.tensor(2.0, device="torch", requires_grad=True),
@@ -305,7 +305,7 @@ def test_the_host_has_no_streams() -> None:
 
 
 def test_the_digits_are_learnt_as_well_as_on_numpy(tmp_path: Path) -> None:
-    """The example of the project's root: the same accuracy after one epoch, which is below its pass mark (exit code 1)."""
+    """The example has the same accuracy after one epoch, which is below the accuracy that it requires (exit code 1)."""
     accuracies = []
     for device in ("numpy", "torch"):
         command = [sys.executable, str(ROOT / "examples" / "digits.py"), "--device", device, "--epochs", "1"]

@@ -1,4 +1,4 @@
-"""Law: PyTorch's tensors are arrays like any others; their own autograd takes no part, and what it would lose is refused."""
+"""Law: PyTorch's tensors are arrays as any others; their autograd takes no part, and tensors that require grad raise an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's tensors as arrays of xpgrad: the light module that the entry point names. PyTorch is imported when the backend is used."""
+"""The entry point of xpgrad's backend for PyTorch. Importing this module does not import PyTorch; using the backend does."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def _load(variant: str | None) -> Backend:
 
 @hookimpl
 def xpgrad_backend() -> BackendInfo:
-    """Return tensors of PyTorch on the host, on CUDA devices, and on `meta`, where only shapes and dtypes are computed."""
+    """Return the description of the backend: PyTorch's tensors on the host, on CUDA, and on `meta`, which has shapes and dtypes only."""
     return BackendInfo(name="torch", load=_load, array_modules=("torch",), install="pip install torch", cuda=True)

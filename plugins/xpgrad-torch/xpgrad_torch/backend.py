@@ -1,4 +1,4 @@
-"""The PyTorch table: tensors that never require grad, on the host, on CUDA devices with their streams, and on `meta` without values."""
+"""The backend of PyTorch's tensors: on the host, on CUDA devices with their streams, and on `meta`, whose tensors have no values."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from xpgrad import Device
 from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import CapabilityError
 from xpgrad_torch import kernels, special
-from xpgrad_torch.lacking import Extension, guarded
+from xpgrad_torch.lacking import Extension, guard_kernel
 
 __all__ = ["TorchBackend"]
 
-#: Kinds of devices that this backend takes.
+#: The kinds of devices that this backend supports.
 _KINDS = ("cpu", "cuda", "meta")
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 class _Namespace:
-    """PyTorch through array-api-compat, with the creation function that PyTorch does not have for all dtypes."""
+    """PyTorch through array-api-compat, with a `linspace` for all dtypes."""
 
     def __init__(self) -> None:
         import array_api_compat.torch as library
@@ -38,7 +38,7 @@ class _Namespace:
         return found
 
     def linspace(self, start: Any, stop: Any, /, num: int, *, dtype: Any, **options: Any) -> Any:
-        """Evenly spaced values; integers are rounded down, as in NumPy."""
+        """Return evenly spaced values; integers are rounded down, as in NumPy."""
         if dtype.is_floating_point or dtype.is_complex:
             return self._library.linspace(start, stop, num, dtype=dtype, **options)
         exact = self._library.linspace(start, stop, num, dtype=torch.float64, **options)
@@ -51,24 +51,24 @@ def _namespace() -> _Namespace:
 
 
 class TorchBackend(Backend):
-    """Tensors of PyTorch, with its own autograd left out."""
+    """The backend of PyTorch's tensors; PyTorch's own autograd is not used."""
 
     name = "torch"
     array_type = torch.Tensor
-    operators = False  # PyTorch promotes integers with Python floats, and quotients of integers, to float32: the kernels do not
-    is_host = False  # not all of its devices are the host
+    operators = False  # PyTorch's operators promote integers to float32 in quotients and with Python floats; the kernels do not
+    is_host = False  # only some of its devices are the host
     weak_scalars = True
     checks_indices = True
     overrides: ClassVar[dict[str, Callable[..., Any]]] = kernels.KERNELS
 
     @property
     def raw_operators(self) -> bool:
-        return True  # gradients are floating or complex, whose operators promote as the kernels do
+        return True  # gradients are floating or complex, for which the operators promote as the kernels do
 
     def __init__(self) -> None:
         super().__init__()
         cuda = torch.cuda.is_available()
-        # NB: on CUDA, adding into duplicate places is atomic, in an order of its own.
+        # NB: on CUDA, values are added into duplicate places by atomic operations, in no fixed order.
         self.capabilities = Capabilities(strides=True, negative_step=False, devices=True, streams=cuda, deterministic_scatter=not cuda)
         raw = [
             torch.device("cpu"),
@@ -88,12 +88,12 @@ class TorchBackend(Backend):
 
     def from_host(self, array: Any, device: Device) -> Any:
         array = np.asarray(array)
-        # A copy of its own in the machine's byte order, and one that PyTorch may write to; the strides stay.
+        # PyTorch needs a writable array in the machine's byte order; the copy keeps the strides.
         own = torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), copy=True))
         return own.to(self._place(device))
 
     def borrow(self, array: Any, device: Device) -> Any:
-        # PyTorch shares memory that it may write to, in the machine's byte order, with strides that are whole and not negative.
+        # PyTorch can share only writable memory in the machine's byte order, whose strides are nonnegative multiples of the item size.
         flags, strides = array.flags, array.strides
         if not (flags.writeable and array.dtype.isnative) or any(s < 0 or s % array.itemsize for s in strides):
             return self.from_host(array, device)
@@ -133,11 +133,12 @@ class TorchBackend(Backend):
 
     @staticmethod
     def refuse(x: Any) -> None:
-        """Refuse what cannot be an array here: above all a tensor for which PyTorch's own autograd expects a gradient.
+        """Raise an error for a tensor that xpgrad cannot use.
 
         Raises
         ------
         TypeError
+            If the tensor requires grad, because PyTorch's autograd would miss a gradient, or if it is sparse, quantized or of a subclass.
         """
         if x.requires_grad:
             msg = (
@@ -155,10 +156,10 @@ class TorchBackend(Backend):
 
     def share(self, x: Any) -> Any:
         self.refuse(x)
-        return x.detach()  # an object of our own: the user's may be made to require grad later
+        return x.detach()  # another object, because the user may later make theirs require grad
 
     def _place(self, device: Device) -> Any:
-        """PyTorch's name for a device."""
+        """Return PyTorch's device for one of xpgrad's; the host's if it is unknown."""
         return self._raw_devices.get(device) or next(iter(self._raw_devices.values()))
 
     def creation_options(self, device: Device) -> dict[str, Any]:
@@ -178,7 +179,7 @@ class TorchBackend(Backend):
             return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
-        return Extension(function, name) if name in ("linalg", "fft") else guarded(name, function)
+        return Extension(function, name) if name in ("linalg", "fft") else guard_kernel(name, function)
 
     def find_dtype(self, name: str) -> Any:
         return getattr(torch, name, None)
@@ -195,14 +196,14 @@ class TorchBackend(Backend):
         return tuple(x.stride())
 
     def with_layout(self, x: Any, like: Any) -> Any:
-        if not like.is_contiguous() and _dense(like):
+        if not like.is_contiguous() and _is_dense(like):
             return torch.empty_strided(like.shape, like.stride(), dtype=x.dtype, device=x.device).copy_(x)
         return x.clone(memory_format=torch.contiguous_format)
 
     def same_layout(self, x: Any, like: Any) -> bool:
         if x.is_conj() or x.is_neg():
             return False
-        if like.is_contiguous() or not _dense(like):
+        if like.is_contiguous() or not _is_dense(like):
             return bool(x.is_contiguous())
         return bool(x.stride() == like.stride())
 
@@ -227,7 +228,7 @@ class TorchBackend(Backend):
 
     # -- streams -----------------------------------------------------------------------------------------------
     #
-    # The host and `meta` have none: their stream is None.
+    # The stream of the host and of `meta` is None.
 
     def current_stream(self, device: Device) -> Any:
         return torch.cuda.current_stream(self._place(device)) if device.kind == "cuda" else None
@@ -241,7 +242,7 @@ class TorchBackend(Backend):
 
     def wait_event(self, stream: Any, event: Any) -> None:
         if event is None:
-            return  # the host waits for its own work anyway
+            return  # work on the host is done when its call returns
         if stream is None:
             event.synchronize()
         else:
@@ -262,8 +263,8 @@ class TorchBackend(Backend):
             return bool(torch.cuda.is_current_stream_capturing())
 
 
-def _dense(x: Any) -> bool:
-    """Return whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
+def _is_dense(x: Any) -> bool:
+    """Return whether the elements of `x` fill a block of memory without gaps or overlaps ("non-overlapping and dense", LAY-01)."""
     expected = 1
     for stride, size in sorted((s, n) for s, n in zip(x.stride(), x.shape) if n != 1):
         if stride != expected:

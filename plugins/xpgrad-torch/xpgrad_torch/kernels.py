@@ -1,8 +1,8 @@
-"""Kernels for which PyTorch has something faster, or different, than the Array API calls that the rows declare.
+"""Kernels for which PyTorch has something faster than the default kernels, or behaves differently.
 
-Three things differ: PyTorch promotes integers to its default dtype (float32) where they meet Python floats or become floating, wraps
-Python integers that do not fit, and hands out its operand itself where a function has nothing to do. Here integers become float64, as
-xpgrad's table says, integers that do not fit are refused, and a result that is not a view has memory of its own.
+Three things differ: PyTorch promotes integers to its default dtype (float32) when they are combined with Python floats or divided, wraps
+Python integers that the dtype cannot hold, and returns the operand itself from some functions that change nothing. Here integers become
+float64, by xpgrad's promotion rules, integers that the dtype cannot hold raise an error, and a result that is not a view has new memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from xpgrad.errors import CapabilityError
-from xpgrad_torch.lacking import rescued
+from xpgrad_torch.lacking import compute_otherwise
 
 __all__ = ["GENERAL", "KERNELS", "shares_memory"]
 
@@ -30,32 +30,32 @@ _SINGLE = (torch.complex64, torch.float32, torch.float16, torch.bfloat16)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Register a kernel under its function's name (a trailing underscore is dropped)."""
+    """Register a kernel under its function's name (without a trailing underscore)."""
     KERNELS[function.__name__.rstrip("_")] = function
     return function
 
 
 def general(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Register a kernel that takes the raw namespace first."""
+    """Register a kernel whose first argument is the raw namespace."""
     GENERAL[function.__name__] = function
     return function
 
 
 def handles_lacking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a kernel that has its own `try` for dtypes that PyTorch lacks: it saves the call of a guard around it."""
+    """Mark a kernel that handles dtypes that PyTorch lacks in a `try` block, which saves the call of a guard around it."""
     function.handles_lacking = True  # type: ignore[attr-defined]
     return function
 
 
 def shares_memory(x: Any, y: Any) -> bool:
-    """Return whether two tensors are in one piece of memory."""
+    """Return whether two tensors have the same storage."""
     return x.untyped_storage() is y.untyped_storage() or (
         not x.is_meta and not y.is_meta and x.numel() > 0 and x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
     )
 
 
 def _need_values(x: Any, name: str) -> None:
-    """Refuse a function the shape of whose result depends on values that `meta` does not have."""
+    """Raise CapabilityError for a tensor on `meta`: the shape of the result of `name` depends on values, which `meta` does not have."""
     if x.is_meta:
         msg = f"`{name}` gives a shape that depends on values, which Tensors on 'torch:meta' do not have; use another device"
         raise CapabilityError(msg)
@@ -68,27 +68,29 @@ def _is_float(x: Any) -> bool:
     return bool(x.dtype.is_floating_point or x.dtype.is_complex)
 
 
-def _floating(x: Any) -> Any:
-    """`x`, or its values in the default floating dtype if it holds integers or bools."""
+def _to_floating(x: Any) -> Any:
+    """Return `x`; integers and bools are converted to float64."""
     return x if x.dtype.is_floating_point or x.dtype.is_complex else x.to(torch.float64)
 
 
-def _weak(x: Any, scalar: Any, compares: bool, orders: bool = False) -> Any:
-    """Return a tensor in the dtype in which it meets a Python scalar.
+def _promote(x: Any, scalar: Any, compares: bool, orders: bool = False) -> Any:
+    """Convert a tensor to the dtype to which a Python scalar promotes it.
 
     Parameters
     ----------
     x : torch.Tensor
+        The operand.
     scalar : bool, int, float or complex
+        The other operand.
     compares : bool
-        An integer that the dtype cannot hold is compared, not refused.
+        Accept an integer that the dtype of `x` cannot hold, and return `x` in a dtype in which it can be compared with it.
     orders : bool
-        Only whether `x` is below, above or equal matters.
+        Return zeros instead of `x` if all its values compare with `scalar` as 0 does.
 
     Raises
     ------
     OverflowError
-        For arithmetic with an integer that the dtype cannot hold, as in NumPy: PyTorch wraps it.
+        If the dtype cannot hold an integer `scalar` and `compares` is False, as in NumPy. PyTorch would wrap it.
     """
     dtype = x.dtype
     if isinstance(scalar, complex):
@@ -104,26 +106,30 @@ def _weak(x: Any, scalar: Any, compares: bool, orders: bool = False) -> Any:
         if compares:
             if dtype is not torch.uint64 and -(2**63) <= scalar < 2**63:
                 return x.to(torch.int64)
-            # No integer of 64 bits is on the other side of the scalar, so that zero stands for all: floats would be rounded towards it.
+            # All values of the dtype are on the same side of the scalar, as 0 is; as floats, the largest could be rounded to the scalar.
             return torch.zeros_like(x, dtype=torch.float64) if orders else x.to(torch.float64)
         msg = f"Python integer {scalar} is out of bounds for {str(dtype).removeprefix('torch.')}; convert the Tensor with `xpgrad.astype`"
         raise OverflowError(msg)
     return x
 
 
-def _binary(name: str, function: Callable[[Any, Any], Any], compares: bool = False, floating: bool = False, array: bool = False) -> None:
-    """Return a kernel of two operands of one dtype, or of one and a Python scalar.
+def _register_binary(
+    name: str, function: Callable[[Any, Any], Any], compares: bool = False, floating: bool = False, array: bool = False
+) -> None:
+    """Register a kernel of two tensors of one dtype, or of a tensor and a Python scalar.
 
     Parameters
     ----------
     name : str
+        The name of the kernel.
     function : callable
+        PyTorch's function of two operands.
     compares : bool
-        The result says something about the values: scalars that the dtype cannot hold are compared, not refused.
+        The function returns bools, so Python integers that the dtype cannot hold are valid operands; otherwise they raise OverflowError.
     floating : bool
-        Integers become floating.
+        Convert integers and bools to float64 first.
     array : bool
-        The function takes no Python scalars.
+        Convert Python scalars to tensors, because the function does not accept scalars.
     """
 
     orders = compares and not array
@@ -132,13 +138,13 @@ def _binary(name: str, function: Callable[[Any, Any], Any], compares: bool = Fal
         try:
             if x1.__class__ is _Tensor:
                 if x2.__class__ is _Tensor:
-                    return function(_floating(x1), _floating(x2)) if floating else function(x1, x2)
-                y1 = _weak(_floating(x1) if floating else x1, x2, compares, orders)
+                    return function(_to_floating(x1), _to_floating(x2)) if floating else function(x1, x2)
+                y1 = _promote(_to_floating(x1) if floating else x1, x2, compares, orders)
                 return function(y1, torch.full((), x2, dtype=y1.dtype, device=y1.device) if array else x2)
-            y2 = _weak(_floating(x2) if floating else x2, x1, compares, orders)
+            y2 = _promote(_to_floating(x2) if floating else x2, x1, compares, orders)
             return function(torch.full((), x1, dtype=y2.dtype, device=y2.device) if array else x1, y2)
         except (RuntimeError, OverflowError) as exc:
-            return rescued(name, apply, exc, (x1, x2), {})
+            return compute_otherwise(name, apply, exc, (x1, x2), {})
 
     apply.__name__ = apply.__qualname__ = name
     KERNELS[name] = handles_lacking(apply)
@@ -147,7 +153,7 @@ def _binary(name: str, function: Callable[[Any, Any], Any], compares: bool = Fal
 def _power(x1: Any, x2: Any) -> Any:
     out = x1**x2
     if out.dtype.is_complex and x2.__class__ is _Tensor:
-        return torch.where(x2 == 0, torch.ones_like(out), out)  # NB: PyTorch's 0 ** 0 is nan where it is complex
+        return torch.where(x2 == 0, torch.ones_like(out), out)  # NB: PyTorch's 0 ** 0 is nan for complex numbers
     return out
 
 
@@ -155,21 +161,21 @@ for _name, _function in {"add": operator.add, "subtract": operator.sub, "multipl
                          "floor_divide": operator.floordiv, "remainder": operator.mod, "bitwise_and": operator.and_,
                          "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "bitwise_left_shift": operator.lshift,
                          "bitwise_right_shift": operator.rshift}.items():  # fmt: skip
-    _binary(_name, _function)
-_binary("divide", operator.truediv, floating=True)
+    _register_binary(_name, _function)
+_register_binary("divide", operator.truediv, floating=True)
 for _name, _function in {"equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
                          "greater": operator.gt, "greater_equal": operator.ge}.items():  # fmt: skip
-    _binary(_name, _function, compares=True)
+    _register_binary(_name, _function, compares=True)
 for _name in ("logical_and", "logical_or", "logical_xor"):
-    _binary(_name, getattr(torch, _name), compares=True, array=True)
+    _register_binary(_name, getattr(torch, _name), compares=True, array=True)
 for _name in ("maximum", "minimum"):
-    _binary(_name, getattr(torch, _name), array=True)
+    _register_binary(_name, getattr(torch, _name), array=True)
 for _name in ("atan2", "copysign", "hypot", "logaddexp", "nextafter"):
-    _binary(_name, getattr(torch, _name), floating=True, array=True)
+    _register_binary(_name, getattr(torch, _name), floating=True, array=True)
 
 
-def _unary(name: str) -> None:
-    """Return a function of one floating operand."""
+def _register_unary(name: str) -> None:
+    """Register PyTorch's function of one operand; integers and bools are converted to float64 first."""
     function = getattr(torch, name)
 
     def apply(x: Any) -> Any:
@@ -177,7 +183,7 @@ def _unary(name: str) -> None:
             dtype = x.dtype
             return function(x if dtype.is_floating_point or dtype.is_complex else x.to(torch.float64))
         except RuntimeError as exc:
-            return rescued(name, apply, exc, (x,), {})
+            return compute_otherwise(name, apply, exc, (x,), {})
 
     apply.__name__ = apply.__qualname__ = name
     KERNELS[name] = handles_lacking(apply)
@@ -185,7 +191,7 @@ def _unary(name: str) -> None:
 
 for _name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log", "log10", "log1p", "log2",
               "reciprocal", "sin", "sinh", "sqrt", "tan", "tanh"):  # fmt: skip
-    _unary(_name)
+    _register_unary(_name)
 
 
 @kernel
@@ -194,7 +200,7 @@ def negative(x: Any) -> Any:
     try:
         return -x
     except RuntimeError as exc:
-        return rescued("negative", negative, exc, (x,), {})
+        return compute_otherwise("negative", negative, exc, (x,), {})
 
 
 @kernel
@@ -203,7 +209,7 @@ def square(x: Any) -> Any:
     try:
         return x * x if x.dtype is not torch.bool else torch.square(x)
     except RuntimeError as exc:
-        return rescued("square", square, exc, (x,), {})
+        return compute_otherwise("square", square, exc, (x,), {})
 
 
 @kernel
@@ -212,7 +218,7 @@ def matmul(x1: Any, x2: Any) -> Any:
     try:
         return x1 @ x2
     except RuntimeError as exc:
-        return rescued("matmul", matmul, exc, (x1, x2), {})
+        return compute_otherwise("matmul", matmul, exc, (x1, x2), {})
 
 
 KERNELS.update(matmul_nd=matmul, batched_matmul=matmul)
@@ -220,12 +226,12 @@ KERNELS.update(matmul_nd=matmul, batched_matmul=matmul)
 
 @kernel
 def positive(x: Any) -> Any:
-    return x.clone()  # NB: torch.positive gives its operand
+    return x.clone()  # NB: torch.positive returns its operand
 
 
 @kernel
 def conj(x: Any) -> Any:
-    return torch.conj_physical(x) if x.dtype.is_complex else x.clone()  # NB: of real ones PyTorch gives the operand
+    return torch.conj_physical(x) if x.dtype.is_complex else x.clone()  # NB: PyTorch returns a real operand itself
 
 
 @kernel
@@ -238,7 +244,7 @@ def sign(x: Any) -> Any:
 
 @kernel
 def scale(g: Any, factor: Any) -> Any:
-    """Return ``g * factor`` in the memory of `g`, which nothing else holds."""
+    """Return ``g * factor``, in the memory of `g` unless that is broadcast; nothing else may use `g`."""
     return g * factor if 0 in g.stride() else g.mul_(factor)
 
 
@@ -263,7 +269,7 @@ def clone_contiguous(x: Any) -> Any:
 @kernel
 def to_dtype(x: Any, dtype: Any) -> Any:
     if x.dtype.is_complex and not dtype.is_complex:
-        # The bool of a complex number asks for both parts.
+        # The bool of a complex number depends on both parts.
         return x != 0 if dtype is torch.bool else x.real.to(dtype, copy=True)
     return x.to(dtype, copy=True)
 
@@ -304,27 +310,27 @@ def diagonal_transpose(x: Any, shape: Any, offset: int) -> Any:
 @handles_lacking
 def reverse(x: Any, axes: Any) -> Any:
     try:
-        return torch.flip(x, tuple(range(x.ndim)) if axes is None else axes)  # in memory of its own
+        return torch.flip(x, tuple(range(x.ndim)) if axes is None else axes)  # always a copy
     except RuntimeError as exc:
-        return rescued("reverse", reverse, exc, (x, axes), {})
+        return compute_otherwise("reverse", reverse, exc, (x, axes), {})
 
 
 # -- reductions ----------------------------------------------------------------------------------------------------------
 #
-# NB: PyTorch takes no axes at all, ``()``, for all of them. It adds integers up in int64, which has the bits of uint64.
+# NB: PyTorch treats no axes, ``()``, as all axes. It sums integers in int64, whose results have the bits of those in uint64.
 
 
-def _total(out: Any, x: Any) -> Any:
-    """Return a total of integers as uint64 if they are unsigned."""
+def _as_total(out: Any, x: Any) -> Any:
+    """Return `out`, a total of the integers `x` as int64, viewed as uint64 if `x` is unsigned."""
     return out.view(torch.uint64) if x.dtype in _UNSIGNED else out
 
 
 @kernel
 def reduce_sum(x: Any, axes: Any, keepdims: bool) -> Any:
     if axes == ():
-        return x.clone() if _is_float(x) else _total(x.to(torch.int64, copy=True), x)
+        return x.clone() if _is_float(x) else _as_total(x.to(torch.int64, copy=True), x)
     out = torch.sum(x) if axes is None and not keepdims else torch.sum(x, tuple(range(x.ndim)) if axes is None else axes, keepdims)
-    return _total(out, x) if out.dtype is _INT64 else out
+    return _as_total(out, x) if out.dtype is _INT64 else out
 
 
 @kernel
@@ -335,7 +341,7 @@ def sum_to(x: Any, shape: Any) -> Any:
 
 @kernel
 def expand_reduced(g: Any, shape: Any, axes: Any, keepdims: bool) -> Any:
-    """Return the inverse of a reduction's change of shape: a view."""
+    """Broadcast the gradient of a reduction over the axes that it removed, as a view."""
     if axes is not None and not keepdims:
         g = g.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape)))
     return g.expand(shape)
@@ -344,12 +350,12 @@ def expand_reduced(g: Any, shape: Any, axes: Any, keepdims: bool) -> Any:
 @kernel
 def reduce_prod(x: Any, axes: Any, keepdims: bool) -> Any:
     if axes == ():
-        return x.clone() if _is_float(x) else _total(x.to(torch.int64, copy=True), x)
+        return x.clone() if _is_float(x) else _as_total(x.to(torch.int64, copy=True), x)
     out = x
     for axis in sorted(range(x.ndim) if axes is None else axes, reverse=True):
         out = torch.prod(out, axis, keepdims)
-    out = torch.prod(out) if out.dtype in _SMALL else out  # a 0-d integer has no axis that would have widened it
-    return _total(out, x) if out.dtype is _INT64 else out
+    out = torch.prod(out) if out.dtype in _SMALL else out  # a small integer is widened even if there was no axis to reduce
+    return _as_total(out, x) if out.dtype is _INT64 else out
 
 
 @kernel
@@ -367,65 +373,70 @@ def count_nonzero(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     return reduce_sum(x != 0, axis, keepdims)
 
 
-def _extremum(name: str, function: Any) -> None:
+def _register_extremum(name: str, function: Any) -> None:
+    """Register a kernel for a maximum or minimum over axes."""
+
     def apply(x: Any, axes: Any, keepdims: bool) -> Any:
         if axes == ():
             return x.clone()
         try:
             return function(x, tuple(range(x.ndim)) if axes is None else axes, keepdims)
-        except IndexError as exc:  # there is no element: what every library but PyTorch calls a ValueError
+        except IndexError as exc:  # an extremum of no elements, for which all other libraries raise ValueError
             raise ValueError(str(exc)) from exc
         except RuntimeError as exc:
-            return rescued(name, apply, exc, (x, axes, keepdims), {})
+            return compute_otherwise(name, apply, exc, (x, axes, keepdims), {})
 
     apply.__name__ = apply.__qualname__ = name
     KERNELS[name] = handles_lacking(apply)
 
 
-_extremum("reduce_max", torch.amax)
-_extremum("reduce_min", torch.amin)
+_register_extremum("reduce_max", torch.amax)
+_register_extremum("reduce_min", torch.amin)
 
 
 @kernel
 def running_sum(x: Any, axis: int) -> Any:
-    return _total(torch.cumsum(x, axis), x)
+    return _as_total(torch.cumsum(x, axis), x)
 
 
 @kernel
 def running_prod(x: Any, axis: int) -> Any:
-    return _total(torch.cumprod(x, axis), x)
+    return _as_total(torch.cumprod(x, axis), x)
 
 
-def _arg(x: Any, axis: int | None, keepdims: bool, function: Any) -> Any:
+def _find_position(x: Any, axis: int | None, keepdims: bool, function: Any) -> Any:
+    """Return `torch.argmax` or `torch.argmin`, which do not support bools."""
     return function(x.to(torch.uint8) if x.dtype is torch.bool else x, axis, keepdims)
 
 
 @kernel
 def argmax(x: Any, *, axis: int | None, keepdims: bool) -> Any:
-    return _arg(x, axis, keepdims, torch.argmax)
+    return _find_position(x, axis, keepdims, torch.argmax)
 
 
 @kernel
 def argmin(x: Any, *, axis: int | None, keepdims: bool) -> Any:
-    return _arg(x, axis, keepdims, torch.argmin)
+    return _find_position(x, axis, keepdims, torch.argmin)
 
 
 # -- order and search ----------------------------------------------------------------------------------------------------
 
 
-def _sorting(name: str, part: int) -> None:
+def _register_sort(name: str, part: int) -> None:
+    """Register the kernel `sort` or `argsort`, which is this part of the result of `torch.sort`."""
+
     def apply(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
         try:
             return torch.sort(x, dim=axis, descending=descending, stable=stable)[part]
         except RuntimeError as exc:
-            return rescued(name, apply, exc, (x,), {"axis": axis, "descending": descending, "stable": stable})
+            return compute_otherwise(name, apply, exc, (x,), {"axis": axis, "descending": descending, "stable": stable})
 
     apply.__name__ = apply.__qualname__ = name
     KERNELS[name] = handles_lacking(apply)
 
 
-_sorting("sort", 0)
-_sorting("argsort", 1)
+_register_sort("sort", 0)
+_register_sort("argsort", 1)
 
 
 @kernel
@@ -441,7 +452,7 @@ def ordered_back(x: Any, order: Any, axis: int) -> Any:
 @kernel
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
     order = None if sorter is None else sorter.to(torch.int64)
-    return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side, sorter=order)  # NB: it warns of other layouts
+    return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side, sorter=order)  # NB: it warns about other layouts
 
 
 @kernel
@@ -450,22 +461,22 @@ def nonzero(x: Any) -> Any:
     return torch.nonzero(x, as_tuple=True)
 
 
-def _distinct(x: Any, name: str) -> tuple[Any, Any, Any]:
-    """Distinct values in ascending order, the position of each element among them, and how often each occurs."""
+def _find_distinct(x: Any, name: str) -> tuple[Any, Any, Any]:
+    """Return the distinct values in ascending order, the position of each element among them, and the count of each."""
     _need_values(x, name)
     flat = x.reshape(-1)
     if not x.dtype.is_complex:
         values, inverse, counts = torch.unique(flat, return_inverse=True, return_counts=True)
-    else:  # sorted by the real part, then by the imaginary one
+    else:  # sorted by the real part, then by the imaginary part
         pairs, inverse, counts = torch.unique(torch.view_as_real(flat.resolve_conj()), dim=0, return_inverse=True, return_counts=True)
         values = torch.view_as_complex(pairs)
-    counts = torch.where(values != values, torch.ones_like(counts), counts)  # NB: old versions count no nan
+    counts = torch.where(values != values, torch.ones_like(counts), counts)  # NB: old versions do not count nans
     return values, inverse.reshape(x.shape), counts
 
 
 @kernel
 def unique_all(x: Any) -> Any:
-    values, inverse, counts = _distinct(x, "unique_all")
+    values, inverse, counts = _find_distinct(x, "unique_all")
     places = torch.arange(x.numel(), device=x.device)
     first = torch.full((values.shape[0],), x.numel(), device=x.device, dtype=torch.int64)
     return values, first.scatter_reduce_(0, inverse.reshape(-1), places, "amin"), inverse, counts
@@ -473,19 +484,19 @@ def unique_all(x: Any) -> Any:
 
 @kernel
 def unique_counts(x: Any) -> Any:
-    values, _, counts = _distinct(x, "unique_counts")
+    values, _, counts = _find_distinct(x, "unique_counts")
     return values, counts
 
 
 @kernel
 def unique_inverse(x: Any) -> Any:
-    values, inverse, _ = _distinct(x, "unique_inverse")
+    values, inverse, _ = _find_distinct(x, "unique_inverse")
     return values, inverse
 
 
 @kernel
 def unique_values(x: Any) -> Any:
-    return _distinct(x, "unique_values")[0]
+    return _find_distinct(x, "unique_values")[0]
 
 
 # -- reading by a key ------------------------------------------------------------------------------------------------------
@@ -499,13 +510,13 @@ def _is_basic(key: Any) -> bool:
     return all(p is None or p is Ellipsis or isinstance(p, slice) or (isinstance(p, int) and not isinstance(p, bool)) for p in _parts(key))
 
 
-def _backwards(key: Any) -> bool:
+def _has_negative_step(key: Any) -> bool:
     """Return whether a basic key has a slice with a negative step, which PyTorch does not support."""
     return any(isinstance(p, slice) and p.step is not None and p.step < 0 for p in _parts(key))
 
 
-def _forwards(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
-    """Return a basic key with negative steps as one without, and the axes of its result that are then to be reversed."""
+def _with_positive_steps(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
+    """Return a basic key with positive steps only, and the axes of its result that must be reversed to give the original key's."""
     parts = _parts(key)
     used = sum(p is not None and p is not Ellipsis for p in parts)
     out: list[Any] = []
@@ -529,8 +540,8 @@ def _forwards(key: Any, shape: Any) -> tuple[tuple[Any, ...], list[int]]:
     return tuple(out), reversed_axes
 
 
-def _one_ellipsis(key: tuple[Any, ...]) -> None:
-    """Refuse a second ellipsis, which PyTorch takes for nothing."""
+def _check_ellipsis(key: tuple[Any, ...]) -> None:
+    """Raise IndexError for a key with several ellipses, which PyTorch would accept."""
     if key.count(...) > 1:
         msg = f"an index holds at most one ellipsis, but got {key!r}"
         raise IndexError(msg)
@@ -540,27 +551,27 @@ def _one_ellipsis(key: tuple[Any, ...]) -> None:
 @handles_lacking
 def index_basic(x: Any, key: Any) -> Any:
     if key.__class__ is tuple:
-        _one_ellipsis(key)
+        _check_ellipsis(key)
     try:
         return x[key]
-    except ValueError:  # NB: PyTorch has no negative strides, so this is a copy; the core knows of it by `negative_step`
-        if not _backwards(key):
+    except ValueError:  # NB: PyTorch has no negative strides, so this is a copy, which the capability `negative_step` tells the core
+        if not _has_negative_step(key):
             raise
-        key, axes = _forwards(key, x.shape)
+        key, axes = _with_positive_steps(key, x.shape)
         return KERNELS["reverse"](x[key], axes)
 
 
-def _whole(part: Any) -> bool:
+def _is_full_slice(part: Any) -> bool:
     return isinstance(part, slice) and part.start is None and part.stop is None and part.step is None
 
 
-def _places(indices: Any, length: int, axis: int) -> Any:
-    """Integer indices as int64, counted from the front.
+def _count_from_front(indices: Any, length: int, axis: int) -> Any:
+    """Return integer indices as int64, with negative ones counted from the front.
 
     Raises
     ------
     IndexError
-        If one is out of range, where that can be seen without waiting for a device.
+        If an index on the host is out of range. Indices on other devices are not checked, since that would wait for the device.
     """
     if indices.dtype is not torch.int64:
         indices = indices.to(torch.int64)
@@ -575,25 +586,25 @@ def _places(indices: Any, length: int, axis: int) -> Any:
     return torch.where(indices < 0, indices + length, indices)
 
 
-def _one_axis(key: Any) -> int | None:
-    """Return the axis that a key picks from with one array of integers and nothing else; None for any other key."""
+def _single_array_axis(key: Any) -> int | None:
+    """Return the axis of the only array of integers in a key whose other parts are full slices before it; None for any other key."""
     parts = _parts(key)
     last = parts[-1] if parts else None
     if not isinstance(last, _Tensor) or last.dtype is torch.bool or last.ndim == 0:
         return None
     for p in parts[:-1]:
-        if not _whole(p):
+        if not _is_full_slice(p):
             return None
     return len(parts) - 1
 
 
 @general
 def gather(xp: Any, x: Any, key: Any) -> Any:
-    """Return ``x[key]`` for a key with integer arrays or masks, in memory of its own."""
-    axis = _one_axis(key)
+    """Return a copy of ``x[key]`` for a key with integer arrays or masks."""
+    axis = _single_array_axis(key)
     if axis is not None and axis < x.ndim:
         indices = _parts(key)[-1]
-        flat = _places(indices, x.shape[axis], axis).reshape(-1)
+        flat = _count_from_front(indices, x.shape[axis], axis).reshape(-1)
         return torch.index_select(x, axis, flat).reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
     parts = _parts(key)
     if len(parts) == 1 and parts[0].dtype is torch.bool and parts[0].ndim and parts[0].shape == x.shape[: parts[0].ndim]:
@@ -610,7 +621,7 @@ def take_flat(x: Any, flat: Any) -> Any:
 
 @kernel
 def gather_along(x: Any, indices: Any, axis: int) -> Any:
-    return torch.gather(x, axis, _places(indices, x.shape[axis], axis))
+    return torch.gather(x, axis, _count_from_front(indices, x.shape[axis], axis))
 
 
 # -- adding and writing by a key --------------------------------------------------------------------------------------------
@@ -619,8 +630,8 @@ def gather_along(x: Any, indices: Any, axis: int) -> Any:
 @kernel
 def index_basic_transpose(g: Any, key: Any, shape: Any) -> Any:
     out = g.new_zeros(shape)
-    if _backwards(key):
-        key, axes = _forwards(key, shape)
+    if _has_negative_step(key):
+        key, axes = _with_positive_steps(key, shape)
         g = torch.flip(g, axes)
     out[key].copy_(g)
     return out
@@ -628,8 +639,8 @@ def index_basic_transpose(g: Any, key: Any, shape: Any) -> Any:
 
 @kernel
 def add_at(buffer: Any, g: Any, key: Any) -> Any:
-    if _backwards(key):
-        key, axes = _forwards(key, buffer.shape)
+    if _has_negative_step(key):
+        key, axes = _with_positive_steps(key, buffer.shape)
         g = torch.flip(g, axes)
     buffer[key].add_(g)
     return buffer
@@ -637,19 +648,19 @@ def add_at(buffer: Any, g: Any, key: Any) -> Any:
 
 @general
 def scatter_add(xp: Any, values: Any, key: Any, shape: Any) -> Any:
-    """Return zeros of `shape` with `values` added at an advanced index, duplicates included."""
+    """Return zeros of `shape` with `values` added at an advanced index; duplicates in it accumulate."""
     return scatter_into(xp, values.new_zeros(shape), values, key)
 
 
 @general
 def scatter_into(xp: Any, out: Any, values: Any, key: Any) -> Any:
-    """`out`, which belongs to the caller, with `values` added at an advanced index, duplicates included.
+    """Add `values` to `out` in place at an advanced index, where duplicates accumulate, and return `out`.
 
-    NB: `index_add_` adds in order; `index_put_` with duplicates has no fixed order on several threads.
+    NB: `index_add_` adds in a fixed order; `index_put_` with duplicates does not if it runs on several threads.
     """
-    axis = _one_axis(key)
+    axis = _single_array_axis(key)
     if axis is not None and axis < out.ndim:
-        flat = _places(_parts(key)[-1], out.shape[axis], axis).reshape(-1)
+        flat = _count_from_front(_parts(key)[-1], out.shape[axis], axis).reshape(-1)
         return out.index_add_(axis, flat, values.reshape((*out.shape[:axis], flat.shape[0], *out.shape[axis + 1 :])))
     shape = tuple(out.shape)
     flat = xp.flat_index(key, shape, values).reshape(-1)
@@ -661,38 +672,38 @@ def scatter_into(xp: Any, out: Any, values: Any, key: Any) -> Any:
 
 @kernel
 def segment_sum(values: Any, positions: Any, size: int) -> Any:
-    """Return sums of the `values` (one axis) that share a position, for the positions 0 .. size - 1."""
+    """Return the sum of the `values` (1-d) at each of the positions 0 .. size - 1."""
     return values.new_zeros(size).index_add_(0, positions, values)
 
 
 @kernel
 def last_writer(positions: Any, size: int) -> Any:
-    """Return the last writer of each of the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
+    """Return for each of the places 0 .. size - 1 1 + the index of its last occurrence in `positions`, or 0 if it does not occur."""
     numbers = torch.arange(1, positions.shape[0] + 1, device=positions.device)
     return torch.zeros(size, dtype=torch.int64, device=positions.device).scatter_reduce_(0, positions, numbers, "amax")
 
 
 @kernel
 def scatter_along(x: Any, indices: Any, shape: Any, axis: int) -> Any:
-    """Return the transpose of `gather_along`: adds, duplicates included."""
-    return x.new_zeros(shape).scatter_add_(axis, _places(indices, shape[axis], axis), x)
+    """Return zeros of `shape` with `x` added at indices along an axis, the transpose of `gather_along`; duplicates accumulate."""
+    return x.new_zeros(shape).scatter_add_(axis, _count_from_front(indices, shape[axis], axis), x)
 
 
-def _all_differ(flat: Any) -> bool:
-    """Return whether no position occurs twice."""
+def _are_distinct(flat: Any) -> bool:
+    """Return whether all positions are different."""
     found = torch.sort(flat).values
     return not bool((found[1:] == found[:-1]).any())
 
 
 @general
 def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
-    """`buffer`, which belongs to the caller, with ``[key]`` overwritten; of duplicates in the key the last one counts."""
+    """Write `value` to ``buffer[key]`` in place and return `buffer`; if the key has duplicates, the last value wins."""
     if isinstance(value, _Tensor) and shares_memory(buffer, value):
-        value = value.clone()  # NB: PyTorch refuses operands that overlap in part
+        value = value.clone()  # NB: PyTorch raises an error for operands that partly overlap
     if _is_basic(key):
-        _one_ellipsis(_parts(key))
-        if _backwards(key):
-            key, axes = _forwards(key, buffer.shape)
+        _check_ellipsis(_parts(key))
+        if _has_negative_step(key):
+            key, axes = _with_positive_steps(key, buffer.shape)
             if isinstance(value, _Tensor) and value.ndim:
                 value = torch.flip(value.expand(buffer[key].shape), axes)
         buffer[key] = value
@@ -715,8 +726,8 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
     if not count:
         return buffer
     flat = flat.reshape(-1)
-    if isinstance(value, _Tensor) and flat.is_cpu and buffer.is_contiguous() and count < buffer.numel() and _all_differ(flat):
-        buffer.view(-1).index_copy_(0, flat, value)  # takes time proportional to what is written, not to the whole
+    if isinstance(value, _Tensor) and flat.is_cpu and buffer.is_contiguous() and count < buffer.numel() and _are_distinct(flat):
+        buffer.view(-1).index_copy_(0, flat, value)  # the time is proportional to the size of the value, not of the buffer
         return buffer
     writer = last_writer(flat, buffer.numel())
     if isinstance(value, _Tensor):

@@ -1,4 +1,4 @@
-"""The tutorial's "A rule of one's own": a rule is called like the function that it was made of."""
+"""The tutorial's "Custom rules": a rule has the signature of the function from which it was made."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The tutorial's "Many at once"."""
+"""The tutorial's "Batches with vmap"."""
 
 import xpgrad as xp
 from xpgrad import Tensor

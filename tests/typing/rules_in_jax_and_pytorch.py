@@ -1,4 +1,4 @@
-"""The tutorial's "The same rule elsewhere"."""
+"""The tutorial's "Rules in JAX and PyTorch"."""
 
 from collections.abc import Callable
 from typing import Any

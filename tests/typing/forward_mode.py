@@ -1,4 +1,4 @@
-"""The tutorial's "Forwards"."""
+"""The tutorial's "Forward mode"."""
 
 import numpy as np
 

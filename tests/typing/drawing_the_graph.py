@@ -1,4 +1,4 @@
-"""The tutorial's "Looking at it"."""
+"""The tutorial's "Drawing the graph"."""
 
 import xpgrad as xp
 from xpgrad.autograd import graph
