@@ -16,7 +16,7 @@ def _load(variant: str | None) -> Backend:
 
 @hookimpl
 def xpgrad_backend() -> BackendInfo:
-    """CuPy arrays on CUDA devices, with their streams."""
+    """Describe the backend: CuPy arrays on CUDA devices, with streams."""
     return BackendInfo(
         name="cupy",
         load=_load,

@@ -16,5 +16,5 @@ def _load(variant: str | None) -> Backend:
 
 @hookimpl
 def xpgrad_backend() -> BackendInfo:
-    """JAX arrays, on every device that JAX has."""
+    """Describe the backend: JAX arrays on every device of JAX."""
     return BackendInfo(name="jax", load=_load, array_modules=("jax", "jaxlib"), install="pip install 'xpgrad[jax]'", cuda=True)

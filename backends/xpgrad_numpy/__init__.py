@@ -16,5 +16,5 @@ def _load(variant: str | None) -> Backend:
 
 @hookimpl
 def xpgrad_backend() -> BackendInfo:
-    """NumPy arrays on the host; ``numpy+readonly`` freezes every array, to catch code that writes to its inputs."""
+    """Describe the backend: NumPy arrays on the host; ``numpy+readonly`` freezes every array, to catch code that writes to its inputs."""
     return BackendInfo(name="numpy", load=_load, array_modules=("numpy",), variants=("readonly",), install="pip install numpy")

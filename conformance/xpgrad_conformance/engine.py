@@ -146,7 +146,7 @@ def execute(contract: Contract, library: Library, profile: Profile, *, seed: int
         return Result(contract.id, "passed", seconds=seconds), None
     status, reason, kind = ("failed", "", "") if known is None else ("expected failure", known.reason, known.kind)
     example = repr(drawn) if drawn else ""
-    return Result(contract.id, status, reason, _message(error), _trace(error), example, kind, seconds), error
+    return Result(contract.id, status, reason, _format_error(error), _find_trace(error), example, kind, seconds), error
 
 
 def tell(contract: Contract, library: Library, profile: Profile, emit: Callable[[dict[str, Any]], None], *, seed: int | None,
@@ -190,14 +190,14 @@ def _draw(contract: Contract, library: Library, profile: Profile, seed: int | No
     test()
 
 
-def _message(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     """Return the error's type and message and the labels of its cases, shortened to 3,000 characters."""
     notes = [n for n in getattr(error, "__notes__", ()) if n.startswith("in the case")]
     text = "\n".join([f"{type(error).__name__}: {error}", *notes])
     return text if len(text) <= 3000 else text[:2900] + " ..."
 
 
-def _trace(error: BaseException) -> str:
+def _find_trace(error: BaseException) -> str:
     """Return the lines of the contract in an error's traceback."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "/contracts/" in f.filename.replace("\\", "/")]
     return "\n".join(f"{f.filename.replace(chr(92), '/').rpartition('/')[2]}:{f.lineno}: {f.line}" for f in frames)

@@ -193,9 +193,9 @@ class Library:
             caught.append(exc)
         if not caught:
             raise AssertionError(f"nothing was raised, expected {error.__name__}{': ' if phrases else ''}{', '.join(phrases)}")
-        said = str(caught[0])
-        if absent := [phrase for phrase in phrases if phrase not in said]:
-            raise AssertionError(f"{type(caught[0]).__name__} says {said!r}, expected it to say {absent[0]!r}") from caught[0]
+        message = str(caught[0])
+        if absent := [phrase for phrase in phrases if phrase not in message]:
+            raise AssertionError(f"{type(caught[0]).__name__} says {message!r}, expected it to say {absent[0]!r}") from caught[0]
 
     @contextmanager
     def warns(self, category: type[Warning], phrase: str, times: int | None = None) -> Iterator[None]:

@@ -92,7 +92,7 @@ def _folder_of(package: str) -> Path:
     return found
 
 
-def _source(mutant: Mutant) -> str:
+def _read_source(mutant: Mutant) -> str:
     """Read the source in which a fault is planted, and check that the text to replace occurs exactly once."""
     path = _folder_of(mutant.file.partition("/")[0]).parent / mutant.file
     text = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -109,7 +109,7 @@ def mutated(mutant: Mutant) -> str:
     MutantError
         If the text to replace does not occur exactly once, or the result is not valid Python.
     """
-    text = _source(mutant).replace(mutant.old, mutant.new)
+    text = _read_source(mutant).replace(mutant.old, mutant.new)
     try:
         ast.parse(text)
     except SyntaxError as exc:
@@ -144,7 +144,7 @@ def surroundings(folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join((str(folder), str(here))), "OMP_NUM_THREADS": "1"}
 
 
-def _surveys(jobs: Iterable[tuple[Mutant, Sequence[Contract]]], workers: int) -> Iterable[tuple[Mutant, dict[str, str] | MutantError]]:
+def _survey_all(jobs: Iterable[tuple[Mutant, Sequence[Contract]]], workers: int) -> Iterable[tuple[Mutant, dict[str, str] | MutantError]]:
     """Survey several faults at a time, with a progress bar; yield each fault with its statuses, or with the error."""
     from tqdm import tqdm
 
@@ -226,12 +226,12 @@ def full(workers: int = 2, journal: Path | None = None) -> int:
     reaches = {target: reach(target) for target in baseline}
     jobs = []
     for m in (m for m in mutants.values() if m.name not in matrix):
-        source = _source(m)
+        source = _read_source(m)
         begin = source.count("\n", 0, source.index(m.old)) + 1
         near = reaches[m.backend].could_notice(m.file, source, begin, begin + m.old.count("\n"))
         jobs.append((m, [every[name] for name, s in baseline[m.backend].items() if s == "passed" and name in near]))
     faulty = []
-    for mutant, statuses in _surveys(jobs, workers):
+    for mutant, statuses in _survey_all(jobs, workers):
         if isinstance(statuses, MutantError):
             faulty.append(str(statuses))
             continue
@@ -291,12 +291,12 @@ def complete(workers: int = 2) -> int:
     int
         The exit code: 0 if nothing is missing afterwards, else 1.
     """
-    kills, mutants, every = _kills(), load(), contracts()
+    kills, mutants, every = _read_kills(), load(), contracts()
     killer = {m: c for m, c in kills["killer"].items() if m in mutants and c in every}
     proof = {c: m for c, m in kills["proof"].items() if m in mutants and c in every}
     jobs = [(m, [every[c] for c in m.kills if m.name not in killer or c not in proof]) for m in mutants.values()]
     faulty = []
-    for mutant, statuses in _surveys([(m, chosen) for m, chosen in jobs if chosen], workers):
+    for mutant, statuses in _survey_all([(m, chosen) for m, chosen in jobs if chosen], workers):
         if isinstance(statuses, MutantError):
             faulty.append(str(statuses))
             continue
@@ -312,7 +312,7 @@ def complete(workers: int = 2) -> int:
     return 1 if missing else 0
 
 
-def _kills() -> dict[str, Any]:
+def _read_kills() -> dict[str, Any]:
     return tomllib.loads(KILLS.read_text(encoding="utf-8")) if KILLS.exists() else {"killer": {}, "proof": {}}
 
 
@@ -320,7 +320,7 @@ def missing_proofs() -> list[str]:
     """Describe the gaps in the table of pairs: faults without a killer, MUST contracts without a fault, names that no longer exist."""
     from xpgrad_conformance.facade import open_library
 
-    kills, mutants, every = _kills(), load(), contracts()
+    kills, mutants, every = _read_kills(), load(), contracts()
     found = [f"the fault {name!r} has no contract that kills it" for name in mutants if name not in kills["killer"]]
     needed = must_prove("numpy", open_library("numpy").capabilities)
     known = bundled()
@@ -338,7 +338,7 @@ def missing_proofs() -> list[str]:
 
 def replay(workers: int = 2, only: Iterable[str] | None = None) -> int:
     """Try only the written pairs, and return the exit code: 0 if each contract still notices its fault and nothing is missing, else 1."""
-    kills, mutants, every = _kills(), load(), contracts()
+    kills, mutants, every = _read_kills(), load(), contracts()
     missing = missing_proofs() if only is None else []
     pairs: dict[str, set[str]] = {}
     for fault, contract in [*kills["killer"].items(), *((m, c) for c, m in kills["proof"].items())]:
@@ -350,7 +350,7 @@ def replay(workers: int = 2, only: Iterable[str] | None = None) -> int:
 def _try(pairs: Mapping[str, Sequence[str]], workers: int, missing: list[str]) -> int:
     mutants, every = load(), contracts()
     stale = []
-    for mutant, statuses in _surveys([(mutants[m], [every[c] for c in found]) for m, found in pairs.items()], workers):
+    for mutant, statuses in _survey_all([(mutants[m], [every[c] for c in found]) for m, found in pairs.items()], workers):
         if isinstance(statuses, MutantError):
             stale.append(str(statuses))
         else:

@@ -218,12 +218,12 @@ class _Finder:
         begin, end = self.span(node)
         return self.source[begin:end].decode()
 
-    def note(self, operator: str, begin: int, end: int, new: str) -> None:
+    def record(self, operator: str, begin: int, end: int, new: str) -> None:
         line = self.line + self.source.count(b"\n", 0, begin)
         self.found.append(Edit(self.file, line, self.operator or operator, self.base + begin, self.base + end, new))
 
     def replace(self, operator: str, node: Any, new: str) -> None:
-        self.note(operator, *self.span(node), new)
+        self.record(operator, *self.span(node), new)
 
     # Statements.
 
@@ -259,8 +259,8 @@ class _Finder:
                 return
             case ast.If(test=test) | ast.While(test=test):
                 self.condition(test, loops=isinstance(node, ast.While))
-            case ast.Expr(value=ast.Call(func=func)) if self.generates and self.writes(func):
-                pass  # `generated` mutates the text line by line
+            case ast.Expr(value=ast.Call(func=func)) if self.generates and self.writes_text(func):
+                pass  # `mutate_generated` mutates the text line by line
             case ast.Expr() | ast.AugAssign() | ast.Continue() | ast.Break():
                 self.replace("statement", node, "pass")
             case ast.Assign(targets=targets) if all(isinstance(t, (ast.Attribute, ast.Subscript)) for t in targets):
@@ -269,7 +269,7 @@ class _Finder:
                 self.replace("statement", node, "return None")
         if isinstance(node, ast.AugAssign) and type(node.op) in ARITHMETIC:
             old, new = ARITHMETIC[type(node.op)]
-            self.between(node.target, node.value, f"{old}=", f"{new}=", "arithmetic")
+            self.replace_between(node.target, node.value, f"{old}=", f"{new}=", "arithmetic")
         for child in ast.iter_child_nodes(node):
             self.child(child, node)
 
@@ -303,7 +303,7 @@ class _Finder:
                 return
             case ast.Compare():
                 for left, op, right in zip([node.left, *node.comparators], node.ops, node.comparators):
-                    self.between(left, right, *COMPARISONS[type(op)], "comparison")
+                    self.replace_between(left, right, *COMPARISONS[type(op)], "comparison")
             case ast.Constant(value=bool(value)):
                 self.replace("constant", node, str(not value))
             case ast.Constant(value=int(value) | float(value)):
@@ -318,7 +318,7 @@ class _Finder:
             case ast.UnaryOp(op=ast.USub(), operand=operand) if not isinstance(operand, ast.Constant):
                 self.replace("arithmetic", node, f"({self.text(operand)})")
             case ast.BinOp(left=left, op=op, right=right) if not _is_text(node):
-                self.between(left, right, *ARITHMETIC[type(op)], "arithmetic")
+                self.replace_between(left, right, *ARITHMETIC[type(op)], "arithmetic")
             case ast.Call():
                 self.call(node)
             case ast.Lambda():
@@ -333,12 +333,12 @@ class _Finder:
         for forced in ("False",) if loops else ("True", "False"):
             self.replace("condition", test, forced)
 
-    def between(self, left: Any, right: Any, old: str, new: str, operator: str) -> None:
+    def replace_between(self, left: Any, right: Any, old: str, new: str, operator: str) -> None:
         """Record a replacement of the operator between two expressions; brackets and comments may surround it."""
         begin, end = self.span(left)[1], self.span(right)[0]
         pattern = r"\s+".join(re.escape(word) for word in old.split())
         if found := re.search(pattern.encode(), self.source[begin:end]):
-            self.note(operator, begin + found.start(), begin + found.end(), new)
+            self.record(operator, begin + found.start(), begin + found.end(), new)
 
     def call(self, node: ast.Call) -> None:
         name = _name(node.func)
@@ -346,7 +346,7 @@ class _Finder:
             for one, other in itertools.pairwise(node.args):
                 begin, middle, after, end = self.span(one)[0], self.span(one)[1], *self.span(other)
                 new = self.text(other) + self.source[middle:after].decode() + self.text(one)
-                self.note("arguments", begin, end, new)
+                self.record("arguments", begin, end, new)
         if name in DECLARATIONS and isinstance(node.func, ast.Name):
             for formula in node.args:
                 self.formula(formula)
@@ -359,8 +359,8 @@ class _Finder:
                     for old, new in ARITHMETIC.values():
                         if keyword.value.value == old:
                             self.replace("formula", keyword.value, f'"{new}"')
-        if self.generates and self.writes(node.func) and node.args:
-            self.generated(node.args[0])
+        if self.generates and self.writes_text(node.func) and node.args:
+            self.mutate_generated(node.args[0])
 
     # Text from which programs are made.
 
@@ -382,17 +382,17 @@ class _Finder:
             if isinstance(each, ast.Name) and other.get(each.id) in readable:
                 self.replace("formula", each, other[each.id])
 
-    def writes(self, func: ast.expr) -> bool:
+    def writes_text(self, func: ast.expr) -> bool:
         """Return whether a call adds lines to a generated text: ``t(...)`` or ``t.block(...)``."""
         return (isinstance(func, ast.Name) and func.id == "t") or (
             isinstance(func, ast.Attribute) and func.attr == "block" and _name(func.value) == "t"
         )
 
-    def generated(self, node: ast.expr) -> None:
+    def mutate_generated(self, node: ast.expr) -> None:
         """Record the mutants of the lines of a generated text."""
         if isinstance(node, ast.IfExp):
-            self.generated(node.body)
-            self.generated(node.orelse)
+            self.mutate_generated(node.body)
+            self.mutate_generated(node.orelse)
         if not (isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))):
             return
         begin = self.span(node)[0]
@@ -404,22 +404,22 @@ class _Finder:
             start = at + len(line[: len(line) - len(line.lstrip())].encode())
             at += len(line.encode()) + 1
             if stripped and stripped.count("{") == stripped.count("}"):
-                self.generated_line(stripped, start)
+                self.mutate_generated_line(stripped, start)
 
-    def generated_line(self, line: str, begin: int) -> None:
+    def mutate_generated_line(self, line: str, begin: int) -> None:
         size = len(line.encode())
         if head := re.fullmatch(r"(?:if|elif) (.*):(?:  # .*)?", line):
             place = begin + line.index(head.group(1))
             for forced in ("True", "False"):
-                self.note("text", place, place + len(head.group(1).encode()), forced)
+                self.record("text", place, place + len(head.group(1).encode()), forced)
         elif line.startswith("return "):
-            self.note("text", begin, begin + size, "return None")
+            self.record("text", begin, begin + size, "return None")
         elif not line.endswith(":") and line != "pass":
-            self.note("text", begin, begin + size, "pass")
+            self.record("text", begin, begin + size, "pass")
         for old, new in WORDS.items():
             if line.count(old) == 1:
                 place = begin + len(line[: line.index(old)].encode())
-                self.note("text", place, place + len(old.encode()), new)
+                self.record("text", place, place + len(old.encode()), new)
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------------------
@@ -566,7 +566,7 @@ def try_tests(edit: Edit, source: bytes, root: Path) -> Verdict:
             stderr=subprocess.STDOUT, text=True, start_new_session=True,
         )  # fmt: skip
         try:
-            said, _ = process.communicate(timeout=TESTS_LIMIT)
+            output, _ = process.communicate(timeout=TESTS_LIMIT)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)  # the group includes the processes that it has started
@@ -574,7 +574,7 @@ def try_tests(edit: Edit, source: bytes, root: Path) -> Verdict:
             return Verdict(edit, "timeout", "tests")
     if process.returncode == 0:
         return Verdict(edit, "survived")
-    named = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+    named = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
     return Verdict(edit, "test", named.group(1) if named is not None else "the tests cannot be collected")
 
 

@@ -109,8 +109,8 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
     while rest := [c for c in request.contracts if c.id not in found]:
         with tempfile.TemporaryDirectory(prefix="xpgrad-conformance-") as folder:
             running, ended = "", ""
-            with _process(request, rest, Path(folder), server) as process:
-                for event in _events(process, Path(folder) / "events", limit):
+            with _start_process(request, rest, Path(folder), server) as process:
+                for event in _read_events(process, Path(folder) / "events", limit):
                     if "result" in event:
                         note(Result(**event["result"]))
                         running = ""
@@ -125,18 +125,18 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
             if request.exitfirst and (culprit := next((r.id for r in found.values() if counts_as_failure(r)), "")):
                 _skip_rest(request, found, f"not tried: {culprit} had failed, and the run was to stop there", note)
                 break
-            said = (Path(folder) / "output").read_text(encoding="utf-8", errors="replace").strip()
+            output = (Path(folder) / "output").read_text(encoding="utf-8", errors="replace").strip()
         if not about:
-            cause = _cause(said) or ended
+            cause = _find_cause(output) or ended
             break
         if not running and not ended:
-            cause = _cause(said) or "the process ended without a message"
+            cause = _find_cause(output) or "the process ended without a message"
             break
         crashes += 1
         message = ended if ended else "the process ended"
         if running:
             late = "no result" in ended
-            note(Result(running, "failed", message=f"{message}\n{_find_stack(said)}".strip(), kind="timeout" if late else "crash"))
+            note(Result(running, "failed", message=f"{message}\n{_find_stack(output)}".strip(), kind="timeout" if late else "crash"))
         if crashes >= CRASHES:
             _skip_rest(request, found, f"the process had crashed {crashes} times before", note, "crash")
         elif running and request.exitfirst:
@@ -178,7 +178,7 @@ def _skip_rest(request: Request, found: Mapping[str, Result], why: str, note: Ca
 
 
 @contextlib.contextmanager
-def _process(
+def _start_process(
     request: Request, contracts: Sequence[Contract], folder: Path, server: Server | None
 ) -> Iterator[subprocess.Popen[bytes] | Forked]:
     """Context manager that starts the process, and at the end kills it with all its children."""
@@ -227,7 +227,7 @@ def _start_pytest(request: Request, contracts: Sequence[Contract], folder: Path)
         )
 
 
-def _events(process: subprocess.Popen[bytes] | Forked, path: Path, limit: float) -> Iterator[dict[str, Any]]:
+def _read_events(process: subprocess.Popen[bytes] | Forked, path: Path, limit: float) -> Iterator[dict[str, Any]]:
     """Yield the events that the process reports, and at the end ``{"ended": why}`` if the process hung or failed."""
     last = time.monotonic()
     with open(path, encoding="utf-8") as file:
@@ -266,18 +266,18 @@ def _abort(process: subprocess.Popen[bytes] | Forked) -> None:
             time.sleep(0.02)
 
 
-def _find_stack(said: str) -> str:
+def _find_stack(output: str) -> str:
     """Return the stack of the thread that hung or crashed from a process's output, innermost call first; else the end of the output."""
-    _, found, stacks = said.rpartition("Fatal Python error: ")
+    _, found, stacks = output.rpartition("Fatal Python error: ")
     if not found:
-        return said[-_QUOTED:]
+        return output[-_QUOTED:]
     threads = [t for t in stacks.split("\n\n") if "hread 0x" in t]
     mine = next((t for t in threads if t.lstrip().startswith("Current thread")), threads[-1] if threads else stacks)
     return mine.strip()[:_QUOTED]
 
 
-def _cause(said: str) -> str:
+def _find_cause(output: str) -> str:
     """Return the last line of a process's output that is an error, else its first line; empty if it wrote nothing."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").removeprefix("E  ").strip() for line in lines if line.startswith(("ERROR:", "E  "))]
     return (errors[-1:] or lines or [""])[0]

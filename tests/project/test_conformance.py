@@ -124,7 +124,7 @@ def test_a_full_run_that_was_interrupted_goes_on_from_its_journal(tmp_path: Path
 
     monkeypatch.setattr(mutants, "survey", survey)
     monkeypatch.setattr(mutants, "load", lambda: faults)
-    monkeypatch.setattr(mutants, "_source", lambda mutant: "a\n")
+    monkeypatch.setattr(mutants, "_read_source", lambda mutant: "a\n")
     monkeypatch.setattr(mutants, "reach", lambda target: Reach({}, {"BWD-01": None, "BWD-02": {}}))
     monkeypatch.setattr(mutants, "KILLS", tmp_path / "kills.toml")
     with pytest.raises(KeyboardInterrupt):
