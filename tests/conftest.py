@@ -1,4 +1,4 @@
-"""What tests share: the devices that every rule is tested on, some of them backends that exist only for these tests; and sampling."""
+"""Fixtures and hooks that tests share: the devices that every rule is tested on, some with backends made for the tests, and sampling."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ kernels_only.register()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep a share of the tests where backends repeat each other; ``XPGRAD_TEST_SEED`` draws it, the same seed the same tests.
+    """Keep a share of the tests if backends repeat each other; ``XPGRAD_TEST_SEED`` draws it, and the same seed draws the same tests.
 
-    ``XPGRAD_TEST_SHARE=3`` keeps one test in three; ``XPGRAD_TEST_REPEATS=3`` all on the first device, and one in three of those that
-    run the same on a further one.
+    ``XPGRAD_TEST_SHARE=3`` keeps one test in three; ``XPGRAD_TEST_REPEATS=3`` keeps all tests on the first device, and one in three of
+    their repetitions on other devices.
     """
     share, repeats = (int(os.environ.get(f"XPGRAD_TEST_{name}", "1")) for name in ("SHARE", "REPEATS"))
     seed = os.environ.get("XPGRAD_TEST_SEED", "")
@@ -45,12 +45,12 @@ def _is_repeated(item: pytest.Item) -> bool:
     return parameters.get("xpgrad_device", DEVICES[0]) != DEVICES[0]
 
 
-#: What the errors say for a dtype or a function that a backend lacks.
+#: The errors for a dtype or a function that a backend lacks.
 LACKS = re.compile(r"backend '(?P<table>[^']*)' (?:(?:has no|cannot hold) dtype '?(?P<dtype>\w+)|has no function `(?P<function>[\w.]+))")
 
 
 def declared_lack(error: BaseException) -> str | None:
-    """What a backend that is tested declares not to have, if an error says so of it: a capability, a dtype, or a function of `missing`."""
+    """Return the declared lack of a tested backend (a capability, a dtype, a function) that an error reports; None if it reports none."""
     found = LACKS.search(str(error))
     if found is None or found["table"] not in {xpgrad.Device(device).table for device in DEVICES}:
         return None
@@ -69,11 +69,11 @@ def declared_lack(error: BaseException) -> str | None:
 
 @contextlib.contextmanager
 def lacks_are_skips() -> Iterator[None]:
-    """Skip where a backend meets what it declares not to have, and says it lacks; any other error stays one."""
+    """Skip if a tested backend reports something that it declares not to have; any other error propagates."""
     try:
         yield
     except (CapabilityError, TypeError, AssertionError) as exc:
-        # NB: where another error was expected, pytest fails while it handles the one that came.
+        # NB: if another error was expected, pytest fails while it handles the actual one.
         error = exc.__context__ if isinstance(exc, AssertionError) and "Regex pattern did not match" in str(exc) else exc
         lack = declared_lack(error) if isinstance(error, (CapabilityError, TypeError)) else None
         if lack is None:
@@ -83,27 +83,27 @@ def lacks_are_skips() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call() -> Generator[None, object, object]:
-    """A test."""
+    """Run a test, and skip it if the backend declares to lack what it needs."""
     with lacks_are_skips():
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup() -> Generator[None, object, object]:
-    """A fixture, which may make the Tensors of several tests."""
+    """Set up a fixture, which may make the Tensors of several tests, and skip in the same way."""
     with lacks_are_skips():
         return (yield)
 
 
 @pytest.fixture(scope="session", params=DEVICES)
 def xpgrad_device(request: Any) -> str:
-    """Every device that a rule must run on: the fast one, one whose memory is frozen, one that has only what the standard has, and more."""
+    """Return each device that a rule must run on: the fast one, one with frozen memory, a strict one, and more."""
     return str(xpgrad.zeros(0, dtype=xpgrad.float32, device=str(request.param)).device)
 
 
 @pytest.fixture
 def no_cyclic_gc() -> Iterator[None]:
-    """Only reference counting frees what is dropped: a cycle shows as memory that stays."""
+    """Disable the cycle collector, so that a reference cycle shows as memory that stays."""
     gc.collect()
     gc.disable()
     try:

@@ -1,6 +1,6 @@
 """The smoke script, `python tests/smoke.py`: xpgrad with only its runtime dependencies, no pytest and no extra.
 
-It takes gradients, and checks that what cannot work is refused with a message that says what to do. Each function whose
+It takes gradients, and checks that unsupported calls raise an error that says what to do. Each function whose
 name starts with ``check_`` is one check: add yours anywhere.
 """
 
@@ -23,12 +23,12 @@ EXTRAS = ("array_api_strict", "autograd", "cupy", "hypothesis", "jax", "matplotl
 
 
 def close(actual: Any, expected: Any) -> None:
-    """Raise AssertionError unless a Tensor holds the expected values, up to rounding."""
+    """Raise AssertionError unless a Tensor has the expected values, up to rounding."""
     np.testing.assert_allclose(actual.numpy(), np.asarray(expected), rtol=1e-12, atol=1e-12)
 
 
 def refused(kind: type[Exception], phrases: tuple[str, ...], attempt: Callable[[], object]) -> None:
-    """Raise AssertionError unless the attempt raises `kind` with a message that holds each of the phrases."""
+    """Raise AssertionError unless the attempt raises `kind` with a message that contains each of the phrases."""
     message = None
     try:
         attempt()

@@ -1,4 +1,4 @@
-"""Classic mistakes, each with the name by which an audit finds it, the words of the line at fault, and what is right instead."""
+"""A gallery of classic mistakes, each with the audit's name for it, a part of the line at fault, and the right function."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ W = RNG.normal(size=(4, 4)) / 2
 
 
 class Mistake(NamedTuple):
-    """A function that is wrong somewhere.
+    """A function with a mistake.
 
     Attributes
     ----------
     kind : str
-        What the audit calls it.
+        The audit's name for the mistake.
     function : callable
     args : tuple
     line : str
-        A part of the line at fault; empty where there is none.
+        A part of the line at fault; empty if no line is at fault.
     right : callable or None
-        The same without the mistake.
+        The same function without the mistake.
     """
 
     kind: str
@@ -42,12 +42,12 @@ MISTAKES: dict[str, Mistake] = {}
 
 
 def _middle(a: Any, tolerance: float) -> Any:
-    """A point near `a`, by an iteration."""
+    """Return a scalar of a point near `a` that an iteration finds."""
     return xp.sum(optimize.minimize(lambda v: xp.sum((v - a) ** 4 + (v - a) ** 2 + v * v * v / 9), xp.zeros(2), tol=tolerance).x)
 
 
 def mistake(kind: str, *args: Any, line: str = "", right: Callable[..., Any] | None = None) -> Callable[[Any], Any]:
-    """Put a function into the gallery."""
+    """Return a decorator that adds a function to the gallery."""
 
     def put(function: Callable[..., Any]) -> Callable[..., Any]:
         MISTAKES[function.__name__] = Mistake(kind, function, args, line, right)
@@ -238,7 +238,7 @@ def a_norm_by_hand(x: Any) -> Any:
     return xp.sqrt(xp.sum(x * x))
 
 
-# -- wrong, or without digits ----------------------------------------------------------------------------------------------
+# -- wrong or inaccurate ---------------------------------------------------------------------------------------------------
 
 
 @custom_rule
@@ -345,7 +345,7 @@ def a_long_loop(x: Any) -> Any:
     return xp.sum(x)
 
 
-# -- what is not a function that can be differentiated ---------------------------------------------------------------------
+# -- functions that cannot be differentiated at all ------------------------------------------------------------------------
 
 
 @mistake("no-tensor", X)

@@ -1,7 +1,7 @@
-"""Functions of SciPy, scikit-learn and array-api-extra that are known to differentiate: an audit has nothing to say against them.
+"""Functions of SciPy, scikit-learn and array-api-extra that are known to be differentiable: an audit must have no objection.
 
-``python -m audit.libraries`` (from ``tests/``) prints a line of JSON for each: its name and what was found. SciPy and scikit-learn read
-what allows arrays of others when they are imported, so this is a process of its own.
+``python -m audit.libraries`` (from ``tests/``) prints one line of JSON for each: its name and the findings. SciPy and scikit-learn read
+the switch for array API support at import, so this runs in a separate process.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 def main() -> None:
-    """Audit each, and print what is worse than a note."""
+    """Audit each function and print its findings; each line also lists those that are worse than a note."""
     warnings.simplefilter("ignore")
     sklearn.set_config(array_api_dispatch=True)
     for name, function in CALLS.items():

@@ -1,4 +1,4 @@
-"""Laws of audits: what is lost is found wherever it is lost, on every backend; what goes in stays, and what comes out can be read."""
+"""Laws of audits: a lost derivative is found on every backend and wherever it is lost; all forms of arguments work; reports can be read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import xpgrad as xp
 from audit.gallery import MISTAKES
 from xpgrad._modes import state
 
-#: Mistakes whose arguments may live anywhere, and that do not pass through NumPy.
+#: Mistakes whose arguments may be on any device, and that do not pass through NumPy.
 ANYWHERE = [
     "normalised_by_a_float", "an_item", "a_detached_mean", "a_feature_without_gradient", "a_penalty_without_graph",
     "counted_in_whole_numbers", "a_forgotten_argument", "a_dead_unit", "an_absolute_value_at_zero", "two_largest",
@@ -82,7 +82,7 @@ def test_a_path_that_is_broken_is_found_and_one_that_is_not_is_not(before: Any, 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from(["detach", "float"]))
 def test_a_detour_that_changes_nothing_is_no_alarm(seed: int, how: str) -> None:
-    """A shift that cancels, as that of a stable softmax, takes no derivative away."""
+    """A detached shift that cancels, as in a stable softmax, is not reported."""
     x = np.random.default_rng(seed).normal(size=4)
 
     def logsumexp(x: Any) -> Any:
@@ -119,7 +119,7 @@ def test_a_kink_counts_where_a_gradient_arrives() -> None:
     x = np.asarray([0.0, 1.0, -2.0])
     assert xp.audit(lambda x: xp.sum(xp.abs(x)), x).kinds("warning") == ("kink",)
     assert not xp.audit(lambda x: xp.sum(xp.abs(x) * xp.asarray([0.0, 1.0, 1.0])), x).kinds("note")
-    smooth = xp.audit(lambda x: xp.sum(xp.abs(x) ** 2.0), x)  # no gradient arrives at 0
+    smooth = xp.audit(lambda x: xp.sum(xp.abs(x) ** 2.0), x)  # the gradient does not arrive
     assert not smooth.kinds("warning"), smooth
 
 
@@ -217,11 +217,11 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-# -- what comes out -------------------------------------------------------------------------------------------------------
+# -- the report -----------------------------------------------------------------------------------------------------------
 
 
 class _Parser(HTMLParser):
-    """Counts findings, and checks that tags close."""
+    """A parser that counts findings and checks that tags are closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -276,7 +276,7 @@ def test_a_browser_shows_the_page(tmp_path: Path) -> None:
     picture = tmp_path / "report.png"
     subprocess.run([*command, f"--screenshot={picture}", "--window-size=900,1200", page], capture_output=True, check=True, timeout=120)
     assert picture.read_bytes().startswith(b"\x89PNG")
-    # The boxes of the graph are light on a dark page, too: so is their text dark.
+    # The boxes of the graph are light on a dark page as well, so their text must be dark.
     asked = "document.title = getComputedStyle(document.querySelector('#graph text')).fill"
     (tmp_path / "asked.html").write_text((tmp_path / "report.html").read_text().replace("</body>", f"<script>{asked}</script></body>"))
     for dark in ((), ("--blink-settings=preferredColorScheme=0",)):

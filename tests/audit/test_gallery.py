@@ -1,4 +1,4 @@
-"""Law: each mistake of the gallery is found by its name, at its line; without the mistake there is nothing to find."""
+"""Law: each mistake of the gallery is reported by its name and line; without the mistake nothing is reported."""
 
 from __future__ import annotations
 

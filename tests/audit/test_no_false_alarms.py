@@ -1,4 +1,4 @@
-"""Law: an audit has nothing against functions that are right: the package's own examples, and functions of other libraries."""
+"""Law: an audit does not object to correct functions: the package's own examples, and functions of other libraries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _module(path: str) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look there for the types of their fields
+    sys.modules[name] = module  # dataclasses look up the types of their fields there
     spec.loader.exec_module(module)
     return module
 

@@ -1,1 +1,1 @@
-"""Finding backends, the devices they bring, and the two in this distribution besides NumPy's: JAX and CuPy."""
+"""Tests of how backends are found and of their devices; and of JAX and CuPy, the two backends in this distribution besides NumPy."""

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def x64() -> Iterator[None]:
-    """JAX with its 64-bit dtypes, for one test."""
+    """Enable JAX's 64-bit dtypes for one test."""
     jax = pytest.importorskip("jax", reason="JAX is not installed")
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)

@@ -1,4 +1,4 @@
-"""Law: the CuPy backend explains itself without a GPU, and what its table does in Python is right, on a stand-in made of NumPy.
+"""Law: without a GPU the CuPy backend says what is missing, and the Python code of its table is right on a stand-in made of NumPy.
 
 On a GPU the other tests run on it: ``XPGRAD_TEST_DEVICES=cupy:0 python -m pytest tests``; see docs/gpu.md.
 """
@@ -26,7 +26,7 @@ FILES = (
 
 def stand_in(command: list[str]) -> Any:
     environment = {**os.environ, "PYTHONPATH": search_path(), "XPGRAD_TEST_DEVICES": "cupy:0"}
-    environment["XPGRAD_TEST_SHARE"] = os.environ.get("XPGRAD_TEST_REPEATS", "1")  # the same laws on one more backend
+    environment["XPGRAD_TEST_SHARE"] = os.environ.get("XPGRAD_TEST_REPEATS", "1")  # the laws of those modules on one more backend
     return subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -61,13 +61,13 @@ print(seen, x.grad.tolist(), len(side.waits) > 0, len(fake_cupy._NULL.waits) > 0
 
 
 def test_streams_on_a_stand_in() -> None:
-    """STR-01, STR-05."""
+    """The contracts of streams hold on the stand-in (STR-01, STR-05)."""
     run = stand_in(["-c", STREAMS])
     assert run.stdout == "[True] [2.0, 4.0] True True\n", run.stdout + run.stderr
 
 
 def test_scatter_of_every_dtype_on_a_stand_in() -> None:
-    """Dtypes that CuPy cannot add atomically are added as others, and wrap around as integers do."""
+    """Dtypes without atomic addition in CuPy are added in another dtype, and wrap around as integers do."""
     code = """
 import json, numpy as np
 import support.fake_cupy

@@ -1,7 +1,7 @@
-"""Law: a function compiled for CuPy gives the function's numbers at every call; where it cannot be captured it runs as it is, and says so.
+"""Law: a function compiled for CuPy gives the function's results at every call; if it cannot be captured, it runs uncompiled and warns.
 
-The `check_` functions need CuPy: they run in a process of their own, on the stand-in made of NumPy (`support.fake_cupy`), in which a kernel
-that is captured leaves its results as the memory was, and kernels that do not wait for one another raise. NumPy's numbers are expected.
+The `check_` functions need CuPy: they run in a separate process on the stand-in made of NumPy (`support.fake_cupy`). There, a kernel that
+is captured does not write its results, and kernels that should wait for each other and do not raise. NumPy's numbers are expected.
 On a GPU: ``python -m pytest -o python_functions='check_*' tests/backends/test_cupy_compile.py``.
 """
 
@@ -59,7 +59,7 @@ def launches() -> int:
 
 @pytest.fixture(autouse=True)
 def watched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Counts the launches of graphs; nothing goes on capturing afterwards."""
+    """Count the launches of graphs, and assert after the check that no stream is capturing."""
     if not request.node.name.startswith("check_"):
         yield
         return
@@ -105,7 +105,7 @@ def flat(out: Any) -> list[Any]:
 
 
 def numbers(function: Any, values: list[Any], device: str) -> list[Any]:
-    """The results of a function, and first and second gradients of its sum of squares, by `backward` and `grad`."""
+    """Return a function's results, the gradients of its sum of squares by `backward` and `grad`, and second gradients."""
     leaves = [make(v, device=device) for v in values]
 
     def loss(out: Any) -> Any:
@@ -123,10 +123,10 @@ def numbers(function: Any, values: list[Any], device: str) -> list[Any]:
 @pytest.mark.parametrize("kind", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize("name", list(FUNCTIONS))
 def check_numbers(name: str, kind: str) -> None:
-    """The numbers agree at the first call and at those that launch graphs, each with new arguments; nothing runs as it is."""
+    """The numbers agree at the first call and at calls that launch graphs, each with new arguments; no call runs uncompiled."""
     function = FUNCTIONS[name]
     if kind == "complex128" and name in ("parts", "extremes", "sorted"):
-        function = FUNCTIONS["a tree"]  # complex numbers are not ordered
+        function = FUNCTIONS["a tree"]  # complex numbers have no order
     compiled = xp.compile(function)
     for k in range(4):
         before = launches()
@@ -140,7 +140,7 @@ def check_numbers(name: str, kind: str) -> None:
 
 
 def check_results_stay() -> None:
-    """The results of a call have memory of their own: later calls, and other arrays, do not change them."""
+    """The results of a call have memory of their own: later calls and new arrays do not change them."""
     compiled = xp.compile(lambda a: (a * 2.0, xp.sum(a * a)))
     seen = []
     for k in range(4):
@@ -156,11 +156,11 @@ def check_results_stay() -> None:
 
 
 def check_memory_is_private() -> None:
-    """A graph's intermediate memory is not memory that others have been given since."""
+    """The intermediate memory of a graph is not given to other arrays."""
     compiled = graphs().CompiledFunction(lambda x: ((x * 2.0 + 1.0) * (x - 3.0),))
     (first,) = compiled(cupy().asarray(np.arange(4.0)))
     others = []
-    for n in range(3):  # a stream may be where the one was that captured, whose memory it would be given
+    for n in range(3):  # a new stream may have the capturing one's address, and so its memory
         with cupy().cuda.Stream(non_blocking=True) as stream:
             others += [cupy().asarray(np.full(4, 4.0 * n + k)) for k in range(4)]
             stream.synchronize()
@@ -172,7 +172,7 @@ def check_memory_is_private() -> None:
 
 
 def check_structures() -> None:
-    """Arguments and the same array twice among the results, None on both sides, nested tuples, 0-d, no elements, any strides."""
+    """Results may be arguments, the same array twice, None, nested tuples, 0-d or empty arrays, and arrays of any strides."""
 
     def function(x: Any, nothing: Any, y: Any) -> Any:
         assert nothing is None
@@ -224,7 +224,7 @@ def check_signatures_and_their_number() -> None:
     assert len(kept) == limit
     before = launches()
     compiled(cupy().asarray(np.arange(limit - 1)))
-    compiled(cupy().asarray(np.arange(0)))  # the least recently used
+    compiled(cupy().asarray(np.arange(0)))  # the least recently used one was dropped
     compiled(cupy().asarray(np.arange(limit)))
     assert launches() == before + 2
     compiled(cupy().asarray(np.arange(0)))
@@ -252,7 +252,7 @@ def _no_memory(x: Any) -> Any:
 
 
 def _invalidates(x: Any) -> Any:
-    """End a capture without an exception at hand."""
+    """Invalidate a capture without letting an exception out."""
     y = x * 2.0
     with contextlib.suppress(RuntimeError):
         cupy().cuda.get_current_stream().synchronize()
@@ -287,7 +287,7 @@ UNCAPTURED: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 @pytest.mark.parametrize("name", list(UNCAPTURED))
 def check_what_cannot_be_captured_runs_as_it_is(name: str) -> None:
-    """The function's numbers are right, there is one warning, and streams still work."""
+    """If a function cannot be captured, its numbers are right, there is one warning, and streams still work."""
     function, cause = UNCAPTURED[name]
 
     def run(x: Any) -> Any:
@@ -298,7 +298,7 @@ def check_what_cannot_be_captured_runs_as_it_is(name: str) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for k in range(3):
-            for n in (3, 3 if name == "an array of the host" else 5):  # another signature
+            for n in (3, 3 if name == "an array of the host" else 5):  # with another signature
                 values = np.linspace(-1.0, 2.0 + k, n)
                 x = make(values)
                 out = compiled(x)
@@ -319,7 +319,7 @@ def check_what_cannot_be_captured_runs_as_it_is(name: str) -> None:
     assert "'run' runs as it is on CuPy" in str(told[0].message)
     assert cause in str(told[0].message)
     assert told[0].filename == __file__
-    assert launches() - before <= 5  # of the scaling of gradients, which is captured
+    assert launches() - before <= 5  # for the scaling of gradients, which is captured
     (after,) = graphs().CompiledFunction(lambda x: (x * 2.0,))(cupy().asarray(np.ones(3)))
     assert after.tolist() == [2.0] * 3
 
@@ -331,7 +331,7 @@ def check_each_function_is_reported() -> None:
 
 
 def check_an_interruption_goes_through() -> None:
-    """And leaves no stream capturing (see `clean`), and no half of a graph behind."""
+    """An interrupt propagates, and leaves no stream capturing (see `clean`) and no partial graph behind."""
     times = []
 
     def function(x: Any) -> Any:
@@ -350,7 +350,7 @@ def check_an_interruption_goes_through() -> None:
 
 
 def check_short_of_memory() -> None:
-    """A pool that is short of memory frees what it holds: not what the capture has used."""
+    """A pool that is short of memory frees its unused blocks, but not those that the capture has used."""
     fake = sys.modules.get("support.fake_cupy")
     if fake is None:
         pytest.skip("a GPU's memory would have to be full")
@@ -383,7 +383,7 @@ def check_short_of_memory() -> None:
 
 
 def check_streams_wait_for_one_another() -> None:
-    """Calls on two streams that do not wait for each other share the graph's memory in turn (else the stand-in raises)."""
+    """Calls on two independent streams use the graph's memory in turn; otherwise the stand-in raises."""
     streams = [cupy().cuda.Stream(non_blocking=True) for _ in range(2)]
     compiled = xp.compile(lambda a: xp.sum(xp.sin(a) * a))
     kept = []
@@ -401,7 +401,7 @@ def check_streams_wait_for_one_another() -> None:
 
 
 def check_a_launch_that_fails_after_is_waited_for() -> None:
-    """Without memory for the results: the graph runs all the same, and the next call waits for it."""
+    """If memory for the results is missing after a launch, the next call still waits for the graph."""
     compiled = graphs().CompiledFunction(lambda x: (x * 2.0,))
     streams = [cupy().cuda.Stream(non_blocking=True) for _ in range(2)]
     with streams[0]:
@@ -419,11 +419,11 @@ def check_a_launch_that_fails_after_is_waited_for() -> None:
 
 
 def check_threads() -> None:
-    """Each thread has its own stream and arguments; all share one graph."""
+    """Threads with separate streams and arguments share one graph."""
     compiled = xp.compile(lambda a: xp.sum(xp.exp(a) * a))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        compiled(make([0.0, 0.0])).backward()  # captured
+        compiled(make([0.0, 0.0])).backward()  # captures the function
         cupy().cuda.Device(0).synchronize()
         failures: list[Any] = []
 
@@ -450,7 +450,7 @@ def check_threads() -> None:
 
 
 class Holder:
-    """An object that a function finds its constant in."""
+    """An object in whose attribute a function finds a constant."""
 
     table: Any = None
 
@@ -460,7 +460,7 @@ RAW: Any = None
 
 
 def check_constants_live_as_long_as_the_graph() -> None:
-    """A name that comes to mean another array: the graph reads the old one, whose memory is not reused."""
+    """If a name is bound to another array, the graph keeps reading the old one, whose memory is not reused."""
     global RAW
     local, holder = make([1.0, 2.0], False), Holder()
     holder.table, GLOBAL[0], RAW = make([10.0, 20.0], False), make([3.0, 4.0], False), cupy().asarray(np.asarray([5.0, 6.0]))
@@ -478,7 +478,7 @@ def check_constants_live_as_long_as_the_graph() -> None:
 
 
 def check_writes_to_constants_are_seen() -> None:
-    """A constant's memory is the graph's, so in-place writes are seen; JAX differs, as arrays cannot be written to there."""
+    """A graph sees in-place writes to a constant, whose memory it reads (unlike JAX, whose arrays are immutable)."""
     table = make([1.0, 2.0], False)
     compiled = xp.compile(lambda x: x * table)
     for k in range(3):
@@ -487,7 +487,7 @@ def check_writes_to_constants_are_seen() -> None:
 
 
 def check_inside_of_a_capture() -> None:
-    """The caller's capture gets the function's kernels, whether the function is known or not."""
+    """The caller's capture records the function's kernels, whether the function was captured before or not."""
     for known in (False, True):
         compiled = graphs().CompiledFunction(lambda x: (x * 2.0 + 1.0, x))
         x = cupy().asarray(np.ones(3))
@@ -518,7 +518,7 @@ def check_compiled_inside_of_compiled() -> None:
 
 
 def check_arguments_are_not_shared() -> None:
-    """A write to a result leaves the arguments and the constants alone, captured or not."""
+    """A write to a result changes neither the arguments nor the constants, whether captured or not."""
     table = make([7.0, 8.0], False)
     for function in (lambda x: (x, x[::-1], table), lambda x: (x, x[::-1], table, x @ x)):
         with warnings.catch_warnings():
@@ -553,7 +553,7 @@ def check_each_device_has_its_graphs() -> None:
     for number in (*range(count), *range(count)):
         with cupy().cuda.Device(number):
             x = cupy().asarray(np.zeros(2))
-        (found,) = raw(x)  # whichever device is current
+        (found,) = raw(x)  # on either current device
         assert found.device.id == number
         with found.device:
             assert found.tolist() == [1.0, 1.0]
@@ -561,7 +561,7 @@ def check_each_device_has_its_graphs() -> None:
 
 
 def check_dropped_graphs_leave_nothing() -> None:
-    """Graphs die with the compiled function, by reference counting and the collector: with them goes their memory."""
+    """When the compiled function is freed, by reference counting or the collector, its graphs and their memory are freed."""
     import weakref
 
     compiled = graphs().CompiledFunction(lambda x: (x * 2.0,))

@@ -1,4 +1,4 @@
-"""Law: a library may lack what NumPy has, a complex dtype beside float64, use in other threads, errors of NumPy's classes: it is told."""
+"""Law: a library may lack what NumPy has (complex128 beside float64, use in other threads, NumPy's error classes) if its table says so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xpgrad.registry import backend_for, backend_names, register_backend
 
 
 class Sparing(kernels_only.KernelsOnlyBackend):
-    """NumPy arrays with float64 and complex64 and nothing wider; they stay in one thread, and every error is a ValueError."""
+    """NumPy arrays with float64 but without complex128, which stay in one thread and whose errors are all ValueErrors."""
 
     name = "sparing"
 
@@ -63,7 +63,7 @@ def test_complex_numbers_beside_float64_are_an_error() -> None:
     for use in (lambda: x * 1j, lambda: x * z, lambda: xp.astype(x, complex) * x, lambda: xp.fft.fft(x)):
         with pytest.raises(xp.CapabilityError, match=r"backend 'sparing' has no dtype complex128; it has .*float64, complex64"):
             use()
-    y = xp.astype(x, xp.float32) * z  # of single precision they are at home
+    y = xp.astype(x, xp.float32) * z  # in single precision both dtypes exist
     xp.sum(xp.real(y * xp.conj(y))).backward()
     assert (x.grad.dtype, x.grad.tolist()) == (xp.float64, [2.0, 16.0])
 
@@ -72,7 +72,7 @@ def test_complex_numbers_beside_float64_are_an_error() -> None:
 
 
 def _nest(device: str, levels: int) -> tuple[set[int], Any]:
-    """The threads in which passes ran that are so deep inside of each other, and the leaf of the outermost."""
+    """Return the threads in which passes ran that are nested to a depth, and the leaf of the outermost."""
     threads = set()
 
     class Nested(xp.autograd.Function):
@@ -96,14 +96,14 @@ def _nest(device: str, levels: int) -> tuple[set[int], Any]:
 
 
 def test_no_pass_changes_threads() -> None:
-    """THR-06: where arrays may not, passes nest as deep as the stack is sure to carry."""
+    """If arrays may not leave their thread, passes nest as deep as the stack certainly allows (THR-06)."""
     threads, x = _nest("sparing", 23)
     assert threads == {threading.get_ident()}
     assert x.grad.item() == 1.0
     message = r"a pass inside of 24 others would go on in another thread, .* backend 'sparing' stay in the thread .* `threads` is False"
     with pytest.raises(xp.CapabilityError, match=message):
         _nest("sparing", 24)
-    assert _nest("sparing", 3)[1].grad.item() == 1.0  # nothing is left of it
+    assert _nest("sparing", 3)[1].grad.item() == 1.0  # it leaves no state behind
     assert len(_nest("numpy", 30)[0]) > 1
 
 
@@ -124,7 +124,7 @@ def test_no_pass_changes_threads() -> None:
     ],
 )
 def test_what_has_no_meaning_is_the_same_error_everywhere(use: Any, error: type[Exception]) -> None:
-    """Whatever class the library's own error is of."""
+    """A meaningless call raises the same type of error, whatever the library itself raises."""
     for device in ("sparing", "numpy"):
         x, n = xp.tensor([1.0], device=device), xp.asarray([1], dtype="int8", device=device)
         with pytest.raises(error):

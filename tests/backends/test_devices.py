@@ -42,10 +42,10 @@ def test_parsing(text: str, parts: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("order", [DEVICES, DEVICES[::-1]], ids=["first", "last"])
 def test_a_table_wraps_an_array_as_a_tensor_of_its_device(order: list[str]) -> None:
-    """Law: whichever device of a table is asked first."""
+    """Law: a table wraps an array as a Tensor of its device, whichever of its devices is used first."""
     tables = {xp.Device(text).table for text in order}
     for backend in (xp.zeros(1, dtype=xp.float32, device=t).backend for t in tables):
-        backend._only_class = None  # as when it was loaded
+        backend._only_class = None  # the state after loading
     for text in order:
         x = xp.zeros(2, dtype=xp.float32, device=text)
         for _ in range(2):
@@ -109,7 +109,7 @@ def test_raw_arrays_bring_their_device() -> None:
     import array_api_strict as strict
 
     with xp.default_device("numpy+readonly"):
-        assert xp.asarray(np.ones(2)).device == "numpy+readonly"  # the host's arrays are on no device
+        assert xp.asarray(np.ones(2)).device == "numpy+readonly"  # NumPy's arrays have no device
         assert xp.asarray(strict.asarray([1.0])).device == "strict"
         assert xp.asarray(strict.asarray([1.0], device=strict.Device("device1"))).device == "strict:device1"
         assert xp.asarray([1.0]).device == "numpy+readonly"
@@ -290,7 +290,7 @@ def test_0d_host_tensors_mix_and_their_gradient_returns(target: str, order: str)
 @pytest.mark.parametrize("batched", [False, True])
 @pytest.mark.parametrize("target", ["strict", "numpy+readonly", "bare"])
 def test_0d_host_tensors_are_weak(target: str, batched: bool, dtype: str) -> None:
-    """As beside a Python number, and as in PyTorch, the other operands' precision wins: so they mix where the device lacks their dtype."""
+    """A 0-d host Tensor is weak like a Python number, as in PyTorch, so it mixes with a device that lacks its dtype."""
     kernels_only.register()
     s = xp.tensor(2.0, dtype=dtype, requires_grad=True)
     i = xp.tensor(3, dtype="int64")
@@ -311,7 +311,7 @@ def test_0d_host_tensors_are_weak(target: str, batched: bool, dtype: str) -> Non
 def test_several_0d_tensors_promote() -> None:
     s, t = xp.tensor(2.0, dtype="float64"), xp.tensor(2.0, dtype="float32", device="numpy+readonly")
     assert (s * t).dtype is (t * s).dtype is xp.float64
-    assert (s * t.to_device("strict")).dtype is xp.float32  # which is no host: there the other one is weak
+    assert (s * t.to_device("strict")).dtype is xp.float32  # a 0-d Tensor elsewhere is not weak
 
 
 def test_scalars_live_wherever_they_are_needed(xpgrad_device: str) -> None:
@@ -338,7 +338,7 @@ RULES_ON_DEVICE_1 = {
 
 @pytest.mark.parametrize("name", RULES_ON_DEVICE_1)
 def test_rules_make_their_constants_where_the_operands_are(name: str) -> None:
-    """A constant on the library's default device would raise here."""
+    """Rules create constants on the operands' device; on the library's default device they would raise here."""
     if name == "astype":
         x = xp.tensor([1.0, 2.0], device="strict:device1", requires_grad=True)
         assert grad(xp.sum(RULES_ON_DEVICE_1[name](x)), x)[0].device == "strict:device1"

@@ -1,6 +1,6 @@
-"""Law: on JAX, eager and traced, the same programs give the same gradients; what a transform would lose is refused.
+"""Law: on JAX, the same programs give the same gradients eager and traced; a transform that would lose something raises an error.
 
-The rules' tests run on JAX, too: ``JAX_ENABLE_X64=1 XPGRAD_TEST_DEVICES=jax:cpu:0 python -m pytest tests``.
+The rules' tests also run on JAX: ``JAX_ENABLE_X64=1 XPGRAD_TEST_DEVICES=jax:cpu:0 python -m pytest tests``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def make(values: Any, requires_grad: bool = True) -> Any:
 
 
 def fresh(code: str, **environment: str) -> Any:
-    """A program in a process of its own, where JAX is set up as the environment says."""
+    """Run a program in a separate process, with these environment variables for JAX."""
     variables = {**os.environ, "JAX_PLATFORMS": "cpu", **environment}
     return subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False, timeout=240)
 
@@ -35,7 +35,7 @@ def fresh(code: str, **environment: str) -> Any:
 
 
 def test_memory_is_not_shared_with_numpy() -> None:
-    """JAX keeps aligned NumPy memory without a copy: a later write to it would change the array."""
+    """A later write to a NumPy array does not change the JAX array made of it (JAX keeps aligned memory without a copy)."""
     for size in (3, 64, 4096):
         host = np.arange(float(size))
         x = xp.asarray(host, device="jax")
@@ -55,7 +55,7 @@ def test_raw_arrays_bring_their_device_and_are_not_changed() -> None:
 
 
 def test_indices_out_of_range_are_errors() -> None:
-    """JAX would clamp them."""
+    """An index out of range raises an error, while JAX alone would clamp it."""
     x = make([1.0, 2.0])
     for key in (2, -3, (0, 0), xp.asarray([0, 2], device="jax")):
         with pytest.raises(IndexError):
@@ -91,7 +91,7 @@ print(type(x).backend.capabilities.float64)
 
 
 def model(w: Any, x: Any) -> Any:
-    """A loss with slices, broadcasting, a gather, a write and reductions."""
+    """Return a loss with slices, broadcasting, a gather, a write and reductions."""
     h = xp.tanh(x @ w) * w[0]
     h = xp.concat([h[1:], h[:1]])
     h[0] = xp.sum(w, axis=0)
@@ -149,7 +149,7 @@ def test_vmap_over_gradients() -> None:
 
 
 def test_jax_differentiates_what_xpgrad_computes() -> None:
-    """jax.grad through the forward, and through the backward."""
+    """`jax.grad` differentiates a forward computed with xpgrad, and a backward."""
     w, x = points()
     through_forward = jax.grad(lambda raw: model(xp.asarray(raw), make(x, False)).array)(jnp.asarray(w))
     np.testing.assert_allclose(np.asarray(through_forward), expected(), rtol=1e-12)
@@ -332,7 +332,7 @@ def test_what_a_compiled_function_would_lose_is_refused() -> None:
 
 
 def test_a_compiled_function_is_one_event_of_a_profile() -> None:
-    """What is traced while it is compiled is none."""
+    """A call of a compiled function is one event of a profile; tracing while it is compiled makes none."""
     compiled = xp.compile(lambda x: xp.sum(xp.sin(x) * x))
     for _ in range(2):
         x = make([1.0, 2.0])

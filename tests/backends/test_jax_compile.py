@@ -1,4 +1,4 @@
-"""Law: a function compiled by JAX may be transformed by JAX; what holds on every backend is in `tests/programs/test_compile.py`."""
+"""Law: a function compiled by JAX may be transformed by JAX; the tests for all backends are in `tests/programs/test_compile.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_compiled_functions_inside_transforms() -> None:
 
 
 def test_the_benchmark_compares_equal_results() -> None:
-    """It refuses to time programs whose loss and gradients differ; its table has a row with a ratio."""
+    """The benchmark refuses to time programs whose loss and gradients differ; its table has a row with a ratio."""
     code = "from benchmarks import compile as c; print(len(c.PROGRAMS), all(r > 0 for n in ('chain', 'digits') for r in c.run_times(n, 1)))"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=240)
     assert run.stdout == "4 True\n", run.stderr

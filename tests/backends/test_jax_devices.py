@@ -1,6 +1,6 @@
-"""Law: on several devices Tensors say where they are, also while they are traced, and a leaf's gradient is sharded like the leaf.
+"""Law: on several devices, also while traced, Tensors say where they are, and a leaf's gradient is sharded like the leaf.
 
-Four devices of the host, in processes of their own; the expected gradients are NumPy's in double precision.
+The tests use four devices of the host in separate processes; the expected gradients are NumPy's in double precision.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def on_four_devices(code: str) -> str:
 
 
 def test_devices_of_traced_tensors() -> None:
-    """Tensors made inside on the device of an argument can be combined with it; results and gradients are where the arguments are."""
+    """Tensors made on an argument's device can be combined with it; results and gradients are on the arguments' device."""
     code = """
 x = xp.tensor([1.0, 2.0, 3.0], requires_grad=True, device="jax:cpu:1")
 def loss(a):
@@ -69,7 +69,7 @@ with jax.default_device(jax.devices()[2]):
     assert on_four_devices(code).splitlines() == ["jax:cpu:0 [0]", "jax:cpu:0 [0]", "jax:cpu:3 [3]"]
 
 
-#: Losses of a vector; on a part of the devices without the first one, what is made on one device cannot meet the vector (False).
+#: Losses of a vector, and whether they work on devices that do not include the first one, where new arrays are made by default.
 LOSSES = {
     "xp.sum(a)": True, "xp.sum(a * a)": True, "xp.mean(xp.sin(a) * 2.0 + 1.0)": True, "xp.max(a)": True, "xp.std(a) + xp.var(a)": True,
     "xp.sum(xp.cumulative_prod(a))": True, "xp.sum(xp.sort(a) * a)": True, "xp.sum(a[::2] ** 2)": True, "xp.prod(a)": True,
@@ -81,7 +81,7 @@ LOSSES = {
 
 
 def test_gradients_of_sharded_leaves() -> None:
-    """A gradient has the sharding of its leaf, on all devices and on two of them, after one pass and after two."""
+    """A gradient has the sharding of its leaf, on all devices or on two of them, after one pass and after two."""
     code = f"""
 LOSSES = {LOSSES}
 compiled = xp.compile(lambda a: xp.sum(xp.sin(a) * a))
@@ -118,7 +118,7 @@ for devices in (jax.devices(), jax.devices()[1:3]):
 
 
 def test_tree_maps_to_other_dtypes() -> None:
-    """Results that cannot require grad do not; those that can do so if their Tensor did."""
+    """The results of a tree map require grad if their Tensor did and if their dtype allows it."""
     code = """
 x = xp.tensor([1.0, -2.0], requires_grad=True, device="jax")
 for out in (jax.tree_util.tree_map(lambda raw: raw > 0.0, x), jax.tree_util.tree_map(lambda raw: 2.0 * raw, x)):

@@ -1,4 +1,4 @@
-"""Law: processes that share arrays compute one gradient together; the example starts two of them on this host."""
+"""Law: processes that share arrays compute one common gradient; the example starts two of them on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "jax_distributed.py
 
 
 def test_two_processes_have_one_gradient() -> None:
-    """The gradient is that of all rows, by hand; the resulting weights are those that generated the data, on both."""
+    """Both processes have the gradient of all rows, computed by hand, and end with the weights that generated the data."""
     command = [sys.executable, str(EXAMPLE), "--seconds", "200"]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env={**os.environ, "PYTHONWARNINGS": "error"})
     assert run.returncode == 0, run.stdout + run.stderr
@@ -32,7 +32,7 @@ def test_two_processes_have_one_gradient() -> None:
 
 
 def test_a_process_that_waits_in_vain_is_ended() -> None:
-    """A limit of a moment: the processes are killed, and the exit code says that it failed."""
+    """After a very short time limit the processes are killed, and the exit code reports a failure."""
     command = [sys.executable, str(EXAMPLE), "--seconds", "0.2"]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 1

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 
 def draw(rng: np.random.Generator) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-    """A shape, and a key of NumPy arrays, slices and integers for it."""
+    """Return a random shape and a key for it of NumPy arrays, slices and integers."""
     shape = tuple(int(n) for n in rng.integers(1, 4, size=rng.integers(1, 4)))
     common = (1, 3) if rng.random() < 0.5 else (2,)
     key: list[Any] = []
@@ -49,7 +49,7 @@ def on_jax(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def results(x: Any, key: Any, weight: Any, new: Any) -> tuple[Any, Any, Any, Any]:
-    """The values read, their gradient, the values written, and the gradient of what was overwritten."""
+    """Return the values read, their gradient, the array after a write, and the gradients of the old and the new values."""
     part = x[key]
     (added,) = xp.autograd.grad(xp.sum(part * weight), x)
     y = x * 1.0
@@ -67,7 +67,7 @@ def test_random_keys(block: int) -> None:
         host = rng.standard_normal(shape)
         try:
             expected = host[key]
-        except IndexError:  # a mask beside arrays of another length
+        except IndexError:  # a mask and arrays of another length
             continue
         tried += 1
         weight, new = rng.standard_normal(expected.shape), rng.standard_normal(expected.shape)
@@ -75,7 +75,7 @@ def test_random_keys(block: int) -> None:
         np.add.at(added, key, weight)
         written = host.copy()
         written[key] = new
-        order = np.full(shape, -1)  # whose value is where: the last one that was written
+        order = np.full(shape, -1)  # the number of the value at each place: the last one written
         order[key] = np.arange(new.size).reshape(new.shape)
         to_new = np.where(order[key] == np.arange(new.size).reshape(new.shape), 2.0 * new, 0.0)
         leaves = [xp.tensor(v, requires_grad=True, device="jax") for v in (host, new)]
@@ -88,7 +88,7 @@ def test_random_keys(block: int) -> None:
                 rest = iter(arrays)
                 return results(x, tuple(next(rest) if isinstance(k, np.ndarray) else k for k in key), constant, new)
 
-            if seed % 8 == 0:  # compiling takes longer than everything else
+            if seed % 8 == 0:  # compilation takes most of the time
                 found.append(jax.jit(traced)(*leaves, [xp.asarray(k, device="jax") for k in arrays]))
         for part, gradient, after, (kept, of_new) in found:
             for a, b in (
@@ -120,7 +120,7 @@ def test_what_is_out_of_range_is_an_error(shape: tuple[int, ...], key: Any) -> N
 
 
 def test_small_indices_of_long_axes() -> None:
-    """An index of one byte counts from the end of an axis that is longer than a byte can express."""
+    """A negative int8 index counts from the end of an axis that is longer than int8 can express."""
     x = xp.tensor(np.arange(300.0), requires_grad=True, device="jax")
     part = x[xp.asarray(np.asarray([-1, 5], dtype="int8"), device="jax")]
     assert part.tolist() == [299.0, 5.0]
@@ -141,7 +141,7 @@ def _writes(key: Any, value: Any) -> Any:
 
 
 def _constant(values: Any) -> Any:
-    """A key, or a value: a constant, made inside the transform."""
+    """Return a constant (a key or a value) made inside the transform."""
     return xp.asarray(np.asarray(values), device="jax")
 
 
@@ -159,7 +159,7 @@ CONSTANTS = {
 
 @pytest.mark.parametrize("name", list(CONSTANTS))
 def test_constants_have_values_inside_transforms(name: str) -> None:
-    """A key computed from constants has known values even if JAX traces it: it is checked, and has a shape."""
+    """A key computed from constants has known values inside a transform, so it is checked and the result has a shape."""
     function = CONSTANTS[name]
     host = np.asarray([1.5, 2.5, 3.5])
     expected = function(_constant(host))

@@ -1,6 +1,7 @@
 """Law: with JAX's 64-bit dtypes off, programs run in single precision, to its accuracy, and nothing asks for more silently.
 
-JAX warns where float64 or int64 is asked for and not there; here that is an error. The expected values are NumPy's in double precision.
+JAX warns if float64 or int64 is requested while it is disabled; here the warning is an error. The expected values are NumPy's in double
+precision.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pytest
 
 pytest.importorskip("jax", reason="JAX is not installed")
 
-#: Expressions in Tensors a, b (vectors of 4), m, n (4 by 4, m positive definite), c (complex) and integers i.
+#: Expressions in Tensors a, b (vectors of length 4), m, n (4 by 4, m positive definite), c (complex) and integers i.
 EXPRESSIONS = """
 xp.sin(a) * xp.exp(b) / a - a ** b
 xp.where(a > b, a, b) + xp.maximum(a, b) + xp.clip(a, 0.5, 1.0)

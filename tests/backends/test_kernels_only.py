@@ -1,4 +1,4 @@
-"""Law: `operators = False` holds forward, backward and in place; and a variant is never taken for its base."""
+"""Law: with `operators = False`, forward, backward and in-place code only use kernels; and a variant is never taken for its base."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _gradients(f: Any, at: np.ndarray, device: str) -> list[np.ndarray]:
     loss = xp.sum(xp.real(y * y * 0.5)) if y.dtype.is_complex else xp.sum(y * y * 0.5)
     (first,) = xp.autograd.grad(loss, x, create_graph=True)
     loss.backward(retain_graph=True)
-    loss.backward(retain_graph=True)  # adds to what is there
+    loss.backward(retain_graph=True)  # adds to the existing gradient
     found = [values(y.detach()), values(first.detach()), values(x.grad)]
     if first.requires_grad:
         total = xp.sum(xp.real(first)) if first.dtype.is_complex else xp.sum(first)

@@ -1,4 +1,4 @@
-"""Law: code that makes its arrays by the namespace that a Tensor gives it makes them on the Tensor's device, whichever the default is."""
+"""Law: code that creates arrays with a Tensor's namespace creates them on the Tensor's device, whatever the default device is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import xpgrad as xp
 from xpgrad._namespaces import MAKERS
 
-#: A device that is always there, and never the default of these tests.
+#: A device that always exists, for use as another default.
 OTHER = "numpy+readonly"
 MADE: dict[str, Callable[[Any], Any]] = {
     "arange": lambda ns: ns.arange(3.0), "empty": lambda ns: ns.empty((2, 3)), "eye": lambda ns: ns.eye(2),
@@ -32,7 +32,7 @@ def test_every_function_that_takes_a_device_is_in_the_tables() -> None:
             function = getattr(module, name)
             if callable(function) and not isinstance(function, type) and "device" in inspect.signature(function).parameters:
                 found.add(place + name)
-    # These follow an array, or are about devices.
+    # These take the device from an array, or are about devices.
     found -= {name for name in found if name.endswith("_like")} | {"astype", "set_default_device", "default_device", "namespace"}
     assert found == {f"{module}.{name}".removeprefix("xpgrad.") for module, names in MAKERS.items() for name in names}
     assert found == set(MADE)
@@ -46,7 +46,7 @@ def test_what_a_namespace_makes_is_on_its_device(name: str, xpgrad_device: str) 
                 out = MADE[name](xp.namespace(device))
                 assert out.device == xp.ones(1, device=device).device
                 np.testing.assert_array_equal(out.to_device("cpu").numpy().shape, MADE[name](xp).shape)
-    assert xp.namespace(OTHER).ones(2, device="numpy").device == xp.Device("numpy")  # as it was told
+    assert xp.namespace(OTHER).ones(2, device="numpy").device == xp.Device("numpy")  # an explicit device wins
 
 
 def test_a_tensor_has_the_namespace_of_its_device(xpgrad_device: str) -> None:

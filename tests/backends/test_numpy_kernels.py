@@ -1,4 +1,4 @@
-"""Law: NumPy's own kernels say what the defaults say, of arrays of any layout, and rows are added in the order of the index."""
+"""Law: NumPy's own kernels agree with the default ones for arrays of any layout, and rows are added in the order of the index."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_ties_get_half(layout: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_numbers_without_axes(dtype: Any) -> None:
-    """NumPy's operations on them return scalars, which are no arrays."""
+    """Kernels accept NumPy's scalars, which operations on 0-d arrays return, and give the right value and dtype."""
     for x in (dtype(-3.0), np.asarray(-3.0, dtype)):
         assert KERNELS.keep(np.bool_(True), x) == -3.0
         assert KERNELS.keep(np.bool_(False), x) == 0.0
@@ -96,7 +96,7 @@ def test_reductions_are_undone(layout: str) -> None:
     index=st.sampled_from(["int8", "uint8", "int32", "int64", "intp"]), axes=st.integers(1, 2),
 )  # fmt: skip
 def test_rows_are_added_one_after_the_other(rows: int, width: int, count: int, seed: int, dtype: str, index: str, axes: int) -> None:
-    """Each sum is that of its terms in the order of the index, to the last bit, whatever else is in the array."""
+    """Each sum adds its terms in the order of the index, to the last bit, whatever else the array contains."""
     rng = np.random.default_rng(seed)
     low = 0 if index.startswith("u") else -rows
     key = rng.integers(low, rows, (count,) if axes == 1 else (2, count)).astype(index)

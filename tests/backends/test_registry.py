@@ -1,6 +1,6 @@
-"""Law: backends are found, loaded at first use, and each way in which one can fail is explained; nothing is loaded before.
+"""Law: backends are found, and loaded at first use and not earlier; each way in which one can fail is explained.
 
-What depends on the environment or on what is installed runs in a process of its own.
+Tests that depend on the environment or on installed packages run in a separate process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ARRAY_LIBRARIES = ("numpy", "jax", "jaxlib", "cupy", "torch", "dask", "array_api
 
 
 def run(code: str, path: Path | None = None, **environment: str | None) -> Any:
-    """The value that `code` assigns to `out` in a fresh process; an environment variable that is None is unset there."""
+    """Return the value that `code` assigns to `out` in a new process; environment variables that are None are unset there."""
     program = textwrap.dedent(code) + "\nimport json as _json\nprint('RESULT', _json.dumps(out))\n"
     variables = {k: v for k, v in {**os.environ, "XPGRAD_BACKENDS": None, "XPGRAD_DEVICE": None, **environment}.items() if v is not None}
     if path is not None:
@@ -63,8 +63,8 @@ def test_the_compatibility_namespace_is_not_loaded_for_arithmetic() -> None:
     assert run(code) == [False, [2.0, 4.0]]
 
 
-#: What a file of the core may import all the same: HIPS autograd's interface takes and returns NumPy's arrays, and what another library's
-#: function should give is computed with them. Only who imports it pays.
+#: Files of the core that may import NumPy: HIPS autograd's interface takes and returns NumPy's arrays, and `xpgrad.testing` computes the
+#: expected results with them. Only users of these modules import NumPy.
 ITS_DATA = {
     ROOT / "core" / "xpgrad" / "dialects" / "hips" / "_arrays.py": {"numpy"},
     ROOT / "core" / "xpgrad" / "testing" / "_host.py": {"numpy"},
@@ -106,7 +106,7 @@ def test_numpy_is_found_through_its_entry_point() -> None:
 def test_an_unknown_backend_names_those_that_exist() -> None:
     with pytest.raises(xp.BackendNotFoundError, match=r"no such backend: 'nowhere'.*numpy") as caught:
         xp.ones(2, device="nowhere")
-    assert "pip install" not in str(caught.value)  # a package of that name may be anyone's
+    assert "pip install" not in str(caught.value)  # a package of that name may come from anyone
     assert isinstance(caught.value, LookupError)
     assert isinstance(caught.value, xp.XpgradError)
 
@@ -155,7 +155,7 @@ out = [repr(x), x.tolist(), message(lambda: xp.tensor([1.0], device="numpy"))[0]
 
 
 def install(path: Path, name: str, module: str, body: str, distribution: str | None = None) -> None:
-    """A distribution in a folder: its metadata with one entry point, and the module that it names."""
+    """Write a distribution into a folder: its metadata with one entry point, and the module that this names."""
     distribution = distribution or f"xpgrad-{name}"
     info = path / f"{distribution.replace('-', '_')}-1.2.dist-info"
     info.mkdir()

@@ -1,4 +1,4 @@
-"""Law: a program for HIPS autograd computes the same with `xpgrad.dialects.hips`; HIPS autograd itself says what."""
+"""Law: a program for HIPS autograd gives the same results with `xpgrad.dialects.hips`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTS = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "extend", "tracer
 
 
 def library(package: Any) -> SimpleNamespace:
-    """One of the two, with the parts that programs import."""
+    """Return one of the two libraries, with the submodules that programs import as attributes."""
     out = SimpleNamespace(**{name: getattr(package, name) for name in dir(package) if not name.startswith("_")})
     for part in PARTS:
         setattr(out, part.replace(".", "_"), importlib.import_module(f"{package.__name__}.{part}"))
@@ -47,7 +47,7 @@ ZV = Z[0]
 
 
 def same(a: Any, b: Any, near: float = 1e-8) -> None:
-    """Compare two results: their structure, shapes, kinds of dtypes, values, and that ours hold no Tensors."""
+    """Assert equal structure, shapes, dtypes and values, and that our result holds no Tensors."""
     if isinstance(b, (tuple, list)):
         assert isinstance(a, type(b))
         assert len(a) == len(b)
@@ -65,7 +65,7 @@ def same(a: Any, b: Any, near: float = 1e-8) -> None:
 
 
 def compared(program: Callable[[Any], Any], near: float = 1e-8) -> None:
-    """Run a program with both."""
+    """Run a program with both libraries and compare the results."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = program(HIPS)
@@ -74,7 +74,7 @@ def compared(program: Callable[[Any], Any], near: float = 1e-8) -> None:
 
 # -- the names ---------------------------------------------------------------------------------------------------------------
 
-#: What only HIPS autograd's own code uses.
+#: Names that only HIPS autograd's own code uses.
 INTERNAL = {
     "numpy": {"Box", "builtins", "c_class", "r_class", "custom_where", "notrace_functions", "notrace_primitive", "numpy_jvps",
               "numpy_version",
@@ -89,7 +89,7 @@ INTERNAL = {
     "misc.fixed_points": {"fixed_point_vjp", "make_vjp", "defvjp", "primitive", "tuple", "vspace"},
     "differential_operators": {"OrderedDict", "atuple", "defvjp_argnum", "np", "primitive", "vspace", "warnings"},
 }  # fmt: skip
-ASIDE = {"core", "scipy", "util", "wrap_util"}  # packages that have no interface of their own, or are not there yet
+ASIDE = {"core", "scipy", "util", "wrap_util"}  # packages without a public interface, or imported only on demand
 
 
 @pytest.mark.parametrize("part", ["", *PARTS])
@@ -98,7 +98,7 @@ def test_every_name_is_there(part: str) -> None:
     their = importlib.import_module(".".join(filter(None, ["autograd", part])))
     names = {name for name in dir(their) if not name.startswith("_")}
     internal = INTERNAL.get(part, ASIDE if not part else set())
-    if internal is None:  # a namespace of NumPy, or of Python
+    if internal is None:  # a copy of a namespace of NumPy or Python
         known = np if part.startswith("numpy") else importlib.import_module("builtins")
         names &= set(dir(getattr(known, part.rpartition(".")[2], known)))
         internal = set()
@@ -212,7 +212,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "loop": (lambda np, x: _loop(np, x), (V,)),
 }  # fmt: skip
-#: Where HIPS autograd has no rule for forward mode.
+#: Programs for which HIPS autograd has no rule for forward mode.
 NO_JVP = {"linalg.cholesky", "linalg.svd", "linalg.slogdet", "linalg.pinv", "linalg.inv",
           "linalg.det", "linalg.solve", "linalg.eigh", "fft", "fft2", "rfft", "partition", "diff", "gradient", "cross",
           "make_diagonal", "full", "linspace", "tril", "pad"}  # fmt: skip
@@ -275,7 +275,7 @@ COMPLEX: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("name", COMPLEX)
 def test_complex_conventions(name: str) -> None:
-    """Theirs is the conjugate of ours, also for functions that are not holomorphic, and for real arguments with complex values."""
+    """Their gradient is the conjugate of ours, also for functions that are not holomorphic or that map real to complex numbers."""
     function = COMPLEX[name]
 
     def program(lib: Any) -> Any:
@@ -406,7 +406,7 @@ def test_operators(name: str) -> None:
 
 
 def test_multigrad_dict() -> None:
-    """HIPS autograd's needs a package that it does not install; the gradients are those of `grad`."""
+    """`multigrad_dict` gives the gradients of `grad` (HIPS autograd's needs a package that it does not install)."""
 
     def f(x: Any, y: Any = 2.0, *rest: Any, k: Any = 3.0) -> Any:
         return OURS.np.sum(x**2) * y * rest[0] * k if rest else OURS.np.sum(x**2) * y * k
@@ -555,7 +555,7 @@ def test_beside_xpgrads_own_transforms() -> None:
 
 
 def primitives(m: Any) -> SimpleNamespace:
-    """The same primitives with one of the libraries; their functions insist on arrays."""
+    """Define the same primitives with one of the libraries; their functions assert that they get plain arrays."""
 
     def plain(*xs: Any) -> None:
         assert not any(m.tracer.isbox(x) for x in xs)
@@ -757,5 +757,5 @@ def test_the_timed_programs_compute_the_same(number: int, monkeypatch: pytest.Mo
     assert len(programs.PROGRAMS) == 14
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        times = programs.measure_program(list(programs.PROGRAMS)[number], 0.0)  # compares, and then times
+        times = programs.measure_program(list(programs.PROGRAMS)[number], 0.0)  # it compares results before it times
     assert min(times) > 0.0

@@ -1,4 +1,4 @@
-"""Law: the functions of `xpgrad.dialects.hips.scipy` are SciPy's, with the derivatives that HIPS autograd has, or that differences say."""
+"""Law: the functions of `xpgrad.dialects.hips.scipy` have SciPy's values, and the derivatives of HIPS autograd or of differences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(0.1, 0.9, size=(2, 3))
 Y = RNG.uniform(0.6, 2.4, size=(2, 3))
 
-#: By name: the arguments, and the numbers of those to differentiate in.
+#: For each name the arguments, and the positions of those to differentiate in.
 SPECIAL: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
     **dict.fromkeys(("erf", "erfc", "erfinv", "erfcinv", "expit", "logit", "j0", "j1", "y0", "y1", "i0", "i1"), ((X,), (0,))),
     **dict.fromkeys(("gamma", "gammaln", "rgamma", "psi", "digamma", "gammasgn"), ((Y,), (0,))),
@@ -126,7 +126,7 @@ def test_triangular_systems_with_ones_on_the_diagonal_and_of_complex_matrices() 
 
 
 def test_a_root_that_is_not_real() -> None:
-    """Law: of a real matrix whose root is complex it is SciPy's, differentiated or not."""
+    """Law: if the square root of a real matrix is complex, it is SciPy's, differentiated or not."""
     x = np.diag([-1.0, 4.0]) + 0.1
     expected = importlib.import_module("scipy.linalg").sqrtm(x)
     np.testing.assert_allclose(scipy.linalg.sqrtm(x), expected)
@@ -138,7 +138,7 @@ def test_a_root_that_is_not_real() -> None:
 
 C = np.array([[2.0, 0.3, 0.1], [0.3, 1.5, -0.2], [0.1, -0.2, 1.0]])
 SIMPLEX = np.array([0.2, 0.5, 0.3])
-#: By distribution and function: the arguments, and the numbers of those in which HIPS autograd and we differentiate to second order.
+#: For each function of a distribution the arguments, and the positions of those with second derivatives in both libraries.
 DENSITIES: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[int, ...]]] = {
     **{("gamma", name): ((X, Y), (0, 1)) for name in ("logpdf", "pdf")}, ("gamma", "cdf"): ((X, 1.7), (0,)),
     **{("chi2", name): ((Y, 3.0), (0,)) for name in ("logpdf", "pdf", "cdf")},
@@ -195,7 +195,7 @@ def test_shapes_of_the_multivariate_normal_are_scipys() -> None:
 
 
 IMAGES, FILTERS = RNG.normal(size=(2, 3, 5, 4)), RNG.normal(size=(3, 2, 2, 3))
-#: By name: the arrays and the options of `convolve`.
+#: For each name the arrays and options of `convolve`.
 CONVOLUTIONS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     **{f"vectors {mode}": (X[0], Y[1][:2], {"mode": mode}) for mode in ("full", "same", "valid")},
     **{f"the second one is larger {mode}": (X[0][:2], np.tile(Y[1], 2), {"mode": mode}) for mode in ("full", "valid")},
@@ -219,7 +219,7 @@ def test_convolutions(name: str) -> None:
         f = importlib.import_module(f"{m.__name__}.scipy.signal").convolve
         return [f(a, b, **options), *(m.grad(lambda *at: np.sum(f(*at, **options) ** 3), n)(a, b) for n in (0, 1))]
 
-    if name == "axes apart":  # HIPS autograd's gradient has the axes of another order
+    if name == "axes apart":  # HIPS autograd's gradient has its axes in another order
         np.testing.assert_allclose(scipy.signal.convolve(a, b, **options), theirs.scipy.signal.convolve(a, b, **options), rtol=1e-12)
     else:
         both(program)

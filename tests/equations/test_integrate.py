@@ -1,4 +1,4 @@
-"""Law: solutions of equations have the derivatives of their closed form, by the adjoint and through the steps, of every order."""
+"""Law: solutions of equations have the derivatives of their closed form, of every order, by the adjoint and through the solver's steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ integrate = importlib.import_module("xpgrad.scipy.integrate")
 TIMES = [0.2, 0.5, 0.5, 1.1]
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}
 
-#: How an equation is solved: the method, and the way of its gradient.
+#: The methods of solution, and how each computes its gradient.
 WAYS = [
     ("LSODA", "adjoint"), ("RK45", "adjoint"), ("DOP853", "adjoint"), ("Radau", "adjoint"), ("BDF", "adjoint"),
     ("RK45", "steps"), ("RK23", "steps"), ("DOP853", "steps"),
@@ -32,7 +32,7 @@ FAST = [("LSODA", "adjoint"), ("DOP853", "adjoint"), ("DOP853", "steps")]
 
 
 def field(y: Any, t: Any, p: Any) -> Any:
-    """A forced, nonlinear equation of two numbers."""
+    """Return the right-hand side of a forced, nonlinear equation with two unknowns."""
     return xp.stack([p[0] * y[1] + xp.sin(3 * t) * p[1], -y[0] - p[2] * y[0] ** 3 - 0.2 * y[1]])
 
 
@@ -46,7 +46,7 @@ def leaves(requires_grad: bool = True) -> tuple[Any, Any, Any]:
 
 
 def exact(p: np.ndarray, y0: np.ndarray, t: Any, w: np.ndarray) -> float:
-    """A weighted sum of the outputs, to more digits."""
+    """Return a weighted sum of the outputs, computed with high accuracy."""
 
     def right(s: float, y: np.ndarray) -> list[float]:
         return [p[0] * y[1] + math.sin(3 * s) * p[1], -y[0] - p[2] * y[0] ** 3 - 0.2 * y[1]]
@@ -56,14 +56,14 @@ def exact(p: np.ndarray, y0: np.ndarray, t: Any, w: np.ndarray) -> float:
 
 
 def _written(y: Any, p: Any) -> Any:
-    """What a view was written into: the graph of the whole is another one since."""
+    """Return a result of in-place writes into views, each of which replaces the graph of the whole."""
     out = xp.zeros(2) + p * 0.0
     out[:1] = y[1:]
     out[1:] *= 0.0
     return out
 
 
-#: Right sides that return what is no node of their own, of the state and of parameters, and the solution at 1 of each.
+#: Right-hand sides whose result is not a new node (an argument, a leaf, a view, ...), each with its solution at 1.
 RETURNED: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]] = {
     "the state": (lambda y, **_: y, lambda y0, p: y0 * math.e),
     "a leaf": (lambda y, p, **_: p, lambda y0, p: y0 + p),
@@ -107,7 +107,7 @@ def test_values_and_gradients_are_those_of_differences(way: tuple[str, str]) -> 
             for step in (1e-5, -1e-5):
                 moved = [v.copy() for v in numbers]
                 moved[k][i] += step
-                if k == 2:  # an output is a function of its own time; where it begins, of the first one
+                if k == 2:  # each output depends on its time, and the start on the first one
                     order = np.argsort(moved[2], kind="stable")
                     ends.append(exact(*moved[:2], moved[2][order], w[order]))
                 else:
@@ -138,7 +138,7 @@ def test_the_ways_agree_in_the_third_derivative() -> None:
 @settings(max_examples=12, deadline=None)
 @given(st.integers(1, 3), st.integers(2, 5), st.sampled_from(FAST), st.booleans(), st.integers(0, 1000))
 def test_linear_equations_have_their_closed_form(n: int, count: int, way: tuple[str, str], falling: bool, seed: int) -> None:
-    """``y' = -k y`` in any shape, with the times in either direction: ``y0 exp(-k (t - t0))``."""
+    """``y' = -k y`` has the solution ``y0 exp(-k (t - t0))`` in any shape, with times in either direction."""
     rng = np.random.default_rng(seed)
     k, y0 = (xp.tensor(rng.uniform(0.2, 1.0, (n, 2)), requires_grad=True) for _ in range(2))
     t = np.sort(rng.uniform(0, 1.5, count))[:: -1 if falling else 1].copy()
@@ -167,7 +167,7 @@ def test_jacobians_of_gradients_and_of_jacobians() -> None:
     p, y0, t = leaves(requires_grad=False)
     one, other = (jacrev(gradient(lambda p, way=way: xp.sum(solved(p, y0, t, way) ** 2)))(p) for way in FAST[1:])
     np.testing.assert_allclose(one, other, atol=1e-5)
-    with pytest.raises(NotImplementedError, match="gradient='steps'"):  # many cotangents, which are differentiated again
+    with pytest.raises(NotImplementedError, match="gradient='steps'"):  # a batch of cotangents, differentiated again
         jacrev(jacrev(lambda p: solved(p, y0, t, FAST[0])))(p)
     assert jacrev(jacrev(lambda p: solved(p, y0, t, FAST[2])))(p).shape == (4, 2, 3, 3)
 
@@ -182,7 +182,7 @@ def test_batches_are_refused() -> None:
 
 def test_what_the_function_closes_over_gets_its_gradient() -> None:
     a, b = (xp.tensor(v, requires_grad=True) for v in (0.5, 2.0))
-    inner = b * b  # no leaf: its own history goes on
+    inner = b * b  # not a leaf: the gradient continues through its history
     y = integrate.odeint(lambda y, t: -a * y + inner, xp.tensor(1.0), [0.0, 0.7])
     closed = inner / a + (1.0 - inner / a) * xp.exp(-a * 0.7)
     for found, wanted in zip(grad(y[-1], (a, b), retain_graph=True), grad(closed, (a, b))):
@@ -224,7 +224,7 @@ def test_complex_parameters() -> None:
 
 
 def test_stiff_and_dissipative_equations() -> None:
-    """The solution is never integrated backward in time, which for this equation would grow by exp(500)."""
+    """The solution is never integrated backward in time, where for this equation it would grow by exp(500)."""
     k = xp.tensor(100.0, requires_grad=True)
     y = integrate.odeint(lambda y, t: -k * (y - xp.cos(t)), xp.tensor(0.0), [0.0, 5.0])
     y[-1].backward()
@@ -235,7 +235,7 @@ def test_stiff_and_dissipative_equations() -> None:
 
 @pytest.mark.parametrize("way", FAST, ids=str)
 def test_right_sides_that_are_gradients_themselves(way: tuple[str, str]) -> None:
-    """Hamilton's equations of a pendulum, by `func.grad` and by a pass inside of the right side."""
+    """Right-hand sides may be gradients: Hamilton's equations of a pendulum, by `func.grad` and by a nested pass."""
     k, y0 = xp.tensor(1.3, requires_grad=True), xp.tensor([1.0, 0.0], requires_grad=True)
 
     def energy(y: Any) -> Any:
@@ -284,7 +284,7 @@ def test_without_gradients_nothing_is_recorded() -> None:
 
 
 def test_many_parameters_and_many_outputs() -> None:
-    """More parameters than are integrated beside the adjoint, and more outputs than are looked at."""
+    """Gradients are right for more parameters than are integrated with the adjoint, and more outputs than are sampled."""
     rng = np.random.default_rng(0)
     w, y0, t = xp.tensor(rng.normal(size=(50, 50)) * 0.1, requires_grad=True), xp.asarray(rng.normal(size=50)), np.linspace(0, 1, 80)
     found = []

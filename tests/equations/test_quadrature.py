@@ -1,4 +1,4 @@
-"""Law: integrals of functions and of samples are SciPy's, and their derivatives those of closed forms and of differences."""
+"""Law: integrals of functions and of samples are SciPy's, and their derivatives are those of closed forms and of differences."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_bad_input(name: str) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@example("simpson", 4, 0, 1, "dx", 0)  # an even number of samples: the last interval has a rule of its own
+@example("simpson", 4, 0, 1, "dx", 0)  # with an even number of samples the last interval has a special rule
 @example("simpson", 6, 1, 0, "vector", 1)
 @given(
     st.sampled_from(["trapezoid", "cumulative_trapezoid", "simpson"]), st.integers(1, 8), st.integers(0, 2), st.integers(0, 2),

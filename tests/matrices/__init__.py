@@ -1,1 +1,1 @@
-"""Functions of matrices: `xpgrad.scipy.linalg` against SciPy, mpmath, differences, PyTorch and JAX."""
+"""Tests of functions of matrices: `xpgrad.scipy.linalg` is compared with SciPy, mpmath, differences, PyTorch and JAX."""

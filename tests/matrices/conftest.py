@@ -1,4 +1,4 @@
-"""A test that meets a function that a device lacks, or no double precision, is a skip that says so."""
+"""Skip tests, with a reason, on devices that lack a function or double precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of functions of matrices: arguments, what SciPy says, and the function that is differentiated."""
+"""The table of functions of matrices: arguments, SciPy's result, and the function to differentiate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = (np.float64, np.complex128)
 
 
 class Case(NamedTuple):
-    """A call.
+    """A call of a function of matrices.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Case(NamedTuple):
     arrays : callable
         ``arrays(dtype)``: the arguments.
     ranks : tuple of int
-        How many axes an element of each argument has; those before are stacks.
+        The number of axes of an element of each argument; the axes before are stacks.
     name : str
         The function.
     """
@@ -39,12 +39,12 @@ class Case(NamedTuple):
 
 
 def matrices(shape: tuple[int, ...], dtype: Any, start: float = 1.0, shift: float = 0.0) -> np.ndarray:
-    """Fixed matrices, with a multiple of the identity added."""
+    """Return fixed matrices plus a multiple of the identity."""
     return numbers(shape, start, dtype) + (shift * np.eye(shape[-2], shape[-1])).astype(dtype)
 
 
 def each(case: Case, arrays: list[np.ndarray]) -> Any:
-    """What SciPy says, one element of the stacks at a time; a tuple where it returns several."""
+    """Return SciPy's result, computed for one element of the stacks at a time; a tuple if it returns several arrays."""
     batch = np.broadcast_shapes(*(x.shape[: x.ndim - r] for x, r in zip(arrays, case.ranks)))
     spread = [np.broadcast_to(x, batch + x.shape[x.ndim - r :]) for x, r in zip(arrays, case.ranks)]
     found = [case.call(theirs, *(x[i] for x in spread)) for i in np.ndindex(batch)]

@@ -1,4 +1,4 @@
-"""Law: functions of matrices and their derivatives are those of mpmath with 50 digits, of PyTorch, and of JAX."""
+"""Law: functions of matrices and their derivatives agree with mpmath at 50 digits, with PyTorch and with JAX."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xpgrad.scipy import linalg  # noqa: E402 (behind the skips)
 
 T = xp.asarray
 G = numbers((4, 4), 2.0)
-#: Matrices of which all functions are taken, and those of exponentials only: far from normal, stiff, with large and small norms.
+#: Matrices for all functions, and matrices for exponentials only: far from normal, stiff, with large and small norms.
 REGULAR: dict[str, np.ndarray] = {
     "positive definite": G @ G.T + np.eye(4), "general": G + 3.0 * np.eye(4), "small": 1e-6 * (G @ G.T + np.eye(4)),
     "complex": G + 1j * numbers((4, 4), 5.0) + 3.0 * np.eye(4), "one block of Jordan's": np.array([[2.0, 1.0], [0.0, 2.0]]),
@@ -39,7 +39,7 @@ def _size(m: Any) -> Any:
 
 
 def distance(found: np.ndarray, expected: Any) -> float:
-    """The error, as a part of what is expected, of Frobenius' norms."""
+    """Return the relative error in the Frobenius norm."""
     return float(_size(_exact(found) - expected) / _size(expected))
 
 
@@ -51,7 +51,7 @@ EVERY = [(name, what) for name in FUNCTIONS for what in (EXPONENTIALS if name ==
 def test_values_and_derivatives_are_those_of_mpmath(name: str, what: str) -> None:
     x = (EXPONENTIALS if name == "expm" else REGULAR)[what]
     change = numbers(x.shape, 7.0, x.dtype) * np.abs(x).max()
-    # Nobody does better than what rounding the matrix changes: the function's condition times the unit.
+    # No algorithm is more accurate than the effect of rounding the matrix: the function's condition number times the unit roundoff.
     found = values(getattr(linalg, name)(T(x)))
     _, slope = xp.func.jvp(getattr(linalg, name), (T(x),), (T(change),))
     with mp.workdps(50):

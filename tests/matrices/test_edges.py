@@ -1,4 +1,4 @@
-"""Where functions of matrices degenerate, what they refuse, shapes of every kind, and who computes."""
+"""Functions of matrices in degenerate cases, refused arguments, all kinds of shapes, and which library computes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_singular_matrices() -> None:
         assert np.isnan(values(linalg.logm(T(x)))).all()
     np.testing.assert_allclose(values(linalg.sqrtm(T(np.ones((2, 2))))), np.full((2, 2), 0.5**0.5))
     np.testing.assert_allclose(values(linalg.sqrtm(T(np.diag([4.0, 0.0])))), np.diag([2.0, 0.0]))
-    assert np.isnan(values(linalg.sqrtm(T(np.diag([1e20, -1.0]))))).all()  # -1 is little beside 1e20, but not rounding
+    assert np.isnan(values(linalg.sqrtm(T(np.diag([1e20, -1.0]))))).all()  # -1 is small compared with 1e20, but not a rounding error
     with pytest.raises(np.linalg.LinAlgError, match="as the derivative of `sqrtm` it is if the matrix is singular"):
         gradient(linalg.sqrtm, np.diag([4.0, 0.0]))
     for name in ("u", "p"):
@@ -165,7 +165,7 @@ def test_sizes_far_from_one(xpgrad_device: str) -> None:
         found = linalg.expm(T(x if exact else x.astype(np.float32), device=xpgrad_device))
         np.testing.assert_allclose(values(found), theirs.expm(x), rtol=1e-9 if exact else 1e-3, atol=0.0 if exact else 1e-30)
     if exact:
-        # The change is huge beside the matrix, and tiny: the derivative is linear in it.
+        # The derivative is linear in the direction, whether this is huge or tiny compared with the matrix.
         a, e = numbers((3, 3)) + 3.0 * np.eye(3), numbers((3, 3), 2.0)
         for name in ("expm", "logm", "sqrtm"):
             along = lambda s, n=name: xp.func.jvp(getattr(linalg, n), (T(a),), (T(e * s),))[1]  # noqa: E731 (a closure)
@@ -265,11 +265,11 @@ def test_stacks_broadcast(data: Any) -> None:
             assert x.grad.shape == x.shape
 
 
-# -- who computes --------------------------------------------------------------------------------------------------------------
+# -- which library computes ----------------------------------------------------------------------------------------------------
 
 
 def test_compositions_are_what_scipy_computes(xpgrad_device: str) -> None:
-    """Law: what computes without SciPy, or where the memory is elsewhere, gives the same."""
+    """Law: the compositions used without SciPy, or if the memory is not the host's, give SciPy's results."""
     like = xp.zeros(0, dtype=xp.float64 if has_float64(xpgrad_device) else xp.float32, device=xpgrad_device)
     kernels, dtype = like.backend.kernels, np.dtype(like.dtype.name)
     raw = lambda x: T(np.asarray(x, dtype), device=xpgrad_device)._array  # noqa: E731 (short)

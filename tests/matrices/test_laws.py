@@ -1,4 +1,4 @@
-"""Law: functions of matrices have SciPy's values, the derivatives of differences to second order, and in batches and compiled the same."""
+"""Law: functions of matrices have SciPy's values and the derivatives of differences, to second order, in batches and compiled."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tensors(arrays: Any, device: str, **options: Any) -> list[Any]:
 
 
 def first(name: str) -> Any:
-    """The real loss, and the function of its gradients."""
+    """Return the real loss, and the function that computes its gradients."""
     count = len(CASES[name].ranks)
     total = lambda *xs: loss(called(name)(*xs))  # noqa: E731 (one of a pair)
     return total, xp.func.grad(total, argnums=tuple(range(count)))
@@ -70,7 +70,7 @@ def test_forward_mode_is_reverse_mode(name: str, dtype: Any, xpgrad_device: str)
     tolerance = near(1e-10, xpgrad_device, *arrays)
     found = xp.func.jvp(total, xs, ds)[1].item()
     assert abs(found - along(gradients(*xs))) <= tolerance * max(1.0, abs(found))
-    # Forward over reverse is reverse over reverse.
+    # Forward over reverse agrees with reverse over reverse.
     moved = loss(xp.func.jvp(gradients, xs, ds)[1])
     leaves = tensors(arrays, xpgrad_device, requires_grad=True)
     grads = xp.autograd.grad(total(*leaves), leaves, create_graph=True)
@@ -124,7 +124,7 @@ def test_compiled_functions_are_the_same(name: str, xpgrad_device: str) -> None:
 )
 @kinds
 def test_gradcheck(name: str, dtype: Any) -> None:
-    """Law: PyTorch's checks, which look at every element, agree."""
+    """Law: `gradcheck` and `gradgradcheck`, which check every element, pass."""
     leaves = tensors(CASES[name].arrays(dtype), "numpy", requires_grad=True)
     assert xp.autograd.gradcheck(called(name), leaves, fast_mode=True)
     assert xp.autograd.gradgradcheck(called(name), leaves, fast_mode=True)
@@ -142,7 +142,7 @@ def test_single_precision_stays(name: str) -> None:
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_derivatives_of_higher_order_of_an_exponential(order: int, xpgrad_device: str) -> None:
-    """Law: the derivatives of ``expm(t a)`` by `t` are ``a @ a .. @ expm(t a)``."""
+    """Law: the n-th derivative of ``expm(t a)`` in `t` is ``a @ ... @ a @ expm(t a)`` with n factors `a`."""
     a = held(numbers((3, 3)), xpgrad_device)
     f = lambda t: linalg.expm(t * xp.asarray(a, device=xpgrad_device))[0, 2]  # noqa: E731 (it is differentiated)
     for _ in range(order):

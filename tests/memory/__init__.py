@@ -1,1 +1,1 @@
-"""The lifetime of graphs and what they hold: saved values, the hooks on them, checkpoints."""
+"""Tests of the lifetime of graphs and of what they hold: saved values, the hooks on them, checkpoints."""

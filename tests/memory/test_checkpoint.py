@@ -1,6 +1,6 @@
 """Law: a checkpointed function has the same value and gradients of any order, and keeps only its arguments (SAV-17, THR-09).
 
-Functions run again as often as in PyTorch, except where the documentation of `checkpoint` says otherwise.
+Functions are recomputed as often as in PyTorch, unless the documentation of `checkpoint` says otherwise.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def leaf(*shape: int, device: str = "numpy", start: float = 1.0) -> xp.Tensor:
 
 
 class Counted:
-    """A function that counts its calls, and how many of its steps ran."""
+    """A function that counts its calls and the steps that ran."""
 
     def __init__(self, steps: int = 4) -> None:
         self.steps = steps
@@ -128,7 +128,7 @@ def test_what_does_not_require_grad_passes_through(xpgrad_device: str) -> None:
         assert not checkpoint(f, y, y).requires_grad
     with xp.inference_mode():
         assert checkpoint(f, y, y).is_inference()
-    # A weight that is not an argument.
+    # The weight is not an argument.
     xp.sum(checkpoint(lambda x: f(x, y), x)).backward()
     expected = values(y.grad)
     y.grad = None
@@ -157,7 +157,7 @@ def test_inside_of_transforms(xpgrad_device: str) -> None:
     ]
     for transform in pairs:
         np.testing.assert_allclose(values(transform(g)), values(transform(f)), rtol=1e-10)
-    # The backward runs when the batch is gone.
+    # The backward pass runs after the batch has ended.
     slopes: list[Any] = [f, g, lambda x: func.grad(f)(x) * x, lambda x: checkpoint(lambda x: func.grad(f)(x) * x, x)]
     found = []
     for h in slopes:
@@ -189,7 +189,7 @@ def test_tangents_of_the_first_call_count_in_the_second(xpgrad_device: str) -> N
 
 
 def test_a_gradient_inside_of_the_function(xpgrad_device: str) -> None:
-    """A gradient may be taken inside, as in a network whose derivative is part of its loss."""
+    """A checkpointed function may compute a gradient inside, as a network does whose derivative is part of its loss."""
     count = [0]
 
     def f(x: Any) -> Any:
@@ -209,7 +209,7 @@ def test_a_gradient_inside_of_the_function(xpgrad_device: str) -> None:
 
 
 def test_early_stop() -> None:
-    """The last step's result is not needed, so it is not computed where stopping is allowed."""
+    """The last step's result is not needed, so it is not recomputed if early stopping is on."""
     for argument, context, stops in [(True, None, True), (False, None, False), (True, False, False), (False, True, True)]:
         f, x, w = Counted(), leaf(3, 3), leaf(3, 3)
 
@@ -229,7 +229,7 @@ def test_early_stop() -> None:
 
 
 def test_only_what_is_still_needed_is_computed_again() -> None:
-    """A part of the graph that has been released is not needed."""
+    """A released part of the graph is not recomputed."""
     ran = []
 
     def f(x: Any) -> Any:
@@ -251,7 +251,7 @@ def test_only_what_is_still_needed_is_computed_again() -> None:
 
 
 def nested_program(lib: Any, check: Any, log: list[Any], seed: int, depth: int = 1) -> Callable[[Any], Any]:
-    """A function of random steps, some of which are checkpoints of such functions."""
+    """Return a function of random steps, some of which are checkpoints of such functions."""
     rng = random.Random(seed)
     steps = [(rng.choice(("sin", "exp", "square", "add", "check")), rng.randrange(10**6)) for _ in range(rng.randint(1, 4))]
     # NB: for a checkpoint that saved nothing PyTorch recomputes the arguments, which are not needed.
@@ -301,7 +301,7 @@ def test_nested_checkpoints_run_as_often_as_in_pytorch(seed: int, stop: bool) ->
 
 
 def test_a_value_that_is_read_twice_is_computed_twice() -> None:
-    """PyTorch raises there."""
+    """A value that is read twice is recomputed twice, while PyTorch raises."""
 
     class Twice(xp.autograd.Function):
         @staticmethod
@@ -366,7 +366,7 @@ def test_less_is_kept() -> None:
 @pytest.mark.parametrize("retain", [False, True])
 def test_everything_dies_by_reference_counting(retain: bool) -> None:
     class Big:
-        """An object that the function holds."""
+        """An object that the function closes over."""
 
     big = Big()
     alive = weakref.ref(big)
@@ -409,7 +409,7 @@ def test_what_a_pass_computed_again_goes_with_it() -> None:
     y = checkpoint(f, x)
     assert [r() for r in made] == [None]
     for count in (2, 3):
-        with suppress(KeyError):  # the pass stops before it has used all that was computed again
+        with suppress(KeyError):  # the pass stops before it has used all recomputed values
             xp.sum(y).backward(retain_graph=True)
         assert [r() for r in made] == [None] * count
     assert x.grad is None
@@ -472,7 +472,7 @@ def test_the_older_form(xpgrad_device: str) -> None:
         xp.autograd.grad(second, x, retain_graph=True)
     x.grad = None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that create_graph makes a cycle, told once
+        warnings.simplefilter("ignore")  # the warning, issued once, that create_graph makes a reference cycle
         second.backward(create_graph=True)
     with pytest.raises(RuntimeError, match="differentiate twice"):
         xp.autograd.grad(xp.sum(x.grad), x)
@@ -491,7 +491,7 @@ def test_the_older_form(xpgrad_device: str) -> None:
 
 
 def test_fewer_values_the_second_time(xpgrad_device: str) -> None:
-    """A function that saves less when it runs again is refused, and `debug` says where the first run saved more."""
+    """A function that saves less in its second run raises an error; with `debug` it says where the first run saved more."""
     runs: list[int] = []
 
     def function(x: Any) -> Any:

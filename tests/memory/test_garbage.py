@@ -1,4 +1,4 @@
-"""Law: no call leaves garbage that only the cyclic collector finds: memory is free when the last reference goes."""
+"""Law: no call leaves garbage that only the cyclic collector finds: memory is freed when the last reference goes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ CALLS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_leave_no_cycles(name: str) -> None:
     call = CALLS[name]
-    for _ in range(2):  # the first call makes classes, which are kept
+    for _ in range(2):  # the first call creates classes, which are kept
         call()
     gc.collect()
     gc.disable()

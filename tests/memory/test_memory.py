@@ -163,7 +163,7 @@ def test_aliases_that_are_gone_are_forgotten() -> None:
 
 
 def test_a_step_of_gradient_descent_allocates_what_numpy_does() -> None:
-    """``p -= lr * p.grad`` under `no_grad` needs the product and nothing else (up to the few bytes of a Tensor)."""
+    """``p -= lr * p.grad`` under `no_grad` allocates only the product, apart from the few bytes of a Tensor."""
     data, gradient = np.ones((256, 256)), np.full((256, 256), 0.5)
     p = xp.tensor(data, requires_grad=True)
     p.grad = xp.tensor(gradient)

@@ -1,6 +1,6 @@
-"""Law: hooks on what is saved change nothing but where it is kept (group K): gradients of any order are those without hooks.
+"""Law: hooks on saved values change only where these are kept (group K): gradients of any order are those without hooks.
 
-They are applied to everything that a node would hold, nodes hold nothing else, and whatever a hook raises leaves everything as it was.
+They are applied to everything that a node would hold, nodes hold nothing else, and an exception in a hook changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from xpgrad.errors import DeviceMismatchError
 
 Pair = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
-#: Hooks that lose nothing.
+#: Lossless hooks.
 HOOKS: dict[str, Pair] = {
     "the Tensor itself": (lambda t: t, lambda t: t),
     "detached": (lambda t: t.detach(), lambda t: t),
@@ -40,17 +40,17 @@ HOOKS: dict[str, Pair] = {
 
 
 def nodes_of(*tensors: Any) -> list[Any]:
-    """The nodes behind Tensors that keep arrays."""
+    """Return the nodes behind Tensors that save values."""
     return [n for n in walk([t._node for t in tensors if t._node is not None]) if n.saves]
 
 
 def held(*tensors: Any) -> list[Any]:
-    """The arrays that the nodes behind Tensors keep."""
+    """Return the arrays that the nodes behind Tensors hold."""
     return [a for node in nodes_of(*tensors) for a in node.held()]
 
 
 def gradients(function: Callable[..., Any], points: list[np.ndarray], device: str, pair: Pair | None = None) -> tuple[list[Any], int, int]:
-    """First and second derivatives, the number of values that the nodes hold, and the number of calls of the pack hook."""
+    """Return first and second derivatives, the number of values that the nodes hold, and the number of calls of the pack hook."""
     leaves = [xp.tensor(p, device=device, requires_grad=True) for p in points]
     count = 0
 
@@ -109,7 +109,7 @@ def test_of_linear_algebra(name: str, dtype: str, xpgrad_device: str) -> None:
 
 
 class Product(xp.autograd.Function):
-    """``x * y``, by hand; saves inputs and its output."""
+    """``x * y`` with handwritten derivatives; it saves the inputs and its output."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, y: Any) -> Any:
@@ -125,7 +125,7 @@ class Product(xp.autograd.Function):
 
 
 def draw(seed: int) -> Callable[..., Any]:
-    """A program of two arguments of shape (3, 3): operations, views, in-place ones, lists, several outputs and a custom `Function`."""
+    """Return a random program of two (3, 3) arguments: operations, views, writes, lists, several outputs and a custom `Function`."""
     rng = random.Random(seed)
     steps = [(rng.randrange(16), rng.random(), rng.random()) for _ in range(rng.randint(3, 12))]
 
@@ -172,11 +172,11 @@ def test_of_random_programs(name: str, xpgrad_device: str) -> None:
         found, left, packed = gradients(program, points, xpgrad_device, HOOKS[name])
         same(found, expected)
         assert left == 0, seed
-        assert packed >= kept, seed  # nothing holds an in-place operation's node if what it wrote is overwritten
+        assert packed >= kept, seed  # an in-place operation's node is freed if its result is overwritten
 
 
 def test_hooks_of_single_values(xpgrad_device: str) -> None:
-    """Some values packed, others not: those are still guarded against writes, each output of several has hooks of its own."""
+    """If only some values are packed, writes to the others are still detected, and each of several outputs has its own hooks."""
     x = xp.tensor([1.0, 2.0], device=xpgrad_device, requires_grad=True)
     a, b = x * 1.0, x * 2.0
     y = a * b
@@ -195,7 +195,7 @@ def test_hooks_of_single_values(xpgrad_device: str) -> None:
         xp.autograd.grad(xp.sum(y), [a, b], retain_graph=True)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         _ = node._saved_other
-    assert xp.autograd.grad(xp.sum(y), b)[0].tolist() == [10.0, 20.0]  # the overwritten one is not needed
+    assert xp.autograd.grad(xp.sum(y), b)[0].tolist() == [10.0, 20.0]  # the overwritten value is not needed
 
 
 def test_hooks_of_one_output(xpgrad_device: str) -> None:
@@ -284,7 +284,7 @@ def test_an_error_in_a_hook_leaves_all_as_it_was(name: str, xpgrad_device: str) 
 
 
 def test_a_backward_inside_of_an_unpack_hook(xpgrad_device: str) -> None:
-    """The nodes' fields are taken then: the inner pass works on copies, of packed nodes too."""
+    """A pass inside an unpack hook works on copies of the nodes' fields, also for packed nodes."""
     x = xp.tensor([1.0, 2.0], device=xpgrad_device, requires_grad=True)
     with graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
         inner = xp.sum(x * x * x)
@@ -301,7 +301,7 @@ def test_a_backward_inside_of_an_unpack_hook(xpgrad_device: str) -> None:
     assert len(seen) == 3
     at = np.asarray([1.0, 2.0])
     np.testing.assert_allclose(values(g), 3 * at**2 * np.sin(at).sum() + np.cos(at) * (at**3).sum())
-    with pytest.raises(RuntimeError, match="second time"):  # what the copies released is released
+    with pytest.raises(RuntimeError, match="second time"):  # the fields released through the copies stay released
         xp.autograd.grad(y, x)
 
 
@@ -346,7 +346,7 @@ def test_batched_gradients_and_transforms(xpgrad_device: str) -> None:
 
 
 def test_tangents_of_what_is_packed(xpgrad_device: str) -> None:
-    """Forward mode over reverse mode: a constant's tangent survives packing, too."""
+    """In forward over reverse mode, the tangent of a packed constant is preserved."""
 
     def slope(pair: Pair | None) -> Any:
         x = xp.tensor([1.0, 2.0], device=xpgrad_device, requires_grad=True)
@@ -369,7 +369,7 @@ def test_tangents_of_what_is_packed(xpgrad_device: str) -> None:
 @pytest.mark.usefixtures("no_cyclic_gc")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_cycles_and_nothing_kept(name: str, xpgrad_device: str) -> None:
-    """For an output that is packed as it is, a detached Tensor is kept: no node holds itself."""
+    """If the pack hook returns an output itself, a detached Tensor is kept, so no node holds itself."""
     for pack in (lambda t: t, lambda t: t.detach()):
         watched: list[Any] = []
 
@@ -405,7 +405,7 @@ def test_what_was_packed_is_let_go_by_the_pass() -> None:
 
 
 def test_moved_to_the_host_and_back() -> None:
-    """`save_on_cpu` on a backend whose memory counts as another device's."""
+    """`save_on_cpu` moves saved values to the host and back, on a backend whose memory counts as another device's."""
     pytest.importorskip("xpgrad_simstream", reason="a device that is not the host")
     x = xp.tensor([1.0, 2.0], device="simstream", requires_grad=True)
     with graph.save_on_cpu():
@@ -424,7 +424,7 @@ def _packed(node: Any) -> list[Any]:
 
 
 def test_factorisations_on_another_stream() -> None:
-    """A node with several outputs holds a list of arrays, like any other."""
+    """A node with several outputs packs and unpacks them like any other node."""
     pytest.importorskip("xpgrad_simstream", reason="streams")
     from xpgrad.registry import backend_for
     from xpgrad_simstream import streams
@@ -473,19 +473,19 @@ STEPS = ("x * x", "x * c", "sin", "exp", "tanh", "view", "concat", "add", "funct
 
 @pytest.mark.parametrize("seed", range(40))
 def test_as_pytorch(seed: int) -> None:
-    """The same calls of the hooks in the same order, the same gradients and second derivatives."""
+    """Hooks are called as often and in the same order as in PyTorch, and gradients of both orders agree."""
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
     ours, theirs = (play(lib, seed) for lib in (xp, torch))
     assert [type(a) for a in ours] == [type(b) for b in theirs]
     for a, b in zip(ours, theirs, strict=True):
         if isinstance(a, np.ndarray):
-            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12 * np.abs(b).max())  # the formulas differ in their rounding
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12 * np.abs(b).max())  # the formulas round differently
         else:
             assert a == b
 
 
 def play(lib: Any, seed: int) -> list[Any]:
-    """The log of a random program: its hooks and gradients."""
+    """Run a random program and return the log of its hooks and its gradients."""
     rng = random.Random(seed)
     log: list[Any] = []
     x = lib.tensor([0.5, 1.5, 2.5], dtype=lib.float64, requires_grad=True)
@@ -541,12 +541,12 @@ def play(lib: Any, seed: int) -> list[Any]:
     count = len(log)
     (g,) = lib.autograd.grad(y.sum(), x, create_graph=True)
     second = lib.autograd.grad(g.sum(), x)[0].numpy() if g.requires_grad else None
-    return [*log[:count], second]  # how often a formula of the second order reads what was saved is a detail
+    return [*log[:count], second]  # how often a formula of the second order reads saved values is a detail
 
 
 @pytest.mark.parametrize("chosen", [(0,), (1,), (0, 1), (1, 0)])
 def test_hooks_on_one_of_several_saved_outputs(chosen: tuple[int, ...]) -> None:
-    """Each output that a factorisation saves has hooks of its own, which replace no other's value."""
+    """Each saved output of a factorisation has its own hooks, which replace no other output's value."""
     a = numbers((3, 2)) + np.eye(3, 2) * 3
     results = []
     for hooked in (False, True):
@@ -577,7 +577,7 @@ def test_hooks_on_one_of_several_saved_outputs(chosen: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("when", ["before", "between"])
 @pytest.mark.parametrize("through", ["operation", "output", "function"])
 def test_unpacked_values_have_versions_of_their_own(through: str, when: str) -> None:
-    """A write to what was packed disturbs neither the first derivative nor the second: as in PyTorch, the hook gave memory of its own."""
+    """A write to a packed Tensor affects neither derivative if the hook returned new memory, as in PyTorch."""
 
     x = xp.tensor([1.0, 2.0], requires_grad=True)
     y = x * 1
@@ -597,7 +597,7 @@ def test_unpacked_values_have_versions_of_their_own(through: str, when: str) -> 
     np.testing.assert_allclose(np.asarray(h), second)
 
 
-#: How what the unpack hook returns is made of a packed Tensor and a clone of it: the function that returns it, and who owns that memory.
+#: Ways to make an unpack hook of the packed Tensor and a clone of it: the hook, and the Tensor that owns the returned memory.
 RETURNED: dict[str, Callable[[Any, Any, Any], tuple[Callable[[], Any], Any]]] = {
     "no hooks": lambda lib, t, v: (lambda: v, v),  # not called
     "a new Tensor": lambda lib, t, v: (v.clone, v),
@@ -625,20 +625,20 @@ SAVERS: dict[str, tuple[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
 @pytest.mark.parametrize("returned", RETURNED)
 @pytest.mark.parametrize("saver", SAVERS)
 def test_versions_of_what_hooks_return(saver: str, returned: str, xpgrad_device: str) -> None:
-    """What an unpack hook returns shares memory and version with the Tensor that is made of it: errors and gradients are PyTorch's."""
+    """The unpacked Tensor shares memory and version with what the hook returned: errors and gradients are PyTorch's."""
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
     for writer, between in itertools.product(WRITERS, (False, True)):
         if writer == "recorded" and returned == "no hooks" and saver in ("a result", "one of two"):
-            continue  # refused: below
+            continue  # refused, see the next test
         ours = beside_hooks(xp, saver, returned, writer, between, device=xpgrad_device)
         theirs = beside_hooks(torch, saver, returned, writer, between)
         if returned == "no hooks" and not xp.tensor(0.0, device=xpgrad_device).backend.capabilities.mutable:
-            del ours["later"], theirs["later"]  # a write makes a new array, which reaches the Tensors that had been viewed before
+            del ours["later"], theirs["later"]  # a write makes a new array, which only earlier views see
         assert ours == theirs, (writer, "between" if between else "before")
 
 
 def test_a_saved_result_is_not_rewritten(xpgrad_device: str) -> None:
-    """What a node shows shares the memory of what it saved, but not its history: a write that is recorded would be lost there."""
+    """A recorded write to a Tensor read from a node raises, because the Tensor shares the saved memory but not its history."""
     x = xp.tensor([1.0, 2.0], device=xpgrad_device, requires_grad=True)
     middle = x * 2
     y = middle * middle
@@ -655,7 +655,7 @@ def test_a_saved_result_is_not_rewritten(xpgrad_device: str) -> None:
 
 
 def test_what_is_unpacked_in_another_dtype(xpgrad_device: str) -> None:
-    """What is converted has memory, and a version, of its own."""
+    """An unpacked value that has to be converted gets new memory and a new version."""
     x = xp.tensor([1.0, 2.0], dtype="float64", device=xpgrad_device, requires_grad=True)
     kept: list[Any] = []
     with graph.saved_tensors_hooks(lambda t: kept.append(t.detach().to(dtype=xp.float32)), lambda _: kept[0]):
@@ -674,7 +674,7 @@ def test_what_is_unpacked_in_another_dtype(xpgrad_device: str) -> None:
 
 
 def outcome(run: Callable[[], Any]) -> Any:
-    """What a pass gives, rounded; what is wrong if it refuses."""
+    """Return the gradients of a pass, rounded, or the phrase that identifies its error."""
     try:
         found = run()
     except RuntimeError as exc:
@@ -683,7 +683,7 @@ def outcome(run: Callable[[], Any]) -> Any:
 
 
 def beside_hooks(lib: Any, saver: str, returned: str, writer: str, between: bool, **place: str) -> dict[str, Any]:
-    """The outcomes of passes through a node with hooks, and through others that use the same memory, when somebody writes to it."""
+    """Return the outcomes of passes through a node with hooks, and through others with the same memory, after a write to it."""
     x = lib.tensor([0.5, 1.5], dtype=lib.float64, requires_grad=True, **place)
     middle, c = x * 2, lib.tensor([2.0, 3.0], dtype=lib.float64, **place)
     attribute, program = SAVERS[saver]
@@ -721,7 +721,7 @@ def beside_hooks(lib: Any, saver: str, returned: str, writer: str, between: bool
 
     read = saved()
     packed = packed or [(read.detach(), read)]
-    source, owner = next(pair for pair in packed if pair[0].tolist() == read.tolist())  # in which order operands are packed is a detail
+    source, owner = next(pair for pair in packed if pair[0].tolist() == read.tolist())  # the order in which operands are packed is a detail
     others = {"middle": ((middle * middle).sum(), x)}
     if owner.requires_grad:
         others["owner"] = ((owner * owner).sum(), owner)

@@ -1,6 +1,6 @@
-"""Law: the second run of a checkpointed function is its first one again: random numbers, devices, contexts and streams are the same.
+"""Law: the second run of a checkpointed function repeats the first: same random numbers, devices, contexts and streams.
 
-Where it is not, an error says what differs: it refuses what PyTorch refuses, except where PyTorch's documentation says otherwise.
+If it does not, an error says what differs. PyTorch's refusals are refused here, unless PyTorch's documentation says otherwise.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def test_another_program_the_second_time(xpgrad_device: str) -> None:
         assert x.grad is None
         assert xp.is_grad_enabled()
     y = checkpoint(changing("same", "shape"), x, determinism_check="none")
-    with pytest.raises(RuntimeError, match="has shape"):  # no check of the program, but the values have to fit
+    with pytest.raises(RuntimeError, match="has shape"):  # the program is not checked, but the values have to fit
         y.backward()
     y = checkpoint(changing("same", "shape"), x, debug=True)
     with pytest.raises(CheckpointError, match=r"(?s)in the forward.*test_second_runs.py.*again.*test_second_runs.py"):
@@ -89,7 +89,7 @@ def test_arguments_that_were_overwritten(xpgrad_device: str) -> None:
 
 
 def test_what_the_function_overwrites_itself(xpgrad_device: str) -> None:
-    """PyTorch gives a wrong gradient there, as no versions are checked where hooks pack; what is computed again can be."""
+    """A value that the function itself overwrites after use raises an error (PyTorch gives a wrong gradient), unless it is not needed."""
 
     def f(x: Any) -> Any:
         y = x * 1.0
@@ -140,7 +140,7 @@ def test_errors_of_the_function(xpgrad_device: str) -> None:
 
 
 def test_the_function_may_catch_what_it_likes() -> None:
-    """The recomputation is stopped by something that is not an `Exception`."""
+    """The recomputation is stopped by an exception that is not an `Exception`, so a function may catch any `Exception`."""
 
     def f(x: Any) -> Any:
         try:
@@ -157,7 +157,7 @@ def test_the_function_may_catch_what_it_likes() -> None:
 
 
 def dropout(x: Any) -> Any:
-    """Drop elements at random, with NumPy's global generator."""
+    """Drop elements at random with NumPy's global generator."""
     keep = np.random.random_sample(x.shape) < 0.5  # noqa: NPY002 (it is what is tested)
     return xp.sin(x * xp.asarray(keep.astype(np.float64), device=x.device)) * x
 
@@ -230,7 +230,7 @@ def test_on_several_streams() -> None:
 
     @contextmanager
     def used(x: Any) -> Iterator[None]:
-        """Like `record_stream` in PyTorch, keep the memory of `x` until this stream has finished its work, even after an exception."""
+        """Keep the memory of `x` until this stream has finished its work, even after an exception, like `record_stream` in PyTorch."""
         try:
             yield
         finally:
@@ -283,7 +283,7 @@ def test_on_several_streams() -> None:
 
 
 def test_the_stream_of_the_first_call() -> None:
-    """The pass is on another node's stream when it notices that the function has to run again."""
+    """The function is recomputed on the stream of its first call, though the pass is then on another node's stream."""
     pytest.importorskip("xpgrad_simstream", reason="streams")
     from xpgrad.registry import backend_for
     from xpgrad_simstream import streams

@@ -1,6 +1,6 @@
-"""Law: a selective checkpoint has the gradients of the plain function, whatever its policy, and computes again what PyTorch computes again.
+"""Law: a selective checkpoint has the gradients of the plain function for every policy, and recomputes what PyTorch recomputes.
 
-Which results were kept shows in a function that reads a number that changes between the two runs: what is kept is from the first.
+The tests see which results were kept by a function that reads a number that changes between the runs: kept results use the first number.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def selective(function: Callable[..., Any], policy: Any, *args: Any, allow: bool
 
 
 def by_chance(seed: int) -> Callable[..., CheckpointPolicy]:
-    """A policy that draws its answers."""
+    """Return a policy with random answers."""
     draws = random.Random(seed)
     return lambda ctx, op, *args: draws.choice(list(CheckpointPolicy))
 
@@ -57,7 +57,7 @@ POLICIES: list[Callable[[int], Any]] = [lambda seed: lambda *args: True, lambda 
 
 @pytest.mark.parametrize("kind", range(len(POLICIES)))
 def test_of_random_programs(kind: int, xpgrad_device: str) -> None:
-    """The results of the programs' products are written to; one that was kept is an error, and the others are right."""
+    """Programs that write into results of their products raise an error if the policy kept one, and otherwise have right gradients."""
     points = [numbers((3, 3)), numbers((3, 3), 2.0)]
     errors = 0
     for seed in range(40):
@@ -90,7 +90,7 @@ def test_of_every_function(name: str, xpgrad_device: str) -> None:
         np.testing.assert_allclose(values(found), values(expected), rtol=1e-12, atol=1e-14)
 
 
-# -- beside PyTorch ------------------------------------------------------------------------------------------------------
+# -- compared with PyTorch -----------------------------------------------------------------------------------------------
 
 
 NAMES = {
@@ -126,7 +126,7 @@ def test_the_same_operations_run_again_as_in_pytorch() -> None:
         for a, b in zip(*both, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-10)
         found[some] = both[0][0]
-    assert len({v.tobytes() for v in found.values()}) > 20  # policies are told apart
+    assert len({v.tobytes() for v in found.values()}) > 20  # different policies keep different results
 
 
 def _overload(torch: Any, name: str) -> Any:
@@ -142,7 +142,7 @@ def test_which_operation_a_policy_is_asked_about(xpgrad_device: str) -> None:
         assert not ctx.is_recompute
         assert isinstance(ctx.op_output, xp.Tensor)
         asked.append((op, len(args), ctx.op_output.shape))
-        xp.exp(ctx.op_output)  # is not asked about
+        xp.exp(ctx.op_output)  # the policy is not asked about this
         return CheckpointPolicy.PREFER_SAVE
 
     x = xp.tensor(numbers((2, 2)), device=xpgrad_device, requires_grad=True)
@@ -150,7 +150,7 @@ def test_which_operation_a_policy_is_asked_about(xpgrad_device: str) -> None:
     expected = [(xp.matmul, (2, 2)), (xp.exp, (2, 2)), (xp.divide, (2, 2)), (xp.concat, (4, 2)), (operator.getitem, (3, 2)), (xp.sum, (2,))]
     assert [(op, shape) for op, _, shape in asked] == expected
     xp.sum(y).backward()
-    assert len(asked) == len(expected)  # the first run only
+    assert len(asked) == len(expected)  # the policy is only asked in the first run
 
 
 # -- what is kept --------------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_what_is_kept_lives_until_the_backward_and_nothing_else_does() -> None:
         assert {name: ref() is not None for name, ref in alive.items()} == {"cos": False, "exp": True, "sin": False, "multiply": True}
         y.backward(xp.ones((50,)))
         assert alive["exp"]() is None
-        # The same where the graph is dropped.
+        # The same if the graph is dropped.
         y = selective(lambda x: xp.sin(xp.exp(xp.cos(x))) * 1.0, policy, x)
         assert alive["exp"]() is not None
         del y
@@ -203,7 +203,7 @@ def test_written_values(xpgrad_device: str) -> None:
     selective(f, [xp.multiply, xp.exp, xp.sum], x).backward()
     s, c = np.sin(numbers((3,))), np.cos(numbers((3,)))
     np.testing.assert_allclose(values(x.grad), np.exp(2 * s) * 2 * c + 3 * c)
-    # What is allowed is on the user's head; nobody's memory is written to.
+    # With the check switched off the user is responsible, but no other memory is written to.
     kept: list[Any] = []
 
     def policy(ctx: Any, op: Any, *args: Any) -> bool:
@@ -233,9 +233,9 @@ def test_arguments_are_checked() -> None:
 
 def test_every_operation_has_a_name_and_every_function_an_operation() -> None:
     known = [*RULES.values(), *NONDIFFERENTIABLE.values(), operator.getitem]
-    extensions = {name for name in ROWS if name.startswith("special_")}  # of `xpgrad.scipy`, where another test has loaded it
+    extensions = {name for name in ROWS if name.startswith("special_")}  # of `xpgrad.scipy`, if another test has loaded it
     nameless = {name for name, row in ROWS.items() if _selective.operation_of(row) not in known} - extensions
-    # What gradients, writes and copies are computed with; `x.detach()` and `x.clone()` are methods.
+    # These compute gradients, writes and copies; `x.detach()` and `x.clone()` are methods.
     assert nameless == {
         "index_basic_transpose", "scatter_add", "scatter_along", "put", "put_zero", "take_written", "wins", "put_through",
         "written_through", "zero_through", "keep", "share", "phase", "expand_reduced", "sum_to", "alias", "clone", "clone_contiguous",
@@ -254,7 +254,7 @@ def test_every_operation_has_a_name_and_every_function_an_operation() -> None:
     assert not any(f in COMPOSITE.values() for f in map(_selective.operation_of, ROWS.values()))
 
 
-# -- runs that differ, end early, or run beside others -------------------------------------------------------------------------
+# -- runs that differ, end early, or run concurrently --------------------------------------------------------------------------
 
 
 def test_a_function_that_calls_something_else() -> None:
@@ -301,7 +301,7 @@ def test_several_passes() -> None:
 
     x = xp.tensor([1.0, 2.0], requires_grad=True)
     y = selective(f, [xp.exp, xp.multiply], x)
-    number[0] = 2.0  # which nobody reads
+    number[0] = 2.0  # which nothing reads
     for _ in range(2):
         np.testing.assert_allclose(values(xp.autograd.grad(y, x, retain_graph=True)[0]), 3 * np.exp([3.0, 6.0]))
     (slope,) = xp.autograd.grad(y, x, create_graph=True)
@@ -397,7 +397,7 @@ def test_inside_and_around_transforms(xpgrad_device: str) -> None:
 
 def test_a_compiled_function_is_computed_again_as_a_whole() -> None:
     compiled = xp.compile(lambda x: xp.exp(x) * 2.0)
-    for _ in range(2):  # the first call captures it
+    for _ in range(2):  # the first call captures the function
         x = xp.tensor([1.0, 2.0], requires_grad=True)
         selective(lambda x: xp.sum(xp.exp(compiled(x)) * xp.exp(x)), [xp.exp], x).backward()
         u = np.exp([1.0, 2.0])
@@ -405,7 +405,7 @@ def test_a_compiled_function_is_computed_again_as_a_whole() -> None:
 
 
 def test_other_threads_compute_for_themselves() -> None:
-    """While one thread recomputes, the operations of all ask; only its own mode answers."""
+    """While one thread recomputes, operations of other threads are not answered by its mode and compute themselves."""
     x = xp.tensor([1.0, 2.0], requires_grad=True)
     found: list[Any] = []
     runs: list[int] = []
@@ -436,7 +436,7 @@ def test_nothing_stays_on_the_operations() -> None:
     selective(f, lambda *args: True, x).backward()
     assert [name for name, method in before.items() if getattr(type(x), name) != method] == []
     assert not any(watching._WATCHERS.values())
-    # An operation that is used for the first time while it is watched.
+    # An operation that is first used while it is watched.
     with watching.Watching([ROWS["atan2"]]):
         made = xp.atan2(x, x)
         watched = type(x)._op_atan2

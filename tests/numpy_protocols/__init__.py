@@ -1,1 +1,1 @@
-"""NumPy's functions on Tensors: values, gradients, refusals, and the page that lists them."""
+"""Tests of NumPy's functions on Tensors: values, gradients, refusals, and the page that lists them."""

@@ -15,7 +15,7 @@ from xpgrad._numpy import dispatch
 from xpgrad._numpy.missing import NOT_DISPATCHED
 from xpgrad._numpy.table import ABSENT, FUNCTIONS, UFUNCS
 
-assert dispatch  # which loads the tables
+assert dispatch  # importing it loads the tables
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "numpy.md"
 PLACES: list[tuple[str, Any]] = [("", np), ("linalg.", np.linalg), ("fft.", np.fft), ("lib.stride_tricks.", np.lib.stride_tricks)]

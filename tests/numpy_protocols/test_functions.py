@@ -1,6 +1,6 @@
-"""Law: each of NumPy's public functions, handed Tensors, gives NumPy's own values and the right gradients, or says that it does not.
+"""Law: each of NumPy's public functions, called with Tensors, gives NumPy's values and the right gradients, or raises an error.
 
-The oracle is NumPy itself on the raw arrays: its values, and central differences of them.
+The reference is NumPy on the raw arrays: its values, and central differences of them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from xpgrad._numpy import dispatch
 from xpgrad._numpy.missing import NOT_DISPATCHED
 from xpgrad._numpy.table import ABSENT, FUNCTIONS, UFUNCS
 
-assert dispatch  # which loads the tables
+assert dispatch  # importing it loads the tables
 
 PLACES: list[tuple[str, Any]] = [("", np), ("linalg.", np.linalg), ("fft.", np.fft), ("lib.stride_tricks.", np.lib.stride_tricks)]
-#: How a Tensor that requires grad refuses what NumPy does with an argument that it does not ask about, or writes into an array.
+#: The errors of a Tensor if NumPy converts it without dispatching on it, or writes it into an array.
 READ_UNASKED = (
     r"cannot be written into|`out` is|Can't call numpy\(\) on Tensor that requires grad|works on Tensors, but got a raw array"
     r"|Converting a tensor|setting an array element with a sequence"
@@ -32,7 +32,7 @@ ALL = [(name, k) for name, cases in CASES.items() for k in range(len(cases))]
 
 
 def public() -> Iterator[tuple[str, Any]]:
-    """NumPy's public functions, by the name that each says it has (`np.concat` says that it is `concatenate`)."""
+    """Yield NumPy's public functions with the name that each reports (`np.concat` reports `concatenate`)."""
     for prefix, module in PLACES:
         for name in dir(module):
             found = getattr(module, name)
@@ -41,7 +41,7 @@ def public() -> Iterator[tuple[str, Any]]:
 
 
 def test_every_public_function_is_covered_or_said_not_to_be() -> None:
-    """Law: nothing of NumPy's namespaces is forgotten."""
+    """Law: each public function of NumPy is in one of the tables."""
     aside = {name for names in NOT_DISPATCHED.values() for name in names}
     covered = {*FUNCTIONS, *UFUNCS}
     names = {name for name, _ in public()}
@@ -51,7 +51,7 @@ def test_every_public_function_is_covered_or_said_not_to_be() -> None:
 
 
 def test_every_function_of_the_table_has_a_case() -> None:
-    """Law: the table of samples is whole; what a case says of derivatives is what the table of functions says."""
+    """Law: each function of the table has a sample call, and both tables agree on whether it is differentiable."""
     entries = {**FUNCTIONS, **UFUNCS}
     assert set(entries) - {"concat", "permute_dims", "abs"} - set(CASES) == set()
     for name, cases in CASES.items():
@@ -63,7 +63,7 @@ def outputs(out: Any) -> list[Any]:
 
 
 def loss(out: Any, raw: bool) -> Any:
-    """A real number that depends on all floating outputs, smoothly and not linearly."""
+    """Return a real number that depends smoothly and nonlinearly on all floating outputs."""
     total: Any = 0.0
     for k, y in enumerate(outputs(out)):
         kind = (
@@ -88,7 +88,7 @@ def loss(out: Any, raw: bool) -> Any:
 def quiet(function: Callable[..., Any], *args: Any) -> Any:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        warnings.filterwarnings("error", message="Converting a tensor")  # a number that leaves the graph with a warning
+        warnings.filterwarnings("error", message="Converting a tensor")  # a number that leaves the graph must not pass with a warning
         return function(*args)
 
 
@@ -98,7 +98,7 @@ def agree(found: Any, expected: Any, near: float) -> None:
     for a, b in zip(found, expected):
         if isinstance(a, xp.Tensor):
             assert a.shape == np.shape(b)
-            # NB: kinds alone: the Array API's functions give indices and counts in dtypes of their own.
+            # NB: only kinds are compared, because the Array API's functions return indices and counts in other dtypes.
             assert np.asarray(a.detach()).dtype.kind in {"i": "iu", "u": "iu"}.get(np.asarray(b).dtype.kind, np.asarray(b).dtype.kind)
             np.testing.assert_allclose(np.asarray(a.detach()), b, rtol=near, atol=near)
         else:
@@ -110,7 +110,7 @@ def leaf(point: np.ndarray, device: str, requires_grad: bool) -> xp.Tensor:
 
 
 def slope(case: Case, i: int) -> tuple[np.ndarray, float]:
-    """A direction in the i-th operand, and the derivative along it."""
+    """Return a direction in the i-th operand, and the derivative along it."""
     point = np.asarray(case.points[i])
     direction = numbers(point.shape, 3.0 + i, point.dtype)
     ends = [
@@ -153,13 +153,13 @@ def test_values_and_gradients(name: str, k: int, xpgrad_device: str) -> None:
         check_slope(case, i, g, f"operand {i}")
 
 
-#: Functions whose cases ask for float64, by a dtype or a constant.
+#: Functions whose cases request float64 by a dtype or a constant.
 GIVEN_FLOAT64 = ("astype", "float_power", "histogram2d", "trim_zeros")
 
 
 @pytest.mark.parametrize(("name", "k"), ALL)
 def test_single_precision_stays(name: str, k: int) -> None:
-    """Law: constants in a call, and in the functions' own text, do not widen what is computed from float32."""
+    """Law: constants in a call or in a function's implementation do not widen a computation in float32."""
     case = CASES[name][k]
     narrow = {"float64": np.float32, "complex128": np.complex64}
     points = [np.asarray(p).astype(narrow[np.asarray(p).dtype.name]) for p in case.points]
@@ -170,7 +170,7 @@ def test_single_precision_stays(name: str, k: int) -> None:
 
 @pytest.mark.parametrize(("name", "k"), [(name, k) for name, k in ALL if len(CASES[name][k].points) > 1])
 def test_one_tensor_among_arrays(name: str, k: int, xpgrad_device: str) -> None:
-    """Law: NumPy's arrays are constants beside a Tensor in any position, or the function says that it needs a Tensor there."""
+    """Law: NumPy arrays are constants next to a Tensor in any position, or the function says that it needs a Tensor there."""
     case = CASES[name][k]
     if not has_float64(xpgrad_device):
         pytest.skip("the differences are taken in float64")
@@ -183,7 +183,7 @@ def test_one_tensor_among_arrays(name: str, k: int, xpgrad_device: str) -> None:
         except (RuntimeError, TypeError, UserWarning, ValueError) as exc:
             error = str(exc)
         if error is not None:
-            # A Tensor cannot be written into an array; and some arguments NumPy reads without asking the Tensor, which then refuses.
+            # A Tensor cannot be written into an array, and NumPy converts some arguments without dispatching on them, which raises.
             assert re.search(READ_UNASKED, error), error
             continue
         agree(out, expected, 1e-9)

@@ -1,4 +1,4 @@
-"""Law: NumPy's functions compute on Tensors what MyGrad computes under their names, and the page says what its other names become."""
+"""Law: NumPy's functions compute on Tensors what MyGrad's functions of the same names compute, and the page translates its other names."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ mg: Any = pytest.importorskip("mygrad", reason="MyGrad is what is compared with;
 SECTION = PAGE.read_text(encoding="utf-8").split("## Coming from MyGrad")[1].split("\n## ")[0]
 ROWS = re.findall(r"^\| `(mg\..+?)` \| `(.+?)` \|$", SECTION, re.MULTILINE)
 POINT = np.abs(numbers((3, 4))) * 0.6 + 0.3
-#: MyGrad's own objects and switches: of those the section speaks in words.
+#: MyGrad's own objects and switches, which the section describes in words.
 OWN = {"Tensor", "tensor", "execute_op", "mem_guard_active", "mem_guard_off", "mem_guard_on", "no_autodiff", "sliding_window_view",
        "turn_memory_guarding_off", "turn_memory_guarding_on", "TYPE_CHECKING"}  # fmt: skip
 LAYERS = {"batchnorm", "constant", "conv_nd", "dirac", "focal_loss", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
           "identity", "margin_ranking_loss", "max_pool", "multiclass_hinge", "negative_log_likelihood", "normal", "softmax_crossentropy",
           "softmax_focal_loss", "uniform"}  # fmt: skip
-#: What MyGrad has under a name of NumPy's, and Tensors have not, for the reason that the table gives.
+#: Names that MyGrad shares with NumPy and that are refused for Tensors, for the reason that the table gives.
 REFUSED = {"save", "may_share_memory", "shares_memory"}
 
 
@@ -37,7 +37,7 @@ def public(module: Any) -> Iterator[str]:
 
 
 def in_numpy(prefix: str, name: str) -> bool:
-    """Return whether a name is NumPy's, and Tensors have it or it is none of theirs: a dtype, a number, what makes an array."""
+    """Return whether a name is in NumPy and either supports Tensors or does not concern them (a dtype, a number, array creation)."""
     found = getattr(np.linalg if prefix else np, name, None)
     key = prefix + getattr(found, "__name__", name)
     aside = isinstance(found, (type, float)) or (found is None and hasattr(np, name))
@@ -82,7 +82,7 @@ def test_what_the_section_says_of_passes() -> None:
     np.testing.assert_array_equal(ours.grad.numpy(), np.full_like(POINT, 6.0))
 
 
-#: Calls of functions that MyGrad has under NumPy's names, on a positive 3 x 4 Tensor.
+#: Calls, on a positive 3 x 4 Tensor, of functions that MyGrad has under NumPy's names.
 CALLS = [
     *(f"m.{name}(x)" for name in (
         "abs", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "cos", "cosh", "cumprod", "cumsum", "exp", "exp2", "expm1", "log", "log10",

@@ -1,4 +1,4 @@
-"""NumPy's protocols beyond single functions: methods of universal functions, constants, `out`, `like`, refusals, and the transforms."""
+"""NumPy's protocols beyond single functions: methods of universal functions, constants, `out`, `like`, refusals, and transforms."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ METHODS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
 
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_and_operators(name: str, xpgrad_device: str) -> None:
-    """Law: values are NumPy's, and gradients those of central differences of NumPy's values."""
+    """Law: methods and operators have NumPy's values, and gradients that agree with central differences of them."""
     function, points = METHODS[name]
     leaves = [xp.tensor(p, device=xpgrad_device, requires_grad=True) for p in points]
     out = function(*leaves)
@@ -98,7 +98,7 @@ def test_methods_and_operators(name: str, xpgrad_device: str) -> None:
         np.testing.assert_allclose(np.sum(values(g) * direction), (ends[0] - ends[1]) / 2e-6, rtol=1e-6, atol=1e-7)
 
 
-#: Points by kind: without ties, away from the jumps of `remainder` and its like, and positive, so that powers are real.
+#: Points of each kind: without ties, away from the jumps of `remainder` and similar functions, and positive, so that powers are real.
 POINTS = {
     "f": np.array([[1.31, 0.83, 2.17, 1.79], [0.62, 1.47, 0.91, 1.13], [2.29, 1.58, 0.74, 1.22]]),
     "i": np.array([[9, 2, 1, 3], [6, 5, 3, 1], [4, 7, 2, 2]]),
@@ -116,7 +116,7 @@ REDUCTIONS: dict[str, dict[str, Any]] = {
     "where that broadcasts": {"axis": 1, "initial": 2, "where": MASK[:, :1]}, "initial=None": {"axis": 1, "initial": None},
     "where, initial=None": {"axis": 1, "initial": None, "where": MASK}, "where, all axes": {"axis": None, "where": MASK},
 }  # fmt: skip
-#: On some processors NumPy's own reductions of these along contiguous memory forget the elements before the last.
+#: On some processors NumPy's own reductions by these along contiguous memory ignore all elements but the last.
 FORGETFUL = ("arctan2", "power")
 
 
@@ -124,7 +124,7 @@ UNSET = object()
 
 
 def _reduced(ufunc: Any, a: np.ndarray, axis: Any = 0, initial: Any = UNSET, keepdims: bool = False, where: Any = True) -> Any:
-    """A reduction as NumPy's manual defines it, one element after the other."""
+    """Reduce one element after the other, as NumPy's manual defines it."""
     a = a != 0 if ufunc.__name__.startswith("logical") else a
     axes = tuple(range(a.ndim)) if axis is None else tuple(k % a.ndim for k in (axis if isinstance(axis, tuple) else (axis,)))
     rows = np.moveaxis(a, axes, range(len(axes))).reshape(-1, *(n for k, n in enumerate(a.shape) if k not in axes))
@@ -155,7 +155,7 @@ METHOD_CALLS: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "reduceat": ("reduceat", _reduced_at, {"indices": [0, 2]}),
     "reduceat: axis": ("reduceat", _reduced_at, {"indices": [2, 0, 1, 3], "axis": 1}),
 }  # fmt: skip
-#: `ldexp` is none: a result is no exponent.
+#: `ldexp` is left out, because its result cannot be an exponent.
 PAIRS = [n for n, u in UFUNCS.items() if u.count == 2 and not u.is_generalized and not u.multiple_results and n != "ldexp"]
 
 
@@ -169,7 +169,7 @@ def _attempt(ufunc: Any, method: str, x: Any, options: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize(("name", "kind"), [(n, k) for n in PAIRS for k in POINTS if k != "b" or n.startswith(("logical", "bitwise"))])
 def test_every_method_of_every_function_is_numpys(name: str, kind: str, xpgrad_device: str) -> None:
-    """Law: `reduce`, `accumulate` and `reduceat` with any options give NumPy's values, or raise where NumPy does; never other values."""
+    """Law: `reduce`, `accumulate` and `reduceat` with any options give NumPy's values or raise as NumPy does."""
     ufunc, point = getattr(np, name), POINTS[kind]
     x = xp.asarray(point, device=xpgrad_device)
     for call, (method, definition, options) in METHOD_CALLS.items():
@@ -192,7 +192,7 @@ def test_every_method_of_every_function_is_numpys(name: str, kind: str, xpgrad_d
 
 @pytest.mark.parametrize("name", [n for n in PAIRS if UFUNCS[n].differentiable])
 def test_every_method_of_every_function_differentiates(name: str, xpgrad_device: str) -> None:
-    """Law: gradients for the elements and for `initial` are those of central differences of the definition; nothing hidden counts."""
+    """Law: gradients in the elements and in `initial` agree with central differences; hidden elements do not count."""
     ufunc, point = getattr(np, name), POINTS["f"]
     for call, (method, definition, options) in METHOD_CALLS.items():
         x = xp.tensor(point, device=xpgrad_device, requires_grad=True)
@@ -205,7 +205,7 @@ def test_every_method_of_every_function_differentiates(name: str, xpgrad_device:
             assert isinstance(_attempt(ufunc, method, point, options), Exception), (call, found)
             continue
         weights = numbers(found.shape, 7.0)
-        found = xp.where(xp.isfinite(found), found, 0.0)  # what has no elements may be the logarithm of 0
+        found = xp.where(xp.isfinite(found), found, 0.0)  # a reduction without elements may be the logarithm of 0
         with np.errstate(invalid="ignore"):
             loss = xp.sum(found * xp.asarray(weights, dtype=x.dtype, device=xpgrad_device))
             grads = xp.autograd.grad(loss, list(leaves.values()), allow_unused=True)
@@ -217,7 +217,7 @@ def test_every_method_of_every_function_differentiates(name: str, xpgrad_device:
 
 
 def _slope(ufunc: Any, definition: Any, point: np.ndarray, options: Any, weights: np.ndarray, leaf: str, direction: np.ndarray) -> float:
-    """The derivative of the weighted sum of a method's results, along a direction of one operand, by central differences."""
+    """Return the derivative of the weighted sum of a method's results along a direction in one operand, by central differences."""
     ends = []
     for step in (1e-6, -1e-6):
         moved = {**options, "initial": options["initial"] + step * direction} if leaf == "initial" else options
@@ -229,7 +229,7 @@ def _slope(ufunc: Any, definition: Any, point: np.ndarray, options: Any, weights
 
 @pytest.mark.parametrize("name", ["subtract", "power", "arctan2", "hypot", "logaddexp", "logaddexp2", "fmod", "divide"])
 def test_what_a_reduction_leaves_out_has_the_gradient_zero(name: str, xpgrad_device: str) -> None:
-    """Law: an element that ``where=`` hides has the gradient 0, whatever it is, and makes no other gradient nan."""
+    """Law: an element hidden by ``where=`` has the gradient 0, whatever its value, and makes no other gradient nan."""
     for bad in (0.0, -3.0, np.nan, np.inf):
         x = xp.tensor([[0.4, bad], [bad, 0.7], [bad, bad]], device=xpgrad_device, requires_grad=True)
         with np.errstate(all="ignore"):
@@ -263,7 +263,7 @@ def test_what_requires_no_grad_computes_the_same(xpgrad_device: str) -> None:
 
 
 def test_a_later_write_to_a_constant_counts_alike_on_both_sides(xpgrad_device: str) -> None:
-    """It is not seen, in NumPy's functions as in xpgrad's (docs/constants.md)."""
+    """A later write to a constant is not seen, whether in NumPy's functions or in xpgrad's (docs/constants.md)."""
     found = []
     for multiply in (lambda c, x: c * x, lambda c, x: x * c, np.multiply, xp.multiply):
         x = xp.tensor(M, device=xpgrad_device, requires_grad=True)
@@ -284,7 +284,7 @@ def test_arrays_without_axes_are_weak(xpgrad_device: str) -> None:
 
 
 def test_arrays_go_where_the_tensors_with_axes_are(xpgrad_device: str) -> None:
-    """A Tensor without axes goes there, too, and does not say where that is."""
+    """Arrays and 0-d Tensors move to the device of the Tensors that have axes."""
     x = xp.tensor(M, device=xpgrad_device, requires_grad=True)
     number = xp.tensor(2.0, device="numpy", requires_grad=True)
     out = np.where(M > 0, number, x)
@@ -324,7 +324,7 @@ def test_where_with_out_computes_nothing_that_is_left_out(xpgrad_device: str) ->
     "name", [n for n, u in UFUNCS.items() if u.differentiable and not u.is_generalized and not u.multiple_results and n != "ldexp"]
 )
 def test_where_gives_finite_gradients_for_every_function(name: str, xpgrad_device: str) -> None:
-    """Law: what ``where`` leaves out has the gradient 0, whatever it is."""
+    """Law: elements that ``where`` leaves out have the gradient 0, whatever their value."""
     ufunc = getattr(np, name)
     for bad in (0.0, -3.0, np.nan, np.inf):
         points = [np.array([1.5 if name == "arccosh" else 0.4, bad]) for _ in range(ufunc.nin)]
@@ -425,7 +425,7 @@ def test_refusals_say_what_and_why(name: str, x: xp.Tensor) -> None:
 
 @pytest.mark.parametrize("name", sorted(ABSENT))
 def test_what_is_not_there_says_so(name: str, x: xp.Tensor) -> None:
-    """Law: every function that is said not to be there raises, and quotes the reason, if NumPy asks for it at all."""
+    """Law: every function that is listed as missing raises an error with the reason, if NumPy dispatches it at all."""
     function: Any = np
     for part in name.split("."):
         function = getattr(function, part)
@@ -486,7 +486,7 @@ def test_asarray_still_refuses_what_requires_grad(x: xp.Tensor) -> None:
 
 
 def by_rows(x: Any) -> Any:
-    """`numpy_energy` by xpgrad's own functions."""
+    """Compute `numpy_energy` with xpgrad's own functions."""
     gaps = xp.diff(x, prepend=xp.zeros((1,), dtype=x.dtype, device=x.device))
     bent = xp.where(gaps > 0, xp.square(gaps), xp.log1p(xp.exp(gaps)))
     weights = xp.flip(xp.linspace(1.0, 2.0, 5, dtype=x.dtype, device=x.device))
@@ -494,7 +494,7 @@ def by_rows(x: Any) -> Any:
 
 
 def numpy_energy(x: Any) -> Any:
-    """NumPy code."""
+    """Compute a number with NumPy's functions."""
     gaps = np.diff(x, prepend=0.0)
     bent = np.where(gaps > 0, np.square(gaps), np.log1p(np.exp(gaps)))
     ranked = np.multiply(np.sort(bent), np.linspace(1.0, 2.0, 5)[::-1])
@@ -538,7 +538,7 @@ def test_no_grad_and_inference_mode(x: xp.Tensor) -> None:
 
 
 def _hips() -> dict[str, Callable[[Any, Any], Any]]:
-    """Programs in NumPy's functions, of the module to take them from and an array."""
+    """Return programs that take the module of NumPy's functions and an array."""
     return {
         "softmax": lambda m, a: m.sum(m.exp(a - m.max(a)) / m.sum(m.exp(a))),
         "tensordot": lambda m, a: m.sum(m.tensordot(a, m.transpose(a), 1) ** 2),

@@ -1,4 +1,4 @@
-"""Law: what a row says of NumPy is what NumPy's functions, HIPS autograd's dialect and the backends' kernels do with it."""
+"""Law: what a row says about NumPy agrees with NumPy's functions, HIPS autograd's dialect and the backends' kernels."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from xpgrad._rows.row import ROWS, Row
 from xpgrad.backend import numpy_name
 from xpgrad.registry import backend_for
 
-assert dispatch  # which loads the tables
+assert dispatch  # importing it loads the tables
 
-#: Each row that is one of NumPy's universal functions.
+#: The rows that are universal functions of NumPy.
 NAMED = {name: getattr(np, row.facts.numpy) for name, row in ROWS.items() if row.elementwise and row.facts.numpy}
 UNIVERSAL = {name: ufunc for name, ufunc in NAMED.items() if isinstance(ufunc, np.ufunc)}
 
 
 def operands(row: Row) -> list[np.ndarray]:
-    """Points inside of the row's domain, of the numbers that it takes."""
+    """Return points inside the row's domain, of a kind of number that it accepts."""
     if row.domains[0].integers == "truth":
         return [np.asarray([True, False, True, False]), np.asarray([True, True, False, False])][: len(row.tensors)]
     if row.domains[0].numbers == "integer":
@@ -42,7 +42,7 @@ def operands(row: Row) -> list[np.ndarray]:
 
 
 def test_what_is_not_universal_is_a_function_of_the_table() -> None:
-    assert set(NAMED) - set(UNIVERSAL) == {"round", "where"}  # which NumPy has in another form
+    assert set(NAMED) - set(UNIVERSAL) == {"round", "where"}  # NumPy has it in another form
 
 
 @pytest.mark.parametrize("name", UNIVERSAL)
@@ -66,9 +66,9 @@ def test_numpys_universal_function_runs_the_row(name: str, xpgrad_device: str) -
     np.testing.assert_allclose(results[0][0], ufunc(*points), rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.parametrize("name", sorted(set(UNIVERSAL) - {"reciprocal"}))  # NumPy's are 0 for almost all integers; ours are floating
+@pytest.mark.parametrize("name", sorted(set(UNIVERSAL) - {"reciprocal"}))  # NumPy's is 0 for almost all integers; ours is floating
 def test_integers_mean_what_numpy_means(name: str) -> None:
-    """Law: `Domain.integers` says by which numbers integers are computed with."""
+    """Law: `Domain.integers` says to which numbers integers are converted, as in NumPy."""
     row, ufunc = ROWS[name], UNIVERSAL[name]
     points = [np.asarray([4, 1, 3]), np.asarray([2, 1, 2])][: len(row.tensors)]
     if row.domains[0].high == 1.0:
@@ -92,7 +92,7 @@ def test_numpys_own_kernel_is_found(name: str) -> None:
 
 
 def test_functions_of_one_line_have_numpys_defaults() -> None:
-    """Law: an option that a function has by NumPy's name means the same when it is left out."""
+    """Law: an option with a name of NumPy's has NumPy's default."""
     for name, function in ADAPTED.items():
         theirs = signature_of(name).parameters
         for key, option in inspect.signature(function).parameters.items():
@@ -106,7 +106,7 @@ def test_functions_of_one_line_have_numpys_defaults() -> None:
 
 
 def test_an_old_numpy_need_not_know_its_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Law: of functions that NumPy wrote in C, the signatures are known that it tells since 2.4."""
+    """Law: the signatures of NumPy's functions in C are known with a NumPy before 2.4, which does not report them."""
     known = {name: signature_of(name) for name in ADAPTED}
     real = inspect.signature
 
@@ -160,7 +160,7 @@ except TypeError:
     ],
 )
 def test_a_new_row_is_computed_by_the_library(device: str, before: str, library: str, found: Any) -> None:
-    """Law: a row that is declared, and nothing else, is NumPy's function, and the library's own kernel if there is one."""
+    """Law: a row that is only declared is computed by NumPy's function, or by the library's own kernel if it has one."""
     if device in ("jax", "strict"):
         pytest.importorskip({"jax": "jax", "strict": "array_api_strict"}[device])
     code = CBRT.format(device=device, before=before, library=library)

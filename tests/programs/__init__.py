@@ -1,1 +1,1 @@
-"""Programs: passes over them, the texts that are emitted, exported modules."""
+"""Tests of programs: passes over them, the texts that are emitted, exported modules."""

@@ -1,4 +1,4 @@
-"""Programs for tests: a builder that evaluates what it adds with NumPy's kernels, and random programs of any kind of operation."""
+"""Programs for tests: a builder that evaluates each added operation with NumPy's kernels, and random programs of all operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def dtype_of(x: Any) -> Any:
 
 
 class Builder:
-    """A program that grows, and the values of its variables for one set of inputs."""
+    """A program under construction, and the values of its variables for one set of inputs."""
 
     def __init__(self) -> None:
         self.inputs: list[Variable] = []
@@ -42,7 +42,7 @@ class Builder:
         return v
 
     def __call__(self, kernel: str, *args: Any, several: bool = False, name: str | None = None, **options: Any) -> Any:
-        """Add an operation; returns its result's variable, or a tuple of them."""
+        """Add an operation; return the variable of its result, or a tuple of variables if `several`."""
         operation = Operation(kernel, args, options, (), several=several, backward=self.backward)
         with np.errstate(all="ignore"):
             raws = EVALUATE(operation, self.values)
@@ -67,7 +67,7 @@ _NUMBERS = [0, 1, 2, -1, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, float("inf"), float("na
 
 
 def array(random: Random, shape: tuple[int, ...], dtype: str) -> Any:
-    """Numbers of which some are zeros of both signs; sometimes not contiguous, or without axes a scalar."""
+    """Return random numbers, some of them zeros of either sign; they may be non-contiguous, and 0-d ones may be scalars."""
     rng = np.random.default_rng(random.randrange(1 << 16))
     x = rng.normal(size=shape)
     x = np.where(rng.uniform(size=shape) < 0.1, -0.0, np.where(rng.uniform(size=shape) < 0.1, 0.0, x))
@@ -84,7 +84,7 @@ def array(random: Random, shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def random_program(random: Random, count: int) -> Builder:
-    """A program of about `count` operations; its outputs are in the attribute `outputs`."""
+    """Return a program of about `count` operations, with its outputs in the attribute `outputs`."""
     b = Builder()
     names = ["x", "w", None, "np", "lambda", "x"]
     for _ in range(random.randint(1, 3)):
@@ -94,7 +94,7 @@ def random_program(random: Random, count: int) -> Builder:
     made = [*b.inputs, *b.constants]
     for k in range(count):
         b.backward = k > count // 2
-        for _ in range(8):  # what does not fit is an error of NumPy's, and not added
+        for _ in range(8):  # a step whose operands do not fit raises in NumPy, and is not added
             before = len(b.operations)
             try:
                 out = _step(b, random, made)
@@ -223,7 +223,7 @@ def _write(b: Builder, random: Random, x: Variable, made: list[Variable]) -> Var
 
 
 def same(x: Any, y: Any, program: Program) -> None:
-    """Check that results are what the list of operations gives, up to the rounding of a reordered sum."""
+    """Assert that a result is what the list of operations gives, up to the rounding of a reordered sum."""
     assert np.shape(x) == np.shape(y)
     assert np.asarray(x).dtype == np.asarray(y).dtype
     sums = any(o.name in ("reduce_sum", "reduce_mean", "sum_to", "matmul") for o in program.operations)
@@ -247,5 +247,5 @@ def _largest(y: Any) -> float:
 
 
 def variables(program: Program) -> set[Variable]:
-    """Every variable of a program."""
+    """Return every variable of a program."""
     return {*program.inputs, *program.constants, *(v for o in program.operations for v in (*o.results, *variables_in(o.args)))}

@@ -1,6 +1,6 @@
-"""Law: a compiled function has the gradients of the function, however its arguments are related; otherwise it refuses.
+"""Law: a compiled function has the gradients of the function, however its arguments are related, or it raises an error.
 
-The expected gradients are NumPy's float64 results of the same function uncompiled.
+The expected gradients are those of the uncompiled function on NumPy in float64.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import pytest
 import xpgrad as xp
 from support import DEVICES
 
-DEVICE = [""]  # the test's own
+DEVICE = [""]  # a compiler of the test
 
 
 @pytest.fixture(params=sorted({*DEVICES, "jax", "torch"}), autouse=True)
 def device(request: pytest.FixtureRequest) -> Iterator[str]:
-    """All backends, those that compile and those whose functions are captured."""
+    """Select each backend in turn, those that compile and those whose functions are captured."""
     name = str(request.param)
     wide = True
     if name not in xp.backend_names():
@@ -60,7 +60,7 @@ def nested(a: Any, b: Any) -> Any:
 
 
 FUNCTIONS = [total, parts, product, nested]
-#: How the two arguments come about: from two leaves.
+#: Ways to make the two arguments from two leaves.
 ARGUMENTS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "two leaves": lambda p, q: (p, q),
     "one leaf twice": lambda p, q: (p, p),
@@ -80,7 +80,7 @@ def flat(out: Any) -> list[Any]:
 
 
 def gradients(function: Any, arguments: Any, device: str, dtype: str) -> list[Any]:
-    """First and second gradients of the sum of squares of what the function returns."""
+    """Return first and second gradients of the sum of squares of the function's results."""
     rng = np.random.default_rng(0)
     points = [rng.uniform(0.5, 1.5, 3) + (1j * rng.uniform(0.5, 1.5, 3) if dtype == "complex128" else 0.0) for _ in range(2)]
     leaves = [xp.tensor(p, requires_grad=True, device=device) for p in points]
@@ -123,7 +123,7 @@ def test_complex_gradients_are_those_of_the_function(arguments: str) -> None:
 
 
 def test_gradients_have_the_dtype_of_their_argument() -> None:
-    """A double-precision loss is computed from a single-precision intermediate result."""
+    """The gradient of a float32 argument is float32 even if the loss is computed in float64."""
     leaf = make([1.0, 2.0], dtype=xp.float32)
     y = leaf * 2.0
     seen = []
@@ -141,7 +141,7 @@ def test_batched_gradients_and_hooks_pass_through() -> None:
     handle = out.register_hook(lambda g: seen.append(g.shape))
     (jacobian,) = xp.autograd.grad(out, leaf, xp.eye(3, device=DEVICE[0]), is_grads_batched=True, retain_graph=True)
     np.testing.assert_allclose(jacobian.numpy(), np.diag([2.0, 4.0, 6.0]))
-    assert seen == [(3,)]  # one call, for each element of the batch at once
+    assert seen == [(3,)]  # one call for the whole batch
     handle.remove()
     seen.clear()
     out.register_hook(lambda g: seen.append(g.tolist()))
@@ -154,7 +154,7 @@ def test_batched_gradients_and_hooks_pass_through() -> None:
 
 
 def test_transforms_inside_of_a_function_belong_to_no_batch_of_gradients_around_it() -> None:
-    """Its backward is captured during the first pass, here one of `vmap`, with a transform of the function's own in it."""
+    """A backward captured during a batched pass, with a transform inside the function, is right."""
     leaf = make([1.0, 2.0])
     out = xp.compile(xp.func.grad(lambda a: xp.sum(a**3)))(leaf)
     found = xp.func.vmap(lambda g: xp.autograd.grad(out, leaf, g, retain_graph=True)[0])
@@ -162,7 +162,7 @@ def test_transforms_inside_of_a_function_belong_to_no_batch_of_gradients_around_
 
 
 def test_writes_before_the_backward_are_noticed() -> None:
-    """A write to an argument is refused, one to the result has its gradient; the loss's gradients are those of before."""
+    """A write to an argument raises in backward, except for a loss with precomputed gradients; one to a result is differentiated."""
     leaf = make([1.0, 2.0])
     out = xp.compile(lambda a: a * a)(leaf)
     loss = xp.compile(lambda a: xp.sum(a * a))(leaf)
@@ -186,7 +186,7 @@ def test_writes_before_the_backward_are_noticed() -> None:
 
 
 def test_a_changed_constant_is_read_as_it_was_saved() -> None:
-    """`x.data` is written to unseen: where memory is not shared, the second pass, recorded, finds the value of the forward."""
+    """If memory is not shared, a recorded second pass reads the saved value of a constant whose `.data` was written to."""
     if make([1.0], False).backend.capabilities.mutable:
         pytest.skip("`x.data` shares the memory of what was saved, as in PyTorch")
     leaf, constant = make([1.0, 2.0]), make([3.0, 4.0], False)
@@ -221,7 +221,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
 def test_what_would_be_lost_is_refused(name: str) -> None:
     function, message = REFUSED[name]
     x = make([1.0, 2.0])
-    for _ in range(2):  # a program that was refused is not kept
+    for _ in range(2):  # a program that raised is not cached
         with pytest.raises((RuntimeError, xp.CapabilityError), match=message):
             xp.compile(function)(x)
     assert x.grad is None
@@ -230,7 +230,7 @@ def test_what_would_be_lost_is_refused(name: str) -> None:
 
 
 def test_static_arguments_are_told_apart() -> None:
-    """They differ by value and type: 1, 1.0 and True; 0.0 and -0.0; nan is nan."""
+    """Static arguments differ by value and type: 1, 1.0 and True differ, 0.0 and -0.0 differ, and nan equals nan."""
     seen: list[Any] = []
 
     @xp.compile
@@ -274,14 +274,14 @@ def test_compiled_functions_inside_others() -> None:
 
 @pytest.fixture
 def captured(device: str) -> str:
-    """A backend whose functions are captured."""
+    """Skip backends whose functions are not captured."""
     if device == "jax":
         pytest.skip("JAX compiles by itself")
     return device
 
 
 def test_gradients_are_nobody_elses(captured: str) -> None:
-    """What a pass hands out may be written to: it changes neither another pass's gradients nor an argument."""
+    """A write to a gradient changes neither another pass's gradients nor an argument."""
 
     @xp.compile
     def linear(a: Any, b: Any) -> Any:
@@ -338,7 +338,7 @@ def _left(loss: Any, a: Any, b: Any) -> None:
 
 
 def _inside(loss: Any, a: Any, b: Any) -> None:
-    """In another pass."""
+    """Run the loss's pass inside another pass."""
     other, out = a * 2.0, loss(a, b)
     other.register_hook(lambda g: out.backward())
     xp.sum(other).backward()
@@ -346,7 +346,7 @@ def _inside(loss: Any, a: Any, b: Any) -> None:
 
 def _one_leaf_twice(loss: Any, a: Any, b: Any) -> None:
     loss(a, a).backward()
-    assert a.grad._version == 0  # the sum arrived, not one part after the other
+    assert a.grad._version == 0  # the gradient arrived as one sum and not in two parts
 
 
 def _not_a_number(loss: Any, a: Any, b: Any) -> None:
@@ -388,7 +388,7 @@ PASSES: dict[str, Any] = {
 @pytest.mark.filterwarnings("ignore:Anomaly Detection:UserWarning", "ignore:Error detected in:UserWarning")
 @pytest.mark.parametrize("name", list(PASSES))
 def test_a_pass_of_one_compiled_node_is_like_any_other(device: str, name: str) -> None:
-    """A compiled loss of leaves has a shorter way through the engine, which hooks, modes and other graphs must not be led."""
+    """The engine's fast path for a compiled loss of leaves is not taken with hooks, modes or other graphs."""
 
     def loss(a: Any, b: Any) -> Any:
         return xp.sum(xp.sin(a) * b * b)
@@ -407,7 +407,7 @@ def test_a_pass_of_one_compiled_node_is_like_any_other(device: str, name: str) -
 
 @pytest.mark.parametrize("keep", [lambda t: t, lambda t: t.detach(), lambda t: t.clone()], ids=["itself", "detached", "a copy"])
 def test_what_hooks_keep_is_nobody_elses(device: str, keep: Any) -> None:
-    """Passes add into `.grad`, and users write into gradients: what saved-tensor hooks hand out again stays as it was packed."""
+    """Gradients kept by saved-tensor hooks do not change when passes add into `.grad` or users write into gradients."""
     leaf = make([1.0, 2.0])
     with xp.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
         loss = xp.compile(lambda a: xp.sum(a * a))(leaf)
@@ -455,7 +455,7 @@ def test_a_function_that_calls_itself(device: str) -> None:
 
 
 def test_results_are_nobody_elses(captured: str) -> None:
-    """An argument, a part of one, a constant or the same Tensor twice, returned: each result has memory of its own."""
+    """Each result has memory of its own, also if it is an argument, a part of one, a constant or the same Tensor twice."""
     table = make([7.0, 8.0], False)
     same = xp.compile(lambda a: (a, a[:1], table, a * 2.0, xp.reshape(a, (2, 1)), a))
     a = make([1.0, 2.0], False)
@@ -473,7 +473,7 @@ def test_results_are_nobody_elses(captured: str) -> None:
 
 @pytest.mark.parametrize("size", [3, 200])
 def test_results_may_be_written_to(captured: str, size: int) -> None:
-    """Law: whatever view of a temporary a function returns is memory that the caller may write to."""
+    """Law: a function may return any view of a temporary, and the caller may write to it."""
     views: dict[str, Callable[[Any], Any]] = {
         "diagonal": lambda t: xp.linalg.diagonal(t), "another diagonal": lambda t: xp.linalg.diagonal(t, offset=1)[None],
         "broadcast": lambda t: xp.broadcast_to(t[:1], (4, size)), "flip": lambda t: xp.flip(t), "transposed": lambda t: t.mT,
@@ -499,14 +499,14 @@ def test_integers_and_bools_meet_numbers_as_in_the_function(captured: str, name:
     for what, function in expressions.items():
         try:
             expected = function(n)
-        except TypeError:  # not in any way of running it
+        except TypeError:  # uncompiled it raises as well
             continue
         found = xp.compile(function)(n)
         assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist()), what
 
 
 def test_writes_inside(captured: str) -> None:
-    """Into what the function made: of its argument, of nothing, and of a Tensor from outside."""
+    """A function may write into a result of its argument, a new array, or a copy of a Tensor from outside."""
 
     table = make([1.0, 2.0], False)
 
@@ -531,7 +531,7 @@ def test_writes_inside(captured: str) -> None:
 
 
 def test_tensors_on_two_devices_do_not_meet_in_a_compiled_function(device: str) -> None:
-    """Law: as in the function uncompiled, a 0-d Tensor of the host moves, and every other one is refused, whichever is an argument."""
+    """Law: as uncompiled, a 0-d host Tensor moves to the other device, and every other mixture raises."""
     elsewhere = "numpy" if device == "numpy+readonly" else "numpy+readonly"
     table, scale = xp.asarray([2.0, 3.0], device=elsewhere), xp.asarray(3.0, device=elsewhere)
     x, number = make([1.0, 1.0]), make(2.0)
@@ -624,7 +624,7 @@ def test_a_program_says_what_is_done(captured: str) -> None:
         return total  # noqa: RET504 (it has a name)
 
     def g(x: Any) -> Any:
-        pairs = xp.einsum("i,j->ij", x, x)  # several operations
+        pairs = xp.einsum("i,j->ij", x, x)  # it has several operations
         return xp.sum(pairs)
 
     names = [o.out.name for o in cast("Any", xp.compile(g)).program(make([1.0, 2.0], False)).operations]
@@ -655,7 +655,7 @@ def test_bad_options() -> None:
 
 
 def test_threads_share_products_and_blocks() -> None:
-    """The text that is shown is the one that runs; gradients are the same to the last bit, since no sum is split."""
+    """The text shown is the one that runs, and threads change no bit of a gradient because they split no sum."""
     if DEVICE[0] != "numpy":
         pytest.skip("threads are for NumPy's texts")
 
@@ -678,7 +678,7 @@ def test_threads_share_products_and_blocks() -> None:
 
 
 def test_memory_that_is_taken_has_the_users_name_from_the_start() -> None:
-    """What is written in place has the name of the last that the user has a name for."""
+    """In-place operations in the text use the last name that the user gave to the memory."""
     if DEVICE[0] != "numpy":
         pytest.skip("the texts of other libraries do not write in place")
 
@@ -692,7 +692,7 @@ def test_memory_that_is_taken_has_the_users_name_from_the_start() -> None:
 
 
 def test_long_programs_call_functions_by_names_of_their_own() -> None:
-    """But not by those that the user's variables have."""
+    """Long programs import functions by name, except those whose names the user's variables have."""
     if DEVICE[0] != "numpy":
         pytest.skip("the texts of other libraries call a namespace")
 
@@ -710,11 +710,11 @@ def test_long_programs_call_functions_by_names_of_their_own() -> None:
     assert not re.search(r"import .*\b(sin|cos)\b", text)
     for expected, got in zip(xp.autograd.grad(loss(a, b), [a, b]), xp.autograd.grad(compiled(a, b), [a, b])):
         np.testing.assert_allclose(got.tolist(), expected.tolist(), rtol=1e-12)
-    assert "from numpy" not in compiled.source(make(np.ones(5000)), make(np.ones(5000)))  # there the loops take the time
+    assert "from numpy" not in compiled.source(make(np.ones(5000)), make(np.ones(5000)))  # there the loops dominate
 
 
 def test_equal_elements_share_a_gradient(device: str) -> None:
-    """Some of the elements are equal, some are not."""
+    """The gradient of extrema is right when some of the elements are equal."""
     x, y = make([0.0, 1.0, -1.0, 2.0]), make([0.0, 1.0, 3.0, -2.0])
     xp.sum(xp.compile(lambda a, b: xp.sum(xp.maximum(a, b) * 3.0 + xp.maximum(a, 0.0)))(x, y)).backward()
     assert x.grad.tolist() == [2.0, 2.5, 0.0, 4.0]
@@ -723,12 +723,12 @@ def test_equal_elements_share_a_gradient(device: str) -> None:
 
 # -- what is closed over ----------------------------------------------------------------------------------------------------
 
-#: What a function returns, besides one array: with each the gradients are computed otherwise.
+#: Kinds of results, for each of which gradients are computed differently.
 SHAPES: dict[str, Callable[[Any], Any]] = {"an array": lambda y: y, "a number": xp.sum, "both": lambda y: (y, xp.sum(y))}
 
 
 def slopes(out: Any, x: Any, **options: Any) -> list[float]:
-    """The gradients of the sum of all that a function returned."""
+    """Return the gradient of the sum of all results."""
     (g,) = xp.autograd.grad(sum((xp.sum(o) for o in flat(out)[1:]), xp.sum(flat(out)[0])), x, **options)
     found: list[float] = g.tolist()
     return found
@@ -736,7 +736,7 @@ def slopes(out: Any, x: Any, **options: Any) -> list[float]:
 
 @pytest.mark.parametrize("shape", list(SHAPES))
 def test_random_numbers_are_drawn_once(captured: str, shape: str) -> None:
-    """Law: the gradient of a product with random numbers is these numbers, those of the value, at every call."""
+    """Law: a compiled function draws its random numbers once, and value and gradient use the same numbers at every call."""
     rng = np.random.default_rng(0)
     times = len(flat(SHAPES[shape](xp.ones(1))))
     draw: dict[str, Callable[[], Any]] = {
@@ -765,7 +765,7 @@ def test_random_numbers_are_drawn_once(captured: str, shape: str) -> None:
 @pytest.mark.parametrize("shape", list(SHAPES))
 @pytest.mark.parametrize("what", ["a number", "an array", "a Tensor of an array", "a Tensor"])
 def test_value_and_gradients_are_of_the_same_closure(captured: str, what: str, shape: str) -> None:
-    """Law: what was compiled is one function, whatever happens to what it closes over, and when; only a Tensor's new values are seen."""
+    """Law: a compiled function uses one state of its closure for value and gradient; only new values of Tensors are seen."""
     if what in ("an array", "a Tensor of an array") and captured not in ("numpy", "numpy+readonly"):
         pytest.skip("a raw array is NumPy's")
     number, array, table = 2.0, np.full(3, 2.0), make(np.full(3, 2.0), False)
@@ -911,7 +911,7 @@ class Result:
     steps: int = 1
 
 
-#: Containers of one result.
+#: Containers with one result.
 CONTAINERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "a tuple": (lambda out: (out,), lambda found: found[0]),
     "a list": (lambda out: [out], lambda found: found[0]),
@@ -931,7 +931,7 @@ ONE_RESULT: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("what", list(ONE_RESULT))
 @pytest.mark.parametrize("container", list(CONTAINERS))
 def test_one_result_in_a_container_is_differentiable(device: str, container: str, what: str) -> None:
-    """Law: it has the gradients of the function, by every kind of pass, as a result that stands alone."""
+    """Law: a single result in a container has the gradients of the function in every kind of pass, as a bare result has."""
     put, take = CONTAINERS[container]
     function = ONE_RESULT[what]
     found = []

@@ -1,7 +1,7 @@
-"""Law: a compiled expression gives what it gives uncompiled, to the dtype and the last bit, whatever the dtypes of its operands.
+"""Law: a compiled expression gives the uncompiled one's result, to the dtype and the last bit, whatever the operands' dtypes.
 
-Every algebraic rule of `xpgrad.programs.simplify` has expressions here that it applies to, and each is tried with every pair of dtypes,
-and with Python numbers of every kind. Values are those at which arithmetic is peculiar: the ends of the range, zeros of both signs,
+Every algebraic rule of `xpgrad.programs.simplify` applies to some expressions here, and each is tried with every pair of dtypes and with
+Python numbers of every kind. The values are those at which arithmetic has special cases: the ends of the range, zeros of both signs,
 subnormal numbers, infinities and nan.
 """
 
@@ -26,7 +26,7 @@ NUMBERS: list[Any] = [
     0, 0.0, -0.0, 1, 1.0, -1, -1.0, 2, 2.0, -2, -2.0, 0.5, 3, 300, 1e-45, 1.7e38, -6e4, 1e308, float("inf"), float("nan"), True, 1j,
     -1.0 + 0j, 2j,
 ]  # fmt: skip
-#: Factors one after the other, which may be multiplied with each other first.
+#: Consecutive factors, which a pass may multiply with each other first.
 FACTORS = [
     (3, 2),
     (3, 2.0),
@@ -42,7 +42,7 @@ FACTORS = [
     (1e-310, 4),
 ]
 
-LARGE = 33_000  #: elements, of which NumPy's texts compute some at a time
+LARGE = 33_000  #: number of elements for which NumPy's texts compute block by block
 
 #: Expressions of two Tensors.
 PAIRS: dict[str, Expression] = {
@@ -114,7 +114,7 @@ WITH_NUMBER: dict[str, Expression] = {
 
 
 def values(name: str) -> Any:
-    """Peculiar values of a dtype."""
+    """Return special values of a dtype."""
     if name == "bool":
         return np.array([True, False])
     if np.dtype(name).kind in "iu":
@@ -128,7 +128,7 @@ def values(name: str) -> Any:
 
 
 def assert_same_bits(found: Any, expected: Any, what: str) -> None:
-    """Compare values, dtypes and signs of zero; every nan is the same."""
+    """Assert equal values, dtypes and signs of zero; every nan counts as equal."""
     assert found.dtype == expected.dtype, what
     found, expected = found.numpy(), expected.numpy()
     for part in ("real", "imag"):
@@ -139,7 +139,7 @@ def assert_same_bits(found: Any, expected: Any, what: str) -> None:
 
 
 def compare(expressions: dict[str, Callable[..., Any]], tensors: list[Any], what: str) -> None:
-    """Compare the expressions that are none of errors with themselves compiled together, and those that are with themselves alone."""
+    """Compile together all expressions that raise no error, and compare each result with the uncompiled one."""
     expected: dict[str, Any] = {}
     for name, expression in expressions.items():
         try:
@@ -173,7 +173,7 @@ def test_expressions_of_two_tensors(device: str, first: str) -> None:
 
 @pytest.mark.parametrize("first", ["float32", "float64", "complex128"])
 def test_gradients_of_expressions(device: str, first: str) -> None:
-    """With respect to the first of two Tensors, whatever the dtype of the second."""
+    """Compiled gradients with respect to the first of two Tensors are right, whatever the dtype of the second."""
     for second in NAMES:
         data = [np.asarray([1.5, 0.25, 3.0], first), np.asarray([1, 0, 1] if second == "bool" else [2, 1, 5], second)]
         x, y = xp.tensor(data[0], device=device, requires_grad=True), xp.asarray(data[1], device=device)
@@ -181,7 +181,7 @@ def test_gradients_of_expressions(device: str, first: str) -> None:
         for name, expression in PAIRS.items():
             try:
                 (expected[name],) = xp.autograd.grad(xp.sum(xp.real(expression(x, y))), x)
-            except (TypeError, ValueError, RuntimeError, NotImplementedError):  # also: there is no gradient
+            except (TypeError, ValueError, RuntimeError, NotImplementedError):  # also if the expression has no gradient
                 continue
         assert len(expected) > 10
         names = list(expected)
@@ -211,6 +211,6 @@ def test_expressions_of_a_tensor_and_a_number(device: str, name: str) -> None:
             f"-(x * {a!r}) * {b!r}": lambda x, a=a, b=b: -(x * a) * b,
             f"-(x / {a!r}) / {b!r}": lambda x, a=a, b=b: -(x / a) / b,
         }
-    small = 1e3 * np.finfo(name).tiny if np.dtype(name).kind in "fc" else 0  # what is rounded as a subnormal product is excepted
+    small = 1e3 * np.finfo(name).tiny if np.dtype(name).kind in "fc" else 0  # products that round to subnormal numbers are left out
     x = xp.asarray(np.array([v for v in values(name) if not 0 < abs(v) < small], name), device=device)
     compare(products, [x], f"{name} on {device}")

@@ -1,4 +1,4 @@
-"""Law: every function, compiled, has the value and the gradients that it has eagerly, whatever text or kernels its program becomes."""
+"""Law: every compiled function has the value and gradients that it has eagerly, whatever text or kernels its program becomes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xpgrad_conformance.functions import all_cases, as_list, cases, scalar_loss
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 BACKENDS = sorted({*DEVICES, "torch"})
 
-#: Functions without derivatives, of an array of floats.
+#: Functions without derivatives, called with an array of floats.
 CONSTANT: dict[str, Callable[[Any], Any]] = {
     "all": lambda x: xp.all(x > 0, axis=1),
     "any": lambda x: xp.any(x > 0, axis=0, keepdims=True),
@@ -73,7 +73,7 @@ def test_the_gradients_are_the_eager_ones(lib: Any, name: str, complex_too: bool
             np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance * scale)
 
 
-#: Functions whose rules or texts treat large arrays otherwise; each returns anything real or complex.
+#: Functions whose rules or texts treat large arrays differently; each returns a real or complex result.
 LARGE: dict[str, Callable[[Any], Any]] = {
     "sum": lambda x: xp.sum(x * x, axis=0),
     "mean": lambda x: xp.mean(x * xp.abs(x), axis=0),
@@ -96,7 +96,7 @@ LARGE: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("name", list(LARGE))
 def test_sizes_on_both_sides_of_thresholds(lib: Any, name: str, dtype: str) -> None:
-    """2,048 is the largest count that 16 bits hold; from 32,768 elements on NumPy's texts compute some at a time."""
+    """Results are right below and above 2,048 elements, the largest count in 16 bits, and 32,768, from where texts run in blocks."""
     device = lib.tensor(1.0, False, lib.real).device
     try:
         kind = xp.asarray([1.0], device=device).backend.find_dtype(dtype)

@@ -1,4 +1,4 @@
-"""Exported modules run without xpgrad, test themselves, and their tests notice a wrong gradient."""
+"""Law: exported modules run without xpgrad, test themselves, and their tests notice a wrong gradient."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _written(x: Any) -> Any:
 
 
 def run(text: str, tmp_path: Path) -> Any:
-    """Run a module by itself, with NumPy and nothing else of ours."""
+    """Run an exported module in a separate process in which xpgrad cannot be imported."""
     path = tmp_path / "gradients.py"
     path.write_text(text, encoding="utf-8")
     code = f"import sys, runpy; sys.modules['xpgrad'] = None; runpy.run_path({str(path)!r}, run_name='__main__')"

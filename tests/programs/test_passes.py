@@ -1,4 +1,4 @@
-"""What each pass makes of small programs: which operations are left, which memory is used again, what is in a loop."""
+"""The results of each pass for small programs: which operations are left, which memory is reused, what is in a loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def program(make: Made, shape: tuple[int, ...] = (3, 4), dtype: str = "float64")
 
 
 def whole(b: Builder, x: Variable) -> Variable:
-    """The gradient of a sum: ones of the shape of `x`."""
+    """Add the gradient of a sum: ones of the shape of `x`."""
     return b("expand_reduced", b("ones", (), dtype=x.dtype), x.shape, None, False)
 
 
@@ -39,14 +39,14 @@ def largest(b: Builder, x: Variable, axes: Any = None) -> Variable:
     return b("reduce_max", x, axes, False)
 
 
-#: What is left of a program of two arrays of shape (3, 4).
+#: The operations that are left of a program of two arrays of shape (3, 4).
 LEFT: dict[str, tuple[Made, list[str]]] = {
     "times one": (lambda b, x, y: b("multiply", x, 1), []),
     "one times": (lambda b, x, y: b("multiply", 1.0, x), []),
     "times ones": (lambda b, x, y: b("multiply", b("ones_like", x), x), []),
     "times minus one": (lambda b, x, y: b("multiply", x, -1.0), ["negative"]),
-    "times zero": (lambda b, x, y: b("multiply", x, 0.0), ["multiply"]),  # not where x is inf
-    "plus zero": (lambda b, x, y: b("add", x, 0.0), ["add"]),  # not where x is -0.0
+    "times zero": (lambda b, x, y: b("multiply", x, 0.0), ["multiply"]),  # wrong if x is inf
+    "plus zero": (lambda b, x, y: b("add", x, 0.0), ["add"]),  # wrong if x is -0.0
     "plus minus zero": (lambda b, x, y: b("add", x, -0.0), []),
     "minus zero": (lambda b, x, y: b("subtract", x, 0.0), []),
     "minus minus zero": (lambda b, x, y: b("subtract", x, -0.0), ["subtract"]),
@@ -59,7 +59,7 @@ LEFT: dict[str, tuple[Made, list[str]]] = {
     "-(x * 2)": (lambda b, x, y: b("negative", b("multiply", x, 2.0)), ["multiply"]),
     "-(x - y)": (lambda b, x, y: b("negative", b("subtract", x, y)), ["subtract", "negative"]),  # -0.0
     "x * 0.2 * 2": (lambda b, x, y: b("multiply", b("multiply", x, 0.2), 2), ["multiply"]),
-    "x * 2 * 0.2": (lambda b, x, y: b("multiply", b("multiply", x, 2), 0.2), ["multiply", "multiply"]),  # the first may overflow
+    "x * 2 * 0.2": (lambda b, x, y: b("multiply", b("multiply", x, 2), 0.2), ["multiply", "multiply"]),  # the first product may overflow
     "a constant": (lambda b, x, y: b("multiply", x, b("divide", b("negative", b("ones", (), dtype=x.dtype)), 128)), ["multiply"]),
     "a gradient of a sum": (lambda b, x, y: b("multiply", whole(b, x), y), []),
     "a square": (lambda b, x, y: b("pow", x, 2), ["square"]),
@@ -97,7 +97,7 @@ def test_what_is_left(name: str) -> None:
     values = [0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, 1e300]
     pairs = np.array(values * len(values)), np.repeat(values, len(values))
     with np.errstate(all="ignore"):
-        for i in range(0, len(pairs[0]), 6):  # every two of them in one place
+        for i in range(0, len(pairs[0]), 6):  # each pair of values occurs in one place
             inputs = [np.resize(v[i : i + 12], (3, 4)) for v in pairs]
             for wanted, found in zip(evaluated(before, BACKEND, inputs), evaluated(small, BACKEND, inputs)):
                 if "sum" in name or "mean" in name:
@@ -138,7 +138,7 @@ def test_integers_and_small_floats_are_summed_as_they_are() -> None:
 
 
 def taken(p: Program) -> list[str]:
-    """The operations whose results take the memory of another variable."""
+    """Return the names of operations whose results take the memory of another variable."""
     found = reuse(p, 0).into
     return [o.name for o in p.operations if o in found]
 
@@ -159,7 +159,7 @@ def test_memory_is_used_again_only_where_nobody_reads_it() -> None:
         part = b("index_basic", h, (slice(0, 2), slice(0, 4)))
         return b("reduce_sum", b("multiply", b("sin", h), b("reduce_sum", part, None, False)), None, False)
 
-    assert taken(program(seen)) == ["multiply"]  # `sin(h)` may not take h, of which a view is read later
+    assert taken(program(seen)) == ["multiply"]  # `sin(h)` may not take h, since a view of h is read later
     assert taken(program(lambda b, x, y: b("less", b("multiply", x, y), y))) == []  # another dtype
     assert taken(program(lambda b, x, y: b("sin", b("multiply", x, y)), ())) == []  # no axes: a scalar
 

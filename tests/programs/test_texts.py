@@ -1,4 +1,4 @@
-"""Programs through every pass and as NumPy's text compute what the list of operations says."""
+"""Law: after every pass and as NumPy source text, a program computes what its list of operations says."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy
 
 
 def run(source: Source, inputs: list[Any]) -> Any:
-    """Call a text, with inputs that nobody may write to, and look at what it returns."""
+    """Call a text, and assert that it changes no input and that its outputs are writable and share no memory."""
     f = built(source, {"xp": BACKEND.kernels}, BACKEND.raw_dtype)
     frozen = [np.array(x) if isinstance(x, np.ndarray) else x for x in inputs]
     before = [np.array(x) for x in frozen]
@@ -42,7 +42,7 @@ def run(source: Source, inputs: list[Any]) -> Any:
 
 
 def check(b: Builder, **options: Any) -> Program:
-    """All passes, and none, against the plain evaluation."""
+    """Compare the program after all passes, and after none, with its plain evaluation."""
     program = b.program(*b.outputs)
     constants = {v: np.array(raw) for v, raw in program.constants.items()}
     with np.errstate(all="ignore"):
@@ -74,8 +74,8 @@ def test_random_programs(block: int) -> None:
         check(random_program(random, random.randint(1, 25)))
 
 
-#: Functions of the standard, and private kernels, that programs may call and captured functions of today rarely do: their arguments after
-#: an array of shape (3, 4), and options.
+#: Functions of the standard and private kernels that programs may call but captured functions rarely do: their arguments after an array of
+#: shape (3, 4), and options.
 RARE: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "asarray": ((), {}), "clone_contiguous": ((), {}), "cumulative_prod": ((), {"axis": 1}), "cumulative_sum": ((), {"axis": 0}),
     "imag_part": ((), {}), "linalg.matrix_norm": ((), {}), "linalg.svdvals": ((), {}), "matrix_transpose": ((), {}),
@@ -99,7 +99,7 @@ def test_functions_that_captures_rarely_call(name: str) -> None:
 
 
 def test_products_side_by_side() -> None:
-    """Only those that need none of the others, with what they read in front of them."""
+    """Only products that do not depend on each other run side by side, after the operations that they read."""
     b = Builder()
     x, y = (b.input(np.random.default_rng(k).normal(size=(3, 3))) for k in range(2))
     first = b("matmul", x, y)

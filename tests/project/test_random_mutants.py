@@ -1,4 +1,4 @@
-"""Law: random mutants are what they say: small faults in what computes, the same ones each time, tried on the contracts first."""
+"""Law: random mutants are small, reproducible faults in code that computes, and they are tried on the contracts first."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from xpgrad_conformance.session import Outcome, Request, run
 
 
 def made(source: str, operator: str, file: str = "") -> set[str]:
-    """What one line of text becomes by an operator, as one line."""
+    """Return the lines that an operator makes of a line of source."""
     text = source.encode()
-    return {e.applied(text).decode().strip() for e in edits(text, file) if e.operator == operator and differs(e, text)}
+    return {e.apply_to(text).decode().strip() for e in edits(text, file) if e.operator == operator and differs(e, text)}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_span_is_counted_in_bytes_and_a_line_in_lines() -> None:
     source = "x = 'ü'\n\ny = f('ü', 0)\n".encode()
     (edit,) = [e for e in edits(source) if e.operator == "constant"]
     assert edit.line == 3
-    assert edit.applied(source).decode() == "x = 'ü'\n\ny = f('ü', 1)\n"
+    assert edit.apply_to(source).decode() == "x = 'ü'\n\ny = f('ü', 1)\n"
     assert patch(edit._replace(file="a.py"), source).splitlines()[-2:] == ["-y = f('ü', 0)", "+y = f('ü', 1)"]
 
 
@@ -113,12 +113,12 @@ def test_the_same_seed_draws_the_same_mutants_and_no_operator_dominates() -> Non
     assert len(counts) >= 6
     assert max(counts.values()) <= 50
     for edit in drawn[1][:40]:
-        ast.parse(edit.applied(texts[edit.file]))
+        ast.parse(edit.apply_to(texts[edit.file]))
     with pytest.raises(ValueError, match="no source matches nowhere/"):
         sources(["nowhere/*"])
 
 
-#: Where these tests lie, which is not where the library does once it is installed.
+#: The repository of these tests; an installed library is elsewhere.
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -149,7 +149,7 @@ def test_a_broken_formula_is_noticed_a_comment_is_not_and_a_broken_module_is_no_
     assert random_mutants.try_contracts(edit, source, few) == Verdict(edit, "survived")
     none = Reach({}, {c.id: {} for c in few})
     assert random_mutants.try_contracts(edit, source, few, {"numpy": none}) == Verdict(edit, "survived", "no contract runs it")
-    # It is tried where a contract is seen to run it, though another may on NumPy.
+    # It is tried on the target on which a contract certainly runs it, not on NumPy, where one only may.
     seen: list[str] = []
 
     def runner(request: Request) -> Outcome:
@@ -162,7 +162,7 @@ def test_a_broken_formula_is_noticed_a_comment_is_not_and_a_broken_module_is_no_
     reached = {"numpy": perhaps, "numpy+readonly": surely}
     verdict = random_mutants.try_contracts(broken, whole, [contracts()["DER-02"]], reached, runner)
     assert (verdict, seen) == (Verdict(broken, "contract", "DER-02"), ["numpy+readonly"])
-    # What survives on one target is tried on the next; what is noticed is not.
+    # A mutant that survives on one target is tried on the next one; a mutant that is found is not.
     reached, seen[:] = {"numpy": surely, "numpy+readonly": surely}, []
     assert random_mutants.try_contracts(edit, source, [contracts()["DER-02"]], reached, runner).outcome == "survived"
     assert random_mutants.try_contracts(broken, whole, [contracts()["DER-02"]], reached, runner).outcome == "contract"
@@ -174,7 +174,7 @@ def test_a_broken_formula_is_noticed_a_comment_is_not_and_a_broken_module_is_no_
 @pytest.mark.timeout(300)
 def test_what_no_contract_notices_is_tried_on_the_tests(monkeypatch: Any) -> None:
     monkeypatch.setattr(random_mutants, "TESTS", (("", ("rules/test_dtype_spellings.py",)),))
-    edit, source = _edit("xpgrad/_basics/dtypes.py", "return bool_", "return int8")
+    edit, source = _edit("xpgrad/_basics/dtypes.py", '"float32": 4, ', '"float31": 4, ')
     assert random_mutants.try_tests(edit, source, ROOT).outcome == "test"
     edit, source = _edit("xpgrad/rules/elementwise.py", "# At a bound", "# At  a bound")
     assert random_mutants.try_tests(edit, source, ROOT).outcome == "survived"
@@ -188,7 +188,7 @@ def test_mutants_that_cannot_be_imported_are_drawn_again_in_order() -> None:
         return Verdict(edit, kinds[edit.line] if edit.line < 6 else "survived")
 
     for workers in (1, 3):
-        found = random_mutants._first(iter(drawn), attempt, 5, workers)
+        found = random_mutants._try_until(iter(drawn), attempt, 5, workers)
         assert [v.edit.line for v in found] == list(range(7))
         assert [v.outcome for v in found] == [*kinds, "survived"]
 
@@ -202,15 +202,15 @@ def test_what_a_journal_tells_of_is_not_tried_again(tmp_path: Path) -> None:
 
     journal = Journal(tmp_path / "journal")
     drawn = [Edit("a.py", n, "constant", n, n + 1, "2") for n in range(4)]
-    first = [random_mutants._once(journal, "contracts", attempt)(e) for e in drawn[:2]]
+    first = [random_mutants._use_journal(journal, "contracts", attempt)(e) for e in drawn[:2]]
     with (tmp_path / "journal").open("a") as file:
         file.write('\n["cut o')
-    again = [random_mutants._once(journal, "contracts", attempt)(e) for e in drawn]
+    again = [random_mutants._use_journal(journal, "contracts", attempt)(e) for e in drawn]
     assert tried == [0, 1, 2, 3]
     assert again[:2] == first
-    other = drawn[0]._replace(new="3")  # another fault in the same place, and another stage
-    random_mutants._once(journal, "contracts", attempt)(other)
-    random_mutants._once(journal, "tests", attempt)(drawn[0])
+    other = drawn[0]._replace(new="3")  # another fault in the same place, and another stage, are tried
+    random_mutants._use_journal(journal, "contracts", attempt)(other)
+    random_mutants._use_journal(journal, "tests", attempt)(drawn[0])
     assert tried == [0, 1, 2, 3, 0, 0]
     assert len(journal.read()) == 6
     assert Journal(None).read() == {}

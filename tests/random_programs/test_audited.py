@@ -1,4 +1,4 @@
-"""Law: audits of random programs end, accuse no operation of the package's, and find values that leave the graph only where some do."""
+"""Law: audits of random programs end, report no operation of the package, and report values that leave the graph only if some do."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from support.programs import count
 
 pytest.importorskip("torch", reason="the programs are written for PyTorch, too")
 
-from random_programs.test_compiled import from_expression, from_graph  # (after the check above)
+from random_programs.test_compiled import from_expression, from_graph  # after the check above
 
 COUNT = count(60)
-#: What programs of these generators contain where something leaves the graph: `F.grad` and the like under `no_grad` included.
+#: Texts in programs in which a value leaves the graph, including `F.grad` and similar calls under `no_grad`.
 LEAVES = ("no_grad", "nograd", "detach", "checkpoint", "F.", "pull", "push")
 
 
@@ -29,7 +29,7 @@ def test_audits_of_random_programs(make: Any) -> None:
         where = f"{make.__name__}({seed}):\n{text}\n{report}"
         for finding in report.findings:
             assert finding.kind not in ("raised", "backward-raised", "not-deterministic", "random") or "jvp" in text, where
-            if finding.kind == "wrong-gradient":  # the generators' custom Functions have rules of their own
+            if finding.kind == "wrong-gradient":  # the generators' custom Functions have handwritten rules
                 assert "`Custom`" in finding.message or "`WithJvp`" in finding.message, where
             if finding.kind in ("detached", "no-grad", "left-as-number", "left-as-array"):
                 assert any(word in text for word in LEAVES), where

@@ -1,4 +1,4 @@
-"""Law: random functions compute the same, and have the same first and second gradients, compiled as they are.
+"""Law: random functions have the same value, first and second gradients compiled and uncompiled.
 
 The functions are those of the other random programs: expressions with transforms, writes and closures (`test_transforms`), and graphs with
 mixed dtypes, views, indices and checkpoints (`test_graphs`). Each is compiled in two ways: the function, whose node is differentiated, and
@@ -24,7 +24,7 @@ from support.programs import count
 
 pytest.importorskip("torch", reason="the programs are written for PyTorch, too")
 
-from random_programs import test_graphs as graphs, test_transforms as transforms  # (after the check above)
+from random_programs import test_graphs as graphs, test_transforms as transforms  # after the check above
 
 COUNT = count(500)
 BLOCKS = 10
@@ -32,14 +32,14 @@ DEVICE = DEVICES[0]
 
 
 def from_expression(seed: int) -> tuple[Callable[..., Any], list[Any], str]:
-    """A function, its arguments, and its text."""
+    """Return a function from a random expression, its arguments, and its text."""
     program = transforms.Program(seed)
     data = [np.random.default_rng(seed + k).uniform(-1.5, 1.5, shape) for k, (_, shape) in enumerate(program.leaves)]
     return transforms.function(program.source, transforms._ours(DEVICE)), data, program.source
 
 
 def from_graph(seed: int) -> tuple[Callable[..., Any], list[Any], str]:
-    """A function that returns the last three results of a graph, its arguments, and its text."""
+    """Return a function that returns the last three results of a random graph, its arguments, and its text."""
     steps = [s for s in graphs.draw(seed) if s[0] in ("leaf", "unary", "binary", "shaped", "checkpoint", "nograd")]
     library = graphs.Operations("xpgrad", DEVICE)
     leaves = [s for s in steps if s[0] == "leaf"]
@@ -65,7 +65,7 @@ def from_graph(seed: int) -> tuple[Callable[..., Any], list[Any], str]:
             except xp.errors.CaptureError:
                 raise
             except (RuntimeError, ValueError, IndexError, TypeError):
-                continue  # shapes and dtypes that do not fit, which they do not in any way of running it
+                continue  # shapes or dtypes do not fit, however it is run
         return tuple(tensors[-3:])
 
     return function, data, "\n".join(map(str, steps))
@@ -95,7 +95,7 @@ SCALARS = ["0", "1", "-1", "2", "-1.0", "1.0", "0.5", "-0.0", "2.0", "3", "-2.5"
 
 
 class Lines:
-    """A function that grows by lines which run."""
+    """A function that grows by lines, each of which runs without an error."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -128,7 +128,7 @@ class Lines:
         )  # fmt: skip
 
     def grow(self) -> None:
-        """Add a line, if it runs and what it makes is small."""
+        """Add a line, provided that it runs and its result is small."""
         forms = self.random.choice([COMPUTED, COMPUTED, COMPUTED, VIEWED, WRITTEN, WRITTEN])
         if forms is WRITTEN and not self.own:
             forms = COMPUTED
@@ -154,7 +154,7 @@ class Lines:
             self.own.append(name)
 
     def source(self) -> str:
-        """The function's text."""
+        """Return the function's text."""
         for _ in range(self.random.randint(4, 16)):
             self.grow()
         lines = [*self.lines, f"return {self.draw(RETURNED)}"]
@@ -162,7 +162,7 @@ class Lines:
 
 
 def from_lines(seed: int) -> tuple[Callable[..., Any], list[Any], str]:
-    """A function of lines with integers, masks, complex numbers, views and writes, which returns any container; arguments, text."""
+    """Return a function of random lines that returns a container, its arguments, and its text."""
     lines = Lines(seed)
     text = lines.source()
     space: dict[str, Any] = {"xp": xp}
@@ -171,14 +171,14 @@ def from_lines(seed: int) -> tuple[Callable[..., Any], list[Any], str]:
 
 
 def flat(outs: Any) -> list[Any]:
-    """The Tensors in a container."""
+    """Return the Tensors in a container."""
     if isinstance(outs, dict):
         outs = list(outs.values())
     return [t for item in outs for t in flat(item)] if isinstance(outs, (tuple, list)) else [outs]
 
 
 def scalar(outs: list[Any]) -> Any:
-    """A real number of some results."""
+    """Return a real number that depends on some results."""
     total: Any = 0.0
     for out in outs:
         for part in (xp.real(out), xp.imag(out)) if out.dtype.is_complex else (out,):
@@ -187,7 +187,7 @@ def scalar(outs: list[Any]) -> Any:
 
 
 def derivatives(function: Any, leaves: list[Any], second: bool) -> list[Any]:
-    """What the function returns, its gradients, and the gradients of a scalar of these."""
+    """Return the function's results, its gradients, and the gradients of a scalar of these."""
     outs = flat(function(*leaves))
     leaves = [leaf for leaf in leaves if leaf.requires_grad]
     found: list[Any] = [o.detach() for o in outs]
@@ -202,9 +202,9 @@ def derivatives(function: Any, leaves: list[Any], second: bool) -> list[Any]:
 
 
 def agree(found: list[Any], expected: list[Any], text: str, moved: list[Any] | None = None) -> None:
-    """Compare results up to rounding, or up to what leaves that differ in their last places change, in a program that blows this up."""
+    """Compare results up to rounding, amplified as the change from `expected` to `moved` (for leaves changed in the last place) shows."""
     assert len(found) == len(expected), text
-    single = any(word in text for word in ("float32", "complex64", "'cast'", "'complex'"))  # what may go through it
+    single = any(word in text for word in ("float32", "complex64", "'cast'", "'complex'"))  # the program may use single precision
     for k, (a, b) in enumerate(zip(found, expected)):
         a, b = a.numpy(), b.numpy()
         assert (a.shape, a.dtype) == (b.shape, b.dtype), f"result {k} of\n{text}"
@@ -230,14 +230,14 @@ def compare(make: Any, seed: int) -> bool:
     try:
         expected = derivatives(function, fresh(), second)
     except (RuntimeError, ValueError, NotImplementedError, IndexError, TypeError):
-        return True  # neither way
+        return True  # it fails uncompiled as well
     if not all(np.all(np.isfinite(e.numpy())) for e in expected if e.numpy().dtype.kind in "fc"):
         return True
     try:
         compiled = xp.compile(function)
         leaves = fresh()
         found = derivatives(compiled, leaves, second)
-        again = derivatives(compiled, leaves, second)  # by what was kept
+        again = derivatives(compiled, leaves, second)  # from the cached program
         whole = xp.compile(lambda *xs: tuple(derivatives(function, list(xs), second)))
         every = whole(*fresh())
     except xp.errors.CaptureError:

@@ -29,21 +29,21 @@ COUNT = count(1200)
 BLOCKS = 20
 FREED = "error: freed"
 SHAPES = ((), (1,), (3,), (2, 3), (2, 1), (1, 3), (4, 2, 3))
-LONG = (100, 3)  # more elements than the narrow integer dtypes count
+LONG = (100, 3)  # more elements than an 8-bit integer can count
 EMPTY = ((0,), (2, 0), (0, 3), (2, 0, 3))
 UNARY = ("sin", "tanh", "exp", "neg", "square", "abs", "sign", "floor", "sqrtabs", "clip", "scale", "rscale", "shift", "rsub", "powint")
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "where", "atan2", "hypot")
 SHAPED = ("sum", "sumaxis", "amax", "amin", "reshape", "transpose", "slice", "gather", "mask", "flip", "expand", "concat", "matmul",
           "cumsum", "mean", "var", "cast", "stack", "sort", "detach", "unsqueeze",
           "take", "along", "pairs", "put", "index_add")  # fmt: skip
-JUMPS = ("sign", "floor", "powint", "exp")  # the noise of single precision must not jump, nor grow
+JUMPS = ("sign", "floor", "powint", "exp")  # these would amplify the rounding of single precision
 ORDERED = ("sign", "floor", "clip", "maximum", "minimum", "where", "atan2", "hypot", "amax", "amin", "sort")  # of real numbers only
 HOOKS = ("log", "double", "prehook", "posthook", "retain", "post_accumulate")
 PASSES = ("backward", "backward", "inputs", "grad", "grad2", "roots")
 
 
 def draw(seed: int) -> list[tuple[Any, ...]]:
-    """A program: leaves, operations, hooks and passes as plain tuples; operands are named by fractions of what exists so far."""
+    """Draw a program: leaves, operations, hooks and passes as plain tuples; fractions select operands among the results so far."""
     rng = random.Random(seed)
     steps: list[tuple[Any, ...]] = []
     mixed = rng.random() < 0.3
@@ -54,7 +54,7 @@ def draw(seed: int) -> list[tuple[Any, ...]]:
     unary = tuple(u for u in UNARY if not (mixed and u in JUMPS))
     shapes = rng.choices((SHAPES, ((), (), (1,)), (LONG, (3,))), (85, 10, 5))[0]
     forward = rng.random() < 0.15
-    tangents = forward and rng.random() < 0.5  # their graph is not quite the values': no hooks, which would see how
+    tangents = forward and rng.random() < 0.5  # the graph of tangents differs in details that hooks would see
     packing = not forward and rng.random() < 0.25
     shaped = (*SHAPED, *(("nothing",) if empty else ()), *(("complex", "complex") if len(dtypes) == 4 else ()))
     for k in range(rng.randint(1, 4)):
@@ -87,7 +87,7 @@ def draw(seed: int) -> list[tuple[Any, ...]]:
 
 
 def _inside(rng: random.Random, unary: tuple[str, ...], depth: int) -> list[Any]:
-    """What a checkpoint computes of two Tensors: names of operations on the first, and lists, which are checkpoints themselves."""
+    """Draw what a checkpoint computes of two Tensors: names of operations, and lists, which are nested checkpoints."""
     names: list[Any] = [rng.choice((*unary, *BINARY)) for _ in range(rng.randint(1, 4))]
     if depth:
         names.insert(rng.randrange(len(names) + 1), _inside(rng, unary, depth - 1))
@@ -95,19 +95,19 @@ def _inside(rng: random.Random, unary: tuple[str, ...], depth: int) -> list[Any]
 
 
 class Operations(Library):
-    """The operations that programs name.
+    """The operations that programs name, in one library.
 
     Attributes
     ----------
     nudge : float
-        By how much the leaves differ, relative to their size: what differs for a few units in the last place says nothing about another
-        library, which rounds elsewhere.
+        The relative change of the leaves. A result that depends on a change of a few units in the last place cannot be compared between
+        libraries, which round differently.
     """
 
     nudge = 0.0
 
     def real(self, name: str, x: Any) -> Any:
-        """`x`, or of complex numbers a part that the operation can order."""
+        """Return `x`, or its real or imaginary part if `x` is complex and the operation needs an order."""
         if name not in ORDERED or not str(x.dtype).split(".")[-1].startswith("complex"):
             return x
         return self.lib.real(x) if len(name) % 2 else self.lib.imag(x)
@@ -119,7 +119,7 @@ class Operations(Library):
             "neg": lambda: -x,
             "sqrtabs": lambda: f.sqrt(f.abs(x) + 0.5),
             "clip": lambda: f.clip(x, -0.5, 0.5),
-            "floor": lambda: f.floor(x + 0.137),  # away from the integers, where the last bit would decide
+            "floor": lambda: f.floor(x + 0.137),  # away from integers, at which the last bit would matter
             "sign": lambda: f.sign(x - 0.0371),  # and away from 0
             "scale": lambda: x * 0.75,
             "rscale": lambda: 2 / (x * x + 1),
@@ -235,14 +235,14 @@ class Operations(Library):
 
 
 def run(library: Operations, program: list[tuple[Any, ...]]) -> list[Any]:
-    """The results of the program: one entry per step."""
+    """Run a program and return one entry per step."""
     forward = any(step[0] == "leaf" and step[-1] for step in program)
     with library.forward.dual_level() if forward else nullcontext():
         return interpret(library, program, forward)
 
 
 def interpret(library: Operations, program: list[tuple[Any, ...]], forward: bool) -> list[Any]:
-    """The results of the program, and their tangents if there are any."""
+    """Run a program, and return one entry per step, with tangents if the program has any."""
     tensors: list[Any] = []
     leaves: list[Any] = []
     log: list[Any] = []
@@ -253,7 +253,7 @@ def interpret(library: Operations, program: list[tuple[Any, ...]], forward: bool
         return library.forward.unpack_dual(t).tangent if forward and t is not None else None
 
     def filled(t: Any) -> Any:
-        """The tangent as an array: which of those that are zero have no array is an implementation detail."""
+        """Return the tangent as an array, with zeros for a missing one: which zeros are missing is an implementation detail."""
         found = tangent(t)
         return None if not forward or t is None else np.zeros_like(show(t)) if found is None else show(found)
 
@@ -311,7 +311,7 @@ def interpret(library: Operations, program: list[tuple[Any, ...]], forward: bool
 
     def differentiate(rest: list[Any]) -> Any:
         how, retain, create, fractions, seed = rest
-        # NB: of inputs that are refused together PyTorch leaves the earlier ones retaining their gradient; xpgrad changes nothing.
+        # NB: if a call with several inputs raises, PyTorch has changed `retains_grad` of the earlier ones; xpgrad changes nothing.
         inputs = [x for x in (pick(fractions[1]), pick(fractions[2])) if x.requires_grad]
         root = pick(fractions[0] * 0.3)
         root = root if root.requires_grad else pick(fractions[0])
@@ -329,8 +329,8 @@ def interpret(library: Operations, program: list[tuple[Any, ...]], forward: bool
             root.backward(gradient(root), retain_graph=retain or None, inputs=inputs)
         else:
             if how == "tangent":
-                # Of leaves, because whether a formula reads its own output is a detail; and not the tangents of what is found: a
-                # derivative along itself takes a level of its own, of which there is one.
+                # Only of leaves, because whether a formula reads its own output is a detail; and without the tangents of the result,
+                # since a derivative along itself needs a second level.
                 root = tangent(root)
                 inputs = [x for x in leaves if x.requires_grad]
                 found = [None] * len(inputs)
@@ -357,7 +357,7 @@ def interpret(library: Operations, program: list[tuple[Any, ...]], forward: bool
                 tensors.append(tensors[-1])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # Whether a tangent's formula reads the value it belongs to is a detail: so is what a value that is no leaf retains of such a pass.
+        # Whether a tangent's formula reads its value is a detail, and so is the gradient that a non-leaf retains in such a pass.
         leaves_only = any(step[:2] == ("pass", "tangent") for step in program)
         log.extend(show(t.grad) for t in (leaves if leaves_only else (*leaves, *tensors)))
     return log
@@ -373,10 +373,10 @@ def is_single(log: list[Any]) -> bool:
 
 
 def difference(theirs: list[Any], ours: list[Any]) -> int | None:
-    """The first entry that differs; None if there is none.
+    """Return the index of the first entry that differs; None if there is none.
 
-    Which nodes have anything to free is an implementation detail (RET-05), and with it how far a pass over a freed graph gets: what
-    follows after PyTorch found one freed is not comparable. One that only xpgrad finds freed is a difference.
+    Which nodes have anything to free is an implementation detail (RET-05), and so is how far a pass over a freed graph gets: entries after
+    PyTorch's error for a freed graph are not compared. Such an error in xpgrad alone is a difference.
     """
     tolerance = 5e-4 if is_single(theirs) else 1e-8
     for k, (a, b) in enumerate(zip(theirs, ours)):

@@ -1,4 +1,4 @@
-"""Law: the sparse derivatives of random functions are their dense ones, and no nonzero lies outside of a traced pattern.
+"""Law: the sparse derivatives of random functions are their dense ones, and no nonzero lies outside a traced pattern.
 
 The functions are those of `test_compiled`: expressions with transforms, writes and closures, and graphs with mixed dtypes, views, indices
 and checkpoints. Of each the Jacobian is computed from the right and from the left, and the Hessian of a scalar of it, with patterns for all
@@ -22,24 +22,24 @@ from support.programs import count
 pytest.importorskip("torch", reason="the programs are written for PyTorch, too")
 pytest.importorskip("scipy", reason="sparse matrices are SciPy's")
 
-from random_programs.test_compiled import from_expression, from_graph, scalar  # (after the checks above)
+from random_programs.test_compiled import from_expression, from_graph, scalar  # after the checks above
 from sparsity.dense import dense_hessian, dense_jacobian
 from xpgrad.func import sparse_hessian, sparse_jacobian
 
 COUNT = count(100)
 BLOCKS = 5
-LARGE, MANY = 200_000, 300  # elements of a dense Jacobian, and of the arguments: what it is compared with is a batch of as many
+LARGE, MANY = 200_000, 300  # The dense reference is a batch: limits of its elements, and of the arguments'.
 DEVICE = DEVICES[0]
 NOT_COMPARABLE = (RuntimeError, ValueError, NotImplementedError, IndexError, TypeError)
 
 
 def single(text: str) -> bool:
-    """Whether numbers of single precision may be among those of a program."""
+    """Return whether a program may use single precision."""
     return any(word in text for word in ("float32", "complex64", "'cast'", "'complex'"))
 
 
 def agree(prepared: Any, xs: list[Any], expected: Any, text: str) -> None:
-    """No nonzero lies outside of the pattern, and where all is finite, the matrix is the dense one."""
+    """Assert that no nonzero lies outside the pattern, and that the matrix is the dense one if all entries are finite."""
     finite = np.isfinite(expected)
     outside = finite & (expected != 0) & ~prepared.pattern.toarray()
     assert not outside.any(), f"{np.argwhere(outside)[:3]} of {prepared} of\n{text}"
@@ -98,7 +98,7 @@ def compare(make: Callable[[int], Any], seed: int) -> bool:
             except ValueError as exc:
                 small = float(np.max(np.abs(expected), initial=0.0)) < 1e-6 and single(text)  # nothing but rounding
                 if "not symmetric" in str(exc) and (small or not np.allclose(expected, expected.T, rtol=1e-5)):
-                    continue  # a rule of the program's own
+                    continue  # a handwritten rule of the program
                 raise AssertionError(text) from exc
             agree(prepared, xs, expected, text)
             if pattern == "global":
@@ -112,7 +112,7 @@ def compare(make: Callable[[int], Any], seed: int) -> bool:
 def test_random_functions_have_sparse_derivatives(make: Any, block: int) -> None:
     traced, seeds = 0, range(block, COUNT, BLOCKS)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # what the programs compute may overflow
+        warnings.simplefilter("ignore")  # the programs may overflow
         for seed in seeds:
             traced += compare(make, seed)
     assert traced > 0.9 * len(seeds)

@@ -43,7 +43,7 @@ except ImportError:
 COUNT = count(1200)
 BLOCKS = 12
 LARGEST = 200  # elements
-LONG = (60, 3)  # more elements than the narrow integer dtypes count
+LONG = (60, 3)  # more elements than an 8-bit integer can count
 BATCHED, FORWARD = 0, 1  # which seeds, modulo 4, have several gradients at once, or tangents
 
 Shape = tuple[int, ...]
@@ -62,14 +62,14 @@ WEIGHTS = {"unary": 5, "binary": 6, "shaped": 6, "write": 2, "transform": 7}
 
 
 class Program:
-    """Source being written, a statement at a time; every statement makes a variable whose shape is known."""
+    """A source text under construction, one statement at a time; each statement defines a variable of known shape."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.lines: list[str] = []
         self.count = 0
         self.quiet = self.linear = 0
-        self.forward = self.moving = int(seed % 4 == FORWARD)  # how many tangents there are
+        self.forward = self.moving = int(seed % 4 == FORWARD)  # the number of tangents
         self.mixed, self.empty = self.rng.random() < 0.15, self.rng.random() < 0.1
         leaves = [(f"x{k}", self.shape(3)) for k in range(self.rng.randint(1, 3))]
         if self.rng.random() < 0.05:
@@ -93,7 +93,7 @@ class Program:
         return name, shape
 
     def body(self, known: list[Variable], indent: int, depth: int, statements: int) -> Variable:
-        """Statements that see the variables `known`; the last of them is the result."""
+        """Add statements that see the variables `known`; return the variable of the result."""
         first = len(known)
         for _ in range(statements):
             kind = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
@@ -107,7 +107,7 @@ class Program:
         return known[-1]
 
     def quietly(self, kind: str, known: list[Variable], indent: int, depth: int) -> Variable | None:
-        """A statement, sometimes one that is not recorded (not inside `linearize` and `hessian`, see above)."""
+        """Add a statement, sometimes under `no_grad` (not inside `linearize` and `hessian`, see above)."""
         if self.rng.random() > 0.06 or self.quiet or self.linear:
             made: Variable | None = getattr(self, kind)(known, indent, depth)
             return made
@@ -122,7 +122,7 @@ class Program:
         return made
 
     def pick(self, known: list[Variable], accept: Callable[[Shape], bool] = lambda shape: True) -> Variable | None:
-        """One of the variables, preferably a late one."""
+        """Return one of the variables, preferably a late one, or None if none fits."""
         fit = [v for v in known if accept(v[1])]
         return fit[int(len(fit) * self.rng.random() ** 0.6)] if fit else None
 
@@ -227,7 +227,7 @@ class Program:
         return self.new(f"{name} / sqrt(sum({name} * {name}, axis={axis}, keepdims=True) + 1.0)", shape, indent)
 
     def index(self, n: int, length: int | None = None, negative: bool = True, distinct: bool = False) -> tuple[str, int]:
-        """An array of indices below `n`, of any integer dtype, and its length; in a signed one some count from the end."""
+        """Return the text of an array of indices below `n` of any integer dtype, and its length; some signed ones count from the end."""
         rng = self.rng
         length = (rng.randint(1, 3) if length is None else length) if n else 0
         dtype = wide_enough(rng.choice(INDICES), n)
@@ -237,7 +237,7 @@ class Program:
         return f"index({places}, {dtype!r})", len(places)
 
     def write(self, known: list[Variable], indent: int, depth: int) -> Variable | None:
-        """A temporary that depends on both operands, so that it is at least as batched as either, and writes into it."""
+        """Add a temporary that depends on both operands, so that it is at least as batched as either, and writes into it."""
         rng, pad = self.rng, "    " * indent
         a = self.pick(known) or known[0]
         b = self.pick(known, lambda shape: _broadcast(a[1], shape) == a[1])
@@ -275,7 +275,7 @@ class Program:
     def function(
         self, known: list[Variable], arguments: list[Shape], indent: int, depth: int, scalar: bool = False, mapped: bool = False
     ) -> Variable:
-        """A closure over what is known, whose result depends on its first argument if it is `mapped`; its name and what it returns."""
+        """Add a closure over the known variables; if `mapped`, its result depends on its first argument. Return its name and shape."""
         self.count += 1
         name = f"f{self.count}"
         names = [f"a{self.count}_{k}" for k in range(len(arguments))]
@@ -336,7 +336,7 @@ class Program:
         return self.new(f"F.{which}({f})({x[0]})", out + x[1], indent)
 
     def vmap(self, known: list[Variable], indent: int, depth: int) -> Variable | None:
-        """Over one or two arguments; a second one of that length may be mapped, too."""
+        """Add a call of `vmap` over one or two arguments; the second may be mapped if it has an axis of the same length."""
         rng = self.rng
         x = self.pick(known, lambda s: len(s) > 0)
         if x is None:
@@ -373,7 +373,7 @@ NAMES = (
 
 
 def custom_functions(base: Any, namespace: Any) -> dict[str, Any]:
-    """Functions with a backward of their own, and with a backward and a jvp, whose rules for batches are generated."""
+    """Return Functions with a backward, and with a backward and a jvp, whose rules for batches are generated."""
 
     class Custom(SavesInputs, base):  # type: ignore[misc]
         generate_vmap_rule = True
@@ -400,7 +400,7 @@ def _theirs() -> dict[str, Any]:
     import array_api_compat.torch as namespace
 
     def linearize(f: Any, x: Any) -> Any:
-        return f(x), lambda t: torch.func.jvp(f, (x,), (t,))[1]  # PyTorch's own traces, which no other transform goes through
+        return f(x), lambda t: torch.func.jvp(f, (x,), (t,))[1]  # PyTorch traces this call, and no other transform can pass through
 
     transforms = ("vmap", "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian")
     functions = {name: getattr(torch.func, name) for name in transforms}
@@ -416,7 +416,7 @@ def _ours(device: str) -> dict[str, Any]:
 
 
 def function(source: str, names: dict[str, Any]) -> Any:
-    """The function that a program is the text of, with a library's names."""
+    """Compile the text of a program with a library's names."""
 
     def pull(found: Any) -> Any:
         out, back = found
@@ -432,10 +432,10 @@ def function(source: str, names: dict[str, Any]) -> Any:
 
 
 def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, how: int, call: Any = lambda f, *xs: f(*xs)) -> list[Any]:
-    """The program's value, the gradient of a scalar of it, and the gradient of a scalar of that.
+    """Return the program's value, the gradient of a scalar of it, and the gradient of a scalar of that.
 
-    Where it is `BATCHED`, two vector-Jacobian products instead of the gradient; where it is `FORWARD`, modulo 4, the derivative of the
-    gradient along a tangent, forward over reverse, or the gradient of the derivative along it, reverse over forward.
+    If `how` modulo 4 is `BATCHED`, return two vector-Jacobian products instead of the gradient; if it is `FORWARD`, the derivative of the
+    gradient along a tangent (forward over reverse) or the gradient of the derivative along it (reverse over forward).
     """
 
     program = function(source, names)
@@ -468,12 +468,12 @@ def run(source: str, names: dict[str, Any], leaves: list[Any], grad: Any, how: i
 
 
 def dense(found: list[Any]) -> list[Any]:
-    """The Tensors as arrays, copied: zeros that PyTorch has no memory for crash `tolist`."""
+    """Return the Tensors as copied arrays (PyTorch's zeros without memory crash in `tolist`)."""
     return [None if g is None else np.asarray(g.detach().clone().tolist(), dtype=np.float64).reshape(tuple(g.shape)) for g in found]
 
 
 def compare(seed: int, device: str) -> str:
-    """The outcome of the program: same, refused (by PyTorch), or of no use (not finite, or not determined)."""
+    """Return the outcome of the program: same, refused (by PyTorch), or of no use (not finite, or not determined)."""
     program = Program(seed)
     data = [np.random.default_rng(seed + k).uniform(-1.5, 1.5, shape) for k, (_, shape) in enumerate(program.leaves)]
     how = seed % 8
@@ -495,7 +495,7 @@ def compare(seed: int, device: str) -> str:
 
 
 def theirs(program: Program, data: list[np.ndarray], how: int) -> list[Any]:
-    """What PyTorch computes."""
+    """Return PyTorch's results."""
     leaves = [torch.tensor(d, requires_grad=True) for d in data]
     return dense(run(program.source, _theirs(), leaves, torch.autograd.grad, how))
 
@@ -524,13 +524,13 @@ def is_determined(program: Program, data: list[np.ndarray], how: int, expected: 
 
 
 def _filled(found: list[Any], rest: list[Any]) -> list[Any]:
-    """The gradients, with zeros for those that are missing: libraries differ in what they notice."""
+    """Return the gradients with zeros for missing ones; libraries differ in which zeros they notice."""
     kinds = [found[0], *rest]
     return [kinds[0], *(b if a is None else a for a, b in zip([*found[1:], *[None] * (len(kinds) - len(found))], kinds[1:]))]
 
 
 def each(seeds: range, what: str, one: Callable[[int], str]) -> None:
-    """Run the programs; most of them must be of use."""
+    """Run the programs, and assert that most of them were of use."""
     outcomes = []
     for seed in seeds:
         with warnings.catch_warnings():
@@ -540,7 +540,7 @@ def each(seeds: range, what: str, one: Callable[[int], str]) -> None:
             except Exception as exc:
                 exc.add_note(f"seed {seed}, {what}:\n{Program(seed).source}")
                 raise
-    assert outcomes.count("same") > 0.8 * len(outcomes) - 3, outcomes  # 97 of 100, but here may be few
+    assert outcomes.count("same") > 0.8 * len(outcomes) - 3, outcomes  # about 97 of 100 are, but here may be few programs
 
 
 @pytest.mark.skipif(torch is None, reason="the comparison runs on PyTorch")
@@ -571,7 +571,7 @@ def _to_the_end(f: Any, *xs: Any) -> Any:
     return _checkpoint(lambda *xs: _checkpoint(f, *xs, early_stop=False) * 1.0, *xs, early_stop=False)
 
 
-#: Ways to run a program that change nothing but what it costs.
+#: Ways to run a program that only change its cost.
 WAYS: dict[str, Any] = {
     "packed": _packing("numpy"),
     "packed as it is": _packing("identity"),

@@ -94,7 +94,7 @@ def step(text, name=None, shape=None):
             globals()[name] = leaf(0, shape)
 """
 
-# What programs call, on top of either library's `leaf`, `checkpoint` and `note`.
+# Helpers that programs call, written with either library's `leaf`, `checkpoint` and `note`.
 HELPERS = """
 def moving(x, seed):
     return forward.make_dual(x, leaf(seed, tuple(x.shape), False, str(x.dtype).split(".")[-1]))
@@ -129,7 +129,7 @@ WRITES = ("{x}.mul_(0.5)", "{x}.pow_(2)", "{x}.zero_()", "{x}.fill_(1.5)", "{x}.
           "{x}[...] = 0.25")  # fmt: skip
 JUMPS = (" > ", "clamp_")
 SHAPES = ((3, 2), (3, 2), (4,), (2, 1, 3))
-LONG = ((100, 3),)  # more elements than the narrow integer dtypes count
+LONG = ((100, 3),)  # more elements than an 8-bit integer can count
 EMPTY = ((), (), (1,), (0,), (0, 2), (2, 0))
 BINARY_WRITES = ("{x}.add_({y})", "{x}.mul_({y})", "{x}.sub_({y})", "{x}.copy_({y})", "{x} += {y}", "{x} -= {y}", "{x} *= {y}",
                  "{x}.div_({y} * {y} + 1.0)")  # fmt: skip
@@ -137,14 +137,14 @@ BINARY_WRITES = ("{x}.add_({y})", "{x}.mul_({y})", "{x}.sub_({y})", "{x}.copy_({
 
 @dataclass
 class Known:
-    """The generator's knowledge of a variable: enough to write statements that make sense, nothing that a library must agree with."""
+    """The generator's knowledge of a variable, used only to write statements that make sense."""
 
     name: str
     shape: tuple[int, ...]
-    family: int  # which variables may share memory
+    family: int  # variables of one family may share memory
     contiguous: bool = True
     expanded: bool = False
-    view: bool = False  # in the sense of the history, of something else
+    view: bool = False  # whether it has the history of a view
     multiple: bool = False  # one of several views made at once, or made under `no_grad`, or a view of such
     hooked: bool = False
     retained: bool = False
@@ -152,12 +152,12 @@ class Known:
 
 @dataclass
 class Program:
-    """Statements, the shapes of the variables that they define, and whose families may have history."""
+    """Statements, the variables that they define, and the families that may have history."""
 
     statements: list[tuple[str, str | None]] = field(default_factory=list)
     variables: list[Known] = field(default_factory=list)
     grads: set[int] = field(default_factory=set)
-    mixed: bool = False  # single and double precision, whose noise must not jump: no comparisons
+    mixed: bool = False  # single and double precision; no comparisons, which would amplify rounding
     empty: bool = False  # arrays without elements, and without axes
     moving: bool = False  # tangents
     packing: bool = False
@@ -184,7 +184,7 @@ class Program:
 
 
 def draw(seed: int, strides: bool = True) -> Program:
-    """A program; without `strides` one whose reshapes are views everywhere."""
+    """Draw a program; without `strides` it only reshapes where the result is a view in every library."""
     rng = random.Random(seed)
     p = Program(mixed=rng.random() < 0.2, empty=rng.random() < 0.15, moving=rng.random() < 0.1)
     long = rng.random() < 0.05
@@ -196,9 +196,9 @@ def draw(seed: int, strides: bool = True) -> Program:
             p.grads.add(len(p.variables))
         dtype = rng.choice(("float32", "float64")) if p.mixed else "float64"
         text = f"leaf({rng.randrange(10**6)}, {shape}, {requires}, {dtype!r})"
-        dual = p.moving and rng.random() < 0.8  # in PyTorch a view of its primal
+        dual = p.moving and rng.random() < 0.8  # in PyTorch it is a view of its primal
         p.define(f"moving({text}, {rng.randrange(10**6)})" if dual else text, False, shape, view=dual)
-    every = rng.choice((1, 2, 5, 20))  # how often the state is looked at: looking renews stale views
+    every = rng.choice((1, 2, 5, 20))  # how often the state is read; reading renews stale views
     for _ in range(rng.randint(3, 16)):
         x, y = _pick(p, rng), _pick(p, rng)
         quiet = rng.random() < 0.3
@@ -275,7 +275,7 @@ def _places(rng: random.Random, n: int, size: int) -> list[int]:
 
 
 def _array(rng: random.Random, picks: list[int], n: int) -> str:
-    """An array of these indices, of any integer dtype; in a signed one some count from the end."""
+    """Return the text of an array of these indices, of any integer dtype; in a signed one some count from the end."""
     dtype = wide_enough(rng.choice(INDICES), n)
     return f"array({[p - n if dtype[0] == 'i' and rng.random() < 0.3 else p for p in picks]}, {dtype!r})"
 
@@ -345,7 +345,7 @@ def _write(p: Program, rng: random.Random, x: Known, y: Known, quiet: bool) -> N
 
 
 class Machine(Library):
-    """Runs programs on one library and keeps a log of all that can be seen."""
+    """An interpreter that runs programs on one library and logs everything that can be observed."""
 
     def __init__(self, name: str, device: str | None = None) -> None:
         super().__init__(name, device)
@@ -369,7 +369,7 @@ class Machine(Library):
         self.log.append((self.numpy(t), t.requires_grad, t.is_leaf, t._version))
         if self.moving:
             along = self.forward.unpack_dual(t).tangent
-            if self.torch and along is not None:  # PyTorch leaves the tangent of what is written in place in the wider dtype
+            if self.torch and along is not None:  # PyTorch leaves the tangent of a Tensor written in place in the wider dtype
                 along = along.to(t.dtype)
             self.log.append(np.zeros_like(self.numpy(t)) if along is None else self.numpy(along))
 
@@ -424,7 +424,7 @@ def same(a: Any, b: Any, tolerance: float) -> bool:
 
 
 def difference(theirs: list[Any], ours: list[Any], tolerance: float) -> int | None:
-    """The first entry that differs; None if there is none."""
+    """Return the index of the first entry that differs; None if there is none."""
     for k, (a, b) in enumerate(zip(theirs, ours)):
         if isinstance(a, str) and a == FREED:
             return None  # which nodes have anything to free is an implementation detail (RET-05)
@@ -458,7 +458,7 @@ def test_programs_agree_with_pytorch(block: int) -> None:
 @pytest.mark.parametrize("block", range(BLOCKS))
 @pytest.mark.filterwarnings("ignore")
 def test_programs_on_immutable_arrays_agree_with_pytorch(block: int) -> None:
-    """They agree on arrays that are read-only, where every slice is a copy."""
+    """On read-only arrays whose slices are copies, programs agree with PyTorch."""
     count = COUNT // 5
     with np.errstate(all="ignore"):
         for seed in range(block * count // BLOCKS, (block + 1) * count // BLOCKS):
@@ -469,7 +469,7 @@ def test_programs_on_immutable_arrays_agree_with_pytorch(block: int) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("device", "count"), [("strict", 100), ("numpy+readonly", 400)])
 def test_programs_agree_across_backends(device: str, count: int) -> None:
-    """They agree on a backend that has only what the standard has, and on frozen views."""
+    """On the strict backend and on frozen views, programs give the same results as on NumPy."""
     with np.errstate(all="ignore"):
         for seed in range(count):
             program = draw(seed, strides=False)

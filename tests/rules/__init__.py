@@ -1,1 +1,1 @@
-"""The functions and their gradients, in one file per chapter of the standard, and the rules that users declare."""
+"""Tests of the functions and their gradients, in one file per chapter of the standard, and of the rules that users declare."""

@@ -1,6 +1,6 @@
 """Law: on arrays that Hypothesis draws from the standard's own strategies, xpgrad computes what NumPy's namespace computes.
 
-Values, shapes and dtypes, special values included; the strategies themselves (`hypothesis.extra.array_api`) run on xpgrad.
+Values (including special ones), shapes and dtypes are compared; the strategies themselves (`hypothesis.extra.array_api`) run on xpgrad.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def drawn(data: Any, kind: str, least: int = 0) -> xp.Tensor:
 
 
 def over_data(test: Callable[[Any], None]) -> None:
-    """Run a test of one `data` object on drawn examples."""
+    """Run a test that takes one `data` object on drawn examples."""
     SETTINGS(given(st.data())(test))()
 
 
@@ -102,7 +102,7 @@ def test_functions_of_two_arrays(name: str, kind: str) -> None:
         integers = ["integer" in t.dtype.kind for t in (x, y)]
         unsigned = {t.dtype.kind for t in (x, y)} == {"signed integer", "unsigned integer"}
         if integers[0] != integers[1] or (unsigned and xp.uint64 in (x.dtype, y.dtype)):
-            return  # across kinds xpgrad has a table of its own
+            return  # for operands of different kinds xpgrad has its own table
         agree(getattr(xp, name)(x, y), getattr(npx, name)(x.numpy(), y.numpy()))
 
     over_data(check)

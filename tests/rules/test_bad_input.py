@@ -1,4 +1,4 @@
-"""Law: a bad argument gives a documented error that speaks of what the caller wrote, and leaves every array and gradient as it was.
+"""Law: a bad argument raises a documented error in the caller's words, and leaves every array and gradient unchanged.
 
 Each public function has one good call in a table. Each argument of that call, and each optional one that it leaves out, is replaced by
 each of the bad values in turn. Then the call either succeeds, with a result of a public kind, or raises an error of a documented type,
@@ -31,7 +31,7 @@ MODULES: dict[str, Any] = {
 
 
 class Call(NamedTuple):
-    """Arguments of a good call."""
+    """The arguments of a good call."""
 
     args: tuple[Any, ...]
     options: dict[str, Any]
@@ -45,7 +45,7 @@ def call(*args: Any, **options: Any) -> Call:
 
 
 def leaf(values: Any, dtype: Any = None) -> Any:
-    """A leaf with a gradient from before."""
+    """Return a leaf that already has a gradient."""
     x = xp.tensor(values, dtype=dtype, requires_grad=True)
     x.grad = xp.ones_like(x)
     return x
@@ -90,14 +90,14 @@ METHODS = (
 
 
 def operand(domain: Domain) -> Any:
-    """An operand of an elementwise function."""
+    """Return an operand of an elementwise function with this domain."""
     if domain.numbers in ("integer", "bool"):
         return ints() if domain.numbers == "integer" else mask()
     return leaf(matrix().detach() + max(domain.low, 0.0))
 
 
 def of_axes(count: int) -> Callable[[], Call]:
-    """The good call of a view that takes so many axes; the first one has length 1."""
+    """Return a function that makes the good call of a view with `count` axes as arguments; its first axis has length 1."""
     return lambda: call(leaf([[0.5, 0.25, 0.75]]), *(0, -1)[:count])
 
 
@@ -244,14 +244,14 @@ GOOD: dict[str, Callable[[], Call]] = {
 
 
 def written(good: Callable[[], Call]) -> Callable[[], Call]:
-    """The good call of a function, for the method that writes into its first operand."""
+    """Return the good call of the in-place method that corresponds to a function."""
     return lambda: call(good().args[0].detach(), *good().args[1:])
 
 
 GOOD |= {f"Tensor.{name}": GOOD[function.__name__] for name, function in namespace.METHODS.items()}
 GOOD |= {f"Tensor.{name}": written(GOOD[function.__name__]) for name, function in namespace.IN_PLACE.items()}
 
-#: What is no function that takes arguments of a user's: classes of results and errors, and the engine's own class methods.
+#: Names that users do not call with arguments: classes of results and errors, and the engine's own class methods.
 OTHER = {
     "DType", "Tensor", "BackendLoadError", "BackendNotFoundError", "CapabilityError", "CaptureError", "DeviceMismatchError",
     "GradcheckError", "MissingAttributeError", "XpgradError", "linalg.EigResult", "linalg.EighResult", "linalg.QRResult",
@@ -265,7 +265,7 @@ OTHER = {
 
 
 def public() -> Iterator[str]:
-    """The public functions, classes of contexts, and methods."""
+    """Yield the public functions, classes of contexts, and methods."""
     for prefix, where in MODULES.items():
         names = [n for n in dir(where) if not n.startswith("_")] if isinstance(where, type) else where.__all__
         for name in names:
@@ -287,7 +287,7 @@ def few() -> Iterator[str]:
 
 
 class Thing:
-    """An object of a class that xpgrad does not know."""
+    """An object of an unknown class."""
 
 
 BAD: dict[str, Callable[[], Any]] = {
@@ -305,7 +305,7 @@ BAD: dict[str, Callable[[], Any]] = {
     "a list of a Tensor": lambda: [leaf([[1.0, 2.0, 3.0]])],
 }  # fmt: skip
 
-#: Documented everywhere; another type is to be in the function's docstring. MemoryError is what a library says of too large arrays.
+#: Errors that any function may raise; others must be in its docstring. Libraries raise MemoryError for arrays that are too large.
 TYPES = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError, OverflowError, xp.XpgradError)
 SHOWS_INTERNALS = re.compile(
     r"has no attribute|object is not (callable|iterable|subscriptable|an iterator|reversible|a mapping)|unexpected keyword|cannot unpack"
@@ -314,18 +314,18 @@ SHOWS_INTERNALS = re.compile(
     r"|descriptor|missing \d+ required|positional arguments? but|ufunc|_UFunc"
     r"|(?<![\w`'\"<.])_[a-z]\w*|xpgrad\._|<locals>|TensorBase|Kernels|functools|numpy\.\w*Error|_nd\b|_op\b|dtype\('"
 )
-#: What else a message may call a parameter.
+#: Other words for a parameter that a message may use.
 ALSO = {
     "key": ("index", "indices"), "indices": ("index",), "arrays": ("shapes",), "tensors": ("output",), "gradient": ("grad_output",),
     "dim": ("axis",), "keepdim": ("keepdims",),
     **dict.fromkeys(("grad_tensors", "grad_variables", "grad_outputs"), ("gradients", "grad_output")),
 }  # fmt: skip
-#: What a list of results may consist of, beside what the good call gives.
+#: Types of results, besides those of the good call, that a list of results may contain.
 VALUES = (bool, int, float, complex, str, type(None), xp.Tensor, xp.DType, xp.Device, xp.finfo, xp.iinfo, graph.Node)
 
 
 def arguments(name: str) -> list[tuple[Any, str]]:
-    """The arguments to replace: places in the good call, and names of those it does not give."""
+    """Return the arguments to replace: positions in the good call and names of arguments that it leaves out, with their parameters."""
     function, good = resolve(name), GOOD[name]()
     first = 1 if name.startswith("Tensor.") else 0
     parameters = list(inspect.signature(function).parameters.values())
@@ -333,7 +333,7 @@ def arguments(name: str) -> list[tuple[Any, str]]:
     for i in range(first, len(good.args)):
         places.append((i, parameters[min(i, len(parameters) - 1)].name))
     for k, p in enumerate(parameters):
-        if (name, p.name) == ("export", "path"):  # a file would be written: `tests/programs/test_export.py` tries it
+        if (name, p.name) == ("export", "path"):  # it would write a file: `tests/programs/test_export.py` tests it
             continue
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or (k < len(good.args) and p.kind is not p.KEYWORD_ONLY):
             continue
@@ -349,7 +349,7 @@ def resolve(name: str) -> Any:
 
 
 def run(name: str, good: Call) -> Any:
-    """The result; of a transform, that of the function it returns, and of a context, that of entering it."""
+    """Return the result of a call, calling a transform's function or entering a context if that is the result."""
     out = resolve(name)(*good.args, **good.options)
     if name.startswith("func.") and callable(out):
         points = [leaf([[0.5, 0.25], [0.75, 1.0]]) for _ in range(2 if "product" in name else 1)]
@@ -373,14 +373,14 @@ def tensors(value: Any) -> Iterator[Any]:
 
 
 def state(values: Any) -> list[Any]:
-    """The values, gradients and flags of Tensors and arrays, to be compared later."""
+    """Return the values, gradients and flags of Tensors and arrays for a later comparison."""
     found = [(t, t.detach().numpy().tobytes(), t.grad.numpy().tobytes() if t.is_leaf and t.grad is not None else None, t.requires_grad)
              for t in tensors(values)]  # fmt: skip
     return found + [(v, v.tobytes(), None, None) for v in values if isinstance(v, np.ndarray)]
 
 
 def _of_the_users_function(exc: BaseException) -> bool:
-    """Whether an error is from inside of a function that the table gives to a transform, or from calling it with too few arguments."""
+    """Return whether an error comes from the function that the table passes to a transform, or from calling it wrongly."""
     if "total()" in str(exc):
         return True
     trace = exc.__traceback__
@@ -392,10 +392,10 @@ def _of_the_users_function(exc: BaseException) -> bool:
 
 
 def fault(name: str, parameter: str, value: Any, exc: BaseException) -> str | None:
-    """What is wrong with an error."""
+    """Return what is wrong with an error; None if nothing is."""
     function = resolve(name)
     text = str(exc)
-    if _of_the_users_function(exc) or isinstance(exc, xp.GradcheckError):  # which is what gradcheck is for
+    if _of_the_users_function(exc) or isinstance(exc, xp.GradcheckError):  # the purpose of gradcheck
         return None
     if not (isinstance(exc, TYPES) or (type(exc).__name__ in (function.__doc__ or "") and not isinstance(exc, AttributeError))):
         return "a type that is not documented"
@@ -415,7 +415,7 @@ def fault(name: str, parameter: str, value: Any, exc: BaseException) -> str | No
 
 
 def normal(value: Any, good: Any) -> bool:
-    """Whether a result is of a public kind."""
+    """Return whether a result is of a public type."""
     if isinstance(value, xp.Tensor):
         array = value.detach().numpy()
         return array.dtype != object and array.shape == value.shape
@@ -427,14 +427,14 @@ def normal(value: Any, good: Any) -> bool:
     return isinstance(value, VALUES) or callable(value) or type(value) is type(good)
 
 
-#: What works inside of a level or a pass only.
+#: Functions that only work inside a level or a pass.
 EFFECTS = ("forward_ad.make_dual", "forward_ad.exit_dual_level", "forward_ad.enter_dual_level")
-#: What changes its first argument, or a gradient, where it succeeds.
+#: Functions that change their first argument or a gradient if they succeed.
 CHANGES = {"autograd.backward", "Tensor.backward", "Tensor.__setitem__"}
 
 
 def faults(name: str) -> list[str]:
-    """All that is wrong with a function's answers to bad arguments."""
+    """Return everything that is wrong with a function's reactions to bad arguments."""
     found = []
     with xp.enable_grad(), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -472,7 +472,7 @@ def faults(name: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _same_state() -> Iterator[None]:
-    """What some of the calls switch at once."""
+    """Restore the global state that some of the calls change."""
     yield
     xp.set_default_device("numpy")
     anomaly_mode.set_detect_anomaly(False)

@@ -1,6 +1,6 @@
 """Law: a custom rule differentiates by its formulas and nothing else, to any order and inside transforms.
 
-Expected are derivatives by hand and central differences.
+The references are handwritten derivatives and central differences.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xpgrad.autograd import custom_rule
 
 @custom_rule
 def softplus(x: Any, *, beta: float = 1.0) -> Any:
-    """Saves an operand; a static argument."""
+    """Rule that saves an operand and has a static argument."""
     return xp.log1p(xp.exp(beta * x)) / beta
 
 
@@ -34,7 +34,7 @@ def _(d_x: Any, x: Any, beta: float) -> Any:
 
 @custom_rule
 def logistic(x: Any) -> Any:
-    """Saves its result."""
+    """Rule that saves its result."""
     return 1.0 / (1.0 + xp.exp(-x))
 
 
@@ -50,7 +50,7 @@ def _(out: Any, d_x: Any) -> Any:
 
 @custom_rule(static="n")
 def power(x: Any, n: int) -> Any:
-    """A static argument by name."""
+    """Rule with a static argument declared by name."""
     return x**n
 
 
@@ -66,7 +66,7 @@ def _(d_x: Any, x: Any, n: int) -> Any:
 
 @custom_rule
 def product(x: Any, y: Any) -> Any:
-    """Two operands that broadcast; gradients are summed down."""
+    """Rule with two operands that broadcast; gradients are summed to the operands' shapes."""
     return x * y
 
 
@@ -82,7 +82,7 @@ def _(x: Any, y: Any, d_x: Any, d_y: Any) -> Any:
 
 @custom_rule(static=())
 def affine(x: Any, w: Any, b: Any = None) -> Any:
-    """An operand that may be left out."""
+    """Rule with an operand that may be left out."""
     return x @ w if b is None else x @ w + b
 
 
@@ -93,7 +93,7 @@ def _(g: Any, x: Any, w: Any) -> Any:
 
 @custom_rule
 def polar(r: Any, t: Any) -> Any:
-    """Two results, which its vjp reads."""
+    """Rule with two results, which its vjp reads."""
     return r * xp.cos(t), r * xp.sin(t)
 
 
@@ -109,7 +109,7 @@ def _(r: Any, out: Any, d_r: Any, d_t: Any) -> Any:
 
 @custom_rule(elementwise=True)
 def hill(x: Any, y: Any) -> Any:
-    """Element by element: its jvp and its vmap follow from its vjp."""
+    """Elementwise rule, whose jvp and vmap follow from its vjp."""
     return xp.exp(-x * y)
 
 
@@ -120,7 +120,7 @@ def _(g: Any, x: Any, y: Any, out: Any) -> Any:
 
 @custom_rule
 def mean(x: Any) -> Any:
-    """Saves nothing but a shape and a dtype."""
+    """Rule that saves only a shape and a dtype."""
     return xp.mean(x)
 
 
@@ -132,7 +132,7 @@ def _(g: Any, x_shape: Any, x_dtype: Any, out_shape: Any) -> Any:
 
 @custom_rule
 def square(z: Any) -> Any:
-    """The square of complex numbers."""
+    """Rule for the square of complex numbers."""
     return z * z
 
 
@@ -143,7 +143,7 @@ def _(g: Any, z: Any) -> Any:
 
 @custom_rule
 def length(z: Any) -> Any:
-    """Real of complex."""
+    """Rule with a real result of complex operands."""
     return xp.real(z * xp.conj(z))
 
 
@@ -154,7 +154,7 @@ def _(g: Any, z: Any) -> Any:
 
 @custom_rule
 def sorted_with_places(x: Any) -> Any:
-    """An integer result beside a differentiable one."""
+    """Rule with an integer result and a differentiable one."""
     order = xp.argsort(x)
     return xp.take(x, order), order
 
@@ -166,7 +166,7 @@ def _(g: Any, out: Any) -> Any:
 
 @custom_rule
 def halves(x: Any) -> Any:
-    """Several results of which only shapes and dtypes are read."""
+    """Rule with several results, of which only shapes and dtypes are read."""
     return x[:1] * 2.0, x[1:] * 3.0
 
 
@@ -177,7 +177,7 @@ def _(g: Any, out_shape: Any, out_dtype: Any) -> Any:
 
 
 class Exponential(xp.autograd.Function):
-    """A Function written the long way, with an attribute on `ctx` and an operand behind a static argument."""
+    """A Function in the long form, with an attribute on `ctx` and an operand after a static argument."""
 
     generate_vmap_rule = True
 
@@ -197,7 +197,7 @@ class Exponential(xp.autograd.Function):
 
 
 class Marked(xp.autograd.Function):
-    """Its second result is declared constant, though it is not."""
+    """A Function whose second result is declared constant although it depends on the input."""
 
     @staticmethod
     def forward(x: Any) -> Any:
@@ -222,7 +222,7 @@ unreal.vjp(lambda g: g * 2.0j)
 
 
 class Case(NamedTuple):
-    """A rule, the plain function of some namespace that it stands for, the call's points, and its other arguments."""
+    """A rule, the equivalent plain function of a namespace, the call's points, and its other arguments."""
 
     rule: Any
     plain: Callable[..., Any]
@@ -254,7 +254,7 @@ CASES = {
 
 
 def called(rule: Any, statics: dict[str, Any]) -> Callable[..., Any]:
-    """A function of the operands alone."""
+    """Return the rule as a function of its operands only."""
     if rule is Exponential:
         return lambda x: Exponential.apply(0.5, x)
     return lambda *xs: rule(*xs, **statics)
@@ -262,7 +262,7 @@ def called(rule: Any, statics: dict[str, Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_rules_agree_with_differences(case: str, xpgrad_device: str) -> None:
-    """First and second derivatives; forward mode where there is a jvp."""
+    """First and second derivatives agree with differences, and so does forward mode if the rule has a jvp."""
     rule, plain, points, statics, forward_mode = CASES[case]
     function = called(rule, statics)
     check(function, points, xpgrad_device)
@@ -312,7 +312,7 @@ def test_what_is_saved_is_what_formulas_read() -> None:
 
 
 def test_any_gradient_may_be_declared() -> None:
-    """Rules may have gradients that no difference quotient gives."""
+    """A rule may declare a gradient that is not a derivative."""
 
     @custom_rule
     def straight(x: Any) -> Any:

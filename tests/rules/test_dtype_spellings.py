@@ -1,4 +1,4 @@
-"""Law: everything that takes a dtype takes it in every spelling: xpgrad's, its name, NumPy's dtype and scalar type, and Python's types."""
+"""Law: every parameter for a dtype accepts every spelling: xpgrad's, its name, NumPy's dtype and scalar type, and Python's types."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from xpgrad._basics.dtypes import DTYPES
 
 NAMES = tuple(name for name in DTYPES if name != "bfloat16")
 PYTHON = {"bool": bool, "integral": int, "real floating": float, "complex floating": complex}
-#: NumPy's further scalar types: of C's types, two of which may be the same numbers.
+#: NumPy's further scalar types, named after C types, two of which may have the same representation.
 FURTHER = ("byte", "ubyte", "short", "ushort", "intc", "uintc", "long", "ulong", "longlong", "ulonglong", "intp", "uintp", "single",
            "double", "half", "csingle", "cdouble", "bool_", "int_")  # fmt: skip
 
 
 def spellings(name: str) -> list[Any]:
-    """How else one may write ``xpgrad.NAME``."""
+    """Return the spellings of ``xpgrad.NAME``."""
     dtype = np.dtype(name)
     further = [getattr(np, other) for other in FURTHER if hasattr(np, other) and np.dtype(getattr(np, other)) == dtype]
     out = [DTYPES[name], name, dtype, dtype.type, dtype.newbyteorder(), np.zeros(3, dtype).dtype, *further, *map(np.dtype, further)]
@@ -68,7 +68,7 @@ TAKERS: dict[str, Callable[[Any, str], Any]] = {
     "Tensor.to": lambda d, device: xp.ones(2, dtype="int8", device=device).to(d).dtype,
     "Tensor.to dtype": lambda d, device: xp.ones(2, dtype="int8", device=device).to(dtype=d).dtype,
 }
-#: What does not make numbers of every kind, and which it does.
+#: Functions that do not return numbers of every kind, and the kinds that they return.
 KINDS = {
     "fft.fftfreq": ("real floating",), "fft.rfftfreq": ("real floating",), "finfo": ("real floating", "complex floating"),
     "iinfo": ("signed integer", "unsigned integer"), "linspace": ("real floating", "complex floating"),
@@ -81,7 +81,7 @@ KINDS = {
 
 
 def _public() -> set[str]:
-    """The public functions and methods with a parameter for a dtype."""
+    """Return the names of public functions and methods with a parameter for a dtype."""
     found = set()
     for prefix, where in (("", xp), ("fft.", xp.fft), ("linalg.", xp.linalg), ("Tensor.", xp.Tensor)):
         names = getattr(where, "__all__", None) if isinstance(where, ModuleType) else [n for n in dir(where) if not n.startswith("_")]
@@ -99,7 +99,7 @@ def _public() -> set[str]:
 
 
 def test_every_function_that_takes_a_dtype_is_in_the_table() -> None:
-    # The first is made of xpgrad's own, by xpgrad itself; the others take floating dtypes only (`tests/tape/test_torch_methods.py`).
+    # xpgrad itself calls the first with its own dtypes; the others take floating dtypes only (`tests/tape/test_torch_methods.py`).
     others = {"Tensor.scalar", "Tensor.log_softmax", "Tensor.norm", "Tensor.softmax"}
     assert _public() - {name.split()[0] for name in TAKERS} <= others
 
@@ -128,7 +128,7 @@ def test_pythons_types_are_the_defaults_of_their_kind(taker: str, xpgrad_device:
         if dtype.kind in KINDS.get(taker, (dtype.kind,)):
             found = TAKERS[taker](spelling, xpgrad_device)
             assert found.kind == _expected(taker, dtype).kind
-            if taker not in ("can_cast", "finfo", "iinfo", "isdtype", "result_type"):  # these know no device
+            if taker not in ("can_cast", "finfo", "iinfo", "isdtype", "result_type"):  # these take no device
                 assert found is dtype
 
 

@@ -26,12 +26,12 @@ from xpgrad_conformance.functions import signed
 grad = xp.autograd.grad
 
 
-#: Each function with the domains of its operands, and whether it takes complex ones: what its row says.
+#: Each function with the domains of its operands, and whether it takes complex ones, according to its row.
 FUNCTIONS = functions.elementwise_domains()
 BINARY = [name for name, (domains, _) in FUNCTIONS.items() if len(domains) == 2]
 COMPLEX = [name for name, (_, is_complex) in FUNCTIONS.items() if is_complex]
 
-#: Those whose first operand is not differentiable, or whose arguments are otherwise special.
+#: Functions whose first operand is not differentiable, or with unusual arguments.
 SPECIAL: dict[str, Callable[..., Any]] = {
     "real": lambda x: xp.real(x * (0.5 - 1.1j)),
     "imag": lambda x: xp.imag(x * (0.5 - 1.1j)),
@@ -46,7 +46,7 @@ SPECIAL: dict[str, Callable[..., Any]] = {
 
 @st.composite
 def operands(draw: st.DrawFn, count: int, low: int = 1) -> list[np.ndarray]:
-    """Arrays of distinct numbers in (0, 1) whose shapes broadcast."""
+    """Draw arrays of distinct numbers in (0, 1) whose shapes broadcast."""
     shapes = draw(mutually_broadcastable_shapes(num_shapes=count, max_dims=3, min_side=low, max_side=3)).input_shapes
     sizes = [int(np.prod(s)) for s in shapes]
     order = np.random.default_rng(draw(st.integers(0, 999))).permutation(sum(sizes))
@@ -56,7 +56,7 @@ def operands(draw: st.DrawFn, count: int, low: int = 1) -> list[np.ndarray]:
 
 
 def placed(name: str, us: list[np.ndarray], dtype: Any = np.float64) -> list[np.ndarray]:
-    """Operands in the domains of a function; complex ones off all branch cuts."""
+    """Return operands in the domains of a function; complex ones lie off all branch cuts."""
     points = [domain(u) for domain, u in zip(FUNCTIONS[name][0], us)]
     if np.dtype(dtype).kind == "c":
         points = [p + 1j * (0.31 + 0.4 * np.cos(7 * u)) for p, u in zip(points, us)]
@@ -153,7 +153,7 @@ def test_mixed_dtypes_return_each_gradient_in_its_own(name: str, pair: tuple[str
 
 
 def test_fresh_formulas_hand_out_memory_of_their_own() -> None:
-    """A gradient that a formula declares fresh is added to in place: it must be neither g nor anything that is saved."""
+    """A gradient declared fresh, which the engine adds to in place, shares memory with neither the cotangent nor a saved value."""
     from xpgrad._rows.row import ROWS
     from xpgrad.registry import backend_for
 
@@ -191,7 +191,7 @@ def test_an_operand_used_twice_gets_both_gradients_and_fresh_buffers_alone_are_a
 
 # -- passes over memory --------------------------------------------------------------------------------------------------------------
 
-#: Selections, and how many arrays of the operand's size their gradient may take besides bools.
+#: Selections, and the number of arrays of the operand's size that their gradient may allocate besides bools.
 SELECTIONS: dict[str, tuple[Callable[..., Any], int]] = {
     "maximum of a Tensor and a number": (lambda x, y: xp.maximum(x, 0.0), 1),
     "maximum of a number and a Tensor": (lambda x, y: xp.maximum(0, x), 1),
@@ -209,7 +209,7 @@ SELECTIONS: dict[str, tuple[Callable[..., Any], int]] = {
 
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_gradients_of_selections_take_little_memory(name: str) -> None:
-    """Each array that is allocated is a pass over memory."""
+    """Gradients of selections allocate few arrays, each of which would be a pass over memory."""
     function, limit = SELECTIONS[name]
     size = 1 << 16
     rng = np.random.default_rng(0)
@@ -225,12 +225,12 @@ def test_gradients_of_selections_take_little_memory(name: str) -> None:
         finally:
             tracemalloc.stop()
         assert g.shape == x.shape
-    assert peak / (8 * size) < limit + 0.5  # three or four bools are less than half a number of float64
+    assert peak / (8 * size) < limit + 0.5  # three or four bools take less memory than half a float64
 
 
 # -- PyTorch -----------------------------------------------------------------------------------------------------------------------
 
-NOT_IN_TORCH = {"floor_divide"}  # it has the function, and refuses to differentiate it
+NOT_IN_TORCH = {"floor_divide"}  # PyTorch has the function and refuses to differentiate it
 SPECIAL_POINTS = [-2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.5]
 
 
@@ -277,7 +277,7 @@ def test_pytorch_agrees_inside_the_domain(name: str, xpgrad_device: str) -> None
         _gradients(torch, getattr(xp, name), theirs, placed(name, us, np.complex128), xpgrad_device, 2)
 
 
-NO_COMPLEX_TORCH = {"sign"}  # there it is called sgn
+NO_COMPLEX_TORCH = {"sign"}  # PyTorch calls it sgn
 
 
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in NOT_IN_TORCH])
@@ -306,7 +306,7 @@ def test_pytorch_agrees_on_scalars_at_kinks_and_poles(name: str, scalar: float) 
 @pytest.mark.parametrize(("x", "bound"), [([1, 2], 1.5), ([1, 2], [1.5, 1.5]), ([1.0, 2.0], 1j), ([1.0, 2.0], [1j, 2j])])
 @pytest.mark.parametrize("side", ["min", "max"])
 def test_clip_refuses_bounds_that_its_dtype_cannot_hold(x: list[float], bound: Any, side: str) -> None:
-    """A bound that was cut to an integer would be another one, and have no gradient; as a number, so as a Tensor."""
+    """A bound that the dtype cannot hold raises, as a number or a Tensor, since rounding would change it and lose its gradient."""
     given = xp.tensor(bound, requires_grad=True) if isinstance(bound, list) else bound
     with pytest.raises(TypeError, match=f"clip: `{side}`.*does not fit Tensors of dtype"):
         xp.clip(xp.asarray(x), **{side: given})
@@ -349,7 +349,7 @@ _COTANGENTS = [1.0, -3.0, 0.0, np.inf, -np.inf, np.nan, 1e-30]
 @pytest.mark.parametrize("c", [0, 1.0, np.inf])
 @pytest.mark.parametrize("name", CUTS)
 def test_what_is_cut_is_zero_whatever_comes_in(name: str, c: float, dtype: str, xpgrad_device: str) -> None:
-    """As in PyTorch: backward, through the gradient once more, forward, and over a batch."""
+    """The gradient of a clipped element is 0 for any cotangent, as in PyTorch: backward, twice, forward, and in a batch."""
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
     ours, theirs, takes_nan = CUTS[name]
     grid = np.asarray(list(itertools.product(_EXTREME + [np.nan] * takes_nan, _COTANGENTS)), dtype)

@@ -1,6 +1,6 @@
-"""Law: a custom rule that works element by element does in every composition of transforms what the same function of Tensors does.
+"""Law: an elementwise custom rule acts in every composition of transforms like the same function written with Tensors.
 
-The rules hand their arrays to NumPy, which no transform sees through: what they compute follows from their vjps alone.
+The rules compute with NumPy, which no transform sees, so all their derivatives follow from their vjps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xpgrad.autograd import custom_rule
 
 
 def by_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of Tensors that NumPy computes on their values."""
+    """Turn a function of NumPy arrays into one of Tensors that no transform sees inside."""
 
     def computed(*tensors: Any) -> Any:
         device = next(t.device for t in tensors if isinstance(t, xp.Tensor))
@@ -53,7 +53,7 @@ def _(g: Any, x: Any) -> Any:
 
 @custom_rule(elementwise=True)
 def wave(x: Any, y: Any) -> Any:
-    """Two operands that broadcast; its vjp reads its result."""
+    """Rule with two operands that broadcast, whose vjp reads its result."""
     return by_numpy(lambda x, y: np.sin(x) * np.exp(y))(x, y)
 
 
@@ -64,7 +64,7 @@ def _(g: Any, x: Any, y: Any, out: Any) -> Any:
 
 @custom_rule(elementwise=True)
 def product(z: Any, w: Any) -> Any:
-    """Holomorphic; one operand may be real."""
+    """Holomorphic rule, one of whose operands may be real."""
     return by_numpy(np.multiply)(z, w)
 
 
@@ -76,7 +76,7 @@ def _(g: Any, z: Any, w: Any) -> Any:
 
 @custom_rule(elementwise=True)
 def mixed(z: Any, w: Any) -> Any:
-    """Complex and not holomorphic."""
+    """Complex rule that is not holomorphic."""
     return by_numpy(lambda z, w: z * np.conj(w) + w)(z, w)
 
 
@@ -87,7 +87,7 @@ def _(g: Any, z: Any, w: Any) -> Any:
 
 @custom_rule(elementwise=True)
 def overlap(z: Any, w: Any) -> Any:
-    """Real of complex."""
+    """Rule with a real result of complex operands."""
     return by_numpy(lambda z, w: np.real(z * np.conj(w)))(z, w)
 
 
@@ -98,7 +98,7 @@ def _(g: Any, z: Any, w: Any) -> Any:
 
 @custom_rule(elementwise=True)
 def joined(x: Any, y: Any) -> Any:
-    """Complex of real."""
+    """Rule with a complex result of real operands."""
     return by_numpy(lambda x, y: x + 1j * y)(x, y)
 
 
@@ -109,7 +109,7 @@ def _(g: Any) -> Any:
 
 @custom_rule(elementwise=True)
 def polar(r: Any, t: Any) -> Any:
-    """Two results, and one without a derivative."""
+    """Rule with two results, and one without a derivative."""
     return by_numpy(lambda r, t: (r * np.cos(t), r * np.sin(t), np.floor(r + t).astype(np.int64)))(r, t)
 
 
@@ -120,7 +120,7 @@ def _(g: Any, r: Any, t: Any) -> Any:
 
 
 class Case(NamedTuple):
-    """A rule, the same function in functions of Tensors, and the dtypes of its operands."""
+    """A rule, the same function in terms of Tensors, and the dtypes of its operands."""
 
     rule: Any
     plain: Callable[..., Any]
@@ -142,13 +142,13 @@ CASES = {
 
 
 def smooth(out: Any) -> Any:
-    """What has derivatives among the results, as one Tensor or a tuple."""
+    """Return the differentiable results, as one Tensor or a tuple."""
     return tuple(o for o in out if o.dtype.differentiable) if isinstance(out, tuple) else out
 
 
 @st.composite
 def compositions(draw: Any) -> tuple[str, list[tuple[Any, ...]], list[tuple[int, ...]]]:
-    """The name of a case, transforms from the innermost on, and the shapes of the outermost function's arguments."""
+    """Draw the name of a case, transforms from the innermost outwards, and the shapes of the outermost function's arguments."""
     name = draw(st.sampled_from(sorted(CASES)))
     count = len(CASES[name].dtypes)
     shapes = list(draw(mutually_broadcastable_shapes(num_shapes=count, max_dims=2, max_side=3)).input_shapes)
@@ -226,7 +226,7 @@ def test_linear_maps_and_gradcheck() -> None:
 
 
 def test_infinite_derivatives_of_constants_do_not_matter() -> None:
-    """Only operands that have a tangent count: zero times infinity is NaN."""
+    """An infinite derivative in a constant operand makes no NaN, because only operands with a tangent count."""
 
     @custom_rule(elementwise=True)
     def scaled_root(x: Any, y: Any) -> Any:
@@ -284,7 +284,7 @@ def test_a_batch_is_one_call_and_an_own_rule_comes_first() -> None:
 
 
 def test_a_rule_for_batches() -> None:
-    """A function of whole rows that NumPy computes: its vmap and its jvp are declared."""
+    """A function of whole rows that NumPy computes works with a declared vmap and jvp."""
 
     @custom_rule
     def running(x: Any, *, reverse: bool = False) -> Any:
@@ -321,7 +321,7 @@ def test_a_rule_for_batches() -> None:
 
 
 def test_compiled_functions_have_the_rules_gradients() -> None:
-    """What Tensors compute is captured, and so is the vjp, not the derivative of the forward; what NumPy computes is refused."""
+    """A compiled rule uses its vjp and not the derivative of its forward; a rule that computes with NumPy raises."""
 
     @custom_rule(elementwise=True)
     def rounded(x: Any) -> Any:
@@ -344,7 +344,7 @@ def test_compiled_functions_have_the_rules_gradients() -> None:
 
 
 def test_a_result_does_not_outlive_its_last_reference() -> None:
-    """What is saved for the jvp goes when it has run: a result that is read by the vjp is not in a circle with its node."""
+    """A result that the vjp reads is freed with its last reference: no cycle with its node is left."""
     x = xp.tensor([1.0], requires_grad=True)
     gc.disable()
     try:

@@ -1,6 +1,6 @@
-"""Law: a custom rule that is exported differentiates by its formulas in JAX and in PyTorch, too.
+"""Law: an exported custom rule differentiates by its formulas in JAX and in PyTorch.
 
-Expected are derivatives by hand, `jax.grad` of the same function written in JAX, and PyTorch's own `gradcheck`.
+The references are handwritten derivatives, `jax.grad` of the same function written in JAX, and PyTorch's own `gradcheck`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def exported_to_jax(case: str) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_exported_to_jax_it_agrees_with_jax(case: str, jax: Any) -> None:
-    """Values, gradients to the second order, alone and under `jit` and `vmap`, against `jax.grad` of the same function in JAX."""
+    """Values and gradients to second order agree with `jax.grad` of the same function in JAX, also under `jit` and `vmap`."""
     _, plain, points, statics, _ = CASES[case]
     n = jax.numpy
 
@@ -151,7 +151,7 @@ def test_third_derivatives_in_torch(torch: Any) -> None:
 
 
 def test_torch_keeps_what_the_rule_saves(torch: Any) -> None:
-    """PyTorch's own checks and life times hold: of versions, of freed graphs, of results that share memory."""
+    """PyTorch's own checks and lifetimes apply: of versions, of freed graphs, of results that share memory."""
     x = torch.tensor([0.3, -0.7], dtype=torch.float64, requires_grad=True)
     f = to_torch_function(logistic)
     y = f(x)
@@ -179,7 +179,7 @@ def test_torch_keeps_what_the_rule_saves(torch: Any) -> None:
     single = torch.ones(2, requires_grad=True)
     (g,) = torch.autograd.grad(to_torch_function(wide)(single).sum(), single, create_graph=True)
     assert g.dtype == torch.float32
-    # An operand that needs no gradient, and a gradient that is None.
+    # An operand may need no gradient, and a gradient may be None.
     rule = custom_rule(lambda x, y: x * y)
     rule.vjp(lambda g, y: (g * y, None))
     y = torch.tensor([2.0, 3.0], dtype=torch.float64, requires_grad=True)

@@ -1,6 +1,6 @@
 """Law: `xpgrad.fft` has the standard's values, and the gradients of finite differences and of PyTorch, to second order.
 
-Lengths that pad and trim, odd and even, real and complex operands, every normalisation; one table of calls drives all comparisons.
+One table of calls drives all comparisons: lengths that pad and trim, odd and even, real and complex operands, every normalisation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REAL_ONLY = ("rfft", "ihfft", "rfftn")
 NORMS = ("backward", "ortho", "forward")
 NAMES = (*ONE_AXIS, *MORE_AXES, "fftfreq", "rfftfreq", "fftshift", "ifftshift")
 
-#: (name, keyword arguments): every transform as it is, with lengths that trim and pad, on other axes and with other norms.
+#: (name, keyword arguments): every transform with default arguments, with lengths that trim and pad, other axes and other norms.
 CALLS = [
     *((name, {"n": n, "axis": axis, "norm": norm}) for name in ONE_AXIS
       for n, axis, norm in ((None, -1, "backward"), (3, 0, "ortho"), (4, 1, "forward"), (7, -1, "forward"), (8, 0, "backward"))),
@@ -35,7 +35,7 @@ CALLS = [
 
 
 def cases(*dtypes: str) -> Any:
-    """The calls with each dtype that they take."""
+    """Return a parametrisation by the calls with each dtype that they take."""
     return pytest.mark.parametrize(
         ("name", "kw", "dtype"),
         [
@@ -54,12 +54,12 @@ def draw(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
 
 
 def dot(w: np.ndarray, y: np.ndarray) -> float:
-    """The real inner product, of which PyTorch's gradients are the gradients."""
+    """Return the real inner product, whose gradients are PyTorch's."""
     return float(np.real(np.sum(np.conj(w) * y)))
 
 
 def numpy_of(t: Any) -> np.ndarray:
-    """The values of a Tensor of either library."""
+    """Return the values of a Tensor of either library."""
     t = t.detach()
     return t.numpy() if isinstance(t, xp.Tensor) else t.resolve_conj().resolve_neg().numpy()
 
@@ -115,7 +115,7 @@ def test_gradients_to_second_order(name, kw, dtype):
 
 
 def check(name: str, kw: Any, a: np.ndarray) -> None:
-    """First and second derivatives of ``sum(f(x) * |f(x)|)``-like losses against central differences."""
+    """Compare first and second derivatives of ``f(x * x)`` with central differences."""
     f = getattr(xp.fft, name)
     w = draw(f(xp.asarray(a), **kw).shape, f(xp.asarray(a), **kw).numpy().dtype, 1)
 
@@ -183,7 +183,7 @@ def test_nothing_is_saved():
     x = xp.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
     y = x * 1
     z = xp.fft.irfft(xp.fft.rfft(y, n=6), n=5)
-    y += 1  # no transform needs its operand: this is not an error
+    y += 1  # no transform saves its operand, so this raises no error
     xp.sum(z).backward()
     assert x.grad is not None
 

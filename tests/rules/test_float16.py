@@ -1,6 +1,6 @@
-"""Law: float16, which holds no number above 65,504 and no integer between 2,048 and 2,050, loses nothing where more elements are counted.
+"""Law: float16, which holds no number above 65,504 and no integer between 2,048 and 2,050, loses nothing on longer arrays.
 
-Expected values come from closed forms.
+The expected values are closed forms.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NINTH = np.arange(COUNT) == 8
 
 @dataclass(frozen=True)
 class Case:
-    """A function of one axis of an array, a point, its gradient there times `COUNT`, and a tangent with its image."""
+    """A function along an axis, a point, its gradient there times `COUNT`, and a tangent with its image."""
 
     function: Callable[[Any, Any, bool], Any]
     point: np.ndarray
@@ -55,7 +55,7 @@ SCALE = 512.0  # beyond it the gradients are not subnormal
 
 
 def _spread(data: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Numbers along the long axis, the same along the others."""
+    """Broadcast numbers along the long axis to a shape."""
     long = shape.index(COUNT)
     return np.broadcast_to(data.reshape(tuple(COUNT if i == long else 1 for i in range(len(shape)))), shape)
 
@@ -105,7 +105,7 @@ def test_counts_above_the_largest_float16(name: str, shape: tuple[int, ...], axi
 
 
 def test_second_derivatives(xpgrad_device: str) -> None:
-    """The variance's: ``2 / n (u - mean u)``, applied to u."""
+    """The Hessian of the variance maps u to ``2 / n (u - mean u)``."""
     x = _half(SIGNS, xpgrad_device).requires_grad_()
     (g,) = xp.autograd.grad(xp.var(x) * SCALE, x, create_graph=True)
     (h,) = xp.autograd.grad(g, x, _half(SIGNS, xpgrad_device))

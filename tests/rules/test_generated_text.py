@@ -1,6 +1,6 @@
-"""Law: the generated text is what the documentation shows, and has no name of its own that an operation's argument could take.
+"""Law: the generated text is what the documentation shows, and none of its own names can clash with an operation's argument.
 
-Expected are the examples in the generators' docstrings, and derivatives by hand.
+The references are the examples in the generators' docstrings, and handwritten derivatives.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from xpgrad._operations.forward import forms
 from xpgrad._rows.row import ROWS
 from xpgrad.registry import backend_for
 
-#: What generated text once called its own locals and globals, but for `cls`, which a node has as an attribute.
+#: Names that generated text once used for its own locals and globals, except `cls`, which a node has as an attribute.
 ONCE_RESERVED = [
     "View", "a", "alias_of", "ref", "self", "empty", "retain", "push", "mode", "new", "number", "kernel", "slow", "op", "sop", "srop",
     "own", "b", "c", "e", "m", "n", "o", "q", "r", "s", "v", "z", "K", "T", "B", "ROW", "ARRAY", "explain", "current_stream",
@@ -37,7 +37,7 @@ ONCE_RESERVED = [
     "coerce", "public",
 ]  # fmt: skip
 
-#: Three of them for the three arguments of an operation: each name comes in each place.
+#: Three names for the three arguments of an operation; each name occurs in each position.
 TRIPLES = list(zip(ONCE_RESERVED, ONCE_RESERVED[1:] + ONCE_RESERVED[:1], ONCE_RESERVED[2:] + ONCE_RESERVED[:2]))
 PAIRS = [(first, second) for first, second, _ in TRIPLES]
 
@@ -89,11 +89,11 @@ def test_the_command_says_what_there_is_instead(arguments: str, message: str, ca
 
 # -- names -------------------------------------------------------------------------------------------------------------
 def _names(code: CodeType) -> Iterator[tuple[CodeType, str]]:
-    """The local and the global names of all functions in a piece of code, with the function."""
+    """Yield each function in a piece of code with each of its local and global names."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
-    if code.co_flags & 0x01:  # a function's, not a class's or a module's: those have no arguments to mix up with
+    if code.co_flags & 0x01:  # only functions have arguments to clash with
         yield from ((code, name) for name in code.co_varnames)
         yield from ((code, i.argval) for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL")
 
@@ -115,13 +115,13 @@ def test_every_name_of_the_generator_begins_with_an_underscore(device: str) -> N
 
 @pytest.fixture
 def declared() -> Iterator[None]:
-    """Afterwards the rows that a test declared are gone."""
+    """Remove the rows that a test declared after it."""
     with forgetting_rows():
         yield
 
 
 def _function(text: str) -> Any:
-    """What text defines under the name ``made_for_test``."""
+    """Run `text` and return what it defines as ``made_for_test``."""
     scope: dict[str, Any] = {}
     exec(text, scope)  # noqa: S102 (our own text: the names are what is tested)
     return scope["made_for_test"]
@@ -137,7 +137,7 @@ X, Y = np.array([0.3, 0.7]), np.array([2.0, -1.0])
 @pytest.mark.usefixtures("declared")
 @pytest.mark.parametrize(("p", "q", "c"), TRIPLES)
 def test_arguments_of_a_rule_may_have_any_name(p: str, q: str, c: str) -> None:
-    """``sin(p) * q * c``."""
+    """The arguments of a rule for ``sin(p) * q * c`` may have any names."""
     operation = rule(
         _function(f"made_for_test = lambda g, {p}, {q}, {c}, xp: g * xp.cos({p}) * {q} * {c}"),
         _function(f"made_for_test = lambda g, {p}, {c}, xp: g * xp.sin({p}) * {c}"),
@@ -156,7 +156,7 @@ def test_arguments_of_a_rule_may_have_any_name(p: str, q: str, c: str) -> None:
 @pytest.mark.usefixtures("declared")
 @pytest.mark.parametrize(("p", "q"), PAIRS)
 def test_operands_of_an_elementwise_function_may_have_any_name(p: str, q: str) -> None:
-    """A product: of Tensors of one shape and of two, of a Tensor and a constant, of a Tensor and a scalar in both orders."""
+    """The operands of a product may have any names: for Tensors of equal or different shapes, constants and scalars."""
     declare = elementwise(f"g * {q}", f"g * {p}", op="*", kernel=lambda xp, x1, x2: x1 * x2)
     product = declare(_function(f"def made_for_test({p}, {q}, /): pass"))
     x, y, matrix = _variable([0.3, 0.7]), _variable([2.0, -1.0]), xp.ones((3, 2), dtype=xp.float64)
@@ -175,7 +175,7 @@ def test_operands_of_an_elementwise_function_may_have_any_name(p: str, q: str) -
 @pytest.mark.usefixtures("declared")
 @pytest.mark.parametrize(("p", "shape"), PAIRS)
 def test_arguments_of_a_view_may_have_any_name(p: str, shape: str) -> None:
-    """Another shape of the operand's memory: a write through it is the operand's, too."""
+    """The arguments of a view may have any names, and a write through the view reaches the operand."""
     formula = _function(f"made_for_test = lambda g, {p}_shape, xp: xp.reshape_to(g, {p}_shape)")
     reshaped = view(formula)(_function(f"def made_for_test(xp, {p}, {shape}): return xp.reshape({p}, {shape})"))
     x = _variable([0.3, 0.7])
@@ -189,7 +189,7 @@ def test_arguments_of_a_view_may_have_any_name(p: str, shape: str) -> None:
 @pytest.mark.usefixtures("declared")
 @pytest.mark.parametrize(("p", "c"), PAIRS)
 def test_arguments_of_an_operation_with_two_results_may_have_any_name(p: str, c: str) -> None:
-    """``sin(c * p)`` and ``cos(c * p)``; the second formula reads the results."""
+    """The arguments of ``sin(c * p), cos(c * p)``, one of whose formulas reads the results, may have any names."""
     formula = _function(f"made_for_test = lambda g, out, {c}: {c} * (g[0] * out[1] - g[1] * out[0])")
     both = rule(formula, outputs=2, conj=False)(
         _function(f"def made_for_test(xp, {p}, {c}): return xp.sin({c} * {p}), xp.cos({c} * {p})"),
@@ -204,7 +204,7 @@ def test_arguments_of_an_operation_with_two_results_may_have_any_name(p: str, c:
 
 @pytest.mark.usefixtures("declared")
 def test_arguments_named_like_a_quality_of_another_are_themselves() -> None:
-    """``pad_shape`` is no shape of an operand, ``to_dtype`` no dtype of one, where the operand is `x`."""
+    """``pad_shape`` and ``to_dtype`` are not taken for the shape or dtype of an operand named `x`."""
     formula = _function("made_for_test = lambda g, pad_shape, to_dtype: g * pad_shape * to_dtype")
     scaled = rule(formula)(_function("def made_for_test(xp, x, pad_shape, to_dtype): return x * pad_shape * to_dtype"))
     x = _variable([0.3, 0.7])
@@ -231,7 +231,7 @@ def test_a_name_that_means_two_things_is_refused(arguments: str, message: str) -
 @pytest.mark.usefixtures("declared")
 @pytest.mark.parametrize("name", ["cls", "seq", "step", "row", "slots", "e_x", "c_x", "b_x"])
 def test_a_saved_value_may_not_take_the_place_of_a_node_s_attribute(name: str) -> None:
-    """Where no formula reads the argument, nothing is saved under its name."""
+    """A formula that reads an argument named like a node's attribute raises; if no formula reads it, it is not saved."""
     kernel = _function(f"def made_for_test(xp, x, {name}): return x * {name}")
     with pytest.raises(ValueError, match=rf"formulas of 'made_for_test' read \['{name}'\], but a node has attributes of these names"):
         rule(_function(f"made_for_test = lambda g, {name}: g * {name}"))(kernel)

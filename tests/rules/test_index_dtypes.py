@@ -1,7 +1,7 @@
-"""Law: an index means the same in every integer dtype, in what is read, written, added, and in derivatives to the second order.
+"""Law: an index means the same in every integer dtype, for reads, writes and additions and their derivatives to second order.
 
-What is expected comes from NumPy: where each element of the result comes from is found by indexing the numbers of the elements with int64.
-The arrays are longer, and their rows wider, than the narrow dtypes can count.
+The reference is NumPy: an array of element numbers, indexed with int64, shows where each element of the result comes from. The arrays have
+more rows, and wider rows, than the narrow dtypes can count.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import xpgrad as xp
 from support.central_differences import held, near, numbers, values
 
 NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-#: Rows: fewer and more than the dtype can count.
+#: Numbers of rows: fewer and more than the dtype can count.
 ROWS = {1: (100, 300), 2: (20000, 40000), 4: (300,), 8: (300,)}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A function of `x` (two columns), of a second operand `v` of the shape of `like` at the index, and of an index, on Tensors.
+    """A function of Tensors `x` (two columns), `v` (in the shape of `like` at the index) and an index.
 
-    ``sources(x, v, i)`` gives, for numbers instead of elements and an int64 index, pairs of an element of the result and of one that adds
-    to it: two arrays of one shape.
+    ``sources(x, v, i)`` is called with element numbers and an int64 index. It returns two arrays of one shape: numbers of elements of the
+    result, and numbers of the elements that are added to them.
     """
 
     ours: Callable[[Any, Any, Any], Any]
@@ -57,7 +57,7 @@ def _put(x: Any, v: Any, i: Any) -> Any:
     return y
 
 
-#: Each function that takes indices, with NumPy's of the same meaning.
+#: Each function that takes indices, with its equivalent in NumPy.
 CASES: dict[str, Case] = {
     "x[i]": Case(lambda x, v, i: x[i], _read(lambda x, i: x[i])),
     "x[i, :]": Case(lambda x, v, i: x[i, :], _read(lambda x, i: x[i, :])),
@@ -101,7 +101,7 @@ CASES: dict[str, Case] = {
 
 
 def _index(name: str, rows: int, device: str) -> tuple[Any, np.ndarray]:
-    """Indices of a dtype into so many rows, some of them twice: a Tensor, and the same in int64."""
+    """Return indices of a dtype into `rows` rows, with duplicates: as a Tensor, and in int64."""
     if all(d.name != name for d in xp.zeros(1, dtype="float32", device=device).backend.dtypes()):
         pytest.skip(f"{device} has no {name}")
     top = min(rows, np.iinfo(name).max + 1) - 1
@@ -173,7 +173,7 @@ def test_writes_without_history(dtype: str, kind: str, xpgrad_device: str) -> No
 def test_searchsorted_takes_every_sorter(dtype: str, xpgrad_device: str) -> None:
     data, points = (held(numbers(shape, start), xpgrad_device) for shape, start in (((100,), 1.0), ((7,), 5.0)))
     order, wide = np.argsort(data).astype(dtype), np.sort(data)
-    _index(dtype, 100, xpgrad_device)  # skips where the device has no such dtype
+    _index(dtype, 100, xpgrad_device)  # skips if the device lacks the dtype
     x, sorter, where = (xp.asarray(a, device=xpgrad_device) for a in (data, order, points))
     np.testing.assert_array_equal(values(xp.searchsorted(x, where, sorter=sorter)), np.searchsorted(wide, points))
     batched = xp.func.vmap(lambda a, s: xp.searchsorted(a, where, sorter=s))(xp.stack([x, x]), xp.stack([sorter, sorter]))
@@ -182,7 +182,7 @@ def test_searchsorted_takes_every_sorter(dtype: str, xpgrad_device: str) -> None
 
 @pytest.mark.parametrize("number", [2**64 - 1, 2**64 - 2, 2**63])
 def test_what_no_signed_integer_holds_is_out_of_range(number: int, xpgrad_device: str) -> None:
-    """It is not counted from the end."""
+    """A uint64 index above the int64 range is out of range and not counted from the end."""
     _index("uint64", 100, xpgrad_device)
     x = xp.zeros((2, 3), device=xpgrad_device)
     i = xp.asarray(np.asarray([number], np.uint64), device=xpgrad_device)
@@ -200,7 +200,7 @@ def test_what_no_signed_integer_holds_is_out_of_range(number: int, xpgrad_device
 
 
 def test_positions_beyond_the_dtype_of_the_index() -> None:
-    """2**26 rows of 33 elements: an int32 index fits, the positions of its elements do not. Zeros cost no memory until they are read."""
+    """An int32 index works even if element positions exceed int32 (the zeros cost no memory until they are read)."""
     kernels = xp.zeros(1, device="numpy").backend.kernels
     place = np.asarray([2**26 - 1, 7], np.int32)
     out = kernels.scatter_add(np.ones((2, 33), np.int8), (place,), (2**26, 33))
@@ -208,7 +208,7 @@ def test_positions_beyond_the_dtype_of_the_index() -> None:
     assert not out[0].any()
 
 
-#: Whatever reads, writes or adds at an index: a function of an array of shape (2, 3) and of indices into its first axis.
+#: Each way to read, write or add at an index: a function of an array of shape (2, 3) and of indices into its first axis.
 OUTSIDE: dict[str, Callable[[Any, Any], Any]] = {
     "x[i]": lambda x, i: x[i],
     "x[i, 1]": lambda x, i: x[i, 1],
@@ -237,7 +237,7 @@ OUTSIDE: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("places", [[-3], [-4], [-5], [2], [3], [6], [-3, 0]])
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_an_index_out_of_range_is_an_error(name: str, places: list[int], xpgrad_device: str) -> None:
-    """It names the index and the axis's length; nothing is written."""
+    """The error names the index and the axis's length, and nothing is written."""
     data = held(numbers((2, 3)), xpgrad_device)
     x = xp.tensor(data, device=xpgrad_device)
     i = xp.asarray(places, dtype="int64", device=xpgrad_device)

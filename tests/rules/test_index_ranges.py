@@ -1,6 +1,6 @@
-"""Law: what cannot be an index is an error on every backend, before anything is read or written, whatever the backend's kernels do.
+"""Law: an invalid index raises on every backend before anything is read or written, whatever the backend's kernels do.
 
-One of the backends has kernels that never refuse: there, only the core can.
+One of the backends has kernels that never raise, so there the core must.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from xpgrad.backend import Kernels
 kernels_only.register()
 reckless.register()
 
-#: Keys that no array of shape (3, 4) has, each with the type of its error and a word of the message. `i(values)` is an index array.
+#: Keys that are invalid for shape (3, 4), each with the type of its error and a word of the message. `i(values)` is an index array.
 KEYS: dict[str, tuple[Callable[[Callable[..., Any]], Any], type[Exception], str]] = {
     "3": (lambda i: 3, IndexError, "[Ii]ndex 3 is out of"),
     "-4": (lambda i: -4, IndexError, "[Ii]ndex -4 is out of"),
@@ -83,7 +83,7 @@ def test_a_key_that_the_array_does_not_have(name: str, use: str, device: str) ->
     np.testing.assert_array_equal(values(x), ARRAY)
 
 
-#: Functions that take indices or axes, each with an index that is not there.
+#: Functions that take indices or axes, each with one that is out of range.
 CALLS: dict[str, tuple[Callable[[Any, Any], Any], type[Exception], str]] = {
     "take": (lambda x, i: xp.take(x, i([4]), axis=1), IndexError, "[Ii]ndex 4 is out of"),
     "take from the end": (lambda x, i: xp.take(x, i([0, -4]), axis=0), IndexError, "[Ii]ndex -4 is out of"),
@@ -134,7 +134,7 @@ def test_what_is_in_range_is_the_same_on_the_reckless_backend() -> None:
 
 
 def test_a_kernel_of_the_backend_gets_what_the_page_promises() -> None:
-    """Basic keys with an entry, or an ellipsis, for every axis and slices within bounds; indices along an axis count from the front."""
+    """Kernels get complete basic keys with slices within bounds; indices along an axis count from the front."""
     seen: list[Any] = []
 
     class Watched(reckless.RecklessBackend):

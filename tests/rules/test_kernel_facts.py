@@ -1,4 +1,4 @@
-"""Laws: what rows and the kernel table say of a kernel is what it does, and every client goes by it."""
+"""Laws: kernels do what rows and the kernel table say about them, and all users of these facts rely on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNARY = [name for name, (domains, _) in ELEMENTWISE.items() if len(domains) == 1
 
 
 def arrays_in(args: Any) -> list[Any]:
-    """The arrays, and NumPy's scalars, among arguments."""
+    """Return the arrays and NumPy scalars among arguments."""
     if isinstance(args, (tuple, list)):
         return [x for a in args for x in arrays_in(a)]
     return [args] if isinstance(args, (np.ndarray, np.generic)) else []
@@ -61,7 +61,7 @@ def check_dtype(facts: Kernel, args: tuple[Any, ...], results: list[Any]) -> Non
 
 
 def check_kind(facts: Kernel, operands: list[Any], out: Any) -> None:
-    """How elements of the result depend on those of the first operand."""
+    """Assert that elements of the result depend on those of the first operand as the kernel's kind says."""
     x = np.asarray(operands[0]) if operands else None
     out = np.asarray(out)
     if facts.kind in ("elementwise", "cast", "copy", "part"):
@@ -83,7 +83,7 @@ def check_kind(facts: Kernel, operands: list[Any], out: Any) -> None:
 
 
 def programs_of(lib: Any, name: str, complex_too: bool, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Program, list[Any]]]:
-    """The programs that a case's value and gradients become, as captured and as simplified, with their inputs."""
+    """Return the programs of a case's value and gradients, captured and simplified, with their inputs."""
     case = dict(cases(lib, complex_too)).get(name)
     if case is None:
         pytest.skip("not a function of such numbers")
@@ -175,13 +175,13 @@ def test_a_function_is_finite_inside_of_its_domain_alone(name: str) -> None:
         x = xp.tensor([inside], requires_grad=True)
         function(x).backward()
         assert np.isfinite(x.grad.numpy()).all()
-        if name != "tan":  # goes on behind its pole
+        if name != "tan":  # it continues beyond its pole
             assert not np.isfinite(function(xp.asarray([outside])).numpy()).any()
 
 
 # -- kinks -------------------------------------------------------------------------------------------------------------------
 
-#: How rows that several public functions share, or that are private, are called with the operands of their kink.
+#: Calls, with the operands of their kink, of rows that are private or that several public functions share.
 CALLS: dict[str, Any] = {
     "clip_scalar": lambda x: xp.clip(x, 1.0, 2.0),
     "clip_below": lambda x: xp.clip(x, x.detach()),

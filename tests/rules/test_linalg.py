@@ -1,7 +1,7 @@
 """Law: `xpgrad.linalg` has the standard's values, and the gradients of finite differences and of PyTorch, to second order.
 
-Stacks of matrices, square and rectangular, real and complex; losses of complex factorisations do not depend on open phases. One table
-of calls drives the comparison of values, another, of functions to differentiate, drives all the others.
+The operands are stacks of matrices, square and rectangular, real and complex; losses of complex factorisations do not depend on undefined
+phases. One table of calls drives the comparison of values, and one of differentiable functions drives all others.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ def draw(shape: tuple[int, ...], dtype: Any = "float64", seed: int = 0) -> np.nd
 
 
 def positive(shape: tuple[int, ...], dtype: Any = "float64") -> np.ndarray:
-    """Hermitian positive definite matrices."""
+    """Return Hermitian positive definite matrices."""
     x = draw(shape, dtype)
     return (x @ np.swapaxes(x.conj(), -1, -2) + np.eye(shape[-1])).astype(dtype)
 
 
 def numpy_of(t: Any) -> np.ndarray:
-    """The values of a Tensor of either library."""
+    """Return the values of a Tensor of either library."""
     if isinstance(t, xp.Tensor):
         return t.detach().numpy()
     return (t.detach() + 0).resolve_conj().resolve_neg().numpy(force=True)
 
 
 def dot(w: np.ndarray, y: np.ndarray) -> float:
-    """The real inner product, of which PyTorch's gradients are the gradients."""
+    """Return the real inner product, whose gradients are PyTorch's."""
     return float(np.real(np.sum(np.conj(w) * y)))
 
 
@@ -134,7 +134,7 @@ def test_traces_of_integers_and_in_another_dtype():
 
 
 def adjoint(x: Any) -> Any:
-    """The conjugate transpose."""
+    """Return the conjugate transpose."""
     return x.mT if not (x.dtype.is_complex if isinstance(x, xp.Tensor) else x.is_complex()) else x.mT.conj()
 
 
@@ -143,7 +143,7 @@ def herm(x: Any) -> Any:
 
 
 def again(u: Any, s: Any, vh: Any) -> Any:
-    """A function of all factors that does not depend on phases."""
+    """Return a function of all factors that does not depend on phases."""
     return (u * s[..., None, :] ** 2) @ vh + abs(u) @ abs(vh)
 
 
@@ -156,7 +156,7 @@ def whole(u: Any, s: Any, vh: Any, k: int) -> Any:
 
 
 def general(ns: Any, x: Any) -> Any:
-    """Eigenvalues and lengths of the parts of eigenvectors, in ways that do not depend on an order, on phases or signs."""
+    """Return a function of eigenvalues and moduli of eigenvectors that does not depend on order, phases or signs."""
     w, v = ns.eig(x)
     return (v * w[..., None, :] ** 3) @ ns.inv(v) + (abs(v) ** 3 * w[..., None, :] ** 2) @ (abs(v).mT + 0 * w[..., None])
 
@@ -200,7 +200,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "diagonal below": (lambda ns, x: ns.diagonal(x, offset=-2) ** 2, W),
     "trace": (lambda ns, x: ns.trace(x * x, offset=-1), T, lambda ns, x: ns.diagonal(x * x, offset=-1).sum(-1)),
 }  # fmt: skip
-SPECIAL = {  # where the point of differentiation must have a property
+SPECIAL = {  # functions whose operands need a property
     "cholesky": positive, "cholesky upper": positive, "eigh": positive, "eigh vectors": positive, "eigvalsh": positive,
 }  # fmt: skip
 
@@ -213,7 +213,7 @@ def operands(name: str, dtype: str) -> list[np.ndarray]:
 
 
 def derivatives(lib: Any, f: Any, raw: list[np.ndarray], order: int = 2) -> list[np.ndarray]:
-    """The value, its vjp with a fixed cotangent, and the vjp of that one with another."""
+    """Return the value, its vjp with a fixed cotangent, and the vjp of that with another cotangent."""
     leaf = lib.tensor if lib is not xp else functools.partial(xp.tensor, device=str(xp.get_default_device()))
     xs = [leaf(a, requires_grad=True) for a in raw]
     y = f(lib.linalg, *xs)
@@ -235,7 +235,7 @@ def test_gradients_are_finite_differences(name, dtype):
 
 
 def check(f: Any, raw: list[np.ndarray], tolerance: float = 1e-5) -> None:
-    """First derivatives, and second ones along one direction, against central differences."""
+    """Compare first derivatives, and second ones along one direction, with central differences."""
     n = len(raw)
     y, *rest = derivatives(xp, f, raw)
     w = draw(y.shape, y.dtype, 1)
@@ -508,7 +508,7 @@ def test_errors_of_operands():
 @pytest.mark.parametrize("deficit", [0, 1, 2])
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_det_differentiates_twice_at_singular_matrices(size: int, deficit: int) -> None:
-    """The first derivative is the matrix of signed minors, whatever the rank; the second one is theirs, by central differences."""
+    """The gradient is the matrix of cofactors at any rank, and the second derivative agrees with central differences."""
     rng = np.random.default_rng(10 * size + deficit)
     matrix = rng.standard_normal((size, size))
     matrix[:, : min(deficit, size - 1)] = matrix[:, -1:]
@@ -535,11 +535,11 @@ def test_det_differentiates_twice_at_singular_matrices(size: int, deficit: int) 
             xp.autograd.grad(xp.sum(second * second), x)
 
 
-# -- where there is no gradient --------------------------------------------------------------------------------------------------
+# -- points without a gradient ---------------------------------------------------------------------------------------------------
 
 NAN = float("nan")
 SINGULAR = ([[1.0, 2.0], [2.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]], [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [3.0, 6.0, 9.0]])
-#: Losses whose gradient is not finite, as in PyTorch, where LAPACK on its own would refuse to go on.
+#: Losses whose gradient is not finite, as in PyTorch, although LAPACK itself would raise.
 LOSSES: list[tuple[str, Callable[[Any], Any], Any]] = [
     *(("slogdet of a singular matrix", lambda x: xp.linalg.slogdet(x).logabsdet, a) for a in SINGULAR),
     ("qr of zeros", lambda x: xp.sum(xp.linalg.qr(x).R) + xp.sum(xp.linalg.qr(x).Q), [[0.0, 0.0]] * 2),
@@ -600,7 +600,7 @@ def test_the_third_derivative_of_a_determinant_beside_one_that_is_not_finite(bad
 
 @pytest.mark.parametrize("call", ["svdvals(x)", "svd(x)[1]", "pinv(x)", "matrix_norm(x, ord=2)", "det(x)"])
 def test_what_is_not_finite_is_decomposed_in_time(call: str) -> None:
-    # NB: LAPACK's search for singular vectors need not end where an element is infinite.
+    # NB: LAPACK's search for singular vectors may not end if an element is infinite.
     code = f"""
 import warnings
 import numpy as np
@@ -625,7 +625,7 @@ def test_singular_values_are_the_same_whether_they_are_recorded() -> None:
     def said(x: Any) -> Any:
         try:
             return xp.linalg.svdvals(x).detach().numpy()
-        except np.linalg.LinAlgError as exc:  # what newer LAPACKs say of infinity
+        except np.linalg.LinAlgError as exc:  # the message of newer LAPACKs for infinity
             return str(exc)
 
     for matrix in (np.diag([np.inf, 1.0, 1.0]), np.eye(3)):
@@ -646,7 +646,7 @@ def test_the_rank_of_an_empty_matrix_is_0(xpgrad_device: str) -> None:
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_a_root_of_a_norm_of_0(order: int, xpgrad_device: str) -> None:
-    """The norm's gradient at 0 is 0 (SUB-08), and so is its Hessian; that of a root of it is inf * 0, as in PyTorch, for order 2."""
+    """The gradient and Hessian of a norm are 0 at 0 (SUB-08); those of its root are inf * 0, as in PyTorch, for order 2."""
     x = xp.zeros(2, device=xpgrad_device, requires_grad=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         (g,) = xp.autograd.grad(xp.sqrt(xp.linalg.vector_norm(x, ord=order)), x)

@@ -51,7 +51,7 @@ CHAPTERS = {
     "utility": "all any diff",
 }
 FUNCTIONS = [name for names in CHAPTERS.values() for name in names.split()]
-#: Beyond the standard, or of its next version.
+#: Names beyond the standard, or of its next version.
 FURTHER = ["broadcast_shapes", "pad", "einsum", "isin", "isclose", "allclose", "tensor"]
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128"]
 #: The reference implements 2025.12, in which this `axis` became positional.
@@ -59,12 +59,12 @@ NEWER_IN_STRICT = {"expand_dims"}
 
 
 def both(data: np.ndarray) -> tuple[Any, Any]:
-    """The same array for xpgrad and for the reference."""
+    """Return the same array for xpgrad and for the reference."""
     return xp.asarray(data.copy()), strict.asarray(data.copy())
 
 
 def agree(ours: Any, theirs: Any) -> None:
-    """Equal values, shapes and dtypes, through tuples."""
+    """Assert equal values, shapes and dtypes, also in tuples."""
     if isinstance(theirs, (tuple, list)):
         assert len(ours) == len(theirs)
         for pair in zip(ours, theirs):
@@ -78,7 +78,7 @@ def agree(ours: Any, theirs: Any) -> None:
 
 
 def quietly(call: Callable[[], Any]) -> Any:
-    """The result, without the array libraries' warnings about singular points."""
+    """Return the result, without the array libraries' warnings about singular points."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return call()
@@ -96,7 +96,7 @@ def test_a_function_of_the_standard_exists_and_differentiates_in_one_way(name: s
     assert function.__doc__
 
 
-#: What NumPy and PyTorch take by position, in this order, and the standard by keyword only.
+#: Parameters that NumPy and PyTorch take by position, in this order, and the standard by keyword only.
 POSITIONAL: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ["all", "any", "argmax", "argmin", "argsort", "concat", "count_nonzero", "cumulative_prod", "cumulative_sum",
@@ -119,7 +119,7 @@ def test_a_function_has_the_signature_of_the_standard(name: str) -> None:
     also = POSITIONAL.get(name, ())
 
     def by_position(parameters: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """The standard's parameters with some that may be given by position too, in this order."""
+        """Return the standard's parameters, with those in `also` after the positional ones."""
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         moved = sorted(((n, kind, d) for n, _, d in parameters if n in also), key=lambda p: also.index(p[0]))
         first = [p for p in parameters if p[1] is not inspect.Parameter.KEYWORD_ONLY]
@@ -132,8 +132,8 @@ def test_a_function_has_the_signature_of_the_standard(name: str) -> None:
     known = {p[0] for p in theirs}
     extra = [p for p in ours if p[0] not in known]
     assert [p for p in ours if p[0] in known] == by_position(theirs)
-    # PyTorch's `requires_grad`, and a device for `astype` as NumPy has: keyword-only, so no call of the standard means another thing. Nor
-    # does any where PyTorch's lengths one by one follow the first.
+    # PyTorch's `requires_grad`, and NumPy's device for `astype`, are keyword-only, and PyTorch's separate lengths follow the first one, so
+    # that no call of the standard changes its meaning.
     assert all((p[0] in ("requires_grad", "device") and p[1] is inspect.Parameter.KEYWORD_ONLY) or p[:2] == SIZES for p in extra)
 
 
@@ -248,7 +248,7 @@ def test_promotion_table(one: str) -> None:
             expected: Any = str(strict.result_type(getattr(strict, one), getattr(strict, two))).rpartition(".")[2]
         except TypeError:
             kinds = {k: d for d in (a, b) for k in ("bool", "integral") if xp.isdtype(d, k)}
-            if len(kinds) == 1:  # across kinds: the other one's dtype
+            if len(kinds) == 1:  # for different kinds: the dtype of the other operand
                 expected = str(b if a in kinds.values() else a)
             elif len(kinds) == 2:
                 expected = str(kinds["integral"])
@@ -333,7 +333,7 @@ _SAMPLES = {
 
 
 def sample(dtype: str) -> np.ndarray:
-    """Four values of a dtype."""
+    """Return four values of a dtype."""
     return np.asarray(_SAMPLES[getattr(xp, dtype).kind], dtype=dtype)
 
 
@@ -461,7 +461,7 @@ def test_creation(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> 
     agree(*(getattr(space, name)(*args, **{k: _convert(v, i) for k, v in options.items()}) for i, space in enumerate((xp, strict))))
 
 
-#: By name: calls of the functions that make arrays of numbers, with a Tensor in the place of each number in turn.
+#: Calls, by name, of functions that create arrays from numbers, with a Tensor in place of each number in turn.
 MAKERS: dict[str, Callable[[Any], Any]] = {
     "linspace, start": lambda v: xp.linspace(v, 5.0, 4), "linspace, stop": lambda v: xp.linspace(0.0, v, 4),
     "linspace, both": lambda v: xp.linspace(v, v * v, 4), "linspace, no end": lambda v: xp.linspace(v, 5.0, 3, endpoint=False),
@@ -477,7 +477,7 @@ MAKERS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", MAKERS)
 def test_no_function_that_makes_arrays_loses_a_derivative(name: str, xpgrad_device: str) -> None:
-    """Law: what is made of a number that requires grad differentiates, in every mode, or raises `TypeError`; it is never a constant."""
+    """Law: an array created from a number that requires grad is differentiable in every mode, or `TypeError` is raised."""
     make = MAKERS[name]
     x = xp.tensor(1.5, device=xpgrad_device, requires_grad=True)
     try:
@@ -502,7 +502,7 @@ def test_no_function_that_makes_arrays_loses_a_derivative(name: str, xpgrad_devi
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("ends", [(0.0, 10.0), (-3.3, 7.1), (1.0, 1.0), (0, 7), (2.5, -1e30), (1.0, 1j)])
 def test_linspace_of_tensors_has_the_values_of_numbers(ends: Any, endpoint: bool) -> None:
-    """Law: bit for bit those of NumPy, and the last one is `stop` itself."""
+    """Law: the values are NumPy's, bit for bit, and the last one is exactly `stop`."""
     for num in range(12):
         expected = np.linspace(*ends, num, endpoint=endpoint)
         for start, stop in ((xp.asarray(ends[0]), ends[1]), (ends[0], xp.asarray(ends[1])), tuple(map(xp.asarray, ends))):
@@ -701,7 +701,7 @@ def test_astype_copies_unless_told_not_to() -> None:
 
 
 def test_spellings_are_what_users_write() -> None:
-    """Law: what messages call a kernel is a public function, an expression, or, where it has no other name, the kernel itself."""
+    """Law: messages call a kernel by a public function, an expression, or its own name if it has no other."""
     tables = (RULES, NONDIFFERENTIABLE, COMPOSITE, EXTRAS)
     for kernel in KERNELS:
         for spelled in spellings(kernel):

@@ -1,6 +1,6 @@
-"""Law: a 0-d Tensor is reduced along axis 0 or -1 as a vector of its one element, as in NumPy and PyTorch; in every transform, too.
+"""Law: in every transform, a 0-d Tensor is reduced along axis 0 or -1 like a vector with its one element, as in NumPy and PyTorch.
 
-Its gradient is added up like any other, also where a library has immutable scalars for it.
+Its gradient accumulates like any other, also if a library represents it by immutable scalars.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def axes_of(name: str) -> tuple[Any, ...]:
 
 
 def of_a_vector(f: Callable[[Any, Any], Any], x: Any, axis: Any) -> Any:
-    """The same of the vector of its one element."""
+    """Apply `f` to the vector with the one element of `x`."""
     return xp.reshape(f(xp.reshape(x, (1,)), axis), ())
 
 

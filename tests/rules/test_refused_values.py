@@ -1,4 +1,4 @@
-"""Law: values that would lose a part of what was given are refused, as in NumPy or PyTorch, with what to write instead."""
+"""Law: values whose conversion would lose information raise, as in NumPy or PyTorch, and the error says what to write instead."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_complex_numbers_do_not_become_real_ones(data: Any, dtype: str, xpgrad_d
     with pytest.raises(TypeError, match="would drop its imaginary parts"):
         xp.asarray(z, dtype=dtype)
     if dtype.startswith("float"):
-        with pytest.warns(UserWarning, match="discards the imaginary part"):  # a cast says so, as PyTorch's and NumPy's do (CPX-06)
+        with pytest.warns(UserWarning, match="discards the imaginary part"):  # a cast warns, as PyTorch's and NumPy's do (CPX-06)
             assert xp.astype(z, dtype).dtype is getattr(xp, dtype)
 
 

@@ -1,4 +1,4 @@
-"""Law: functions that move, pick, repeat, join or contract elements send each gradient back to where it came from, to second order.
+"""Law: functions that move, pick, repeat, join or contract elements return each gradient to its source, to second order.
 
 Values are compared with NumPy, derivatives with float64 central differences and with PyTorch, on every backend; shapes, axes and
 indices of every kind are drawn.
@@ -27,7 +27,7 @@ Function = Callable[..., Any]
 
 
 def _both(draw: Any, ndim: int) -> tuple[int, ...]:
-    """A permutation of axes."""
+    """Draw a permutation of axes."""
     return tuple(draw(st.permutations(range(ndim))))
 
 
@@ -36,7 +36,7 @@ def _wider(draw: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _of_axes(name: str, count: int) -> Any:
-    """A view that takes so many axes: the first one is new and has length 1, which some views need; the others are drawn."""
+    """Return a maker of views with `count` axes as arguments: the first axis is new and has length 1, the others are drawn."""
 
     def make(draw: Any, s: tuple[int, ...], a: int) -> Function:
         axes = (a, *(draw(st.integers(-len(s) - 1, len(s))) for _ in range(1, count)))[:count]
@@ -45,7 +45,7 @@ def _of_axes(name: str, count: int) -> Any:
     return make
 
 
-#: Each function with what is drawn for it: ``draw`` gives numbers, ``a`` is an axis of the operand of shape ``s``.
+#: Each function with its drawn arguments: ``draw`` draws them, ``a`` is an axis of the operand of shape ``s``.
 ONE: dict[str, Callable[[Any, tuple[int, ...], int], Function]] = {
     **{f.name: _of_axes(f.name, f.axes) for f in axis_functions() if f.kind == "view"},
     "reshape": lambda draw, s, a: lambda x: xp.reshape(x, (-1,)),
@@ -95,7 +95,7 @@ ONE: dict[str, Callable[[Any, tuple[int, ...], int], Function]] = {
 
 
 def _along(shape: tuple[int, ...], axis: int, count: int) -> np.ndarray:
-    """Indices along an axis, with duplicates and negative ones."""
+    """Return indices along an axis, with duplicates and negative ones."""
     size = tuple(count if i == axis else n for i, n in enumerate(shape))
     return (np.arange(int(np.prod(size))) * 7 % (2 * shape[axis])).reshape(size) - shape[axis]
 
@@ -103,7 +103,7 @@ def _along(shape: tuple[int, ...], axis: int, count: int) -> np.ndarray:
 def test_every_rule_of_shapes_is_in_the_table() -> None:
     chapters = [f"xpgrad.rules.{name}" for name in ("manipulation", "indexing", "creation", "linear_algebra")]
     declared = {name for table in (RULES, COMPOSITE) for name, f in table.items() if f.__module__ in chapters}
-    assert declared - {name.split()[0] for name in ONE} == {"__getitem__"}  # it has tests of its own, below
+    assert declared - {name.split()[0] for name in ONE} == {"__getitem__"}  # it has separate tests below
 
 
 @pytest.mark.parametrize("kind", ["real", "complex"])
@@ -132,7 +132,7 @@ def test_joined_tensors_of_several_dtypes_and_constants(name: str, xpgrad_device
 def test_conversions_return_the_gradient_in_the_first_dtype(narrow: str, wide: str, xpgrad_device: str) -> None:
     for first, second in ((narrow, wide), (wide, narrow)):
         x = xp.tensor(numbers((3,)), dtype=first, device=xpgrad_device, requires_grad=True)
-        lost = first.startswith("complex") and not second.startswith("complex")  # CPX-06: the imaginary part goes, and a warning says so
+        lost = first.startswith("complex") and not second.startswith("complex")  # CPX-06: the imaginary part is dropped with a warning
         with pytest.warns(UserWarning, match="imaginary part") if lost else contextlib.nullcontext():
             y = xp.astype(x, second)
         assert y.dtype.name == second
@@ -184,7 +184,7 @@ def test_tensordot(first: Any, second: Any, axes: Any, xpgrad_device: str) -> No
 
 @st.composite
 def keys(draw: st.DrawFn, advanced: bool) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-    """A shape, and a key for it of integers, slices, new axes, an ellipsis and, if `advanced`, integer arrays and masks."""
+    """Draw a shape, and a key for it of integers, slices, new axes, an ellipsis and, if `advanced`, integer arrays and masks."""
     shape = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=4)))
     common = draw(st.sampled_from([(2,), (3,), (2, 2), (1,)]))
     kinds = ["int", "slice", "slice", "new"] + ["array", "array", "mask", "0-d", "masks"] * advanced
@@ -303,8 +303,8 @@ def test_many_rows_are_added_in_blocks(xpgrad_device: str) -> None:
 
 # -- ownership ---------------------------------------------------------------------------------------------------------------------
 
-#: Operands' shapes and static arguments of the rows that declare a formula fresh; chosen so that little happens to the elements: then
-#: a library is tempted to return what it was given.
+#: Operands' shapes and static arguments for rows that declare a formula fresh. Elements change little, because then a library may return
+#: its operand.
 FRESH: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "index_basic": (((3, 2),), ((...,),)), "where": (((3,), (3,), (3,)), ()),
     "gather": (((3, 2),), ((np.asarray([0, 0]),),)), "scatter_add": (((2, 2),), ((np.asarray([0, 0]),), (3, 2))),
@@ -358,18 +358,18 @@ def test_fresh_formulas_hand_out_memory_of_their_own(name: str) -> None:
 
 
 def test_every_row_that_declares_itself_fresh_is_checked() -> None:
-    """The public elementwise ones are checked by their own test of the same name."""
+    """Each row that declares a formula fresh is checked here, except public elementwise ones, which have another test."""
     import xpgrad.fft
     import xpgrad.linalg  # noqa: F401 (declares rows)
 
     declared = {name for name, row in ROWS.items() if any(f and formula is not None for f, formula in zip(row.fresh, row.formulas))}
-    declared = {name for name in declared if not name.startswith("special_")}  # of `xpgrad.scipy`, where another test has loaded it
+    declared = {name for name in declared if not name.startswith("special_")}  # of `xpgrad.scipy`, if another test has loaded it
     assert declared - set(FRESH) <= {name for name in RULES if RULES[name].__module__ == "xpgrad.rules.elementwise"}
     assert set(FRESH) <= declared
 
 
 def test_passed_on_gradients_are_not_added_to(xpgrad_device: str) -> None:
-    """Views and identities pass the same memory on: a fresh buffer must not be claimed for it."""
+    """Views and identities pass on the same memory, which the engine must not treat as a fresh buffer."""
     seed = xp.asarray(numbers((2, 2)), device=xpgrad_device)
     for function in (
         lambda x: x.clone(), lambda x: xp.reshape(x, (2, 2)), lambda x: x.T, lambda x: x[...], lambda x: xp.broadcast_to(x, (2, 2)),
@@ -418,7 +418,7 @@ def test_pytorch_agrees(xpgrad_device: str) -> None:
         y, u = ours(source, lambda k: xp.asarray(k, device=xpgrad_device)), theirs(t)
         np.testing.assert_allclose(values(y), u.numpy(force=True), rtol=1e-12, atol=1e-14, err_msg=name)
         seed = numbers(tuple(u.shape), 2.0, dtype)
-        if name == "mask":  # lazy arrays do not know its length, so they take no seed
+        if name == "mask":  # lazy arrays do not know its length, so they get no seed
             (g,) = grad(xp.sum(y * y), x, create_graph=True)
             (h,) = torch.autograd.grad((u * u).sum(), t, create_graph=True)
         else:

@@ -28,7 +28,7 @@ def _reduction(name: str) -> Callable[..., Any]:
     return lambda x, axis, keep: getattr(xp, name)(x, axis=axis, keepdims=keep)
 
 
-#: Functions of an array, of its axes (one, several or None) and of a flag: the declared reductions, and those with other arguments.
+#: Functions of an array, axes (one, several or None) and a flag: the declared reductions, and those with other arguments.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _reduction(name) for name in REDUCTIONS},
     "var corrected": lambda x, axis, keep: xp.var(x, axis=axis, keepdims=keep, correction=0.5),
@@ -52,7 +52,7 @@ def _one(axis: Any) -> int:
 
 @st.composite
 def problems(draw: st.DrawFn, low: int = 1) -> tuple[np.ndarray, Any, bool]:
-    """An array without ties, some axes of it, and a flag."""
+    """Draw an array without ties, some of its axes, and a flag."""
     shape = tuple(draw(st.lists(st.integers(low, 5), min_size=1, max_size=3)))
     size = int(np.prod(shape))
     values = np.linspace(-1.7, 1.9, size)[np.random.default_rng(draw(st.integers(0, 99))).permutation(size)]
@@ -61,12 +61,12 @@ def problems(draw: st.DrawFn, low: int = 1) -> tuple[np.ndarray, Any, bool]:
 
 
 def weights(shape: tuple[int, ...]) -> Any:
-    """Fixed numbers that single out no element."""
+    """Return fixed, irregular weights."""
     return xp.asarray(np.cos(1.0 + np.arange(int(np.prod(shape)))).reshape(shape))
 
 
 def loss(function: Function, x: Any) -> Any:
-    """A real number that depends on all of the result, smoothly and not linearly."""
+    """Return a real number that depends smoothly and nonlinearly on the whole result."""
     y = function(x)
     if y.dtype.is_complex:
         y = xp.real(y) + 0.3 * xp.imag(y) * xp.real(y) + 2 * xp.imag(y)
@@ -74,7 +74,7 @@ def loss(function: Function, x: Any) -> Any:
 
 
 def check(function: Function, at: np.ndarray) -> None:
-    """First and second order against central differences."""
+    """Compare derivatives of first and second order with central differences."""
     x = xp.tensor(at, requires_grad=True)
     (g,) = grad(loss(function, x), x, create_graph=True)
     (plain,) = grad(loss(function, x), x)
@@ -101,7 +101,7 @@ def check(function: Function, at: np.ndarray) -> None:
 def test_real_gradients_to_second_order(name: str, problem: tuple[np.ndarray, Any, bool]) -> None:
     at, axis, keep = problem
     if name.startswith("std") and _reduced(at.shape, axis) == 1:
-        return  # no spread: see the test of equal values
+        return  # without spread: see the test of equal values
     check(lambda x: FUNCTIONS[name](x, axis, keep), at)
 
 
@@ -148,7 +148,7 @@ def test_einsum_gradients_to_second_order(equation: str, sizes: tuple[int, ...])
     check(function, np.sin(1.0 + np.arange(ends[-1])))
 
 
-# -- where differences do not exist, or are too coarse ---------------------------------------------------------------------
+# -- points at which differences do not exist, or are too coarse -----------------------------------------------------------
 
 
 ZEROS = [[2.0, 0.0, 3.0], [0.0, 0.0, 5.0], [0.0, 0.0, 0.0], [0.0], [1.5, 2.0, 0.0, -1.0, 4.0], [0.0, 3.0], [2.0, 0.0, 3.0, 0.0]]
@@ -239,7 +239,7 @@ UNIQUE: dict[str, Function] = {
 
 @pytest.mark.parametrize("name", UNIQUE)
 def test_distinct_values_are_elements(name: str) -> None:
-    """Their gradients go to the first of equal elements, in reverse and in forward mode."""
+    """The gradients of distinct values go to the first of equal elements, in reverse and in forward mode."""
     x = xp.tensor([[3.0, 1.0], [3.0, 2.0]], requires_grad=True)
     values = UNIQUE[name](x)
     assert values.tolist() == UNIQUE[name](x.detach()).tolist() == [1.0, 2.0, 3.0]
@@ -297,7 +297,7 @@ def test_inputs_stay_as_they_are_on_frozen_memory() -> None:
 
 
 def loss_on(y: Any) -> Any:
-    """A scalar of `y` without constants of another device."""
+    """Return a scalar of `y` without constants from another device."""
     return xp.sum(y * y * y)
 
 
@@ -336,7 +336,7 @@ def _torch_cases(torch: Any) -> dict[str, tuple[Function, Function, np.ndarray]]
 
 
 def _seed(y: Any) -> np.ndarray:
-    """A cotangent for `y`."""
+    """Return a cotangent for `y`."""
     numbers = np.cos(1.0 + np.arange(y.size)).reshape(y.shape)
     return numbers + 0.7j * np.sin(numbers * 3) if y.dtype.is_complex else numbers
 
@@ -387,7 +387,7 @@ def test_gradients_agree_with_pytorch_on_drawn_shapes(problem: tuple[np.ndarray,
 @pytest.mark.parametrize("name", ["max", "min"])
 @pytest.mark.parametrize("numbers_", [[1.0, np.nan, 1.0], [np.nan, 1.0, np.nan], [np.nan], [np.inf, np.nan, 2.0]])
 def test_an_extremum_that_is_not_a_number_has_no_gradient(name: str, numbers_: list[float], xpgrad_device: str) -> None:
-    """As in PyTorch, of those elements that it was taken of, and of no others; a maximum of inf has one."""
+    """An extremum that is nan has the gradient nan, as in PyTorch, in its own elements only; a maximum of inf has a gradient."""
     x = xp.asarray(np.asarray([numbers_, [2.0] * len(numbers_)]), device=xpgrad_device).requires_grad_()
     y = getattr(xp, name)(x, axis=1)
     (g,) = xp.autograd.grad(xp.sum(y), x)

@@ -1,1 +1,1 @@
-"""Signals, transforms and interpolants: `xpgrad.scipy.signal`, `fft` and `interpolate` against SciPy, differences, PyTorch and JAX."""
+"""Tests of `xpgrad.scipy.signal`, `fft` and `interpolate`, compared with SciPy, differences, PyTorch and JAX."""

@@ -1,4 +1,4 @@
-"""The laws that all these functions obey, for a call with some of its arguments as Tensors."""
+"""Laws for a call of any of these functions, with some of its arguments as Tensors."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["Call", "batch_is_loop", "derivatives_are_differences", "flat", "forw
 
 
 class Call(NamedTuple):
-    """A function in two spellings.
+    """A function in xpgrad and in SciPy, with its arguments.
 
     Attributes
     ----------
     ours, theirs : callable
-        Of Tensors, and of NumPy's arrays; they return one or several.
+        The function of Tensors and the one of NumPy arrays; each returns one or several results.
     points : tuple of arrays
     order : int
-        How often it is differentiated.
+        The order of the derivatives to compare.
     """
 
     ours: Callable[..., Any]
@@ -33,7 +33,7 @@ class Call(NamedTuple):
 
 
 def flat(out: Any) -> list[Any]:
-    """One or several results as a list."""
+    """Return one or several results as a list."""
     return list(out) if isinstance(out, (tuple, list)) else [out]
 
 
@@ -42,7 +42,7 @@ def _tensors(call: Call, device: str) -> list[Any]:
 
 
 def values_are_scipys(call: Call, device: str) -> None:
-    """Compare values, shapes and kinds of dtypes."""
+    """Compare values, shapes and kinds of dtypes with SciPy's."""
     tolerance = near(1e-10, device, *call.points)
     found, expected = flat(call.ours(*_tensors(call, device))), flat(call.theirs(*call.points))
     assert len(found) == len(expected)
@@ -53,12 +53,12 @@ def values_are_scipys(call: Call, device: str) -> None:
 
 
 def derivatives_are_differences(call: Call, device: str) -> None:
-    """Compare derivatives in all arguments."""
+    """Compare derivatives in all arguments with central differences."""
     check(call.ours, list(call.points), device, order=call.order)
 
 
 def forward_is_reverse(call: Call, device: str) -> None:
-    """Compare the tangent of the sum of weighted results with the gradient along the same direction."""
+    """Compare the tangent of a weighted sum of the results with the gradient along the same direction."""
     tolerance = near(1e-9, device, *call.points)
     xs = _tensors(call, device)
     ways = [xp.asarray(held(numbers(p.shape, 2.0 + i, p.dtype), device), device=device) for i, p in enumerate(call.points)]
@@ -78,7 +78,7 @@ def forward_is_reverse(call: Call, device: str) -> None:
 
 
 def batch_is_loop(call: Call, device: str) -> None:
-    """Compare `vmap`, of values and of gradients, with a loop; over all arguments and over each by itself."""
+    """Compare `vmap` of values and of gradients with a loop, over all arguments and over each alone."""
     tolerance = near(1e-10, device, *call.points)
     one = _tensors(call, device)
     many = [xp.stack([x, x * 1.03]) for x in one]

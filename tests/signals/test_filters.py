@@ -31,7 +31,7 @@ def call(name: str, *points: np.ndarray, order: int = 2, **options: Any) -> Call
 
 
 def filtered(**options: Any) -> Any:
-    """`lfilter` with an initial state as a fourth argument."""
+    """Return a call of `lfilter` with an initial state as a fourth argument."""
     return Call(
         lambda b, a, x, zi: ours.lfilter(b, a, x, zi=zi, **options),
         lambda b, a, x, zi: theirs.lfilter(b, a, x, zi=zi, **options),
@@ -43,7 +43,7 @@ SOS = np.array([[0.2, 0.4, 0.1, 1.0, -0.5, 0.2], [1.0, 0.3, 0.2, 1.0, 0.3, -0.1]
 
 
 def in_sections(function: Any, x: Any, tail: Any, head: Any) -> Any:
-    """Filter by sections of which only what is free is an argument: the first coefficient of `a` is 1."""
+    """Filter by second-order sections whose free coefficients are the arguments: the first coefficient of `a` is 1."""
     one = xp.ones((2, 1), dtype=head.dtype, device=head.device) if isinstance(head, xp.Tensor) else np.ones((2, 1))
     join = xp.concat if isinstance(head, xp.Tensor) else np.concatenate
     return function(join([head, one, tail], axis=1), x)
@@ -131,7 +131,7 @@ def test_recursions_and_states_that_broadcast(xpgrad_device: str) -> None:
 
 @pytest.mark.parametrize("order", [1, 2, 4])
 def test_without_the_host_the_recursion_goes_by_blocks(order: int, xpgrad_device: str) -> None:
-    """The composition, which computes where SciPy cannot: sizes around its blocks, and batches of coefficients."""
+    """The composition used without SciPy is right for sizes around its blocks and for batches of coefficients."""
     like = xp.zeros(1, dtype=xp.float32, device=xpgrad_device)
     kernels = like.backend.kernels
     _, a = theirs.butter(order, 0.2)
@@ -166,7 +166,7 @@ def test_convolutions_of_any_shape(sizes: Any, mode: str, name: str, method: str
 
 
 def test_the_direct_ways_are_the_same(xpgrad_device: str) -> None:
-    """Few taps are added up, many are multiplied with windows, and few results are sums of products: on each the values are NumPy's."""
+    """The three direct algorithms, for few taps, many taps and few results, all give NumPy's values."""
     tolerance = near(1e-11, xpgrad_device)
     for n, m in ((300, 3), (300, 70), (90, 80), (300, 298)):
         x, h = numbers((n,)), numbers((m,), 3.0)

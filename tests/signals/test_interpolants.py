@@ -25,7 +25,7 @@ END = np.array([0.3, -0.4])
 
 
 def of(name: str, *, queries: np.ndarray = Q, nu: int = 0, y: np.ndarray = Y, closed: bool = False, order: int = 2, **options: Any) -> Call:
-    """An interpolant as a function of knots, values and queries; closed, the last value is the first one."""
+    """Return an interpolant as a call with knots, values and queries; if `closed`, the last value repeats the first one."""
 
     def in_one(module: Any) -> Any:
         def function(x: Any, y: Any, q: Any) -> Any:
@@ -217,7 +217,7 @@ def test_grids(method: str, xpgrad_device: str) -> None:
 
 
 def test_tridiagonal_systems_without_the_host(xpgrad_device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The composition, against a dense matrix; with a batch of systems."""
+    """The composition used without SciPy solves a batch of tridiagonal systems like a dense solver."""
     like = xp.zeros(1, dtype=xp.float32, device=xpgrad_device)
     monkeypatch.setattr("xpgrad.scipy._splines.on_the_host", lambda *args: None)
     bands = numbers((2, 3, 5)) + np.array([0.0, 3.0, 0.0])[:, None]

@@ -1,4 +1,4 @@
-"""Law: nothing needs SciPy, and Tensors on different devices are refused."""
+"""Law: every function works without SciPy, and Tensors on different devices raise."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from support.central_differences import near, numbers, values
 from xpgrad.scipy import fft as ours
 from xpgrad.scipy._cosines import _transform_real
 
-#: Names by what they take: real numbers, complex ones, or either.
+#: Names of transforms by operands: real numbers, complex ones, or either.
 REAL = {"rfft", "ihfft", "rfftn", "rfft2", "ihfftn", "ihfft2"}
 COSINES = ("dct", "idct", "dst", "idst")
 OTHERS = {"fftfreq", "rfftfreq", "fftshift", "ifftshift", "next_fast_len", "prev_fast_len"}
@@ -97,7 +97,7 @@ def test_cosine_transforms_of_every_length(name: str, norm: Any, xpgrad_device: 
 @pytest.mark.parametrize("sine", [False, True])
 @pytest.mark.parametrize("kind", [1, 2, 3, 4])
 def test_without_the_host_they_are_fourier_transforms(kind: int, sine: bool, xpgrad_device: str) -> None:
-    """Against the matrices by their definition."""
+    """Without SciPy, cosine and sine transforms agree with the matrices of their definition."""
     like = xp.zeros(1, dtype=xp.float32, device=xpgrad_device)
     tolerance = near(1e-12, xpgrad_device)
     for size in (1, 2, 3, 8, 9):

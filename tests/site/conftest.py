@@ -1,4 +1,4 @@
-"""Serve the site that was built, and open pages of it in a browser; without either, its tests are skipped."""
+"""Serve the built site and open its pages in a browser; without a site or a browser, the tests are skipped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def built() -> Path:
-    """The folder of the site, which ``XPGRAD_SITE`` names."""
+    """Return the folder of the built site, which ``XPGRAD_SITE`` names."""
     if "XPGRAD_SITE" not in os.environ:
         pytest.skip("XPGRAD_SITE does not name the site that was built (CONTRIBUTING says how)")
     path = Path(os.environ["XPGRAD_SITE"]).resolve()
@@ -31,7 +31,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def address(built: Path) -> Iterator[str]:
-    """Where the site is served, for this machine alone."""
+    """Serve the site on the loopback interface and return its address."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(built))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
@@ -40,7 +40,7 @@ def address(built: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """A browser without a window."""
+    """Start a headless browser."""
     sync_api = pytest.importorskip("playwright.sync_api")
     found = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
     if found is None:

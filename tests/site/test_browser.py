@@ -1,4 +1,4 @@
-"""Law: search, the report's filter and the gallery do what they say, in a browser; on a phone, in light and in dark."""
+"""Law: search, the report's filter and the gallery work in a browser, on a phone, and in light and dark mode."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ KINDS = (
     "about/changelog",
 )
 
-# The contrast of two colours as WCAG 2.2 defines it, for the texts of a page that have one colour behind them.
+# The contrast of WCAG 2.2, for texts of a page on a background of one colour.
 CONTRASTS = """() => {
   const light = c => { const v = c / 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
   const numbers = text => (text.match(/[\\d.]+/g) || []).map(Number);
@@ -151,7 +151,7 @@ def test_the_page_of_an_audit_opens_and_points_to_lines(page: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_it_whole_and_legible(browser: Any, address: str, kind: str, scheme: str) -> None:
-    """Law: nothing is wider than the screen, every text stands out, and no script fails."""
+    """Law: on a phone nothing is wider than the screen, every text has contrast, and no script fails."""
     with browser.new_context(viewport=PHONE, base_url=address, color_scheme=scheme) as context:
         page = context.new_page()
         errors: list[str] = []

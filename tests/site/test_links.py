@@ -1,4 +1,4 @@
-"""Law: every link of the site leads to a page or a file of it, and to an anchor that is there; every picture says what it shows."""
+"""Law: every link within the site leads to an existing page, file and anchor; every picture has a description."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 class _Page(HTMLParser):
-    """What a page links to, which anchors it has, and its pictures."""
+    """A parser that collects a page's links, anchors, and pictures without a description."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ def pages(built: Path) -> list[Path]:
 
 
 def dead(path: Path, built: Path) -> list[str]:
-    """The links of a page that lead nowhere."""
+    """Return the links of a page that lead nowhere."""
     found = []
     for link in page(path).links:
         parts = urlsplit(link)
@@ -69,7 +69,7 @@ def test_every_page_of_the_documentation_is_on_the_site(built: Path) -> None:
 
 
 def test_every_public_name_can_be_linked_to(built: Path) -> None:
-    """Law: other projects' Sphinx finds each name in the inventory."""
+    """Law: the inventory has each public name, so that other projects' Sphinx can link to it."""
     inventory = pytest.importorskip("sphinx.util.inventory")
     from xpgrad_reference.facts import facts
     from xpgrad_reference.names import public

@@ -1,4 +1,4 @@
-"""Law: no public name without a page, an example that runs, and what it takes, returns and raises; and the tables beside it are true."""
+"""Law: each public name has a page, an example that runs, and documented parameters, results and errors; and the tables are true."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHAPTERS = chapters(list(NAMES.values()))
 
 
 def of(chapter: str) -> list[Name]:
-    """The names of a chapter, and the members of its classes."""
+    """Return the names of a chapter and the members of its classes."""
     tops = {name.full for found in CHAPTERS if found.slug == chapter for name in found.names}
     return [name for name in NAMES.values() if name.full in tops or name.owner in tops]
 
@@ -34,13 +34,13 @@ def test_nothing_is_left_out_and_nothing_told_twice(chapter: str) -> None:
 
 @pytest.mark.parametrize("chapter", [chapter.slug for chapter in CHAPTERS])
 def test_the_examples_print_what_they_say(chapter: str) -> None:
-    """All of them where JAX and PyTorch are installed, which two are about."""
+    """The examples print what they show, if JAX and PyTorch are installed, which two of them need."""
     here = [name for name in of(chapter) if all(map(importlib.util.find_spec, re.findall(r"import (jax|torch)\b", example(name))))]
     assert [report for name in here if (report := failure(name))] == []
 
 
 def test_examples_stand_under_their_heading() -> None:
-    """Law: on a page no session is part of another section, where it would be read as entries: a `Raises` without end."""
+    """Law: an example session is only in the section `Examples`; in another section it would be parsed as entries."""
     held = {(name.full, heading) for name in NAMES.values() for heading, text in parts(merged(name)).items() if ">>> " in text}
     assert {heading for _, heading in held} == {"Examples"}
     two = {"": "Says.", "Raises": "ValueError\n    If not.", "Examples": ">>> 1\n1\n\n>>> 2\n2"}
@@ -48,7 +48,7 @@ def test_examples_stand_under_their_heading() -> None:
 
 
 def test_attributes_show_their_texts() -> None:
-    """Autodoc asks for the text of no attribute with a value of its class's: the page has it itself."""
+    """The page contains the texts of attributes with a default value, since autodoc does not show them."""
     pytest.importorskip("sphinx", reason="it looks for the texts of attributes")
     page = pages(list(NAMES.values()))["xpgrad.backend.Capabilities.rst"]
     shown = page.partition("autoattribute:: xpgrad.backend.Capabilities.jit\n\n")[2]
@@ -75,7 +75,7 @@ def test_each_name_is_in_one_chapter_and_on_one_page() -> None:
 
 
 def test_every_signature_has_types() -> None:
-    """Law: each parameter and each result of a function has a type, and so has each property."""
+    """Law: each parameter and result of a function, and each property, has a type."""
     bare = []
     for name in NAMES.values():
         thing = name.thing.fget if name.kind == "property" else name.thing
@@ -89,7 +89,7 @@ def test_every_signature_has_types() -> None:
 
 
 def test_the_table_of_backends_lists_failures_only() -> None:
-    """Each belongs to an example that is run and to a backend on which it was; none is on NumPy."""
+    """Each entry is a failure of an example on a tested backend other than NumPy."""
     tried, fails = backends.table()
     assert "numpy" in tried
     for full, row in fails.items():
@@ -101,13 +101,13 @@ def test_the_table_of_backends_lists_failures_only() -> None:
         assert "ok" not in row.values()
 
 
-#: Backends that are quick enough to be tried here; the command tries JAX and dask, too.
+#: Backends that are fast enough to be tested here; the command also tries JAX and dask.
 LIBRARIES = {"strict": "array_api_strict", "torch": "torch", "simstream": "numpy", "mlx": "mlx.core"}
 
 
 @pytest.mark.parametrize("backend", LIBRARIES)
 def test_the_table_of_backends_is_true(backend: str) -> None:
-    """A share of the examples, which the seed draws, runs as the table says."""
+    """A sample of the examples, drawn with the seed, runs as the table says."""
     pytest.importorskip(LIBRARIES[backend])
     pytest.importorskip(f"xpgrad_{backend}", reason="the plugin is not installed")
     seed = os.environ.get("XPGRAD_TEST_SEED", "")

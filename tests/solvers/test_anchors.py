@@ -1,4 +1,4 @@
-"""Problems of the field whose derivatives are known: hyper-gradients, an equilibrium as a layer, the sensitivity of a steady state."""
+"""Known problems with known derivatives: hyper-gradients, an equilibrium as a layer, the sensitivity of a steady state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ optimize = importlib.import_module("xpgrad.scipy.optimize")
 
 
 def test_the_hyper_gradient_of_ridge_regression() -> None:
-    """Of the validation loss in the logarithm of the regularisation, against the closed form."""
+    """The validation loss's derivative in the logarithm of the regularisation has its closed form."""
     rng = np.random.default_rng(0)
     a, b, v, w = rng.normal(size=(40, 5)), rng.normal(size=40), rng.normal(size=(20, 5)), rng.normal(size=20)
     ta, tb, tv, tw = map(xp.asarray, (a, b, v, w))
@@ -35,7 +35,7 @@ def test_the_hyper_gradient_of_ridge_regression() -> None:
 
 
 def test_the_hyper_gradient_of_a_support_vector_machine() -> None:
-    """Its dual between bounds, of which the upper one is the regularisation: multipliers at the bound move with it."""
+    """The dual's solution is differentiated in its upper bound, the regularisation: multipliers at the bound move with it."""
     rng = np.random.default_rng(1)
     points = np.concatenate([rng.normal(-0.7, 1.0, (12, 2)), rng.normal(0.7, 1.0, (12, 2))])
     labels = np.repeat([-1.0, 1.0], 12)
@@ -65,7 +65,7 @@ def test_the_hyper_gradient_of_a_support_vector_machine() -> None:
 
 @pytest.mark.parametrize("linear_solver", ["dense", "gmres"])
 def test_an_equilibrium_as_a_layer(linear_solver: str) -> None:
-    """The gradients of all parameters are those of the iteration, unrolled until it stands still."""
+    """The gradients of all parameters agree with those of the unrolled, converged iteration."""
     rng = np.random.default_rng(2)
     parts = [xp.tensor(rng.normal(size=shape) * 0.4, requires_grad=True) for shape in ((4, 4), (3, 4), (4,))]
     data = xp.asarray(rng.normal(size=(5, 3)))
@@ -83,7 +83,7 @@ def test_an_equilibrium_as_a_layer(linear_solver: str) -> None:
 
 
 def test_the_sensitivity_of_a_steady_state() -> None:
-    """Of a reaction A <-> B -> C with inflow, whose concentrations are known in closed form."""
+    """The sensitivities of a reaction A <-> B -> C with inflow agree with the concentrations' closed form."""
     rates = xp.tensor([2.0, 0.5, 1.5, 0.7], requires_grad=True)
 
     def change(x: Any) -> Any:
@@ -100,7 +100,7 @@ def test_the_sensitivity_of_a_steady_state() -> None:
 
 
 def test_more_unknowns_than_a_matrix_is_made_for() -> None:
-    """The steady state of a reaction-diffusion line with 2,000 points: CG finds the adjoint from products alone."""
+    """CG solves the adjoint of a reaction-diffusion line with 2,000 points from products only, without a matrix."""
     n = 2000
     k = xp.tensor(0.5, requires_grad=True)
     source = xp.asarray(np.sin(np.linspace(0, 3, n)))

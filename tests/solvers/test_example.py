@@ -1,4 +1,4 @@
-"""The example of solutions, run as a reader would run it: its gradients are those of differences."""
+"""The example of solutions, run as a reader would run it: its gradients agree with differences."""
 
 from __future__ import annotations
 

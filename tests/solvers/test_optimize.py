@@ -141,7 +141,7 @@ def test_every_backend(xpgrad_device: str) -> None:
 
 
 def test_a_solution_inside_of_what_is_solved() -> None:
-    """Law: a problem may have solutions of problems in it, which depend on its unknowns and on what is outside."""
+    """Law: a problem may contain solutions of other problems, which depend on its unknowns and on outer variables."""
     a, k = xp.tensor([1.2, -0.7], requires_grad=True), xp.tensor(0.3, requires_grad=True)
 
     def within(b: Any) -> Any:
@@ -161,7 +161,7 @@ def test_a_solution_inside_of_what_is_solved() -> None:
 
 
 def test_a_pass_leaves_alone_what_ends_at_a_cut() -> None:
-    """Law: nodes from which only a cut can be reached are neither run nor freed by a pass that asks for something else."""
+    """Law: a pass for other gradients neither runs nor frees nodes from which only a cut can be reached."""
     a, w, kept = xp.tensor([3.0], requires_grad=True), xp.tensor([1.0], requires_grad=True), []
 
     def function(y: Any) -> Any:
@@ -177,12 +177,12 @@ def test_a_pass_leaves_alone_what_ends_at_a_cut() -> None:
 
 @pytest.mark.parametrize("how", ["auto", "cg"])
 def test_a_differential_equation_inside_of_what_is_solved(how: str) -> None:
-    """Law: a residual that is computed in another way where it is recorded, and rounds otherwise, is not taken for one that has changed."""
+    """Law: a residual that rounds differently when recorded is not mistaken for one that has changed."""
     odeint = importlib.import_module("xpgrad.scipy.integrate").odeint
     drag = xp.tensor(0.7, requires_grad=True)
 
     def miss(speed: Any) -> Any:
-        """How far from 2 what slows down is after a time of 1."""
+        """Return the squared distance from 2 of the position of a decelerating body after a time of 1."""
         start = xp.stack([xp.asarray(0.0), speed[0]])
         return (odeint(lambda y, t: xp.stack([y[1], -drag * y[1]]), start, [0.0, 1.0], rtol=1e-10, atol=1e-10)[1, 0] - 2.0) ** 2
 
@@ -315,7 +315,7 @@ def test_what_is_refused(name: str) -> None:
 
 
 def test_failures_may_be_warnings() -> None:
-    with pytest.warns(RuntimeWarning, match=r"did not converge: [^.]*\. Derivatives"):  # SciPy's sentence ends with a full stop, or not
+    with pytest.warns(RuntimeWarning, match=r"did not converge: [^.]*\. Derivatives"):  # SciPy's sentence may end with a full stop
         found = optimize.minimize(quartic, xp.zeros(3), (xp.ones(3),), options={"maxiter": 1}, failure="warn")
     assert not found.success
     optimize.minimize(quartic, xp.zeros(3), (xp.ones(3),), options={"maxiter": 1}, failure="ignore")
@@ -328,7 +328,7 @@ def test_a_singular_jacobian_is_refused_when_it_is_differentiated(how: str) -> N
     if how == "dense":
         with pytest.raises(RuntimeError, match="singular"):
             found.x[0].backward()
-    else:  # what CG and GMRES find of a consistent system is the shortest of its solutions; here there is none
+    else:  # for consistent systems CG and GMRES find the shortest solution; this system has none
         with pytest.raises(RuntimeError, match=r"singular|did not solve"):
             found.x.sum().backward()
     assert t.grad is None
@@ -340,7 +340,7 @@ def test_elements_of_a_batch_are_refused() -> None:
 
 
 def test_a_matrix_that_is_singular_but_for_rounding_is_refused() -> None:
-    """Its factors exist, with a last pivot that is nothing but rounding; what they solve would be a finite lie."""
+    """A matrix whose last pivot is only a rounding error raises, because its solutions would be finite but meaningless."""
     v, w = np.asarray([0.3, -0.7, 1.1]), np.asarray([0.9, 0.2, -0.4])
     matrix = np.outer(v, v) + np.outer(w, w)
     held = xp.asarray(matrix)

@@ -1,4 +1,4 @@
-"""The tests of sparse derivatives need SciPy, which is an extra."""
+"""Skip the tests of sparse derivatives if SciPy, an extra, is not installed."""
 
 from __future__ import annotations
 

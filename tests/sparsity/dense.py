@@ -1,4 +1,4 @@
-"""What sparse derivatives are compared with: the same derivatives dense, one product for each row or column, as one matrix."""
+"""Dense reference derivatives for the sparse ones: one product for each row or column, as one matrix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _leaves(out: Any) -> list[Any]:
 
 
 def dense_jacobian(f: Callable[..., Any], *xs: Any, mode: Any = xp.func.jacrev) -> Any:
-    """The Jacobian of all outputs, in all arguments, as a NumPy array of two axes."""
+    """Return the Jacobian of all outputs in all arguments as a two-dimensional NumPy array."""
     found = _leaves(mode(f, tuple(range(len(xs))))(*xs))
     sizes = [math.prod(x.shape) for x in xs]
     rows = []
@@ -33,14 +33,14 @@ def dense_jacobian(f: Callable[..., Any], *xs: Any, mode: Any = xp.func.jacrev) 
 
 
 def dense_hessian(f: Callable[..., Any], *xs: Any) -> Any:
-    """The Hessian in all arguments, as a NumPy array of two axes."""
+    """Return the Hessian in all arguments as a two-dimensional NumPy array."""
     found = xp.func.hessian(f, tuple(range(len(xs))))(*xs)
     sizes = [math.prod(x.shape) for x in xs]
     return np.block([[_host(part).reshape(m, n) for part, n in zip(row, sizes)] for row, m in zip(found, sizes)])
 
 
 def of_one_array(matrix: Any) -> Any:
-    """A sparse matrix of any library as a NumPy array."""
+    """Return a sparse matrix of any library as a NumPy array."""
     if hasattr(matrix, "toarray"):
         return matrix.toarray()
     if hasattr(matrix, "todense"):

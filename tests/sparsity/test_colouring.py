@@ -25,7 +25,7 @@ def patterns(draw: Any) -> Any:
 
 
 def each_entry_stands_alone(a: Any, found: Any, read: Any) -> None:
-    """Numbers in place of the entries, the products by NumPy, and the entries read back: from the definition, not from the code."""
+    """Assert, from the definition, that each entry can be read back from the products of the coloured matrix."""
     m, n = a.shape
     values = np.where(a, np.arange(1.0, m * n + 1).reshape(m, n) ** 0.5, 0.0)
     if read is c.symmetric_reading:
@@ -57,7 +57,7 @@ def test_every_entry_of_a_symmetric_matrix_can_be_read(a: Any) -> None:
 
 
 def is_a_star_colouring(a: Any, colours: Any) -> None:
-    """By the definition (Gebremedhin, Manne and Pothen, 4.5): neighbours differ, and each path of four vertices has three colours."""
+    """Return whether neighbours differ and each path of four vertices has three colours (Gebremedhin, Manne and Pothen, 4.5)."""
     graph = a & ~np.eye(len(a), dtype=bool)
     for v, w in np.argwhere(graph):
         assert colours[v] != colours[w]
@@ -79,7 +79,7 @@ def test_a_colouring_that_mixes_entries_is_refused() -> None:
 
 
 def banded(n: int, width: int) -> Any:
-    """A symmetric matrix with `width` diagonals beside the main one."""
+    """Return a symmetric matrix with `width` diagonals on each side of the main one."""
     offsets = range(-(width // 2), width // 2 + 1)
     return sp.csr_array(sp.diags([np.ones(n - abs(k)) for k in offsets], offsets))
 
@@ -99,7 +99,7 @@ def test_tridiagonal_and_banded_matrices_have_as_few_colours_as_their_bands() ->
 
 @pytest.mark.parametrize("width", [10, 20])
 def test_the_stars_of_bands_are_as_many_as_published(width: int) -> None:
-    """2 floor(width / 2) + 1 (Gebremedhin et al. 2009): what SparseMatrixColorings.jl finds with 5000 rows, too (its `test/theory.jl`)."""
+    """A band needs 2 floor(width / 2) + 1 colours (Gebremedhin et al. 2009), as SparseMatrixColorings.jl finds in `test/theory.jl`."""
     assert c.by_stars(pattern_of(banded(5000, width))).products == width + 1
 
 
@@ -123,7 +123,7 @@ def test_a_full_row_and_a_full_column_among_bands_cost_two_products_more() -> No
 
 
 def test_the_brusselator_has_as_many_colours_as_published() -> None:
-    """12 with 2 x 32 x 32 unknowns: https://adrianhill.de/asdex/how-to/brusselator, by the author of SparseConnectivityTracer.jl."""
+    """12 colours for 2 x 32 x 32 unknowns, as in https://adrianhill.de/asdex/how-to/brusselator."""
     circle = sp.eye(32) + sp.eye(32, k=1) + sp.eye(32, k=-1) + sp.eye(32, k=31) + sp.eye(32, k=-31)
     around = sp.kron(sp.eye(32), circle) + sp.kron(circle, sp.eye(32))
     species = sp.bmat([[around, sp.eye(32 * 32)], [sp.eye(32 * 32), around]])

@@ -1,4 +1,4 @@
-"""Law: the sparse derivatives of every function are its dense ones, and no nonzero is outside of the pattern."""
+"""Law: the sparse derivatives of every function are its dense ones, and no nonzero is outside the pattern."""
 
 from __future__ import annotations
 

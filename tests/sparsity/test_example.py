@@ -1,4 +1,4 @@
-"""The example of sparse derivatives, run as a reader would run it: SciPy's solvers find what they should."""
+"""The example of sparse derivatives, run as a reader would run it: SciPy's solvers find the right solutions."""
 
 from __future__ import annotations
 

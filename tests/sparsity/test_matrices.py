@@ -1,4 +1,4 @@
-"""Law: a sparse derivative is the dense one: for arguments and results of any shape and nesting, on every device, by any colouring."""
+"""Law: a sparse derivative equals the dense one for arguments and results of any shape and nesting, on every device, for any colouring."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tensor(shape: tuple[int, ...], device: str, seed: float = 1.0) -> Any:
 
 
 def mixed(x: Any) -> Any:
-    """A full row, a full column, and bands: three products, of both kinds."""
+    """Return a function with a full row, a full column, and bands: three products from both sides."""
     return xp.concat([xp.reshape(xp.sum(x**2), (1,)), x[1:] ** 2 * x[:1]])
 
 
@@ -120,7 +120,7 @@ def test_matrices_are_scipys_in_the_format_that_is_asked_for(form: str, kind: An
     assert isinstance(found, kind)
     assert found.dtype == np.float64
     near(found, dense_jacobian(mixed, x))
-    found.data[:] = 0.0  # nobody else's
+    found.data[:] = 0.0  # not shared with anyone
     if form == "csr":
         found.eliminate_zeros()
     near(prepared(x), dense_jacobian(mixed, x))

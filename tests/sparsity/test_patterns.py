@@ -1,4 +1,4 @@
-"""Law: a traced pattern is what the mathematics says: nothing of the Jacobian is missing, and of what is always 0 nothing is there."""
+"""Law: a traced pattern contains every entry of the Jacobian that can be nonzero, and no entry that is always 0."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STENCIL = np.array([[1.0, 2.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 3.0, 0.0, 0.0, -1
 
 
 def blocks(count: int, m: int, n: int) -> Any:
-    """Full blocks along the diagonal."""
+    """Return a pattern of full blocks along the diagonal."""
     return np.kron(np.eye(count, dtype=bool), ones(m, n))
 
 
@@ -31,7 +31,7 @@ def ones(*shape: int) -> Any:
 
 
 def band(m: int, low: int, high: int) -> Any:
-    """The diagonals `low` to `high` of `m` rows."""
+    """Return a pattern of the diagonals `low` to `high` with `m` rows."""
     return np.tri(m, N, k=high, dtype=bool) & ~np.tri(m, N, k=low - 1, dtype=bool)
 
 
@@ -101,7 +101,7 @@ GLOBAL: dict[str, tuple[Callable[[Any], Any], Any]] = {
     ),
 }  # fmt: skip
 
-#: The same for the values of `X` only.
+#: The same, with the pattern for the values of `X` only.
 LOCAL: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "a comparison chooses": (lambda x: xp.where(x > 0, x, -x[::-1]), np.where((X > 0)[:, None], ONE, ONE[::-1])),
     "a maximum of all": (lambda x: xp.max(x), ONE[[5]]),
@@ -206,7 +206,7 @@ def test_indices_that_are_arguments_are_not_looked_at() -> None:
 
 
 def test_each_direction_traces_its_own_products() -> None:
-    """A rule whose derivatives contradict each other: what is computed is what is traced, whichever it is."""
+    """For a rule with contradictory derivatives, the traced pattern is that of the mode that computes the products."""
 
     class Both(xp.autograd.Function):
         @staticmethod

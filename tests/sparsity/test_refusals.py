@@ -1,4 +1,4 @@
-"""Law: what cannot be done is refused by name, with the line of the function where there is one, and never computed wrongly."""
+"""Law: what cannot be done raises an error with the name and, if known, the line of the function, and is never computed wrongly."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_bad_input_is_refused_by_name(name: str) -> None:
 def test_a_prepared_derivative_refuses_other_arguments() -> None:
     prepared = sparse_jacobian(lambda x, k, t: x[:: abs(k)] * t).prepare(X, 2, 0.5)
     prepared(X, 2, 0.75)
-    prepared(X, np.int64(2), np.float64(0.75))  # as solvers hand them over
+    prepared(X, np.int64(2), np.float64(0.75))  # as solvers pass them
     prepared(X, 2, np.float32(0.75))
     for args, message in (
         ((xp.ones(3), 2, 0.5), r"prepared for float64\[4\] on numpy, but called with float64\[3\] on numpy"),

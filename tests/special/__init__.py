@@ -1,1 +1,1 @@
-"""The special functions: the table of `support.special_functions` against SciPy, mpmath, differences, PyTorch and JAX."""
+"""Tests of the special functions: the table of `support.special_functions` against SciPy, mpmath, differences, PyTorch and JAX."""

@@ -14,7 +14,7 @@ import scipy
 from support.special_functions import CASES, Case, Range, at_points, error, points
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "scipy.md"
-#: Points of the usual range; fewer where mpmath takes long.
+#: Number of points in the usual range; fewer for functions that mpmath computes slowly.
 COUNT = 200
 SLOW = {
     "stdtrit": 20,
@@ -132,7 +132,7 @@ def _number(x: float) -> str:
 
 
 def _worst(name: str, case: Case, at: list[tuple[float, ...]], *orders: tuple[int, ...]) -> tuple[float, tuple[float, ...]]:
-    """The largest error among points, and the point."""
+    """Return the largest error among points, and its point."""
     return max((error(v, case, p, *by), p) for by in orders for p, v in zip(at, at_points(name, at, *by)))
 
 
@@ -141,7 +141,7 @@ def _cell(found: tuple[float, tuple[float, ...]]) -> str:
 
 
 def row(name: str) -> str:
-    """A function's line of the table."""
+    """Return a function's line of the table."""
     case = CASES[name]
     at = points(case, SLOW.get(name, COUNT), seed=3)
     first = [(i,) for i in case.wrt]
@@ -151,7 +151,7 @@ def row(name: str) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the text of docs/scipy.md."""
     with np.errstate(all="ignore"):
         rows = [row(name) for name in CASES]
     return HEAD + FIGURES.format(mpmath=mpmath.__version__, numpy=np.__version__, scipy=scipy.__version__) + "\n".join(rows) + "\n"

@@ -1,4 +1,4 @@
-"""Law: values are SciPy's, and values and derivatives of the first and second order are mpmath's; in every mode, on every device."""
+"""Law: values are SciPy's, and values and derivatives of first and second order are mpmath's, in every mode and on every device."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from xpgrad.func import jvp, vmap
 from xpgrad.scipy import special
 
 COUNT = 5
-#: Functions whose reference takes mpmath long.
+#: Functions whose reference is slow to compute.
 SLOW = {"stdtrit": 2, "owens_t": 2, "betaincinv": 2, "gammaincinv": 2, "gammainccinv": 2, "y1": 3, "yn": 3}
-#: Functions over axes, of a static argument or without a derivative: in tests of their own.
+#: Functions over axes, with a static argument or without a derivative, which have separate tests.
 OTHERS = {"gammasgn", "lambertw", "log_softmax", "logsumexp", "multigammaln", "psi", "softmax"}
 
 _each = pytest.mark.parametrize("name", CASES)
@@ -70,7 +70,7 @@ def test_values_and_derivatives_are_mpmaths(name: str, order: int) -> None:
                 assert error(found, case, point, *by) <= 1e-9, (by, point, found)
 
 
-#: By name: points at which a formula branches: an operand of 0, equal operands, or where a series takes over.
+#: Points, by name, at which a formula branches: an operand of 0, equal operands, or the start of a series.
 BRANCHES: dict[str, list[tuple[float, ...]]] = {
     "erf": [(0.0,)], "erfc": [(0.0,)], "erfcx": [(0.0,), (20.0,)], "erfinv": [(0.0,)], "erfcinv": [(1.0,)], "expit": [(0.0,)],
     "logit": [(0.3,), (0.5,), (0.65,)], "log_expit": [(0.0,)], "ndtr": [(0.0,)], "log_ndtr": [(0.0,), (-1.0,)], "ndtri": [(0.5,)],
@@ -89,7 +89,7 @@ BRANCHES: dict[str, list[tuple[float, ...]]] = {
 
 @pytest.mark.parametrize("name", BRANCHES)
 def test_hessians_are_right_and_symmetric_where_a_formula_branches(name: str, xpgrad_device: str) -> None:
-    """Law: a second derivative is that of the function, in either order, also at points where a formula takes another way."""
+    """Law: second derivatives are right in either order, also at points at which a formula branches."""
     case, at = CASES[name], BRANCHES[name]
     hessians = np.array([second_derivatives(case.exact, point, len(point)) for point in at])
     for i, j in case.seconds():
@@ -101,7 +101,7 @@ def test_hessians_are_right_and_symmetric_where_a_formula_branches(name: str, xp
 
 @pytest.mark.parametrize("name", ["rel_entr", "kl_div"])
 def test_hessians_of_relative_entropies_at_zero(name: str, xpgrad_device: str) -> None:
-    """In closed form, because the logarithm has no values on the other side of 0."""
+    """At 0 the Hessian has its closed form (differences do not exist, since the logarithm has no values below 0)."""
     at = [(0.0, 2.0), (0.0, 0.5)]
     slopes = {
         (): [2.0, 0.5] if name == "kl_div" else [0.0, 0.0],
@@ -123,7 +123,7 @@ def test_derivatives_are_the_same_on_every_device(name: str, xpgrad_device: str)
 
 
 def _operands(name: str, device: str) -> tuple[Any, list[Any]]:
-    """The function of its operands, and operands in the usual range, of shape (5,)."""
+    """Return the function of its operands, and operands in the usual range, of shape (5,)."""
     columns = [np.array(c) for c in zip(*points(CASES[name], 5, seed=1))]
     function = of_tensors(name)
     if name.startswith("spherical_"):
@@ -210,7 +210,7 @@ def test_complex_orders_are_refused(name: str, order: Any) -> None:
             getattr(special, name)(order, z)
 
 
-#: By name: points beyond the domain, and those at a pole; with the argument's number.
+#: Points, by name, outside the domain and at a pole, with the argument's number.
 BEYOND: dict[str, list[tuple[float, ...]]] = {
     "erfinv": [(1.5,), (-1.5,), (1.0,)], "erfcinv": [(2.5,), (-0.5,), (0.0,)], "logit": [(1.5,), (-0.5,), (0.0,), (1.0,)],
     "ndtri": [(1.5,), (-0.5,), (0.0,)], "loggamma": [(-0.5,), (-2.0,)], "gamma": [(-2.0,), (0.0,)], "gammaln": [(-2.0,), (0.0,)],
@@ -239,7 +239,7 @@ def test_no_finite_lie_beyond_the_domain(name: str, xpgrad_device: str) -> None:
 def test_the_derivative_of_yn_is_of_the_order_that_scipy_takes(order: float) -> None:
     x = xp.tensor(2.0, requires_grad=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's: the fraction of the order is dropped
+        warnings.simplefilter("ignore", RuntimeWarning)  # as in SciPy, the fraction of the order is dropped
         special.yn(order, x).backward()
     assert x.grad is not None
     assert x.grad.item() == pytest.approx(scipy.special.yvp(int(order), 2.0), rel=1e-12)
@@ -334,7 +334,7 @@ def test_no_kernel_warns_in_the_usual_range() -> None:
 
 @pytest.mark.parametrize("name", [n for n in CASES if CASES[n].wrt])
 def test_gradients_are_memory_of_their_own(name: str) -> None:
-    """The engine adds into what a row declares to be fresh: neither the cotangent nor a saved value may change by it."""
+    """A gradient declared fresh shares memory with neither the cotangent nor a saved value, because the engine adds into it."""
     function, xs = _operands(name, "numpy")
     first = len(CASES[name].ranges) - len(xs)
     for i in (k - first for k in CASES[name].wrt):

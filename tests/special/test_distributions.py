@@ -1,4 +1,4 @@
-"""Law: values of distributions are SciPy's, and the gradients in every argument those of differences, and PyTorch's where it has them."""
+"""Law: values of distributions are SciPy's, and gradients in every argument agree with differences, and with PyTorch's if it has them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.special_functions import second_derivatives
 from xpgrad.func import jvp, vmap
 from xpgrad.scipy import stats
 
-#: By name: the shapes.
+#: The shape parameters, by name.
 CONTINUOUS: dict[str, tuple[float, ...]] = {
     "norm": (), "expon": (), "laplace": (), "cauchy": (), "logistic": (), "lognorm": (0.8,), "uniform": (), "gamma": (2.3,),
     "beta": (2.5, 1.7), "chi2": (4.2,), "weibull_min": (1.6,), "t": (3.7,), "truncnorm": (-0.9, 1.3), "vonmises": (1.8,),
@@ -57,7 +57,7 @@ def test_continuous_distributions(name: str, kind: str, xpgrad_device: str) -> N
         np.testing.assert_allclose(found, theirs(at, *parameters), rtol=near, atol=near * 1e-2)
     inner = Q[1:3] if quantile else np.array([0.31, 0.55, 0.83])
     points = [inner, *(np.array(s) for s in shapes), np.array(0.1), np.array(1.2)]
-    twice = kind in ("logpdf", "pdf") or not shapes or name in ("lognorm", "weibull_min")  # shapes of incomplete functions: once
+    twice = kind in ("logpdf", "pdf") or not shapes or name in ("lognorm", "weibull_min")  # shape parameters of incomplete functions: once
     check(ours, points, xpgrad_device, order=2 if twice else 1)
 
 
@@ -93,7 +93,7 @@ def _binomial(p: Any, k: float, n: float) -> Any:
     return mpmath.log(mpmath.binomial(n, k)) + k * mpmath.log(p) + (n - k) * mpmath.log(1 - p)
 
 
-#: By name: the logarithm of the density, and points at which it, or what it is made of, branches: x = loc, shape = 1, count = 0, ...
+#: By name, the logarithm of the density, and points at which its formula or a part of it branches: x = loc, shape = 1, count = 0, ...
 LOG_DENSITIES: dict[str, tuple[Any, list[tuple[float, ...]]]] = {
     "norm": (_bell, [(0.5, 0.5, 1.0), (1.0, 0.0, 1.0)]),
     "expon": (lambda x, loc, scale: -(x - loc) / scale - mpmath.log(scale), [(1.0, 0.0, 1.0), (2.0, 1.0, 0.5)]),
@@ -121,7 +121,7 @@ LOG_PROBABILITIES: dict[str, tuple[Any, list[tuple[float, ...]]]] = {
 
 
 def _hessian(function: Any, point: tuple[float, ...], count: int, device: str) -> np.ndarray:
-    """Second derivatives in the first operands, each pair in both orders, by two passes."""
+    """Return second derivatives in the first operands, each pair in both orders, by two passes."""
     leaves = [xp.tensor(v, device=device, requires_grad=i < count) for i, v in enumerate(point)]
     rows = []
     for i in range(count):
@@ -133,7 +133,7 @@ def _hessian(function: Any, point: tuple[float, ...], count: int, device: str) -
 
 @pytest.mark.parametrize("name", [*LOG_DENSITIES, *LOG_PROBABILITIES])
 def test_hessians_of_densities_are_right_and_symmetric_where_a_formula_branches(name: str, xpgrad_device: str) -> None:
-    """Law: second derivatives in all parameters are mpmath's, also where a shape is 1, a count 0, or the place that of the peak."""
+    """Law: second derivatives in all parameters are mpmath's, also where a shape is 1, a count is 0, or x is at the peak."""
     exact, points = (LOG_DENSITIES | LOG_PROBABILITIES)[name]
     near = 1e-9 if has_float64(xpgrad_device) else 2e-3
     for point in points:
@@ -148,7 +148,7 @@ def test_hessians_of_densities_are_right_and_symmetric_where_a_formula_branches(
 
 @pytest.mark.parametrize("alpha", [[1.0, 1.0, 1.0], [1.0, 2.0, 1.0]])
 def test_hessians_of_dirichlets_density(alpha: list[float], xpgrad_device: str) -> None:
-    """In closed form: ``1 / x_i`` between a place and its parameter, where the parameter is 1 too."""
+    """The second derivative ``1 / x_i`` in a coordinate and its parameter is right, also if the parameter is 1."""
     x, a = (xp.tensor(v, device=xpgrad_device, requires_grad=True) for v in ([0.2, 0.3, 0.5], alpha))
     for one, other in ((x, a), (a, x)):
         (first,) = xp.autograd.grad(stats.dirichlet.logpdf(x, a), one, create_graph=True)
@@ -237,14 +237,14 @@ def test_lognorm_begins_at_zero(kind: str, xpgrad_device: str) -> None:
     assert (x.grad.item(), s.grad.item()) == (0.0, 0.0)
 
 
-#: Shapes that meet, whichever three.
+#: Shapes of which any three broadcast.
 MEETING = st.sampled_from([(), (3,), (1,), (2, 1), (2, 3)])
 
 
 @settings(max_examples=40, deadline=None)
 @given(shapes=st.tuples(MEETING, MEETING, MEETING), wrt=st.sets(st.integers(0, 2), min_size=1), seed=st.integers(0, 99))
 def test_the_normal_density_of_numbers_and_arrays(shapes: tuple[tuple[int, ...], ...], wrt: set[int], seed: int) -> None:
-    """Law: whatever shapes meet, and whichever of them is differentiated, by both modes, in a batch, and compiled."""
+    """Law: the density is right for any broadcasting shapes and any differentiated arguments, in both modes, batched and compiled."""
     rng = np.random.default_rng(seed)
     points = [rng.normal(size=s) for s in shapes[:2]] + [rng.uniform(0.6, 1.8, shapes[2])]
     chosen = sorted(wrt)
@@ -276,7 +276,7 @@ def test_the_normal_density_of_numbers_and_arrays(shapes: tuple[tuple[int, ...],
 
 
 def test_the_normal_density_of_many_numbers() -> None:
-    """Law: where gradients are large enough that one overwrites another, all are what they are in a closed form, twice."""
+    """Law: on large arrays, where a gradient may reuse another one's memory, all gradients agree with the closed form, twice."""
     x = np.random.default_rng(0).normal(size=40_000)
     leaves = [xp.tensor(v, requires_grad=True) for v in (0.3, 1.4, x)]
     out = xp.sum(stats.norm.logpdf(leaves[2], *leaves[:2]))
@@ -300,7 +300,7 @@ def test_what_is_no_scale_has_no_density_and_no_derivative(scale: float, xpgrad_
 @pytest.mark.parametrize("scale", [1.4, [1.4, 0.7]], ids=["number", "array"])
 @pytest.mark.parametrize("shape", [(0,), (2,), (3, 2)])
 def test_the_gradient_of_a_sum_is_that_of_ones(shape: tuple[int, ...], scale: object, xpgrad_device: str) -> None:
-    """A sum's cotangent is one number in memory, which has a shorter way of its own; ones written out have not."""
+    """The fast path for a sum's cotangent, one number in memory, gives the same gradients as an array of ones."""
     if shape == (0,) and scale != 1.4:
         scale = np.ones(0)
     x = np.linspace(-1.0, 2.0, int(np.prod(shape))).reshape(shape)

@@ -1,4 +1,4 @@
-"""The special functions that are not in the table, and what all share: operands, errors, SciPy's own functions, compiled functions."""
+"""The special functions outside the table, and what all of them share: operands, errors, SciPy's functions, compiled functions."""
 
 from __future__ import annotations
 
@@ -365,7 +365,7 @@ def test_the_package_loads_late() -> None:
 
 @pytest.mark.parametrize("name", ["i0e", "i1e"])
 def test_scaled_functions_do_not_overflow(name: str, xpgrad_device: str) -> None:
-    """Law: far out, where the function that is scaled is infinite, the scaled one is not (it was nan where a library lacks it)."""
+    """Law: where an unscaled function is infinite, the scaled one is finite (it was nan on libraries that lack it)."""
     x = xp.tensor([-1000.0, 1000.0], device=xpgrad_device, requires_grad=True)
     y = getattr(special, name)(x)
     np.testing.assert_allclose(y.detach().numpy(), getattr(scipy.special, name)(np.asarray([-1000.0, 1000.0])), rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Functions with one fault each, for the check that is to notice it, and sound ones that no check may complain of."""
+"""Functions with one fault each, for the check that has to notice it, and sound ones that every check must accept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONG = np.linspace(0.3, 2.0, 12)
 
 
 def custom(backward: Callable[[Any, Any], Any], forward: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
-    """The square, with these derivatives of both modes: of an argument and what comes in."""
+    """Return the square with handwritten derivatives in both modes, each a function of the argument and the incoming value."""
 
     class Square(SavesInputs, Function):
         @staticmethod
@@ -55,7 +55,7 @@ def _writes(x: Any) -> Any:
 
 
 class _Drifts:
-    """Gives more each time."""
+    """A function whose result grows with each call."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -83,7 +83,7 @@ def _wrong_in_one_element(x: Any, g: Any) -> Any:
     return 2.0 * x * g + xp_.reshape(one, (2, 3)) * g
 
 
-#: Faults by name: the check that notices it, the function, its arguments.
+#: Faults by name: the check that notices each, the function, and its arguments.
 FAULTY: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...]]] = {
     "nothing is returned": ("runs", lambda x: None, (X,)),
     "a name is returned": ("runs", lambda x: {"name": "x"}, (X,)),

@@ -1,4 +1,4 @@
-"""Law: each fault is noticed by the check that it is for, on every device, and no check complains of a sound function."""
+"""Law: on every device, each fault is noticed by the check for it, and no check fails for a sound function."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_sound_function_passes_every_check(name: str, device: str) -> None:
     assert {row.outcome for row in result.rows} <= {"passed", "constant"}
 
 
-#: What may fail with a check, because it is wrong for the same reason.
+#: Other checks that may fail together with a check, for the same reason.
 FOLLOWS = {
     "unchanged": {"graph"},
     "values": {"gradient"},
@@ -159,7 +159,7 @@ def test_a_backend_of_single_precision_is_judged_by_its_precision() -> None:
     result = check_differentiable(single, X.astype(np.float32), backends=["numpy"])
     assert {row.outcome for row in result.rows} == {"passed"}
     off = custom(lambda x, g: 2.0 * x * g * 1.0005, right)
-    assert examine(off, X.astype(np.float32), backends=["numpy"], skip=("forward", "second")).passed  # below what single precision shows
+    assert examine(off, X.astype(np.float32), backends=["numpy"], skip=("forward", "second")).passed  # not visible in single precision
     assert not examine(off, X, backends=["numpy"], skip=("forward", "second")).passed
     assert not examine(custom(lambda x, g: 2.02 * x * g, right), X.astype(np.float32), backends=["numpy"]).passed
 
@@ -223,7 +223,7 @@ def test_failures_end_with_the_audit(device: str) -> None:
     with pytest.raises(NotDifferentiable) as caught:
         check_differentiable(FAULTY["it detaches one of two"][1], X, Y, backends=[device])
     assert "error: detached" in caught.value.audit
-    assert "faults.py" in caught.value.audit  # the line where it is lost
+    assert "faults.py" in caught.value.audit  # the line at which the derivative is lost
     assert str(caught.value).endswith(caught.value.audit)
 
 

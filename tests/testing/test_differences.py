@@ -1,4 +1,4 @@
-"""The central differences that `gradcheck`, the audit, `xpgrad.testing` and HIPS' `check_grads` stand on."""
+"""The central differences that `gradcheck`, the audit, `xpgrad.testing` and HIPS' `check_grads` use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBERS = st.floats(-3, 3)
 
 @given(a=NUMBERS, b=NUMBERS, c=NUMBERS, step=st.floats(1e-2, 1.0))
 def test_a_parabola_has_its_slope_at_any_step(a: float, b: float, c: float, step: float) -> None:
-    """What is even about the point cancels, which a one-sided difference does not do."""
+    """A central difference of a parabola is exact for any step, because even terms cancel."""
 
     def at(h: float) -> float:
         return a + b * h + c * h * h

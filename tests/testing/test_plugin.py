@@ -1,4 +1,4 @@
-"""Law: the pytest plugin checks what is marked, expects what is known, and tells at the end what it found, in one process or several."""
+"""Law: the pytest plugin checks marked tests, expects known failures, and reports at the end, in one process or several."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REPORTS = [f"--differentiability-report={form}" for form in ("json", "html", "md
 
 
 def run(folder: Path, files: dict[str, str], *options: str, backends: str = "numpy") -> pytest.LineMatcher:
-    """Run test files that follow the library's functions; what pytest said."""
+    """Write test files after the library's functions, run pytest on them, and return its output."""
     for name, tests in files.items():
         (folder / f"test_{name}.py").write_text(LIBRARY + tests, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
@@ -90,7 +90,7 @@ def test_table(check):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[pytest.LineMatcher, Path]:
-    """A run of all of them in one process, and where its reports are."""
+    """Run all of them in one process, and return the output and the folder of the reports."""
     folder = tmp_path_factory.mktemp("alone")
     return run(folder, {"library": MARKED + TABLE}, "-v", *REPORTS, "--differentiability-path=reports/found"), folder / "reports"
 
@@ -139,7 +139,7 @@ def test_reports_are_written_by_several_processes_as_by_one(alone: tuple[pytest.
 
 
 class Page(html.parser.HTMLParser):
-    """The open elements of a page, its cells, and what it loads."""
+    """A parser of a page that records open elements, cells, and files to load."""
 
     VOID = ("meta", "input", "br")
 
@@ -181,7 +181,7 @@ def test_a_run_can_be_kept_to_some_backends(tmp_path: Path) -> None:
     said.fnmatch_lines(["*numpy*numpy+readonly", "smooth*✓*✓"])
 
 
-#: Tests that are written wrongly, and what is said of them.
+#: Tests that are written wrongly, and the messages about them.
 WRONG = {
     "empty": (
         "@pytest.mark.differentiable(argnums=0)\ndef test_x():\n    pass\n",

@@ -41,7 +41,7 @@ def detach(lib: Any) -> None:
                 assert lib.same_memory(d, t)
     with lib.ns.enable_grad():
         assert x.detach().requires_grad is False
-    # A write through either Tensor is visible through both, counted by both, and an error if the old value was saved.
+    # A write through either Tensor is visible through both and counted by both, and raises if the old value was saved.
     for through_detached in (True, False):
         y = x * 2
         saved, apart = lib.xp.sum(y * y), lib.xp.sum(y * 5)
@@ -56,7 +56,7 @@ def detach(lib: Any) -> None:
             x.grad = None
             apart.backward()
             lib.equal(x.grad, [10.0, 10.0])
-    if importlib.util.find_spec(f"{lib.ns.__name__}.autograd.forward_ad") is not None:  # if it is missing, group M has the gap
+    if importlib.util.find_spec(f"{lib.ns.__name__}.autograd.forward_ad") is not None:  # if it is missing, group M reports it
         fwd = lib.module("autograd.forward_ad")
         with fwd.dual_level():
             dual = fwd.make_dual(lib.const([1.0, 2.0]), lib.ones(2))

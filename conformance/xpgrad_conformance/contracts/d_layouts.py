@@ -34,7 +34,7 @@ def leaf(x: Any) -> Any:
     return x.detach().requires_grad_()
 
 
-def permuted(lib: Any, layout: Any, seed: int = 0) -> Any:
+def permuted_leaf(lib: Any, layout: Any, seed: int = 0) -> Any:
     """Return a dense leaf whose axes are in another order in memory."""
     shape, axes = layout
     x = leaf(lib.xp.permute_dims(lib.random(shape, seed, rg=False), axes))
@@ -70,8 +70,8 @@ def programs(lib: Any, x: Any) -> list[tuple[str, Any, Any]]:
 @contract("LAY-01", requires="strides", draw={"layout": permutations(), "seed": seeds})
 def a_dense_leafs_gradient_has_its_strides(lib: Any, layout: Any, seed: int) -> None:
     leaves = [
-        ("drawn", permuted(lib, layout, seed), None),
-        ("permuted", permuted(lib, FIXED, seed), (1, 12, 4)),
+        ("drawn", permuted_leaf(lib, layout, seed), None),
+        ("permuted", permuted_leaf(lib, FIXED, seed), (1, 12, 4)),
         ("transposed", leaf(lib.xp.permute_dims(lib.random((2, 3), seed, rg=False), (1, 0))), (1, 3)),
         ("odd stride of a side of 1", leaf(lib.xp.permute_dims(lib.random((2, 3), seed, rg=False), (1, 0))[:, :1]), (1, 3)),
     ]
@@ -99,7 +99,7 @@ def any_other_leafs_gradient_is_contiguous(lib: Any) -> None:
 
 @contract("LAY-03", requires="strides", draw={"layout": permutations(), "seed": seeds})
 def whatever_layout_the_gradient_comes_in(lib: Any, layout: Any, seed: int) -> None:
-    dense = [permuted(lib, layout, seed), permuted(lib, FIXED, seed)]
+    dense = [permuted_leaf(lib, layout, seed), permuted_leaf(lib, FIXED, seed)]
     others = [x for _, x in sparse_in_memory(lib)]
     for leaf_, strides in [*((x, x.stride()) for x in dense), *((x, row_major(tuple(x.shape))) for x in others)]:
         for name, y, expected in programs(lib, leaf_):
@@ -116,7 +116,7 @@ def whatever_layout_the_gradient_comes_in(lib: Any, layout: Any, seed: int) -> N
 
 @contract("LAY-04", requires="strides", draw={"layout": permutations(), "seed": seeds})
 def the_same_with_create_graph(lib: Any, layout: Any, seed: int) -> None:
-    dense = [permuted(lib, layout, seed), permuted(lib, FIXED, seed)]
+    dense = [permuted_leaf(lib, layout, seed), permuted_leaf(lib, FIXED, seed)]
     others = [x for _, x in sparse_in_memory(lib)]
     for leaf_, strides in [*((x, x.stride()) for x in dense), *((x, row_major(tuple(x.shape))) for x in others)]:
         for name, y, expected in programs(lib, leaf_):
@@ -131,7 +131,7 @@ def the_same_with_create_graph(lib: Any, layout: Any, seed: int) -> None:
 @contract("LAY-05", draw={"layout": permutations(), "seed": seeds})
 def adding_keeps_object_and_strides(lib: Any, layout: Any, seed: int) -> None:
     strides = lib.capabilities["strides"]
-    x = permuted(lib, layout, seed) if strides else lib.random(layout[0], seed)
+    x = permuted_leaf(lib, layout, seed) if strides else lib.random(layout[0], seed)
     turned = lib.xp.permute_dims(lib.ones(*reversed(x.shape)), tuple(reversed(range(x.ndim))))
     x.backward(turned)
     mine = x.grad
@@ -149,7 +149,7 @@ def adding_keeps_object_and_strides(lib: Any, layout: Any, seed: int) -> None:
 
 @contract("LAY-06", draw={"layout": permutations(), "seed": seeds})
 def with_create_graph_grad_is_a_new_tensor(lib: Any, layout: Any, seed: int) -> None:
-    x = permuted(lib, layout, seed) if lib.capabilities["strides"] else lib.random(layout[0], seed)
+    x = permuted_leaf(lib, layout, seed) if lib.capabilities["strides"] else lib.random(layout[0], seed)
     v = np.array(lib.value(x))
     ones = lib.ones(*x.shape)
     (x * x).backward(ones)

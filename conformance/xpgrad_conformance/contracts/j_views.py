@@ -91,7 +91,7 @@ def a_write_to_the_base_reaches_its_views(lib: Any, seed: int) -> None:
                 new = lib.value(y)
                 lib.equal(part, like(new))
                 lib.xp.sum(part * part).backward()
-                lib.equal(x.grad, 2 * like_full(like, new) * mask * factor * 2 * v)
+                lib.equal(x.grad, 2 * keep_covered(like, new) * mask * factor * 2 * v)
     # A write that is not recorded updates a view as well. Until the view is used, its retained gradient belongs to its old node.
     x = lib.tensor(MATRIX)
     y = x * 1.0
@@ -113,7 +113,7 @@ def a_write_to_the_base_reaches_its_views(lib: Any, seed: int) -> None:
     lib.equal(part.grad, 2.0 + 2 * held)
 
 
-def like_full(like: Callable[[Any], Any], new: Any) -> Any:
+def keep_covered(like: Callable[[Any], Any], new: Any) -> Any:
     """Return the base's values where a view covers them, and zeros elsewhere."""
     return new * mask_of(like)
 
@@ -374,7 +374,7 @@ steps = st.one_of(
 )
 
 
-class Apart:
+class FunctionalModel:
     """A functional model of programs with writes: the memory is a vector, and a view is given by the positions of its elements."""
 
     def __init__(self, lib: Any, x: Any) -> None:
@@ -421,7 +421,7 @@ def no_error_means_right(lib: Any, program: Any, seed: int) -> None:
 def run_both(lib: Any, program: Any, seed: int) -> None:
     """Run a program with its writes and on the functional model, and compare the values after each step and the gradients."""
     x, weights = lib.random(SHAPE, seed), lib.random(SHAPE, seed + 1, rg=False)
-    apart = Apart(lib, x)
+    apart = FunctionalModel(lib, x)
     base = x * 1
     views, places = [base], [np.arange(6).reshape(SHAPE)]
     loss, expected = lib.const(0.0), lib.const(0.0)
@@ -452,7 +452,7 @@ def run_both(lib: Any, program: Any, seed: int) -> None:
             loss = loss + lib.xp.sum(READS[name](lib, t))
             expected = expected + lib.xp.sum(READS[name](lib, apart.read(where)))
         for view, here in zip(views, places, strict=True):
-            lib.equal(view, lib.value(apart.memory)[here], rtol=near(lib), atol=near(lib))
+            lib.equal(view, lib.value(apart.memory)[here], rtol=tolerance(lib), atol=tolerance(lib))
     loss = loss + lib.xp.sum(base * weights)
     expected = expected + lib.xp.sum(apart.read(places[0]) * lib.xp.reshape(weights, (6,)))
     (right,) = lib.grad(expected, x)
@@ -462,9 +462,9 @@ def run_both(lib: Any, program: Any, seed: int) -> None:
         if OVERWRITTEN not in str(exc) or not any(step[0] in ("read", "by") for step in program):
             raise
         return  # refused: the write changed a value that a read had saved
-    lib.equal(found, lib.value(right), rtol=near(lib), atol=near(lib))
+    lib.equal(found, lib.value(right), rtol=tolerance(lib), atol=tolerance(lib))
 
 
-def near(lib: Any) -> float:
+def tolerance(lib: Any) -> float:
     """Return the tolerance for the same operations in another order."""
     return 1e-9 if lib.real == "float64" else 1e-4

@@ -67,11 +67,11 @@ def checkpoints(lib: Any) -> None:
             assert len(calls) == 5
             lib.equal(lib.grad(lib.xp.sum(out), x)[0], lib.value(lib.grad(lib.xp.sum(expected), y)[0]))
             assert len(calls) == 5 + again
-    checkpoints_by_a_nested_pass(lib, checkpoint, f, calls)
-    checkpoints_that_compute_something_else(lib, checkpoint)
+    check_reentrant(lib, checkpoint, f, calls)
+    check_second_run(lib, checkpoint)
 
 
-def checkpoints_by_a_nested_pass(lib: Any, checkpoint: Any, f: Any, calls: list[Any]) -> None:
+def check_reentrant(lib: Any, checkpoint: Any, f: Any, calls: list[Any]) -> None:
     """Check ``use_reentrant=True``: the forward runs unrecorded, and again in a nested pass that records."""
     x, w = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0])
     calls.clear()
@@ -95,7 +95,7 @@ def checkpoints_by_a_nested_pass(lib: Any, checkpoint: Any, f: Any, calls: list[
             checkpoint(lambda t: t * 2, *(() if "t" in options else (x,)), use_reentrant=True, **options)
 
 
-def checkpoints_that_compute_something_else(lib: Any, checkpoint: Any) -> None:
+def check_second_run(lib: Any, checkpoint: Any) -> None:
     """Check errors for a function that differs when it runs again, the contexts of both runs, and where the second run stops."""
     module, x = lib.module("utils.checkpoint"), lib.tensor([1.0, 2.0])
     runs: list[int] = []

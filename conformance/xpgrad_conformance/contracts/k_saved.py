@@ -15,12 +15,12 @@ from xpgrad_conformance.contract import contract
 from xpgrad_conformance.strategies import seeds, shapes
 
 
-def aside(v: Any) -> Any:
+def detach_value(v: Any) -> Any:
     """Detach a saved value (a pack hook that keeps the memory and drops the history)."""
     return v.detach()
 
 
-def same(v: Any) -> Any:
+def identity(v: Any) -> Any:
     """Return a saved value unchanged (a hook)."""
     return v
 
@@ -28,7 +28,7 @@ def same(v: Any) -> Any:
 class Log:
     """A pair of hooks that counts its calls and can be referenced weakly."""
 
-    def __init__(self, inner: Callable[[Any], Any] = aside) -> None:
+    def __init__(self, inner: Callable[[Any], Any] = detach_value) -> None:
         self.inner = inner
         self.packed: list[Any] = []
         self.unpacked = 0
@@ -67,7 +67,7 @@ def slope(name: str, v: Any, c: Any) -> tuple[Any, Any]:
     return found.get(name) or ((v + 1, 1.0) if name == "x + 1" else (-v, -1.0))
 
 
-def keeper(lib: Any, *extra: Any) -> Any:
+def saving_square(lib: Any, *extra: Any) -> Any:
     """Return a custom square that saves its input, its output and `extra`."""
 
     def forward(ctx: Any, x: Any) -> Any:
@@ -99,7 +99,7 @@ def packs_once_per_save(lib: Any, program: Any, shape: Any, seed: int) -> None:
     lib.equal(x.grad, np.broadcast_to(d, shape), rtol=1e-4 if lib.real == "float32" else 1e-8)
     log, x = Log(), lib.tensor([1.0, 2.0])
     with log.on(lib):
-        y = keeper(lib, None).apply(x)
+        y = saving_square(lib, None).apply(x)
     assert log.packed == [(2,), (2,)]
     y.backward(lib.ones(2))
     lib.equal(x.grad, [2.0, 4.0])
@@ -137,7 +137,7 @@ def packs_anything(lib: Any, factor: int) -> None:
     x = lib.tensor([1.0, 2.0])
     for wrong in ("text", 3.0, None, (1, 2)):
         with lib.case(wrong):
-            with lib.graph.saved_tensors_hooks(aside, lambda packed, wrong=wrong: wrong):
+            with lib.graph.saved_tensors_hooks(detach_value, lambda packed, wrong=wrong: wrong):
                 y = lib.xp.sin(x)
             kind = type(wrong).__name__
             phrase = f"unpack_hook expected to be a Tensor but got result of type {kind}"
@@ -185,7 +185,7 @@ def history_is_restored(lib: Any, shape: Any, seed: int) -> None:
             x = lib.random(shape, seed)
             v = lib.value(x)
             with Log().on(lib):
-                y = x * x * x if name == "cube" else lib.xp.exp(x) if name == "exp" else keeper(lib).apply(x)
+                y = x * x * x if name == "cube" else lib.xp.exp(x) if name == "exp" else saving_square(lib).apply(x)
             expected = {"cube": [3 * v * v, 6 * v], "exp": [np.exp(v)] * 3, "custom": [2 * v, np.full(shape, 2.0)]}[name]
             g = y
             for n in range(order):
@@ -253,9 +253,9 @@ def nothing_saved_nothing_packed(lib: Any) -> None:
     x, c, log = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0]), Log()
     with log.on(lib):
         kept = x + 1, x - c, -x, lib.xp.reshape(x, (2, 1)), lib.xp.sum(x)
-        constants = c * c, lib.xp.sin(c), lib.xp.exp(c), keeper(lib).apply(c)
+        constants = c * c, lib.xp.sin(c), lib.xp.exp(c), saving_square(lib).apply(c)
         with lib.ns.no_grad():
-            quiet = x * x, lib.xp.exp(x), keeper(lib).apply(x)
+            quiet = x * x, lib.xp.exp(x), saving_square(lib).apply(x)
     assert log.packed == []
     assert all(t.requires_grad for t in kept)
     assert not any(t.requires_grad for t in (*constants, *quiet))
@@ -302,7 +302,10 @@ def packing_writes_nothing(lib: Any) -> None:
         return v.detach()
 
     x = lib.tensor([1.0, 2.0])
-    with lib.graph.saved_tensors_hooks(pack, same), lib.raises(RuntimeError, "A saved tensor pack hook is modifying its input in place"):
+    with (
+        lib.graph.saved_tensors_hooks(pack, identity),
+        lib.raises(RuntimeError, "A saved tensor pack hook is modifying its input in place"),
+    ):
         x * 1 * x
     x = lib.tensor([1.0, 2.0])
     with lib.graph.saved_tensors_hooks(lambda v: v.detach().clone(), lambda v: v.mul_(2)):
@@ -313,11 +316,11 @@ def packing_writes_nothing(lib: Any) -> None:
 
 @contract("SAV-10")
 def versions_are_not_checked(lib: Any) -> None:
-    for name, pack, expected in [("detach", aside, [6.0, 12.0]), ("clone", lambda v: v.detach().clone(), [2.0, 4.0])]:
+    for name, pack, expected in [("detach", detach_value, [6.0, 12.0]), ("clone", lambda v: v.detach().clone(), [2.0, 4.0])]:
         with lib.case(name):
             x = lib.tensor([1.0, 2.0])
             middle = x * 1
-            with lib.graph.saved_tensors_hooks(pack, same):
+            with lib.graph.saved_tensors_hooks(pack, identity):
                 y = middle * middle
             with lib.ns.no_grad():
                 middle.mul_(3)
@@ -334,17 +337,17 @@ def packing_is_not_recorded(lib: Any) -> None:
         return v.detach()
 
     x = lib.tensor([1.0, 2.0])
-    with lib.graph.saved_tensors_hooks(pack, same):
+    with lib.graph.saved_tensors_hooks(pack, identity):
         x * x
-        keeper(lib).apply(x)
+        saving_square(lib).apply(x)
     assert seen == [(False, False)] * 4
     assert lib.ns.is_grad_enabled()
 
     def fail(v: Any) -> Any:
         raise LookupError("no room")
 
-    for name, program in [("x * x", lambda: x * x), ("custom", lambda: keeper(lib).apply(x))]:
-        with lib.case(name), lib.graph.saved_tensors_hooks(fail, same), lib.raises(LookupError, "no room"):
+    for name, program in [("x * x", lambda: x * x), ("custom", lambda: saving_square(lib).apply(x))]:
+        with lib.case(name), lib.graph.saved_tensors_hooks(fail, identity), lib.raises(LookupError, "no room"):
             program()
     assert lib.ns.is_grad_enabled()
     (x * x).backward(lib.ones(2))
@@ -358,32 +361,32 @@ def hooks_of_one_save(lib: Any) -> None:
     y.grad_fn._raw_saved_self.register_hooks(log.pack, lambda v: v * 10)
     assert log.packed == [(2,)]
     with lib.raises(RuntimeError, "Calling register_hooks on a saved tensor whose hooks have already been set"):
-        y.grad_fn._raw_saved_self.register_hooks(aside, same)
+        y.grad_fn._raw_saved_self.register_hooks(detach_value, identity)
     y.backward(lib.ones(2))
     lib.equal(x.grad, [11.0, 22.0])
     y = x * x
     raw = y.grad_fn._raw_saved_self
     y.backward(lib.ones(2))
     with lib.raises(RuntimeError, "Calling register_hooks on a saved tensor after it has been freed"):
-        raw.register_hooks(aside, same)
+        raw.register_hooks(detach_value, identity)
     y = x * c
     with lib.raises(RuntimeError, "Calling register_hooks on a saved tensor with value None is forbidden"):
-        y.grad_fn._raw_saved_self.register_hooks(aside, same)
-    y.grad_fn._raw_saved_other.register_hooks(aside, lambda v: v + 1)
+        y.grad_fn._raw_saved_self.register_hooks(detach_value, identity)
+    y.grad_fn._raw_saved_other.register_hooks(detach_value, lambda v: v + 1)
     lib.equal(lib.grad(y, x, lib.ones(2))[0], [4.0, 5.0])
     with Log().on(lib):
         y = x * x
     with lib.raises(RuntimeError, "hooks have already been set"):
-        y.grad_fn._raw_saved_self.register_hooks(aside, same)
-    y = keeper(lib, None).apply(x)
+        y.grad_fn._raw_saved_self.register_hooks(detach_value, identity)
+    y = saving_square(lib, None).apply(x)
     first, _, last = y.grad_fn._raw_saved_tensors
-    first.register_hooks(aside, lambda v: v * 100)
+    first.register_hooks(detach_value, lambda v: v * 100)
     with lib.raises(RuntimeError, "with value None is forbidden"):
-        last.register_hooks(aside, same)
+        last.register_hooks(detach_value, identity)
     lib.equal(lib.grad(y, x, lib.ones(2))[0], [200.0, 400.0])
     if not lib.oracle:  # PyTorch allows it for values that a Function saved
         with lib.raises(RuntimeError, "Calling register_hooks on a saved tensor after it has been freed"):
-            first.register_hooks(aside, same)
+            first.register_hooks(detach_value, identity)
 
 
 @contract("SAV-13", draw={"message": st.text(st.characters(codec="ascii", exclude_characters="\0"), min_size=1, max_size=20)})
@@ -404,7 +407,7 @@ def hooks_can_be_disabled(lib: Any, message: str) -> None:
             pass
         assert str(caught[0]) == message
         y = x * x
-        y.grad_fn._raw_saved_self.register_hooks(aside, lambda v: v * 10)  # only default hooks are disabled
+        y.grad_fn._raw_saved_self.register_hooks(detach_value, lambda v: v * 10)  # only default hooks are disabled
     y.backward(lib.ones(2))
     lib.equal(x.grad, [11.0, 22.0])
     with (log := Log()).on(lib):
@@ -431,7 +434,7 @@ def saves_on_the_host(lib: Any) -> None:
         lib.equal(x.grad, np.array([3.0, 4.0]) + np.exp([1.0, 2.0]))
         lib.equal(w.grad, [1.0, 2.0])
     far = lib.elsewhere([1.0, 2.0], rg=True)
-    if lib.oracle:  # PyTorch's other device here is meta, whose missing values raise on the copy
+    if lib.oracle:  # PyTorch's other device here is meta: the copy raises, because there are no values
         with lib.raises(NotImplementedError, "Cannot copy out of meta tensor"), lib.graph.save_on_cpu():
             far * far
         return
@@ -447,9 +450,9 @@ def saves_on_the_host(lib: Any) -> None:
 def identity_is_lost(lib: Any) -> None:
     x = lib.tensor([1.0, 2.0])
     assert (x * x).grad_fn._saved_self is x
-    for name, pack in [("identity", same), ("detach", aside)]:
+    for name, pack in [("identity", identity), ("detach", detach_value)]:
         with lib.case(name):
-            with lib.graph.saved_tensors_hooks(pack, same):
+            with lib.graph.saved_tensors_hooks(pack, identity):
                 y = x * x
             saved = y.grad_fn._saved_self
             assert saved is not x
@@ -479,10 +482,10 @@ def identity_is_lost(lib: Any) -> None:
 @contract("SAV-16")
 def packing_detached_makes_no_cycle(lib: Any) -> None:
     x = lib.tensor([1.0, 2.0])
-    programs = {"output": lambda: lib.xp.exp(x), "input": lambda: x * x, "custom": lambda: keeper(lib).apply(x)}
+    programs = {"output": lambda: lib.xp.exp(x), "input": lambda: x * x, "custom": lambda: saving_square(lib).apply(x)}
     for name, program in programs.items():
-        for pack in (aside, same):
-            if pack is same and name != "output" and lib.oracle:
+        for pack in (detach_value, identity):
+            if pack is identity and name != "output" and lib.oracle:
                 continue
             with lib.case((name, pack.__name__)):
                 log = Log(pack)
@@ -496,7 +499,7 @@ def packing_detached_makes_no_cycle(lib: Any) -> None:
                     alive = weakref.ref(log)
                     del log, y
                     # NB: a reference cycle of a node with its own output is collected, unlike in PyTorch.
-                    assert (alive() is None) == (pack is aside or not lib.oracle)
+                    assert (alive() is None) == (pack is detach_value or not lib.oracle)
                 finally:
                     gc.enable()
 

@@ -26,7 +26,7 @@ def operation(lib: Any, name: str) -> Any:
     return {"matmul": aten.mm.default, "exp": aten.exp.default, "multiply": aten.mul.Tensor, "sum": aten.sum.default}[name]
 
 
-def selective(lib: Any, function: Callable[..., Any], policy: Any, *args: Any, **options: Any) -> Any:
+def run_selective(lib: Any, function: Callable[..., Any], policy: Any, *args: Any, **options: Any) -> Any:
     """Call a function under a checkpoint with a policy, and return its result."""
     module = lib.module("utils.checkpoint")
     contexts = functools.partial(module.create_selective_checkpoint_contexts, policy, **options)
@@ -61,7 +61,7 @@ def kept_by_a_policy(lib: Any) -> None:
                     return answer if isinstance(answer, bool) else policies[answer]
 
                 x, w = lib.tensor(V), lib.tensor(U)
-                y = selective(lib, functools.partial(changing, lib, number), policy, x, w)
+                y = run_selective(lib, functools.partial(changing, lib, number), policy, x, w)
                 number[0] = 3.0
                 with lib.case(f"{save} {some}"):
                     y.backward()
@@ -75,7 +75,7 @@ def kept_by_a_list(lib: Any) -> None:
     for n in range(len(NAMES) + 1):
         for some in itertools.combinations(NAMES, n):
             x, w, number = lib.tensor(V), lib.tensor(U), [1.0]
-            y = selective(lib, functools.partial(changing, lib, number), [operation(lib, name) for name in some], x, w)
+            y = run_selective(lib, functools.partial(changing, lib, number), [operation(lib, name) for name in some], x, w)
             number[0] = 3.0
             with lib.case(str(some)):
                 for found, wanted in zip(lib.grad(y, [x, w]), expected(some), strict=True):
@@ -103,7 +103,7 @@ def what_a_policy_is_asked(lib: Any) -> None:
         return module.CheckpointPolicy.MUST_SAVE if len(alive) == 1 and op is exp else module.CheckpointPolicy.PREFER_RECOMPUTE
 
     x = lib.tensor(V)
-    y = selective(lib, lambda t: lib.xp.exp(lib.xp.exp(t * t)) * 1.0, policy, x)
+    y = run_selective(lib, lambda t: lib.xp.exp(lib.xp.exp(t * t)) * 1.0, policy, x)
     assert [op for op, _, _ in asked] == [multiply, exp, exp, multiply]
     values = [V, V * V, np.exp(V * V), np.exp(np.exp(V * V))]
     for (_, given, out), a, b in zip(asked, values, [*values[1:], values[-1]], strict=True):
@@ -118,7 +118,7 @@ def what_a_policy_is_asked(lib: Any) -> None:
         assert not alive[0]()
     lib.equal(x.grad, np.exp(np.exp(V * V)) * np.exp(V * V) * 2 * V)
     with lib.ns.no_grad():
-        selective(lib, lib.xp.exp, policy, x)
+        run_selective(lib, lib.xp.exp, policy, x)
     assert len(asked) == 4, "asked where nothing is recorded"
     module.SelectiveCheckpointContext(is_recompute=False)
     names = ["MUST_SAVE", "PREFER_SAVE", "MUST_RECOMPUTE", "PREFER_RECOMPUTE", "MUST_CPU_OFFLOAD", "PREFER_CPU_OFFLOAD"]
@@ -135,21 +135,21 @@ def kept_values_that_are_written_to(lib: Any) -> None:
 
     exp, wanted = operation(lib, "exp"), np.exp(3 * V * V) * 6 * V + 4 * V
     x = lib.tensor(V)
-    lib.equal(lib.grad(selective(lib, f, [exp], x), x)[0], wanted)
+    lib.equal(lib.grad(run_selective(lib, f, [exp], x), x)[0], wanted)
     count = [0]
 
     def first_product(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> bool:
         count[0] += op is operation(lib, "multiply")
         return op is operation(lib, "multiply") and count[0] == 1
 
-    y = selective(lib, f, first_product, x)
+    y = run_selective(lib, f, first_product, x)
     with lib.raises(RuntimeError, "Tensor cached during selective activation checkpoint has been mutated"):
         y.backward()
     assert x.grad is None
     # A write after the call: with the check disabled, the kept value is the new one.
     for allow in (False, True):
         x = lib.tensor(V)
-        out = selective(lib, lambda t: lib.xp.exp(t * 1.0) * 1.0, [exp], x, allow_cache_entry_mutation=allow)
+        out = run_selective(lib, lambda t: lib.xp.exp(t * 1.0) * 1.0, [exp], x, allow_cache_entry_mutation=allow)
         lib.equal(lib.grad(lib.xp.sum(out), x)[0], np.exp(V))
         kept: list[Any] = []
 
@@ -157,7 +157,7 @@ def kept_values_that_are_written_to(lib: Any) -> None:
             kept.append(lib.xp.exp(t * 1.0))
             return lib.xp.sin(kept[-1])
 
-        total = lib.xp.sum(selective(lib, keeping, [exp], x, allow_cache_entry_mutation=allow))
+        total = lib.xp.sum(run_selective(lib, keeping, [exp], x, allow_cache_entry_mutation=allow))
         with lib.ns.no_grad():
             kept[0].mul_(2.0)
         if allow:

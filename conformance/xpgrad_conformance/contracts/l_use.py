@@ -31,7 +31,7 @@ def once_differentiable(lib: Any) -> None:
     cls.apply(x).backward()
     lib.equal(x.grad, [6.0])
     lib.equal(lib.grad(cls.apply(x), x)[0], [6.0])
-    # The seed depends on x, because otherwise PyTorch does not raise in backward().
+    # The seed depends on x, so that PyTorch raises in backward() as well.
     (g,) = lib.grad(cls.apply(x) * x, x, create_graph=True)
     assert modes == [False] * 3
     lib.equal(g, [27.0])
@@ -330,7 +330,7 @@ def functions_under_transforms(lib: Any) -> None:
             lib.equal(squares, np.broadcast_to([4.0, 9.0], (3, 2)))
     loss = lambda r: lib.xp.sum(bare(lib, **pieces, generate_vmap_rule=True).apply(r, w)[0] * r)  # noqa: E731
     lib.equal(func.vmap(func.grad(loss))(rows), 2 * lib.value(rows) * [2.0, 3.0])
-    saved_in_batches(lib)
+    check_saved_in_batches(lib)
     old = power(lib)
     for name, transform in [("vmap", func.vmap(old.apply)), ("grad", func.grad(lambda v: lib.xp.sum(old.apply(v))))]:
         with lib.case(name), lib.raises(RuntimeError, "In order to use an autograd.Function with functorch transforms", "setup_context"):
@@ -432,7 +432,7 @@ def marks_of_what_is_no_input(lib: Any) -> None:
     lib.equal(x.grad, [2.0])
 
 
-def saved_in_batches(lib: Any) -> None:
+def check_saved_in_batches(lib: Any) -> None:
     """Check that a generated rule keeps everything that can be saved, for both directions and for second derivatives."""
     func = lib.module("func")
     if lib.oracle:  # PyTorch's generated rules raise an AssertionError unless all inputs and outputs are batched

@@ -32,7 +32,7 @@ STEPS: dict[str, Any] = {
 }
 
 
-def loose(lib: Any) -> float:
+def tolerance(lib: Any) -> float:
     """Return the tolerance for a chain of operations."""
     return 1e-4 if lib.real == "float32" else 1e-9
 
@@ -56,9 +56,9 @@ def jacobian_vector_product(lib: Any, program: Any, shape: Any, seed: int) -> No
     primal, tangent = found
     assert primal is found.primal
     assert tangent is found.tangent
-    lib.equal(primal, v, rtol=loose(lib), atol=loose(lib))
-    lib.equal(tangent, d, rtol=loose(lib), atol=loose(lib))
-    lib.equal(total.tangent, np.sum(3 * d), rtol=loose(lib), atol=loose(lib))
+    lib.equal(primal, v, rtol=tolerance(lib), atol=tolerance(lib))
+    lib.equal(tangent, d, rtol=tolerance(lib), atol=tolerance(lib))
+    lib.equal(total.tangent, np.sum(3 * d), rtol=tolerance(lib), atol=tolerance(lib))
     a, b, s = (lib.const(z) for z in ([[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]], [[1.0, 0.0], [0.0, 2.0]]))
     with fw.dual_level():
         both = fw.unpack_dual(lib.xp.matmul(fw.make_dual(a, s), fw.make_dual(b, a)))

@@ -13,7 +13,7 @@ from xpgrad_conformance.strategies import seeds, shapes, size
 EYE = np.eye(2)
 
 
-def batched(lib: Any, outputs: Any, inputs: Any, gradients: Any, **options: Any) -> Any:
+def batched_grad(lib: Any, outputs: Any, inputs: Any, gradients: Any, **options: Any) -> Any:
     """Call `autograd.grad` with a batch of gradients."""
     return lib.grad(outputs, inputs, gradients, is_grads_batched=True, **options)
 
@@ -32,7 +32,7 @@ def stacked_products(lib: Any, shape: Any, batch: int, seed: int) -> None:
     x, w = lib.random(shape, seed), lib.random((), seed + 1)
     y, total = lib.xp.sin(x * x) * w, lib.xp.sum(x * w)
     v, u = lib.random((batch, *shape), seed + 2, rg=False), lib.random((batch,), seed + 3, rg=False)
-    found = batched(lib, [y, total], [x, w], [v, u], retain_graph=True)
+    found = batched_grad(lib, [y, total], [x, w], [v, u], retain_graph=True)
     assert type(found) is tuple
     assert [tuple(g.shape) for g in found] == [(batch, *shape), (batch,)]
     expected = loop(lib, [y, total], [x, w], [v, u])
@@ -41,13 +41,13 @@ def stacked_products(lib: Any, shape: Any, batch: int, seed: int) -> None:
     # A batch of the rows of the identity gives the Jacobian.
     n = size(shape)
     eye = np.eye(n).reshape(n, *shape)
-    (jacobian,) = batched(lib, y, x, lib.const(eye))
+    (jacobian,) = batched_grad(lib, y, x, lib.const(eye))
     slope = (2 * lib.value(x) * np.cos(lib.value(x) ** 2) * lib.value(w)).reshape(n)
     lib.equal(jacobian, np.diag(slope).reshape(n, *shape))
     assert x.grad is None
     assert w.grad is None
     x = lib.tensor([1.0, 2.0])
-    named = batched(lib, x * x, {"x": x}, lib.const(EYE))
+    named = batched_grad(lib, x * x, {"x": x}, lib.const(EYE))
     assert list(named) == ["x"]
     lib.equal(named["x"], [[2.0, 0.0], [0.0, 4.0]])
 
@@ -58,13 +58,13 @@ def the_other_axes_match_exactly(lib: Any, pair: Any) -> None:
     for root, seed in [pair, ((2,), (2,)), ((2,), (2, 3)), ((2,), (3, 1)), ((2, 1), (4, 2)), ((), (2, 1))]:
         x = lib.tensor(np.ones(root))
         with lib.case((root, seed)), lib.raises(RuntimeError, phrase):
-            batched(lib, x * x, x, lib.ones(*seed))
+            batched_grad(lib, x * x, x, lib.ones(*seed))
     x = lib.tensor([1.0, 2.0])
     for seed in [(), (0, 2)]:
         with lib.case(seed), lib.raises(IndexError):
-            batched(lib, x * x, x, lib.ones(*seed))
+            batched_grad(lib, x * x, x, lib.ones(*seed))
     with lib.raises(IndexError):
-        batched(lib, lib.xp.sum(x), x, lib.ones())
+        batched_grad(lib, lib.xp.sum(x), x, lib.ones())
 
 
 @contract("BAT-03", draw={"pair": st.tuples(st.integers(1, 4), st.integers(1, 4)).filter(lambda p: p[0] != p[1])})
@@ -73,16 +73,16 @@ def one_batch_size(lib: Any, pair: Any) -> None:
         x = lib.tensor([1.0, 2.0])
         y, z = x * x, lib.xp.sum(x)
         with lib.case((m, n)), lib.raises(ValueError, "same size in the mapped dimension", f"got sizes [{m}, {n}]"):
-            batched(lib, [y, z], x, [lib.ones(m, 2), lib.ones(n)])
+            batched_grad(lib, [y, z], x, [lib.ones(m, 2), lib.ones(n)])
 
 
 @contract("BAT-04")
 def none_is_no_batch(lib: Any) -> None:
     x = lib.tensor([1.0, 2.0])
     with lib.raises(ValueError, "of dimensionality 0"):
-        batched(lib, lib.xp.sum(x), x, None)
+        batched_grad(lib, lib.xp.sum(x), x, None)
     with lib.raises(ValueError, "of dimensionality 0"):
-        batched(lib, [x * x, lib.xp.sum(x)], x, [lib.const(EYE), None])
+        batched_grad(lib, [x * x, lib.xp.sum(x)], x, [lib.const(EYE), None])
 
 
 @contract("BAT-05", draw={"shape": shapes(), "batch": st.integers(1, 4)})
@@ -90,11 +90,11 @@ def unused_inputs(lib: Any, shape: Any, batch: int) -> None:
     x, u = lib.tensor([1.0, 2.0]), lib.tensor(np.ones(shape))
     seed = lib.ones(batch, 2)
     with lib.raises(RuntimeError, "The differentiated Tensor at index 1 appears to not have been used"):
-        batched(lib, x * x, [x, u], seed)
-    found = batched(lib, x * x, [x, u], seed, allow_unused=True)
+        batched_grad(lib, x * x, [x, u], seed)
+    found = batched_grad(lib, x * x, [x, u], seed, allow_unused=True)
     assert found[1] is None
     lib.equal(found[0], [[2.0, 4.0]] * batch)
-    found = batched(lib, x * x, [x, u], seed, materialize_grads=True)
+    found = batched_grad(lib, x * x, [x, u], seed, materialize_grads=True)
     lib.equal(found[0], [[2.0, 4.0]] * batch)
     lib.equal(found[1], np.zeros((batch, *shape)))
 
@@ -103,7 +103,7 @@ def unused_inputs(lib: Any, shape: Any, batch: int) -> None:
 def differentiable_again(lib: Any, batch: int, seed: int) -> None:
     x, v = lib.random((2,), seed), lib.random((batch, 2), seed + 1)
     a, b = lib.value(x), lib.value(v)
-    (j,) = batched(lib, x * x * x, x, v, create_graph=True)
+    (j,) = batched_grad(lib, x * x * x, x, v, create_graph=True)
     assert j.requires_grad
     lib.equal(j, 3 * a * a * b)
     gx, gv = lib.grad(lib.xp.sum(j), [x, v], create_graph=True)
@@ -111,17 +111,17 @@ def differentiable_again(lib: Any, batch: int, seed: int) -> None:
     lib.equal(gv, np.broadcast_to(3 * a * a, b.shape))
     # Compute a Hessian row by row, and differentiate it.
     (g,) = lib.grad(lib.xp.sum(x * x * x * x), x, create_graph=True)
-    (hessian,) = batched(lib, g, x, lib.const(EYE), create_graph=True)
+    (hessian,) = batched_grad(lib, g, x, lib.const(EYE), create_graph=True)
     lib.equal(hessian, np.diag(12 * a * a))
     lib.equal(lib.grad(lib.xp.sum(hessian), x)[0], 24 * a)
-    (j,) = batched(lib, x * x, x, lib.const(EYE))
+    (j,) = batched_grad(lib, x * x, x, lib.const(EYE))
     assert not j.requires_grad
     # The Hessian of a function that writes in place.
     p, q = a
     t = x * 1
     t[0] = x[0] * x[1]
     (g,) = lib.grad(lib.xp.sum(t * t), x, create_graph=True)
-    (hessian,) = batched(lib, g, x, lib.const(EYE))
+    (hessian,) = batched_grad(lib, g, x, lib.const(EYE))
     lib.equal(hessian, [[2 * q * q, 4 * p * q], [4 * p * q, 2 * p * p + 2]])
 
 
@@ -133,7 +133,7 @@ def hooks_see_one_sample(lib: Any) -> None:
     y.register_hook(lambda g: seen.append(("tensor", tuple(g.shape))))
     y.grad_fn.register_prehook(lambda go: seen.append(("before", tuple(go[0].shape))))
     y.grad_fn.register_hook(lambda gi, go: seen.append(("after", tuple(gi[0].shape), tuple(go[0].shape))))
-    (g,) = batched(lib, y * 1, x, lib.ones(3, 2))
+    (g,) = batched_grad(lib, y * 1, x, lib.ones(3, 2))
     assert set(seen) == {("tensor", (2,)), ("before", (2,)), ("after", (2,), (2,))}
     shared = lib.tensor([1.0, 2.0])
     calls: list[Any] = []
@@ -143,7 +143,7 @@ def hooks_see_one_sample(lib: Any) -> None:
     lib.equal(g, [[2.0, 4.0]] * 3)
     y = x * x
     y.register_hook(lambda g: g * 10)
-    (g,) = batched(lib, y * 1, x, lib.const(EYE))
+    (g,) = batched_grad(lib, y * 1, x, lib.const(EYE))
     lib.equal(g, [[20.0, 0.0], [0.0, 40.0]])
     # A hook or a Function that returns the same gradient for all samples.
     for name, replace in {
@@ -155,11 +155,11 @@ def hooks_see_one_sample(lib: Any) -> None:
             x = lib.tensor([1.0, 2.0])
             y = x * lib.const([3.0, 4.0]) if name != "after" else x * (x * 1)
             replace(y, lib.const([5.0, 6.0]))
-            (g,) = batched(lib, y * 1, x, lib.const(EYE))
+            (g,) = batched_grad(lib, y * 1, x, lib.const(EYE))
             lib.equal(g, [[15.0, 24.0]] * 2 if name != "after" else [[10.0, 12.0]] * 2)
     constant = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: lib.const([7.0, 8.0]))
     x = lib.tensor([1.0, 2.0])
-    lib.equal(batched(lib, constant.apply(x * 3), x, lib.const(EYE))[0], [[21.0, 24.0]] * 2)
+    lib.equal(batched_grad(lib, constant.apply(x * 3), x, lib.const(EYE))[0], [[21.0, 24.0]] * 2)
 
 
 @contract("BAT-08")
@@ -176,7 +176,7 @@ def decisions_on_values(lib: Any) -> None:
             y = lib.fn(lambda ctx, x: x * 2, backward).apply(x)
             said = ""
             try:
-                (found,) = batched(lib, y, x, lib.const(rows))
+                (found,) = batched_grad(lib, y, x, lib.const(rows))
             except RuntimeError as exc:
                 found, said = None, str(exc)
             # A program that cannot be batched must be refused; a result must be right for each sample.
@@ -223,11 +223,11 @@ STEPS: dict[str, Any] = {
     "sort": lambda lib, x: lib.xp.sort(x, axis=1),
     "stack": lambda lib, x: lib.xp.sum(lib.xp.stack([x, x * 2], axis=0), axis=0),
     "roll": lambda lib, x: lib.xp.roll(x, 1, axis=1),
-    "write": lambda lib, x: overwritten(x),
+    "write": lambda lib, x: overwrite(x),
 }
 
 
-def overwritten(x: Any) -> Any:
+def overwrite(x: Any) -> Any:
     """Return a copy in which a row and some columns are overwritten."""
     y = x * 1
     y[0] = x[1] * 2
@@ -242,7 +242,7 @@ def batches_equal_loops(lib: Any, program: Any, seed: int) -> None:
     for name in program:
         y = STEPS[name](lib, y)
     v = lib.random((3, 2, 3), seed + 1, rg=False)
-    (found,) = batched(lib, y, x, v, retain_graph=True)
+    (found,) = batched_grad(lib, y, x, v, retain_graph=True)
     (expected,) = loop(lib, [y], [x], [v])
     near = 1e-3 if lib.real == "float32" else 1e-9
     lib.equal(found, expected, rtol=near, atol=near * max(1.0, float(np.max(np.abs(expected)))))

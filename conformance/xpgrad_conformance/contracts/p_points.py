@@ -190,7 +190,7 @@ def ties_are_shared(lib: Any, rows: Any) -> None:
 
 @contract("SUB-06", draw={"point": st.lists(st.integers(0, 2), min_size=1, max_size=5)})
 def the_chosen_place_gets_all(lib: Any, point: Any) -> None:
-    # NB: of the rule's functions the standard has only `sort`.
+    # NB: `sort` is the only one of the rule's functions that the standard has.
     for each in (point, [1, 2, 0, 2, 1]):
         with lib.case(each):
             check_sort(lib, np.asarray(each, dtype=float))
@@ -214,7 +214,7 @@ def check_sort(lib: Any, v: Any) -> None:
 
 @contract("SUB-07")
 def bounds_belong_to_the_inside(lib: Any) -> None:
-    # NB: of the rule's functions the standard has only `clip`.
+    # NB: `clip` is the only one of the rule's functions that the standard has.
     xp = lib.xp
     point = [0.0, 1.0, -1.0, 2.0, 0.5]
     low, high = lib.const([0.0]), lib.const([1.0])
@@ -323,7 +323,7 @@ def both_branches_count(lib: Any) -> None:
 
 @contract("SUB-12")
 def logarithms_of_nothing(lib: Any) -> None:
-    # NB: of the rule's functions the standard has only `logaddexp`.
+    # NB: `logaddexp` is the only one of the rule's functions that the standard has.
     xp = lib.xp
     check(
         lib,

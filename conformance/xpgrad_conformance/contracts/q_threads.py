@@ -106,7 +106,7 @@ def shared_leaves(lib: Any) -> None:
         sys.setswitchinterval(interval)
 
 
-def once(lib: Any, y: Any, x: Any) -> Callable[[int], Any]:
+def freeing_pass(lib: Any, y: Any, x: Any) -> Callable[[int], Any]:
     """Return work for a thread: a pass that frees the graph."""
     return lambda k: lib.grad(y, x)[0]
 
@@ -122,8 +122,8 @@ def shared_graphs(lib: Any) -> None:
     # Without `retain_graph`, a pass that reaches a node freed by another pass raises. Timing decides which pass that is.
     for _ in range(5):
         y = lib.xp.sum(lib.xp.exp(x) * lib.xp.sin(x))
-        found = in_threads(3, once(lib, y, x))
-        found += in_threads(2, once(lib, y, x))
+        found = in_threads(3, freeing_pass(lib, y, x))
+        found += in_threads(2, freeing_pass(lib, y, x))
         for each in found:
             if isinstance(each, BaseException):
                 assert isinstance(each, RuntimeError), each
@@ -237,7 +237,7 @@ def functions_and_hooks(lib: Any) -> None:
     assert seen == [6 * 21]
 
 
-def nest(lib: Any, levels: int) -> None:
+def check_nested_passes(lib: Any, levels: int) -> None:
     """Check a Function whose backward runs a pass through the same Function, down to `levels` levels."""
     leaves: list[Any] = []
 
@@ -280,9 +280,9 @@ def passes_inside_of_passes(lib: Any) -> None:
         with lib.case(levels):
             if levels > 5 and not lib.capabilities["threads"]:  # deep nesting continues in other threads
                 with lib.raises(NotImplementedError, "threads"):
-                    nest(lib, levels)
+                    check_nested_passes(lib, levels)
             else:
-                nest(lib, levels)
+                check_nested_passes(lib, levels)
     # A nested pass that fails does not affect the next one.
     x = lib.random((3,))
     y = x * x
@@ -445,7 +445,7 @@ def a_pass_inside_a_hook_towards_what_is_no_leaf(lib: Any) -> None:
     for g, expected in zip(found, [18.0, 108.0, 18.0, 108.0, 12.0], strict=True):
         lib.equal(g, [expected])
     lib.equal(x.grad, [12.0])
-    # Nodes that the outer pass has not reached yet: a concatenation with constants, a Function with several results, matrix factors.
+    # Nodes that the outer pass has not reached yet: a concatenation with constants, and a Function with several results.
     x = lib.tensor([1.0, 2.0])
     joined = lib.xp.concat([x * x, lib.ones(2), x, lib.const([7.0])])
     double, triple = lib.fn(lambda ctx, t: (t * 2, t * 3), lambda ctx, g, h: g * 2 + h * 3).apply(joined)

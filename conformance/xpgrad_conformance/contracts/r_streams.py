@@ -17,7 +17,7 @@ from xpgrad_conformance.contract import contract
 from xpgrad_conformance.facade import NotRun
 
 
-def races(streams: Any, function: Callable[[], Any]) -> None:
+def expect_race(streams: Any, function: Callable[[], Any]) -> None:
     """Expect a race in `function`, which is not called if there is no race detector."""
     if streams.race is None:
         return
@@ -28,7 +28,7 @@ def races(streams: Any, function: Callable[[], Any]) -> None:
     raise AssertionError("no race was found, though nothing orders the two streams: there was an unnecessary wait")
 
 
-def where(lib: Any, streams: Any, seen: list[Any], recorded: list[Any] | None = None) -> Any:
+def recording_square(lib: Any, streams: Any, seen: list[Any], recorded: list[Any] | None = None) -> Any:
     """Return a custom ``x²`` that records the streams on which its backward and the backward of its backward run."""
 
     def forward(ctx: Any, x: Any) -> Any:
@@ -53,7 +53,7 @@ def the_forwards_stream(lib: Any) -> None:
         main, one, two, other = streams.current(), streams.new(), streams.new(), streams.new()
         seen: list[Any] = []
         recorded: list[Any] = []
-        square = where(lib, streams, seen, recorded)
+        square = recording_square(lib, streams, seen, recorded)
         x = lib.tensor([1.0, 2.0])
         streams.wait(one, main)
         with streams.use(one):
@@ -127,7 +127,7 @@ def gradients_on_another_stream(lib: Any) -> None:
             with streams.use(caller):
                 y.backward()
             with streams.use(other):
-                races(streams, partial(operator.mul, x.grad, 2))
+                expect_race(streams, partial(operator.mul, x.grad, 2))
             streams.wait(other, caller)
             with streams.use(other):
                 lib.equal(x.grad * 2, [4.0, 8.0])
@@ -159,7 +159,7 @@ def a_seed_from_another_stream(lib: Any) -> None:
                     assert not streams.found()
                 else:
                     with streams.use(caller):
-                        races(streams, partial(y.backward, seed))
+                        expect_race(streams, partial(y.backward, seed))
                     streams.synchronize()
                     del seed
                 streams.synchronize()
@@ -186,7 +186,7 @@ def gradients(lib: Any, streams: Any, pool: list[Any], program: Any, forget: boo
     """Return the leaves' gradients as the caller's stream sees them, with the waits that a careful user writes in the forward."""
     main = streams.current()
     values, made = [], []
-    for k, stream in enumerate((pool[0], pool[-1])):  # each leaf is on a stream other than the caller's
+    for k, stream in enumerate((pool[0], pool[-1])):  # the leaves are on the first and the last stream of the pool
         with streams.use(stream):
             values.append(lib.random((3,), k))
         made.append(stream)
@@ -255,7 +255,7 @@ def the_default_stream_is_one_like_others(lib: Any) -> None:
             with streams.use(caller):
                 y.backward()
             with lib.case(callers):
-                races(streams, partial(operator.mul, x.grad, 2))
+                expect_race(streams, partial(operator.mul, x.grad, 2))
             streams.wait(default, caller)
             lib.equal(x.grad * 2, [4.0, 8.0])
         # A pass does not wait for unrelated work on the default stream either.
@@ -266,7 +266,7 @@ def the_default_stream_is_one_like_others(lib: Any) -> None:
         late = lib.ones(2) * 5
         with streams.use(side):
             y.backward()
-            races(streams, partial(operator.mul, z.grad, late))
+            expect_race(streams, partial(operator.mul, z.grad, late))
 
 
 @contract("STR-07", requires="streams")
@@ -330,7 +330,7 @@ def gradients_of_roots_however_given(lib: Any) -> None:
                 x = lib.tensor([1.0, 2.0])
                 streams.wait(side, main)
                 with streams.use(side):
-                    y, again = where(lib, streams, seen)(x), where(lib, streams, seen)(x)
+                    y, again = recording_square(lib, streams, seen)(x), recording_square(lib, streams, seen)(x)
                 # A seed made on the caller's stream needs no wait, and the operations run where their forward ran.
                 with streams.use(caller):
                     seed = lib.const([1.0, 10.0]) * 1
@@ -342,11 +342,11 @@ def gradients_of_roots_however_given(lib: Any) -> None:
                 with streams.use(other):
                     seed = lib.const([1.0, 10.0]) * 1
                 with streams.use(caller):
-                    races(streams, partial(call, again, x, seed))
+                    expect_race(streams, partial(call, again, x, seed))
                 streams.synchronize()
                 x.grad = None
                 with streams.use(side):
-                    y = where(lib, streams, seen)(x)
+                    y = recording_square(lib, streams, seen)(x)
                 with streams.use(other):
                     late = lib.const([1.0, 10.0]) * 1
                 streams.wait(caller, other)
@@ -354,7 +354,7 @@ def gradients_of_roots_however_given(lib: Any) -> None:
                     g = call(y, x, late)
                     streams.keep(late, caller)
                 with streams.use(other):
-                    races(streams, partial(operator.mul, g, 2))
+                    expect_race(streams, partial(operator.mul, g, 2))
                 streams.wait(other, caller)
                 with streams.use(other):
                     lib.equal(g * 2, [4.0, 80.0])

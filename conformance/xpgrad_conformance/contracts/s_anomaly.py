@@ -28,7 +28,7 @@ def attempt(work: Callable[[], Any]) -> tuple[BaseException | None, list[Any]]:
     return error, [w for w in seen if issubclass(w.category, UserWarning)]
 
 
-def told(seen: list[Any]) -> str:
+def failure_report(seen: list[Any]) -> str:
     """Return the one report of a failure among the warnings."""
     texts = [str(w.message) for w in seen if "Error detected in" in str(w.message)]
     assert len(texts) == 1, f"expected one report of a failure, got {texts}"
@@ -113,7 +113,7 @@ def the_forward_call_is_reported(lib: Any) -> None:
             error, seen = attempt(partial(root.backward, retain_graph=True))
             assert error is not None
             assert all(w.category is UserWarning for w in seen)
-            report = told(seen)
+            report = failure_report(seen)
             assert f"Error detected in {function}. Traceback of forward call that caused the error" in report
             assert text in report, "the line of the forward call is missing"
             assert "the_forward_call_is_reported" in report, "the caller of the forward is missing"
@@ -124,7 +124,7 @@ def the_forward_call_is_reported(lib: Any) -> None:
         with lib.case(f"{name}, forward outside"), lib.ag.set_detect_anomaly(True):
             error, seen = attempt(partial(root.backward, retain_graph=True))
             assert error is not None
-            report = told(seen)
+            report = failure_report(seen)
             assert f"Error detected in {function}. {NO_FORWARD}" in report
             assert "Traceback of forward call" not in report
     # Without anomaly detection nothing is reported.
@@ -152,7 +152,7 @@ def without_the_check_for_nan(lib: Any) -> None:
         lib.equal(x.grad, [float("nan")])
         error, seen = attempt(exception)
         assert type(error) is LookupError
-        assert "Error detected in MyFBackward. Traceback of forward call" in told(seen)
+        assert "Error detected in MyFBackward. Traceback of forward call" in failure_report(seen)
 
 
 @contract("ANO-04")

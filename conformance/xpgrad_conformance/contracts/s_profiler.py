@@ -192,14 +192,18 @@ def tables_and_traces(lib: Any) -> None:
         return
     from xpgrad.autograd.profiler import EventList, FunctionEvent
 
-    def made(start: int, end: int, *children: Any) -> Any:
+    def make_event(start: int, end: int, *children: Any) -> Any:
         e = FunctionEvent(0, "e", 0, 0)
         e.start, e.end, e.cpu_children = start * 1000, end * 1000, list(children)
         return e
 
-    for e, own in ((made(0, 10, made(1, 3), made(5, 6)), 7.0), (made(0, 10, made(1, 5), made(3, 6)), 5.0), (made(2, 9, made(8, 15)), 6.0)):
+    for e, own in (
+        (make_event(0, 10, make_event(1, 3), make_event(5, 6)), 7.0),
+        (make_event(0, 10, make_event(1, 5), make_event(3, 6)), 5.0),
+        (make_event(2, 9, make_event(8, 15)), 6.0),
+    ):
         assert e.self_cpu_time_total == own
-    one, other = made(0, 1500), made(1500, 2000)
+    one, other = make_event(0, 1500), make_event(1500, 2000)
     other.key = other.name = "f"
     both = EventList([one, other])
     assert both.self_cpu_time_total == 2000.0
@@ -214,12 +218,12 @@ def tables_and_traces(lib: Any) -> None:
     assert len({len(line) for line in lines[2:-1]}) == 1  # all columns are aligned to the right
     assert [c[0] for c in (line.split() for line in both.table("cpu_time", 1, time_unit="s").splitlines()) if c[0] in "ef"] == ["e"]
     assert "0.002s" in both.table(time_unit="s")
-    assert "..." in EventList([_named(made(0, 1), "long" * 20)]).table(max_name_column_width=10)
+    assert "..." in EventList([_named(make_event(0, 1), "long" * 20)]).table(max_name_column_width=10)
     assert EventList([]).table() == ""
-    many = EventList([made(0, 1) for _ in range(102)])
+    many = EventList([make_event(0, 1) for _ in range(102)])
     assert [many.table(row_limit=n).count("1.000us") // 3 for n in (5, -1)] == [5, 102]
     assert many.table().count("1.000us") // 3 == 100
-    top = made(0, 9, made(1, 2))
+    top = make_event(0, 9, make_event(1, 2))
     top.cpu_children[0].cpu_parent = top
     assert EventList([top, *top.cpu_children]).table(top_level_events_only=True).count("1.000us") == 0
     wrongs: list[dict[str, Any]] = [{"sort_by": "name"}, {"time_unit": "min"}]

@@ -16,7 +16,7 @@ MODES = ({}, {"fast_mode": True})
 MISMATCH = "Jacobian mismatch for output {} with respect to input {}"
 
 
-def wrong(lib: Any, backward: Any) -> Any:
+def double_with(lib: Any, backward: Any) -> Any:
     """Return a Function for ``2 x`` with the given backward."""
     return lib.fn(lambda ctx, x: x * 2, backward).apply
 
@@ -41,10 +41,10 @@ def correct_gradients_pass(lib: Any, shape: Any) -> None:
     for place in range(x.ndim and x.shape[0]):
         off = lib.const([[1.0] if k == place else [0.0] for k in range(x.shape[0])])
         off = lib.xp.reshape(off, (x.shape[0],) + (1,) * (x.ndim - 1))
-        f = wrong(lib, lambda ctx, g, off=off: g * 2 + g * off)
+        f = double_with(lib, lambda ctx, g, off=off: g * 2 + g * off)
         with lib.case(place):
             assert not check(f, (x,), raise_exception=False)
-    by = lambda factor: wrong(lib, lambda ctx, g: g * 2 * factor)  # noqa: E731
+    by = lambda factor: double_with(lib, lambda ctx, g: g * 2 * factor)  # noqa: E731
     for mode in MODES:
         with lib.case(mode):
             assert check(by(1 + 0.9e-3), (x,), atol=0.0, **mode) is True
@@ -65,7 +65,7 @@ def correct_gradients_pass(lib: Any, shape: Any) -> None:
 @contract("GCK-02", requires="float64")
 def mismatches(lib: Any) -> None:
     x, w = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0])
-    bad = wrong(lib, lambda ctx, g: g * 3)
+    bad = double_with(lib, lambda ctx, g: g * 3)
     assert issubclass(error_class(lib), RuntimeError)
     for options in MODES:
         for output, place, f in [
@@ -90,12 +90,12 @@ def without_exceptions(lib: Any) -> None:
     x = lib.tensor([1.0, 2.0])
     for options in MODES:
         with lib.case(options):
-            assert lib.ag.gradcheck(wrong(lib, lambda ctx, g: g * 3), (x,), raise_exception=False, **options) is False
+            assert lib.ag.gradcheck(double_with(lib, lambda ctx, g: g * 3), (x,), raise_exception=False, **options) is False
             assert lib.ag.gradcheck(lib.xp.sin, (x,), raise_exception=False, **options) is True
             with lib.raises(ValueError, "at least one input tensor to require gradient"):
                 lib.ag.gradcheck(lib.xp.sin, lib.const([1.0]), raise_exception=False, **options)
             with lib.raises(LookupError, "boo"):
-                lib.ag.gradcheck(wrong(lib, fail), (x,), raise_exception=False, **options)
+                lib.ag.gradcheck(double_with(lib, fail), (x,), raise_exception=False, **options)
     absent = _undefined(lib, lambda ctx, g: g * 2)
     with lib.raises(TypeError):
         lib.ag.gradcheck(absent, (x,), raise_exception=False)
@@ -183,8 +183,8 @@ def gradients_scale_with_the_seed(lib: Any) -> None:
     x = lib.tensor([1.0])
     # The Jacobian of a single element is probed with a seed of 1, which hides the error.
     with lib.raises(error_class(lib), "backward not multiplied by grad_output"):
-        lib.ag.gradcheck(wrong(lib, lambda ctx, g: lib.const([2.0])), (x,))
-    assert lib.ag.gradcheck(wrong(lib, lambda ctx, g: g * 2), (x,))
+        lib.ag.gradcheck(double_with(lib, lambda ctx, g: lib.const([2.0])), (x,))
+    assert lib.ag.gradcheck(double_with(lib, lambda ctx, g: g * 2), (x,))
 
 
 @contract("GCK-09", requires="float64")
@@ -192,7 +192,7 @@ def backward_is_deterministic(lib: Any) -> None:
     x = lib.tensor([1.0, 2.0])
     for options in MODES:
         count = itertools.count()
-        drifting = wrong(lib, lambda ctx, g, count=count: g * (2 + 1e-7 * next(count)))
+        drifting = double_with(lib, lambda ctx, g, count=count: g * (2 + 1e-7 * next(count)))
         with lib.case(options):
             with lib.raises(error_class(lib), "Backward is not reentrant"):
                 lib.ag.gradcheck(drifting, (x,), **options)
@@ -319,7 +319,7 @@ def second_order(lib: Any, seed: int) -> None:
         seen.append(lib.value(g))
         return g.detach() * 2
 
-    forgetful = wrong(lib, forget)
+    forgetful = double_with(lib, forget)
     assert lib.ag.gradcheck(lost, (x,))
     for mode in MODES:
         with lib.case(mode):

@@ -26,12 +26,12 @@ def dialect(lib: Any) -> Any:
     return lib.module("dialects.libtorch")
 
 
-def flat(lib: Any, x: Any) -> list[float] | None:
+def flatten(lib: Any, x: Any) -> list[float] | None:
     """Return the elements in the form that the C++ program prints; None stays None."""
     return None if x is None else lib.value(x).ravel().tolist()
 
 
-def said(function: Callable[[], Any]) -> str | None:
+def message_of(function: Callable[[], Any]) -> str | None:
     """Return the message of the RuntimeError that stands for C++'s c10::Error, or None if nothing is raised."""
     try:
         function()
@@ -55,14 +55,14 @@ def backward_s_signature(lib: Any) -> None:
         }
         found, x = {}, lib.tensor([2.0])
         cpp.backward([x * x])
-        found["tensors"] = flat(lib, x.grad)
+        found["tensors"] = flatten(lib, x.grad)
         cpp.backward([x * x], [None])
-        found["undefined"] = flat(lib, x.grad)
+        found["undefined"] = flatten(lib, x.grad)
         cpp.backward([x * x, x * x], [None, lib.const([10.0])], True, False, [x])
-        found["all"] = flat(lib, x.grad)
+        found["all"] = flatten(lib, x.grad)
         y = x * x
         cpp.backward([y], (), None)
-        found["again"] = said(lambda: cpp.backward([y]))
+        found["again"] = message_of(lambda: cpp.backward([y]))
     assert found["tensors"] == [4.0]
     assert found["undefined"] == [8.0]
     assert found["all"] == [52.0]
@@ -76,14 +76,14 @@ def undefined_gradients(lib: Any) -> None:
     else:
         cpp, x, one = dialect(lib), lib.tensor([1.0, 2.0]), lib.tensor([[3.0]])
         found = {
-            "many": said(lambda: cpp.backward([x * x])),
-            "none": said(lambda: cpp.backward([x[:0] * 2], [None])),
-            "grad": said(lambda: cpp.grad([x * x], [x])),
-            "one": said(lambda: cpp.backward([one * one])),
+            "many": message_of(lambda: cpp.backward([x * x])),
+            "none": message_of(lambda: cpp.backward([x[:0] * 2], [None])),
+            "grad": message_of(lambda: cpp.grad([x * x], [x])),
+            "one": message_of(lambda: cpp.backward([one * one])),
         }
         if lib.capabilities["complex"]:
             z = lib.tensor(1.0, dtype=lib.complex)
-            found["complex"] = said(lambda: cpp.backward([z * 2]))
+            found["complex"] = message_of(lambda: cpp.backward([z * 2]))
     for name in ("many", "none", "grad"):
         with lib.case(name):
             assert SCALARS in (found[name] or "")
@@ -100,11 +100,11 @@ def both_lengths_are_strict(lib: Any) -> None:
     else:
         cpp, x, one = dialect(lib), lib.tensor([2.0]), lib.const([1.0])
         found = {
-            "many": said(lambda: cpp.backward([x * x], [one, one])),
-            "few": said(lambda: cpp.backward([x * x, x * x], [one])),
-            "undefined": said(lambda: cpp.backward([x * x], [None, None])),
-            "grad": said(lambda: cpp.grad([x * x], [x], [one, one])),
-            "x": flat(lib, x.grad),
+            "many": message_of(lambda: cpp.backward([x * x], [one, one])),
+            "few": message_of(lambda: cpp.backward([x * x, x * x], [one])),
+            "undefined": message_of(lambda: cpp.backward([x * x], [None, None])),
+            "grad": message_of(lambda: cpp.grad([x * x], [x], [one, one])),
+            "x": flatten(lib, x.grad),
         }
         # In C++, the compiler rejects arguments that are not lists of Tensors.
         wrong = {
@@ -131,11 +131,11 @@ def constants_are_no_roots(lib: Any) -> None:
     else:
         cpp, x, c = dialect(lib), lib.tensor([2.0]), lib.const([1.0, 2.0])
         found = {
-            "second": said(lambda: cpp.backward([x * x, c], [None, None])),
-            "first": said(lambda: cpp.backward([c, x * x], [None, None])),
-            "given": said(lambda: cpp.backward([x * x, c], [None, lib.ones(2)])),
-            "grad": said(lambda: cpp.grad([x * x, c], [x], [None, None])),
-            "x": flat(lib, x.grad),
+            "second": message_of(lambda: cpp.backward([x * x, c], [None, None])),
+            "first": message_of(lambda: cpp.backward([c, x * x], [None, None])),
+            "given": message_of(lambda: cpp.backward([x * x, c], [None, lib.ones(2)])),
+            "grad": message_of(lambda: cpp.grad([x * x, c], [x], [None, None])),
+            "x": flatten(lib, x.grad),
         }
     for name, i in [("second", 1), ("first", 0), ("given", 1), ("grad", 1)]:
         with lib.case(name):
@@ -152,13 +152,13 @@ def expandable_gradients_are_summed(lib: Any, pair: Any, seed: int, more: Any) -
         cpp.backward([x * 2], [lib.ones(3, 2)])
         cpp.backward([y * 2], [lib.ones(4, 2, 5)])
         cpp.backward([s * 2], [lib.const([1.0, 2.0, 3.0])])
-        found = {"rows": flat(lib, x.grad), "sides": flat(lib, y.grad), "scalar": flat(lib, s.grad)}
-        found["by_grad"] = flat(lib, cpp.grad([x * 2], [x], [lib.ones(3, 2)])[0])
+        found = {"rows": flatten(lib, x.grad), "sides": flatten(lib, y.grad), "scalar": flatten(lib, s.grad)}
+        found["by_grad"] = flatten(lib, cpp.grad([x * 2], [x], [lib.ones(3, 2)])[0])
         for name, g in [("other", lib.ones(3)), ("smaller", lib.ones(1)), ("axes", lib.ones()), ("transposed", lib.ones(2, 3))]:
-            found[name] = said(functools.partial(cpp.backward, [x * 2], [g]))
+            found[name] = message_of(functools.partial(cpp.backward, [x * 2], [g]))
         for create in (False, True):
             with lib.case(create):
-                _any_expandable(lib, cpp, pair, seed, more, create)
+                _check_expandable(lib, cpp, pair, seed, more, create)
     assert found["rows"] == found["by_grad"] == [6.0, 6.0]
     assert found["sides"] == [40.0, 40.0]
     assert found["scalar"] == [12.0]
@@ -167,7 +167,7 @@ def expandable_gradients_are_summed(lib: Any, pair: Any, seed: int, more: Any) -
             assert f"invalid gradient at index 0 - got {shape} but expected shape compatible with [2]" in (found[name] or "")
 
 
-def _any_expandable(lib: Any, cpp: Any, pair: Any, seed: int, more: Any, create: bool) -> None:
+def _check_expandable(lib: Any, cpp: Any, pair: Any, seed: int, more: Any, create: bool) -> None:
     """Check roots with gradients of any shape to which they can be expanded, and the gradient's own gradient if it is recorded."""
     root, shape = pair[0], (*more, *np.broadcast_shapes(*pair))
     x, v = lib.random(root, seed), lib.random(shape, seed + 1)
@@ -191,7 +191,7 @@ def no_inputs_are_all_leaves(lib: Any) -> None:
         cpp, x, w, u, v = dialect(lib), *(lib.tensor([n]) for n in (2.0, 5.0, 2.0, 5.0))
         cpp.backward([x * w], inputs=[])
         cpp.backward([u * v], inputs=[v])
-        found = {name: flat(lib, leaf.grad) for name, leaf in [("x", x), ("w", w), ("left", u), ("chosen", v)]}
+        found = {name: flatten(lib, leaf.grad) for name, leaf in [("x", x), ("w", w), ("left", u), ("chosen", v)]}
     assert found["x"] == [5.0]
     assert found["w"] == [2.0]
     assert found["left"] is None
@@ -207,7 +207,7 @@ def inputs_require_grad(lib: Any) -> None:
         found = facts("CPP-07")
     else:
         cpp, x, c = dialect(lib), lib.tensor([2.0]), lib.const([5.0])
-        found = {"said": said(lambda: cpp.backward([x * c], inputs=[x, c])), "x": flat(lib, x.grad)}
+        found = {"said": message_of(lambda: cpp.backward([x * c], inputs=[x, c])), "x": flatten(lib, x.grad)}
     assert "can't retain_grad on Tensor that has requires_grad=False" in (found["said"] or "")
     assert found["x"] is None
 
@@ -231,21 +231,21 @@ def _flags(lib: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     y = x * x * x
     cpp.backward([y])
-    found["freed"] = said(lambda: cpp.backward([y]))
+    found["freed"] = message_of(lambda: cpp.backward([y]))
     kept = x * x * x
     cpp.backward([kept], (), True)
-    found["retained"] = said(lambda: cpp.backward([kept]))
+    found["retained"] = message_of(lambda: cpp.backward([kept]))
     recorded = x * x * x
     (g,) = cpp.grad([recorded], [x], (), None, True)
-    found["default"] = said(lambda: cpp.grad([recorded], [x], (), True))
-    found["second"] = flat(lib, cpp.grad([g], [x])[0])
+    found["default"] = message_of(lambda: cpp.grad([recorded], [x], (), True))
+    found["second"] = flatten(lib, cpp.grad([g], [x])[0])
     found["tracked"], found["untracked"] = g.requires_grad, cpp.grad([x * x], [x])[0].requires_grad
     freed = x * x * x
     cpp.grad([freed], [x], (), False, True)
-    found["not_retained"] = said(lambda: cpp.backward([freed]))
+    found["not_retained"] = message_of(lambda: cpp.backward([freed]))
     z = u * u * u
     cpp.backward([z], (), None, True)
-    found["backward_default"] = said(lambda: cpp.grad([z], [u]))
+    found["backward_default"] = message_of(lambda: cpp.grad([z], [u]))
     found["accumulated"] = u.grad.requires_grad
     u.grad = None
     return found
@@ -265,13 +265,13 @@ def grad_in_cpp(lib: Any) -> None:
             "create_graph": False,
             "allow_unused": False,
         }
-        found = {"found": flat(lib, cpp.grad([x * x], [x])[0]), "x": flat(lib, x.grad)}
-        found["unused"] = said(lambda: cpp.grad([x * x], [x, w]))
+        found = {"found": flatten(lib, cpp.grad([x * x], [x])[0]), "x": flatten(lib, x.grad)}
+        found["unused"] = message_of(lambda: cpp.grad([x * x], [x, w]))
         used, unused = cpp.grad([x * x], [x, w], (), None, False, True)
-        found["used"], found["allowed"] = flat(lib, used), flat(lib, unused)
-        found["empty"] = said(lambda: cpp.grad([x * x], []))
-        found["constant"] = said(lambda: cpp.grad([x * x], [x, lib.const([5.0])]))
-        found["constant_allowed"] = said(lambda: cpp.grad([x * x], [x, lib.const([5.0])], allow_unused=True))
+        found["used"], found["allowed"] = flatten(lib, used), flatten(lib, unused)
+        found["empty"] = message_of(lambda: cpp.grad([x * x], []))
+        found["constant"] = message_of(lambda: cpp.grad([x * x], [x, lib.const([5.0])]))
+        found["constant_allowed"] = message_of(lambda: cpp.grad([x * x], [x, lib.const([5.0])], allow_unused=True))
     assert found["found"] == found["used"] == [4.0]
     assert found["x"] is None
     assert found["allowed"] is None
@@ -307,28 +307,28 @@ def _hooks(lib: Any) -> dict[str, Any]:
         seen.clear()
         x.grad = None
         cpp.backward([x * 3])
-        return flat(lib, x.grad)
+        return flatten(lib, x.grad)
 
     # NB: a list's `append` returns None, which keeps the gradient.
     found: dict[str, Any] = {"indices": [cpp.register_hook(x, seen.append), cpp.register_hook(x, lambda g: g * 10)]}
     found["third"] = cpp.register_hook(x, lambda g: None)
     found["replaced"] = run()
-    found["seen"] = flat(lib, seen[0])
+    found["seen"] = flatten(lib, seen[0])
     cpp.remove_hook(x, 1)
     found["removed"] = run()
     assert len(seen) == 1
     cpp.remove_hook(x, 0)
     found["untouched"] = run()
-    found["unseen"] = flat(lib, seen[0]) if seen else None
+    found["unseen"] = flatten(lib, seen[0]) if seen else None
     cpp.remove_hook(x, 0)  # a second removal does nothing
-    found["beyond"] = said(lambda: cpp.remove_hook(x, 7))
-    assert said(lambda: cpp.remove_hook(x, -1)) is not None
+    found["beyond"] = message_of(lambda: cpp.remove_hook(x, 7))
+    assert message_of(lambda: cpp.remove_hook(x, -1)) is not None
     found["next"] = cpp.register_hook(x, lambda g: None)
     y = w * w
     found["other"] = cpp.register_hook(y, lambda g: g * 100)
     cpp.backward([y])
-    found["inner"] = flat(lib, w.grad)
-    found["constant"] = said(lambda: cpp.register_hook(lib.const([1.0]), lambda g: None))
+    found["inner"] = flatten(lib, w.grad)
+    found["constant"] = message_of(lambda: cpp.register_hook(lib.const([1.0]), lambda g: None))
     del y
     gc.collect()
     assert cpp.register_hook(w * 2, lambda g: None) == 0  # hooks on another Tensor are not counted
@@ -341,9 +341,9 @@ def no_grad_before_the_first_backward(lib: Any) -> None:
         found = facts("CPP-11")
     else:
         x, w = lib.tensor([2.0]), lib.tensor([3.0])
-        found = {"before": flat(lib, x.grad), "defined": x.grad is not None}
+        found = {"before": flatten(lib, x.grad), "defined": x.grad is not None}
         dialect(lib).backward([x * x])
-        found |= {"after": flat(lib, x.grad), "other": flat(lib, w.grad)}
+        found |= {"after": flatten(lib, x.grad), "other": flatten(lib, w.grad)}
     assert found["before"] is None
     assert found["defined"] is False
     assert found["after"] == [4.0]
@@ -361,7 +361,7 @@ def the_layouts_of_the_one_engine(lib: Any) -> None:
         cpp.backward([lib.xp.sum(x * x)])
         cpp.backward([lib.xp.sum(s * s)])
         lib.equal(s.grad, np.full((4, 3), 2.0))
-        found = {"value": flat(lib, x.grad)}
+        found = {"value": flatten(lib, x.grad)}
         if lib.capabilities["strides"]:
             found |= {"dense": list(x.grad.stride()), "sparse": list(s.grad.stride())}
     assert found["value"] == [2.0] * 6

@@ -211,7 +211,7 @@ KINDS: tuple[tuple[dict[tuple[str, str], Given], tuple[Any, ...], type[Exception
 )
 
 
-def arguments_that_are_refused(lib: Any, operands: Callable[[Any], Any]) -> None:
+def check_refused_arguments(lib: Any, operands: Callable[[Any], Any]) -> None:
     """Check that each argument refuses wrong values, with a message that names the function and then the argument."""
     if lib.oracle:  # PyTorch accepts some of them, and has its own messages
         return
@@ -279,7 +279,7 @@ OVER: tuple[str, ...] = ("sum", "mean", "prod", "max", "min", "var", "std", "fli
 OF_NUMBERS = ("sum", "mean", "prod", "max", "min", "var", "std", "all", "any", "argmax", "argmin", "cumulative_sum", "cumulative_prod")
 
 
-def axes(lib: Any) -> None:
+def check_axes(lib: Any) -> None:
     """Check each axis, counted from both ends, also in batches. Axes that do not exist are refused."""
     vmap = func(lib).vmap
     slow = lib.capabilities["lazy"] or lib.capabilities["jit"]
@@ -335,7 +335,7 @@ def compare(lib: Any, found: Any, expected: Any) -> None:
 REDUCTIONS: tuple[str, ...] = ("sum", "mean", "prod", "var", "std", "argmax", "argmin", "all", "any")
 
 
-def two_names(lib: Any) -> None:
+def check_two_names(lib: Any) -> None:
     """Check that `axis` and `dim`, and `keepdims` and `keepdim`, mean the same, by position and by name."""
     for name, where in itertools.product(REDUCTIONS, (0, 1, -1)):
         p = X > 0.5 if name in ("all", "any") else X
@@ -393,7 +393,7 @@ LIKES: dict[str, Callable[..., Any]] = {
 }
 
 
-def created(lib: Any) -> None:
+def check_creation(lib: Any) -> None:
     """Check `dtype`, `device` and `requires_grad` of functions that create a Tensor; None means the default."""
     x = lib.const(np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     kinds = [lib.narrow, lib.real, "int32", *([lib.complex] if lib.capabilities["complex"] else [])]
@@ -449,7 +449,7 @@ MOVES: dict[str, Callable[..., Any]] = {
 }
 
 
-def moved(lib: Any) -> None:
+def check_moves(lib: Any) -> None:
     """Check that a Tensor moved to another device keeps its values, history and tangent, in every mode."""
     if lib.oracle:  # PyTorch's other device has no values
         return
@@ -491,7 +491,7 @@ def moved(lib: Any) -> None:
             seen.clear()
             with lib.ag.set_detect_anomaly(True, check_nan=False):
                 y = move(lib, x * 1, there)
-            assert "moved" in "".join(y.grad_fn.metadata.get("traceback_", [""]))
+            assert "check_moves" in "".join(y.grad_fn.metadata.get("traceback_", [""]))
             found = func(lib).vmap(lambda v, move=move: move(lib, v, there) * 2)(x)
             assert found.device == there
             lib.equal(found, 2 * X)

@@ -37,11 +37,11 @@ BESIDE_ARRAYS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "tensordot": lambda xp, x, c: xp.tensordot(x, c, axes=1),
     "concat": lambda xp, x, c: xp.concat([x[0], c]) * xp.concat([c, x[1]]),
     "stack": lambda xp, x, c: xp.stack([x[0], c], axis=1),
-    "a write": lambda xp, x, c: written(xp, x, c),
+    "a write": lambda xp, x, c: write_twice(xp, x, c),
 }  # fmt: skip
 
 
-def written(xp: Any, x: Any, c: Any) -> Any:
+def write_twice(xp: Any, x: Any, c: Any) -> Any:
     y = x * 1
     y[0] = c
     y += c
@@ -124,7 +124,7 @@ def constants(lib: Any) -> None:
     lib.equal(x, ROW)
 
 
-def batched_functions(lib: Any) -> None:
+def check_batched_functions(lib: Any) -> None:
     """Check functions inside a batch, with arguments that are not in their tables."""
     vmap, xp = lib.module("func").vmap, lib.xp
     x = lib.const(X)
@@ -157,7 +157,7 @@ def batched_functions(lib: Any) -> None:
     assert seen == [(3,)]
 
 
-def shallow_copies(lib: Any) -> None:
+def check_shallow_copies(lib: Any) -> None:
     """Check that a copy of a Tensor object shares its memory, its history and its restrictions on writes."""
     x = lib.tensor(X)
     y = x * 2
@@ -179,7 +179,7 @@ def shallow_copies(lib: Any) -> None:
     lib.equal(copy.copy(x).grad, X * 3)
 
 
-def contexts_of_hooks(lib: Any) -> None:
+def check_contexts_of_hooks(lib: Any) -> None:
     """Check that a mode which a hook on saved values enters, but never leaves, ends with the hook."""
     ended: list[Any] = []
 
@@ -203,7 +203,7 @@ def contexts_of_hooks(lib: Any) -> None:
     assert len(ended) >= 3
 
 
-def tangents_that_leave(lib: Any) -> None:
+def check_lost_tangents(lib: Any) -> None:
     """Check the warnings and errors when a value leaves forward mode."""
     fw = lib.module("autograd.forward_ad")
     with fw.dual_level():
@@ -219,7 +219,7 @@ def tangents_that_leave(lib: Any) -> None:
                 wrong()
 
 
-def anomalies_in_graphs(lib: Any) -> None:
+def check_anomalies_in_graphs(lib: Any) -> None:
     """Check anomaly detection in a backward that is recorded."""
     if lib.capabilities["lazy"]:
         return
@@ -235,7 +235,7 @@ def anomalies_in_graphs(lib: Any) -> None:
     assert told()
 
 
-def saved_values_of_several_results(lib: Any) -> None:
+def check_saved_values_of_several_results(lib: Any) -> None:
     """Check hooks on each value that a node with several results saves."""
     a = np.asarray([[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 3.0]])
     for name, call in (("eigh", lambda x: lib.xp.linalg.eigh(x)), ("svd", lambda x: lib.xp.linalg.svd(x, full_matrices=False))):
@@ -260,7 +260,7 @@ def saved_values_of_several_results(lib: Any) -> None:
             lib.equal(lib.grad(total, x)[0], lib.value(wanted))
 
 
-def views_of_written_constants(lib: Any) -> None:
+def check_views_of_written_constants(lib: Any) -> None:
     """Check that the views of a constant get a history when a custom Function writes into the constant."""
 
     def forward(ctx: Any, z: Any, x: Any) -> Any:
@@ -278,11 +278,11 @@ def views_of_written_constants(lib: Any) -> None:
 
 @contract("DER-30")
 def in_less_usual_places(lib: Any) -> None:
-    batched_functions(lib)
-    anomalies_in_graphs(lib)
-    views_of_written_constants(lib)
+    check_batched_functions(lib)
+    check_anomalies_in_graphs(lib)
+    check_views_of_written_constants(lib)
     if lib.capabilities["linalg"]:
-        saved_values_of_several_results(lib)
+        check_saved_values_of_several_results(lib)
     chosen = lib.xp.where(lib.const([True, False], "bool"), 1.5, 2.5)
     lib.equal(chosen, [1.5, 2.5])
     if not lib.oracle:  # PyTorch has no function that returns the setting
@@ -293,9 +293,9 @@ def in_less_usual_places(lib: Any) -> None:
         assert inside() != before
         assert modes.is_multithreading_enabled() == before
     if not lib.oracle:  # in PyTorch copies have no history
-        shallow_copies(lib)
-    contexts_of_hooks(lib)
-    tangents_that_leave(lib)
+        check_shallow_copies(lib)
+    check_contexts_of_hooks(lib)
+    check_lost_tangents(lib)
     xp = lib.xp
     # The Jacobian is 0 for a result that does not depend on an input, unless `strict` asks for an error.
     functional = lib.module("autograd.functional")

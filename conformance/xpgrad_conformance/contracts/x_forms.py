@@ -165,7 +165,7 @@ SPELLINGS: dict[str, tuple[Call, Call]] = {
     "2 < x": (lambda lib, x: x * (x > 0.5) + x * (x >= 0.5), lambda lib, x: 2 * x * (x > 0.5)),
     "x == x": (lambda lib, x: x * (x == x) * (x != 0.6), lambda lib, x: x * (abs(x - 0.6) > 0.01)),
 }  # fmt: skip
-#: Spellings that differ in PyTorch 2.13.
+#: Spellings that PyTorch 2.13 lacks or computes differently.
 NOT_PYTORCH = frozenset((
     "reshape, a number", "reshape, unknown", "broadcast_to, a number", "repeat, one number", "clip, nothing", "reshape, no copy",
     "2.3 // x", "2.3 % x", "x // 0.7",
@@ -181,7 +181,7 @@ INTEGERS: tuple[Callable[[Any], Any], ...] = (
 )  # fmt: skip
 
 
-def spellings(lib: Any) -> None:
+def check_spellings(lib: Any) -> None:
     """Check that the two spellings have the same values and gradients."""
     for name, (one, other) in SPELLINGS.items():
         if lib.oracle and name in NOT_PYTORCH:
@@ -199,7 +199,7 @@ def spellings(lib: Any) -> None:
                     lib.equal(one(lib, x), lib.value(z), **near)
 
 
-def operators(lib: Any) -> None:
+def check_operators(lib: Any) -> None:
     """Check operators with integers and booleans on either side."""
     n = np.asarray([1, 2, 3, 5])
     for k, call in enumerate(INTEGERS):
@@ -215,7 +215,7 @@ def operators(lib: Any) -> None:
             np.testing.assert_array_equal(lib.value(of_two(s, t)), of_two(a, b))
 
 
-def conversions(lib: Any, x: Any) -> None:
+def check_conversions(lib: Any, x: Any) -> None:
     """Check Tensors made from a Tensor: the same one, a copy, another dtype."""
     xp = lib.xp
     for same in (xp.asarray(x, device=x.device), xp.asarray(x, device=x.device, copy=True)):
@@ -251,7 +251,7 @@ def conversions(lib: Any, x: Any) -> None:
         lib.equal(lib.grad(xp.sum(xp.real(z * (2.0 - 1.0j))), x)[0], np.full(X.shape, 2.0))
 
 
-def data(lib: Any) -> None:
+def check_data(lib: Any) -> None:
     """Check Tensors made from Python's and NumPy's data."""
     ns, real = lib.ns, lib.dtype(lib.real)
     for given in (1.5, 2, True, [1.0, 2.0], [[1, 2], [3, 4]], ((1.0,), (2.0,)), [], np.float64(2.5), np.int32(3), X, X.T, np.asarray(2.0)):
@@ -269,7 +269,7 @@ def data(lib: Any) -> None:
         assert "complex" in str(ns.asarray([1.0, 2j]).dtype)
 
 
-def copies(lib: Any, x: Any) -> None:
+def check_copies(lib: Any, x: Any) -> None:
     """Check copies and pickles of a leaf that requires grad, and of a constant."""
     x.grad = lib.const(2 * X)
     shallow = copy.copy(x)
@@ -299,7 +299,7 @@ def copies(lib: Any, x: Any) -> None:
         copy.deepcopy(x * 2)
 
 
-def numbers(lib: Any) -> None:
+def check_numbers(lib: Any) -> None:
     """Check conversions of Tensors to Python's numbers and to text."""
     s, n = lib.const(2.5), lib.const(3, lib.index)
     assert (float(s), int(s), int(n), float(n), bool(s), s.item(), n.item()) == (2.5, 2, 3, 3.0, True, 2.5, 3)
@@ -332,7 +332,7 @@ def numbers(lib: Any) -> None:
             np.testing.assert_array_equal(how(lib.tensor(ROW)), ROW.astype(lib.real))
 
 
-def dtypes(lib: Any) -> None:
+def check_dtypes(lib: Any) -> None:
     """Compare functions of dtypes with the standard and with NumPy."""
     xp = lib.xp
     real, narrow, index, truth = (lib.dtype(name) for name in (lib.real, lib.narrow, lib.index, "bool"))
@@ -377,7 +377,7 @@ def dtypes(lib: Any) -> None:
         assert "int" in str(xp.zeros(2, dtype=int).dtype)
 
 
-def comparisons(lib: Any) -> None:
+def check_comparisons(lib: Any) -> None:
     """Check `isclose`, `allclose` and `searchsorted`, with Python's numbers on either side."""
     xp, nan, inf = lib.xp, math.nan, math.inf
     x, y = lib.const([nan, 1.0, inf, 2.0, 0.0]), lib.const([nan, 1.000001, inf, 2.1, 1e-9])
@@ -408,7 +408,7 @@ def comparisons(lib: Any) -> None:
                     assert lib.value(product).tolist() == [3, 6]
 
 
-def halves(lib: Any) -> None:
+def check_half_precision(lib: Any) -> None:
     """Check reductions of many 16-bit numbers: counts do not overflow, and sums are not rounded on the way."""
     for name in lib.halves():
         with lib.case(name):
@@ -423,7 +423,7 @@ def halves(lib: Any) -> None:
             assert lib.xp.var(x).item() == 0.0
 
 
-def exchange(lib: Any) -> None:
+def check_dlpack(lib: Any) -> None:
     """Check that DLPack passes on the values and no history."""
     x = lib.const(X)
     y = lib.xp.from_dlpack(x)
@@ -438,18 +438,18 @@ def exchange(lib: Any) -> None:
 
 @contract("DER-25")
 def forms(lib: Any) -> None:
-    spellings(lib)
-    operators(lib)
-    conversions(lib, lib.tensor(X))
-    data(lib)
-    copies(lib, lib.tensor(X))
-    numbers(lib)
-    dtypes(lib)
-    comparisons(lib)
-    halves(lib)
-    x_arguments.axes(lib)
-    x_arguments.two_names(lib)
-    x_arguments.created(lib)
-    x_arguments.moved(lib)
+    check_spellings(lib)
+    check_operators(lib)
+    check_conversions(lib, lib.tensor(X))
+    check_data(lib)
+    check_copies(lib, lib.tensor(X))
+    check_numbers(lib)
+    check_dtypes(lib)
+    check_comparisons(lib)
+    check_half_precision(lib)
+    x_arguments.check_axes(lib)
+    x_arguments.check_two_names(lib)
+    x_arguments.check_creation(lib)
+    x_arguments.check_moves(lib)
     if lib.capabilities["dlpack"]:
-        exchange(lib)
+        check_dlpack(lib)

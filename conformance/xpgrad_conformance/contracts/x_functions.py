@@ -41,7 +41,7 @@ def direction(x: np.ndarray[Any, Any], start: float) -> np.ndarray[Any, Any]:
     return real + 0.7j * np.sin(start + 1.3 * count) if x.dtype.kind == "c" else real
 
 
-def made(lib: Any, x: np.ndarray[Any, Any], rg: bool = True) -> Any:
+def as_tensor(lib: Any, x: np.ndarray[Any, Any], rg: bool = True) -> Any:
     """Return an operand as a Tensor."""
     return lib.tensor(x, rg, lib.complex if x.dtype.kind == "c" else lib.real)
 
@@ -66,7 +66,7 @@ def slope(case: Case, points: Sequence[Any], i: int, d: Any) -> float:
     return float(found)
 
 
-def bend(case: Case, points: Sequence[Any], ds: Sequence[Any], i: int, e: Any) -> float:
+def second_derivative(case: Case, points: Sequence[Any], ds: Sequence[Any], i: int, e: Any) -> float:
     """Return the second derivative along directions in all operands and along a direction in the i-th."""
     h = WIDE_STEP
     ends = [
@@ -89,7 +89,7 @@ def kinds(lib: Any, batched: bool = False) -> Any:
 def values(lib: Any) -> None:
     for name, case, points in kinds(lib):
         with lib.case(name), np.errstate(all="ignore"):
-            found = as_list(case.call(lib, *(made(lib, p) for p in points)))
+            found = as_list(case.call(lib, *(as_tensor(lib, p) for p in points)))
             expected = as_list(case.call(Reference, *points))
             assert len(found) == len(expected)
             for a, b in zip(found, expected, strict=True):
@@ -101,12 +101,12 @@ def values(lib: Any) -> None:
 def first_derivatives(lib: Any) -> None:
     for name, case, points in kinds(lib):
         with lib.case(name), np.errstate(all="ignore"):
-            whole = [made(lib, p) for p in points]
+            whole = [as_tensor(lib, p) for p in points]
             loss = scalar_loss(lib, case.call(lib, *whole))
             together = lib.grad(loss, whole, allow_unused=True)
             for i, p in enumerate(points):
                 # Only one operand requires grad at a time, so other values are saved.
-                xs = [made(lib, q, j == i) for j, q in enumerate(points)]
+                xs = [as_tensor(lib, q, j == i) for j, q in enumerate(points)]
                 (g,) = lib.grad(scalar_loss(lib, case.call(lib, *xs)), [xs[i]], allow_unused=True)
                 assert (g is None) == (together[i] is None)
                 if g is not None:
@@ -116,23 +116,23 @@ def first_derivatives(lib: Any) -> None:
                 d = direction(p, 3.0 + i)
                 close(lib, inner(value_of(lib, g), d), slope(case, points, i, d), rough(lib), abs(loss_at(case, points)))
                 if g is not None:
-                    shared_gradients(lib, case, points, i)
+                    check_shared_gradients(lib, case, points, i)
                     with lib.graph.saved_tensors_hooks(lambda v: v.detach().clone(), lambda v: v):
                         loss = scalar_loss(lib, case.call(lib, *xs))
                     close(lib, lib.grad(loss, [xs[i]])[0], lib.value(g), exact(lib))
 
 
-def shared_gradients(lib: Any, case: Case, points: Sequence[Any], i: int) -> None:
+def check_shared_gradients(lib: Any, case: Case, points: Sequence[Any], i: int) -> None:
     """Check that a gradient used in several places is not overwritten, neither before nor after the function."""
-    xs = [made(lib, p, j == i) for j, p in enumerate(points)]
-    x, beside = xs[i], made(lib, points[i])
+    xs = [as_tensor(lib, p, j == i) for j, p in enumerate(points)]
+    x, beside = xs[i], as_tensor(lib, points[i])
     xs[i] = a = x * 1.0
     earlier, b = a * 1.0, beside * 1.0
     outs = [y for y in as_list(case.call(lib, *xs)) if y.requires_grad]
-    partners = [made(lib, np.zeros(tuple(y.shape), "complex128" if is_complex(y) else "float64")) for y in outs]
+    partners = [as_tensor(lib, np.zeros(tuple(y.shape), "complex128" if is_complex(y) else "float64")) for y in outs]
     roots = [a + b, *(y + c * 1.0 for y, c in zip(outs, partners, strict=True)), earlier]
     seeds = [direction(np.zeros(tuple(r.shape), "complex128" if is_complex(r) else "float64"), 2.0 + k) for k, r in enumerate(roots)]
-    given = [made(lib, s, False) for s in seeds]
+    given = [as_tensor(lib, s, False) for s in seeds]
     kept = [lib.value(s) for s in given]
     alone = lib.value(lib.grad(outs, [x], given[1:-1], retain_graph=True)[0])
     g, *others = lib.grad(roots, [x, beside, *partners], given)
@@ -147,7 +147,7 @@ def shared_gradients(lib: Any, case: Case, points: Sequence[Any], i: int) -> Non
 def second_derivatives(lib: Any) -> None:
     for name, case, points in kinds(lib):
         with lib.case(name), np.errstate(all="ignore"):
-            xs = [made(lib, p) for p in points]
+            xs = [as_tensor(lib, p) for p in points]
             plain = lib.grad(scalar_loss(lib, case.call(lib, *xs)), xs, allow_unused=True)
             gs = lib.grad(scalar_loss(lib, case.call(lib, *xs)), xs, create_graph=True, allow_unused=True)
             ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
@@ -165,9 +165,9 @@ def second_derivatives(lib: Any) -> None:
             scale = abs(loss_at(case, points))
             for i, p in enumerate(points):
                 e = direction(p, 5.0 + i)
-                close(lib, inner(value_of(lib, again[i]), e), bend(case, points, ds, i, e), 20 * rough(lib), scale)
+                close(lib, inner(value_of(lib, again[i]), e), second_derivative(case, points, ds, i, e), 20 * rough(lib), scale)
 
-    third_derivatives(lib)
+    check_third_derivatives(lib)
 
 
 #: Functions of a matrix, and the third derivative of each along a direction.
@@ -191,7 +191,7 @@ def third_of_products(x: Any, d: Any) -> Any:
     return np.asarray([6 * (whole * np.poly1d([s, v])).coeffs[::-1][3] for s, v in zip(d[1], x[1], strict=True)])
 
 
-def third_derivatives(lib: Any) -> None:
+def check_third_derivatives(lib: Any) -> None:
     """Compare third derivatives with closed formulas."""
     for n, (name, (ours, expected)) in itertools.product((2, 3), CUBES.items()):
         if name == "prod" and n == 2:
@@ -218,9 +218,9 @@ def tangents(lib: Any) -> None:
             chosen = [{i} for i in range(len(points))] + ([set(range(len(points)))] if len(points) > 1 else [])
             for places in chosen:
                 with fw.dual_level():
-                    xs = [made(lib, p, False) for p in points]
+                    xs = [as_tensor(lib, p, False) for p in points]
                     duals = [
-                        fw.make_dual(x, made(lib, d, False)) if i in places else x for i, (x, d) in enumerate(zip(xs, ds, strict=True))
+                        fw.make_dual(x, as_tensor(lib, d, False)) if i in places else x for i, (x, d) in enumerate(zip(xs, ds, strict=True))
                     ]
                     for k, y in enumerate(as_list(case.call(lib, *duals))):
                         tangent = fw.unpack_dual(y).tangent
@@ -230,17 +230,17 @@ def tangents(lib: Any) -> None:
                         else:
                             close(lib, tangent, wanted, rough(lib))
             if not lib.oracle:
-                unlike_their_primals(lib, case, points, ds, expected)
+                check_tangent_dtypes(lib, case, points, ds, expected)
 
 
-def unlike_their_primals(lib: Any, case: Case, points: Sequence[Any], ds: Sequence[Any], expected: Sequence[Any]) -> None:
+def check_tangent_dtypes(lib: Any, case: Case, points: Sequence[Any], ds: Sequence[Any], expected: Sequence[Any]) -> None:
     """Check tangents of another dtype than their primals, with and without recording: results have tangents of their own dtype."""
     fw = lib.module("autograd.forward_ad")
     with fw.dual_level(), lib.ns.no_grad():
         duals = []
         for p, d in zip(points, ds, strict=True):
             narrow = lib.narrow if p.dtype.kind == "f" else "complex64"
-            duals.append(fw.make_dual(made(lib, p), lib.const(d, narrow)))
+            duals.append(fw.make_dual(as_tensor(lib, p), lib.const(d, narrow)))
         outs = as_list(case.call(lib, *duals))
         assert not lib.ns.is_grad_enabled()
         for k, y in enumerate(outs):
@@ -260,20 +260,20 @@ def tangents_of_gradients(lib: Any) -> None:
     for name, case, points in kinds(lib):
         ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
         with lib.case(name), np.errstate(all="ignore"), fw.dual_level():
-            duals = [fw.make_dual(made(lib, p), made(lib, d, False)) for p, d in zip(points, ds, strict=True)]
+            duals = [fw.make_dual(as_tensor(lib, p), as_tensor(lib, d, False)) for p, d in zip(points, ds, strict=True)]
             gs = lib.grad(scalar_loss(lib, case.call(lib, *duals)), duals, create_graph=True, allow_unused=True)
             scale = abs(loss_at(case, points))
             for i, p in enumerate(points):
                 e = direction(p, 5.0 + i)
                 tangent = None if gs[i] is None else fw.unpack_dual(gs[i]).tangent
-                close(lib, inner(value_of(lib, tangent), e), bend(case, points, ds, i, e), 20 * rough(lib), scale)
+                close(lib, inner(value_of(lib, tangent), e), second_derivative(case, points, ds, i, e), 20 * rough(lib), scale)
 
 
 #: Factors for the elements of a batch, so close to 1 that no operand leaves its domain.
 FACTORS = (1.0, 0.93, 1.06)
 
 
-def stacks(points: Sequence[Any], mask: Sequence[bool]) -> tuple[list[Any], tuple[int | None, ...]]:
+def stack_operands(points: Sequence[Any], mask: Sequence[bool]) -> tuple[list[Any], tuple[int | None, ...]]:
     """Stack the operands that the mask selects, along axes in several positions, and return them with these axes."""
     dims = tuple((k % (p.ndim + 1)) if m else None for k, (p, m) in enumerate(zip(points, mask, strict=True), start=len(points) % 2))
     return [p if d is None else np.stack([p * f for f in FACTORS], axis=d) for p, d in zip(points, dims, strict=True)], dims
@@ -290,13 +290,13 @@ def batches(lib: Any) -> None:
     for name, case, points in kinds(lib, batched=True):
         if len(points) == 2 and not once:
             with lib.case((name, "twice")), np.errstate(all="ignore"):
-                batches_of_batches(lib, case, points)
+                check_nested_batches(lib, case, points)
         for mask in itertools.product((True, False), repeat=len(points)):
             if not any(mask):
                 continue
-            arrays, dims = stacks(points, mask)
+            arrays, dims = stack_operands(points, mask)
             with lib.case((name, dims)), np.errstate(all="ignore"):
-                xs = [made(lib, a) for a in arrays]
+                xs = [as_tensor(lib, a) for a in arrays]
                 out = as_list(vmap(lambda *a, case=case: tuple(as_list(case.call(lib, *a))), in_dims=dims)(*xs))
                 rows = [as_list(case.call(Reference, *(element(a, d, b) for a, d in zip(arrays, dims, strict=True)))) for b in range(3)]
                 for y, column in zip(out, zip(*rows, strict=True), strict=True):
@@ -310,12 +310,12 @@ def batches(lib: Any) -> None:
                     close(lib, value_of(lib, b) + np.zeros(np.shape(value_of(lib, a))), value_of(lib, a), exact(lib))
 
 
-def batches_of_batches(lib: Any, case: Case, points: Sequence[Any]) -> None:
+def check_nested_batches(lib: Any, case: Case, points: Sequence[Any]) -> None:
     """Check a function of two operands from two nested batches, for all pairs of elements."""
     vmap = lib.module("func").vmap
     arrays = [np.stack([p * f for f in FACTORS[:2]]) for p in points]
     for first in (0, 1):
-        xs = [made(lib, a) for a in arrays]
+        xs = [as_tensor(lib, a) for a in arrays]
 
         def one(x: Any, y: Any, first: int = first) -> Any:
             return tuple(as_list(case.call(lib, *((x, y) if first == 0 else (y, x)))))
@@ -350,7 +350,7 @@ def batches_of_gradients(lib: Any) -> None:
     for name, case, points in kinds(lib):
         with lib.case(name), np.errstate(all="ignore"):
             # Elementwise operations before and after the function, whose Jacobians are diagonal.
-            xs = [made(lib, p) for p in points]
+            xs = [as_tensor(lib, p) for p in points]
             out = [y * 1.5 for y in as_list(case.call(lib, *(lib.xp.negative(-x) for x in xs)))]
             out = [y for y in out if y.requires_grad]
             if not out:
@@ -359,7 +359,7 @@ def batches_of_gradients(lib: Any) -> None:
                 n = int(np.prod(tuple(y.shape)))
                 if not 0 < n <= 40:  # an empty batch is refused (BAT-02)
                     continue
-                eye = made(lib, np.eye(n).reshape(n, *tuple(y.shape)).astype("complex128" if is_complex(y) else "float64"), False)
+                eye = as_tensor(lib, np.eye(n).reshape(n, *tuple(y.shape)).astype("complex128" if is_complex(y) else "float64"), False)
                 found = lib.grad(y, xs, eye, is_grads_batched=True, retain_graph=True, allow_unused=True)
                 rows = [lib.grad(y, xs, eye[k], retain_graph=True, allow_unused=True) for k in range(n)]
                 for i, g in enumerate(found):
@@ -367,25 +367,25 @@ def batches_of_gradients(lib: Any) -> None:
                     assert (g is None) == (column[0] is None)
                     if g is not None:
                         close(lib, g, np.stack([lib.value(r) for r in column]), exact(lib))
-            shared_by_a_batch(lib, case, points)
+            check_gradients_shared_by_a_batch(lib, case, points)
 
 
-def shared_by_a_batch(lib: Any, case: Case, points: Sequence[Any]) -> None:
+def check_gradients_shared_by_a_batch(lib: Any, case: Case, points: Sequence[Any]) -> None:
     """Check gradients that all elements of a batch share, because a hook replaces them with one gradient."""
     for create in (False, True):
-        xs = [made(lib, p) for p in points]
+        xs = [as_tensor(lib, p) for p in points]
         outs = [y for y in as_list(case.call(lib, *(x * 1.0 for x in xs))) if y.requires_grad]
         if any(0 in y.shape for y in outs):
             return
         kinds = ["complex128" if is_complex(y) else "float64" for y in outs]
         seeds = [
-            made(lib, direction(np.zeros(tuple(y.shape), k), 2.0 + i), False) for i, (y, k) in enumerate(zip(outs, kinds, strict=True))
+            as_tensor(lib, direction(np.zeros(tuple(y.shape), k), 2.0 + i), False) for i, (y, k) in enumerate(zip(outs, kinds, strict=True))
         ]
         alone = lib.grad(outs, xs, seeds, retain_graph=True, allow_unused=True)
         roots = [y * 1.5 for y in outs]
         for y, seed in zip(outs, seeds, strict=True):
             y.register_hook(lambda g, seed=seed: seed * 1.0)
-        batch = [made(lib, np.ones((2, *y.shape), k), False) for y, k in zip(outs, kinds, strict=True)]
+        batch = [as_tensor(lib, np.ones((2, *y.shape), k), False) for y, k in zip(outs, kinds, strict=True)]
         found = lib.grad(roots, xs, batch, is_grads_batched=True, allow_unused=True, create_graph=create)
         for a, b in zip(found, alone, strict=True):
             assert (a is None) == (b is None)
@@ -393,7 +393,7 @@ def shared_by_a_batch(lib: Any, case: Case, points: Sequence[Any]) -> None:
                 close(lib, a, np.stack([lib.value(b)] * 2), exact(lib))
 
 
-def halves(ys: Sequence[Any], xp: Any = np) -> list[Any]:
+def split_complex(ys: Sequence[Any], xp: Any = np) -> list[Any]:
     """Split complex arrays into their real and imaginary parts."""
     return [part for y in ys for part in ([xp.real(y), xp.imag(y)] if is_complex(y) else [y])]
 
@@ -405,15 +405,15 @@ def jacobians(lib: Any) -> None:
         points = case.arrays()
         ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
         with lib.case(name), np.errstate(all="ignore"):
-            xs = [made(lib, p, False) for p in points]
+            xs = [as_tensor(lib, p, False) for p in points]
             places = tuple(range(len(points)))
 
             def real(*a: Any, case: Case = case) -> Any:
                 """Return the results, split into real parts, with elementwise operations before and after the function."""
-                return tuple(part * 2 for part in halves(as_list(case.call(lib, *(lib.xp.negative(-x) for x in a))), lib.xp))
+                return tuple(part * 2 for part in split_complex(as_list(case.call(lib, *(lib.xp.negative(-x) for x in a))), lib.xp))
 
-            outs = halves(as_list(case.call(Reference, *points)))
-            slopes = [halves(central_differences(case.call, points, i, d)) for i, d in enumerate(ds)]
+            outs = split_complex(as_list(case.call(Reference, *points)))
+            slopes = [split_complex(central_differences(case.call, points, i, d)) for i, d in enumerate(ds)]
             for transform in ("jacrev", "jacfwd"):
                 found = getattr(func, transform)(real, argnums=places)(*xs)
                 for k, y in enumerate(outs):
@@ -434,7 +434,7 @@ def hessians(lib: Any) -> None:
             continue
         ds = [direction(p, 3.0 + i) for i, p in enumerate(points)]
         with lib.case(name), np.errstate(all="ignore"):
-            xs = [made(lib, p, False) for p in points]
+            xs = [as_tensor(lib, p, False) for p in points]
             places = tuple(range(len(points)))
             scale = abs(loss_at(case, points))
             for label, outer in (("hessian", None), ("jacrev of jacrev", func.jacrev)):
@@ -453,7 +453,7 @@ def hessians(lib: Any) -> None:
                         assert block.shape == (*points[i].shape, *p.shape)
                         total += float(np.sum(np.tensordot(block, e, axes=e.ndim) * d))
                     with lib.case((label, j)):
-                        close(lib, total, bend(case, points, ds, j, e), 20 * rough(lib), scale)
+                        close(lib, total, second_derivative(case, points, ds, j, e), 20 * rough(lib), scale)
 
 
 #: Functions of a Tensor with two columns, of a value of the indexed shape, and of an index, with their NumPy equivalents.
@@ -489,7 +489,7 @@ def add_at(x: Any, i: Any, v: Any) -> Any:
     return y
 
 
-def picks(dtype: str, rows: int) -> dict[str, list[int]]:
+def row_numbers(dtype: str, rows: int) -> dict[str, list[int]]:
     """Return row numbers that an index dtype can hold, counted from the front and from behind."""
     most = int(np.iinfo(dtype).max)
     found = {"forwards": [0, 3, min(rows - 1, most)]}
@@ -505,17 +505,17 @@ def dtypes_of_indices(lib: Any) -> None:
         if not lib.has_dtype(dtype) or (lib.oracle and dtype not in ("int32", "int64")):
             continue
         x, v = direction(np.zeros((rows, 2)), 1.0), direction(np.zeros((3, 2)), 2.0)
-        for (kind, places), (name, (ours, theirs)) in itertools.product(picks(dtype, rows).items(), INDEXED.items()):
+        for (kind, places), (name, (ours, theirs)) in itertools.product(row_numbers(dtype, rows).items(), INDEXED.items()):
             if lib.oracle and not name.startswith(("x[", "y[")) and (kind == "backwards" or dtype != "int64"):
                 continue
             with lib.case((name, dtype, rows, kind)):
                 i = np.asarray(places)
-                xs, vs = made(lib, x), made(lib, v)
+                xs, vs = as_tensor(lib, x), as_tensor(lib, v)
                 y = ours(lib, xs, vs, lib.places(places, dtype))
                 close(lib, y, theirs(x, v, i), exact(lib))
                 # Indexing is linear: the seed times the image of a direction equals the gradient times the direction.
                 seed = direction(np.zeros(tuple(y.shape)), 4.0)
-                gx, gv = lib.grad(y, [xs, vs], made(lib, seed, False), allow_unused=True)
+                gx, gv = lib.grad(y, [xs, vs], as_tensor(lib, seed, False), allow_unused=True)
                 for start in (5.0, 6.0):
                     d, e = direction(x, start), direction(v, start + 0.5)
                     close(lib, inner(lib.value(gx), d), float(np.sum(seed * theirs(d, v * 0, i))), exact(lib))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xpgrad_conformance.contracts.x_functions import close, direction, exact, made
+from xpgrad_conformance.contracts.x_functions import as_tensor, close, direction, exact
 
 #: Keys for an array of shape (3, 4, 2), made of two lists of two indices (below 3 and below 2) and one index below 3.
 KEYS: dict[str, Callable[[Any, Any, Any], Any]] = {
@@ -45,7 +45,7 @@ ONE = frozenset(("k", "k, 1", ":, k", "k, i"))
 WRITTEN_BY_PYTORCH = frozenset(("i", "(i,)", "i, 1", "i, i", "i, i, j"))
 
 
-def of_elements(lib: Any) -> None:
+def check_keys_in_batches(lib: Any) -> None:
     """Check that keys read and write in a batch as in a loop, with arrays, keys and values that differ between elements or are shared."""
     vmap = lib.module("func").vmap
     few = lib.capabilities["lazy"] or lib.capabilities["jit"]
@@ -71,8 +71,8 @@ def of_elements(lib: Any) -> None:
                 close(lib, found, expected, exact(lib))
                 if expected.size:
                     seed = direction(np.zeros(expected.shape), 2.0)
-                    (g,) = lib.grad(found, t, made(lib, seed, False))
-                    close(lib, g, scattered(arrays[0].shape, of_x, rows, key, seed), exact(lib))
+                    (g,) = lib.grad(found, t, as_tensor(lib, seed, False))
+                    close(lib, g, grad_of_read(arrays[0].shape, of_x, rows, key, seed), exact(lib))
                 if of_x is None or (lib.oracle and name not in WRITTEN_BY_PYTORCH):
                     continue
                 v = direction(np.zeros(expected.shape), 3.0)
@@ -90,12 +90,12 @@ def of_elements(lib: Any) -> None:
                     untouched[b][key(*row[1:])] = 0
                 close(lib, found, np.stack(wanted), exact(lib))
                 seed = direction(np.zeros(x.shape), 4.0)
-                gt, gw = lib.grad(found, [t, w], made(lib, seed, False))
+                gt, gw = lib.grad(found, [t, w], as_tensor(lib, seed, False))
                 close(lib, gt, seed * np.stack(untouched), exact(lib))
                 close(lib, gw, np.stack([seed[b][key(*row[1:])] for b, row in enumerate(rows)]), exact(lib))
 
 
-def scattered(shape: Any, of_x: Any, rows: Any, key: Any, seed: Any) -> Any:
+def grad_of_read(shape: Any, of_x: Any, rows: Any, key: Any, seed: Any) -> Any:
     """Return the gradient of a read by key."""
     found = np.zeros(shape)
     for b, row in enumerate(rows):
@@ -124,7 +124,7 @@ OVERLAPS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-def overlapping(lib: Any) -> None:
+def check_overlapping_writes(lib: Any) -> None:
     """Check that a write reads everything before it writes, with and without recording or a history."""
     if lib.oracle:  # PyTorch refuses most of them
         return
@@ -145,7 +145,7 @@ def overlapping(lib: Any) -> None:
             x, seed, d = lib.tensor(m), direction(np.zeros((3, 3)), 2.0), direction(np.zeros((3, 3)), 5.0)
             y = x * 1
             ours(y)
-            (g,) = lib.grad(y, x, made(lib, seed, False))
+            (g,) = lib.grad(y, x, as_tensor(lib, seed, False))
             ends = []
             for step in (1e-5, -1e-5):
                 z = m + step * d

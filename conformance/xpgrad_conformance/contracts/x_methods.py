@@ -10,7 +10,7 @@ import numpy as np
 
 from xpgrad_conformance.contract import contract
 from xpgrad_conformance.contracts import x_keys
-from xpgrad_conformance.contracts.x_functions import FACTORS, close, direction, exact, inner, made, rough, value_of
+from xpgrad_conformance.contracts.x_functions import FACTORS, as_tensor, close, direction, exact, inner, rough, value_of
 from xpgrad_conformance.functions import Reference, as_list, binary, cases, central_differences, elementwise_domains, scalar_loss
 
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
@@ -93,21 +93,22 @@ METHODS: dict[str, Pair] = {
 }  # fmt: skip
 
 
-def agree(lib: Any, ours: Callable[..., Any], theirs: Callable[..., Any], points: Any) -> None:
+def check_agreement(lib: Any, ours: Callable[..., Any], theirs: Callable[..., Any], points: Any) -> None:
     """Compare values, gradients and tangents with a NumPy function and its differences."""
     fw = lib.module("autograd.forward_ad")
-    xs = [made(lib, p) for p in points]
+    xs = [as_tensor(lib, p) for p in points]
     y = ours(*xs)
     close(lib, y, theirs(*points), exact(lib))
     seed = direction(np.zeros(tuple(y.shape)), 4.0)
-    gs = lib.grad(y, xs, made(lib, seed, False), allow_unused=True)
+    gs = lib.grad(y, xs, as_tensor(lib, seed, False), allow_unused=True)
     for i, p in enumerate(points):
         d = direction(p, 3.0 + i)
         (moved,) = central_differences(lambda _, *operands: theirs(*operands), points, i, d)
         close(lib, inner(value_of(lib, gs[i]), d), float(np.sum(seed * moved)), rough(lib))
         with fw.dual_level():
             duals = [
-                fw.make_dual(made(lib, q, False), made(lib, d, False)) if j == i else made(lib, q, False) for j, q in enumerate(points)
+                fw.make_dual(as_tensor(lib, q, False), as_tensor(lib, d, False)) if j == i else as_tensor(lib, q, False)
+                for j, q in enumerate(points)
             ]
             tangent = fw.unpack_dual(ours(*duals)).tangent
         close(lib, np.zeros(moved.shape) if tangent is None else tangent, moved, rough(lib))
@@ -119,7 +120,7 @@ def methods(lib: Any) -> None:
         if name == "conj" and not lib.capabilities["complex"]:
             continue
         with lib.case(name):
-            agree(lib, ours, theirs, (X, ROW))
+            check_agreement(lib, ours, theirs, (X, ROW))
     x, n = lib.tensor(X), lib.const([1, 2], lib.index)
     if not lib.oracle:  # PyTorch's other device has no values
         there = x.to(device=lib.elsewhere(X).device)
@@ -188,7 +189,7 @@ def writes(lib: Any) -> None:
                 assert ours(lib, y, w) is y
                 return y * (x + 0.5)
 
-            agree(lib, whole, lambda x, w, theirs=theirs: theirs(x, w) * (x + 0.5), (POSITIVE, ROW))
+            check_agreement(lib, whole, lambda x, w, theirs=theirs: theirs(x, w) * (x + 0.5), (POSITIVE, ROW))
 
             # A write into a view, seen through the base and through another view.
             def part(x: Any, w: Any, ours: Any = ours) -> Any:
@@ -201,8 +202,8 @@ def writes(lib: Any) -> None:
                 base = np.stack([x, theirs(x * 2, w)])
                 return base * base[:, :1]
 
-            agree(lib, part, reference, (POSITIVE, ROW))
-    x_keys.overlapping(lib)
+            check_agreement(lib, part, reference, (POSITIVE, ROW))
+    x_keys.check_overlapping_writes(lib)
 
 
 @contract("DER-13")
@@ -211,7 +212,7 @@ def writes_in_batches(lib: Any) -> None:
     for name, (ours, theirs) in WRITES.items():
         with lib.case(name):
             points = [np.stack([p * f for f in FACTORS]) for p in (POSITIVE, ROW)]
-            xs = [made(lib, p) for p in points]
+            xs = [as_tensor(lib, p) for p in points]
 
             def program(x: Any, w: Any, ours: Any = ours) -> Any:
                 base = lib.xp.stack([x, x * 2], axis=0)
@@ -224,7 +225,7 @@ def writes_in_batches(lib: Any) -> None:
             seed = direction(np.stack(expected), 2.0)
             loops = []
             for y in (found, lib.xp.stack([program(xs[0][b], xs[1][b]) for b in range(3)], axis=0)):
-                loops.append(lib.grad(y, xs, made(lib, seed, False), allow_unused=True))
+                loops.append(lib.grad(y, xs, as_tensor(lib, seed, False), allow_unused=True))
             for a, b in zip(*loops, strict=True):
                 close(lib, value_of(lib, a) + np.zeros(np.shape(value_of(lib, b))), value_of(lib, b), exact(lib))
 
@@ -277,7 +278,7 @@ def mixed_dtypes(lib: Any) -> None:
         with lib.case((name, pair)), np.errstate(all="ignore"):
             exactly = [p.astype("complex128" if d == lib.complex else "float64") for p, d in zip(points, pair, strict=True)]
             mixed = [lib.tensor(p, d != "int32", d) for p, d in zip(points, pair, strict=True)]
-            alike = [made(lib, p) for p in exactly]
+            alike = [as_tensor(lib, p) for p in exactly]
             outs = [getattr(lib.xp, name)(*xs) for xs in (mixed, alike)]
             widest = np.result_type(*(np.dtype(d) for d in pair if d != "int32"))
             assert str(outs[0].dtype).rpartition(".")[2] == str(widest)

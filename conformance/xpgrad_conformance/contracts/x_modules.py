@@ -54,14 +54,14 @@ def calls_with_other_tensors(lib: Any) -> None:
     pair, x = pair_class(1.0), lib.const(X)
     own = [pair.first.w, pair.first.b, pair.second.w, pair.second.b]
 
-    def kept() -> None:
+    def assert_unchanged() -> None:
         assert all(a is b for a, b in zip(own, [pair.first.w, pair.first.b, pair.second.w, pair.second.b], strict=True))
 
     names = {"first.w": W * 2, "first.b": B * 3, "second.w": W.T * 4, "second.b": B[:2] * 5}
     given = {name: lib.tensor(a) for name, a in names.items()}
     y = call(pair, given, x)
     lib.equal(y, reference(X, *names.values()))
-    kept()
+    assert_unchanged()
     total = lib.xp.sum(y)
     grads = lib.grad(total, list(given.values()))
     at = [np.asarray(a) for a in names.values()]
@@ -89,15 +89,15 @@ def calls_with_other_tensors(lib: Any) -> None:
     ):
         with lib.case(str(type(wrong))), lib.raises(error, phrase):
             call(pair, wrong, x, strict=True)
-        kept()
+        assert_unchanged()
     # An error in the call or in a transform leaves the object unchanged.
     with lib.raises(KeyError, "in the call"):
         call(pair, given, (x,), {"fail": True})
-    kept()
+    assert_unchanged()
     found = lib.module("func").grad(lambda p: lib.xp.sum(call(pair, p, x)))({k: v.detach() for k, v in given.items()})
     for name, g in zip(given, grads, strict=True):
         lib.equal(found[name], lib.value(g))
-    kept()
+    assert_unchanged()
 
     # One Tensor under two names.
     class Tied(layer_class):  # type: ignore[misc, valid-type]

@@ -350,7 +350,7 @@ def double(v: Any) -> Any:
     return v * 2
 
 
-def unpacked(lib: Any, x: Any, pack: Any, unpack: Any) -> Any:
+def grad_through_hooks(lib: Any, x: Any, pack: Any, unpack: Any) -> Any:
     """Return the gradient of a square whose operand is packed and unpacked by hooks."""
     with lib.graph.saved_tensors_hooks(pack, unpack):
         y = x * x
@@ -361,7 +361,7 @@ def checkpointed(lib: Any, *args: Any, name: str = "checkpoint", **options: Any)
     return getattr(lib.module("utils.checkpoint"), name)(*args, use_reentrant=False, **options)
 
 
-def saving(lib: Any, method: str, given: Any, x: Any) -> Any:
+def call_in_forward(lib: Any, method: str, given: Any, x: Any) -> Any:
     """Call a method of the context in the forward of a custom Function."""
     return lib.fn(lambda ctx, v: (getattr(ctx, method)(given), v * 2)[1], lambda ctx, g: g).apply(x)
 
@@ -381,11 +381,11 @@ WRONG_AUTOGRAD: dict[str, tuple[type[Exception], Call]] = {
     "a chain, no function": (TypeError, lambda lib, t: checkpointed(lib, [double, 3], 1, t.x, name="checkpoint_sequential")),
     "DLPack of what requires grad": (RuntimeError, lambda lib, t: t.x.__dlpack__()),
     "a tangent that is a number": (TypeError, lambda lib, t: dual(lib, t.x, 3.0)),
-    "a hook for packing": (TypeError, lambda lib, t: unpacked(lib, t.x, 3, lambda v: v)),
-    "a hook for unpacking": (TypeError, lambda lib, t: unpacked(lib, t.x, lambda v: v, 3)),
-    "unpacked: another shape": (RuntimeError, lambda lib, t: unpacked(lib, t.x, lambda v: v.detach(), lambda v: v[:1])),
-    "unpacked: another kind": (RuntimeError, lambda lib, t: unpacked(lib, t.x, lambda v: v.detach(), lambda v: v > 0)),
-    "unpacked: no Tensor": (TypeError, lambda lib, t: unpacked(lib, t.x, lambda v: v.detach(), lambda v: 3.0)),
+    "a hook for packing": (TypeError, lambda lib, t: grad_through_hooks(lib, t.x, 3, lambda v: v)),
+    "a hook for unpacking": (TypeError, lambda lib, t: grad_through_hooks(lib, t.x, lambda v: v, 3)),
+    "unpacked: another shape": (RuntimeError, lambda lib, t: grad_through_hooks(lib, t.x, lambda v: v.detach(), lambda v: v[:1])),
+    "unpacked: another kind": (RuntimeError, lambda lib, t: grad_through_hooks(lib, t.x, lambda v: v.detach(), lambda v: v > 0)),
+    "unpacked: no Tensor": (TypeError, lambda lib, t: grad_through_hooks(lib, t.x, lambda v: v.detach(), lambda v: 3.0)),
     "hooks are disabled by a number": (TypeError, lambda lib, t: lib.graph.disable_saved_tensors_hooks(3).__enter__()),
     "a hook of a Tensor": (TypeError, lambda lib, t: t.x.register_hook(3)),
     "a hook after accumulation": (TypeError, lambda lib, t: t.x.register_post_accumulate_grad_hook(3)),
@@ -402,8 +402,8 @@ WRONG_AUTOGRAD: dict[str, tuple[type[Exception], Call]] = {
     "an output that is a number": (TypeError, lambda lib, t: lib.grad(3.0, t.x)),
     "an input that is a number": (TypeError, lambda lib, t: lib.grad(lib.xp.sum(t.x), 3.0)),
     "no inputs": (RuntimeError, lambda lib, t: lib.backward(lib.xp.sum(t.x), inputs=[])),
-    "a number is saved": (TypeError, lambda lib, t: saving(lib, "save_for_backward", 3.0, t.x)),
-    "a number is dirty": (RuntimeError, lambda lib, t: saving(lib, "mark_dirty", 3.0, t.x)),
+    "a number is saved": (TypeError, lambda lib, t: call_in_forward(lib, "save_for_backward", 3.0, t.x)),
+    "a number is dirty": (RuntimeError, lambda lib, t: call_in_forward(lib, "mark_dirty", 3.0, t.x)),
     "gradcheck of a number": (TypeError, lambda lib, t: lib.ag.gradcheck(double, 3.0)),
     "gradcheck of no result": (TypeError, lambda lib, t: lib.ag.gradcheck(lambda v: 3.0, (t.x,))),
     "a gradient of another shape": (RuntimeError, lambda lib, t: setattr(t.x, "grad", t.v.detach())),
@@ -507,13 +507,13 @@ def refused(lib: Any) -> None:
                     x = getattr(t, key)
                     assert (x._version, x.is_leaf) == (0, True), key
                     np.testing.assert_array_equal(lib.value(x), values)
-    x_arguments.arguments_that_are_refused(lib, operands)
-    in_batches(lib)
+    x_arguments.check_refused_arguments(lib, operands)
+    check_refusals_in_batches(lib)
     x = operands(lib).x
     lib.equal(lib.grad(lib.xp.sum(x * x), x)[0], 2.0 * lib.value(x))  # everything still works
 
 
-def in_batches(lib: Any) -> None:
+def check_refusals_in_batches(lib: Any) -> None:
     """Check that the same calls are refused under `vmap`."""
     vmap = lib.module("func").vmap
     errors = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError)

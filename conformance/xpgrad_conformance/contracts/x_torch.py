@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xpgrad_conformance.contract import contract
-from xpgrad_conformance.contracts.x_methods import POSITIVE, ROW, Pair, X, agree
+from xpgrad_conformance.contracts.x_methods import POSITIVE, ROW, Pair, X, check_agreement
 
 NAMES = np.asarray([2, 0, 0])
 PLACES = np.asarray([[2, 0], [1, 1]])
@@ -23,7 +23,7 @@ def norm(x: Any, p: float, axis: Any = None, keepdims: bool = False) -> Any:
     return np.sum(np.abs(x) ** p, axis, keepdims=keepdims) ** (1 / p)
 
 
-def scattered(x: Any, places: Any, axis: int, values: Any) -> Any:
+def scatter(x: Any, places: Any, axis: int, values: Any) -> Any:
     out = x.copy()
     index = list(np.indices(places.shape))
     index[axis] = places
@@ -31,7 +31,7 @@ def scattered(x: Any, places: Any, axis: int, values: Any) -> Any:
     return out
 
 
-def stacked(x: Any) -> Any:
+def stack_twice(x: Any) -> Any:
     """Return a stack of a matrix with itself."""
     return x.reshape(1, 2, 3).repeat(2, 1, 1) if hasattr(x, "requires_grad") else np.stack([x, x])
 
@@ -77,13 +77,13 @@ METHODS: dict[str, Pair] = {
     "diff, more around": (lambda x, w: x.diff(n=2, dim=0, prepend=x, append=x), lambda x, w: np.diff(x, 2, 0, x, x)),
     "outer": (lambda x, w: w.outer(x[0]), lambda x, w: np.outer(w, x[0])),
     "mv": (lambda x, w: x.mv(w), lambda x, w: x @ w),
-    "bmm": (lambda x, w: stacked(x).bmm(stacked(x).transpose(1, 2)), lambda x, w: np.stack([x @ x.T] * 2)),
+    "bmm": (lambda x, w: stack_twice(x).bmm(stack_twice(x).transpose(1, 2)), lambda x, w: np.stack([x @ x.T] * 2)),
     "addmm": (lambda x, w: x[:, :2].addmm(x, x.t()), lambda x, w: x[:, :2] + x @ x.T),
     "addmm, factors": (lambda x, w: x[:, :2].addmm(x, x.t(), beta=0.5, alpha=-2), lambda x, w: 0.5 * x[:, :2] - 2 * x @ x.T),
     "addmm, a row": (lambda x, w: w.addmm(x[:, :2], x, beta=2), lambda x, w: 2 * w + x[:, :2] @ x),
     "addmm, no beta": (lambda x, w: (x[:, :2] / 0).detach().addmm(x, x.t(), beta=0), lambda x, w: x @ x.T),
     "baddbmm": (
-        lambda x, w: stacked(x)[:, :, :2].baddbmm(stacked(x), stacked(x).transpose(1, 2), alpha=3),
+        lambda x, w: stack_twice(x)[:, :, :2].baddbmm(stack_twice(x), stack_twice(x).transpose(1, 2), alpha=3),
         lambda x, w: np.stack([x[:, :2] + 3 * x @ x.T] * 2),
     ),
 }  # fmt: skip
@@ -94,11 +94,11 @@ PLACED: dict[str, tuple[np.ndarray[Any, Any], Callable[..., Any], Callable[..., 
     "index_select, dim": (NAMES[1:], lambda x, w, n: x.index_select(dim=0, index=n), lambda x, w, n: x[n]),
     "gather": (PLACES, lambda x, w, n: x.gather(1, n) * 2, lambda x, w, n: np.take_along_axis(x, n, 1) * 2),
     "gather, dim": (PLACES % 2, lambda x, w, n: x.gather(dim=0, index=n), lambda x, w, n: np.take_along_axis(x[:, :2], n, 0)),
-    "scatter_add": (PLACES, lambda x, w, n: x.scatter_add(1, n, x[:, 1:] * 3), lambda x, w, n: scattered(x, n, 1, x[:, 1:] * 3)),
+    "scatter_add": (PLACES, lambda x, w, n: x.scatter_add(1, n, x[:, 1:] * 3), lambda x, w, n: scatter(x, n, 1, x[:, 1:] * 3)),
     "scatter_add, dim": (
         PLACES % 2,
         lambda x, w, n: x.scatter_add(dim=0, index=n, src=x[:, :2] * 3),
-        lambda x, w, n: scattered(x, n, 0, x[:, :2] * 3),
+        lambda x, w, n: scatter(x, n, 0, x[:, :2] * 3),
     ),
     "masked_select": (
         np.asarray([[True, False, True], [False, False, True]]),
@@ -158,13 +158,15 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[Any, Any], Any]]] = {
 def methods_of_pytorch(lib: Any) -> None:
     for name, (ours, theirs) in METHODS.items():
         with lib.case(name):
-            agree(lib, ours, theirs, (X, ROW))
+            check_agreement(lib, ours, theirs, (X, ROW))
     for name, (places, ours, theirs) in PLACED.items():
         if name == "masked_select" and not lib.capabilities["boolean_indexing"]:
             continue
         with lib.case(name):
             n = lib.const(places, "bool" if places.dtype == bool else lib.index)
-            agree(lib, lambda x, w, ours=ours, n=n: ours(x, w, n), lambda x, w, theirs=theirs, n=places: theirs(x, w, n), (X, ROW))
+            check_agreement(
+                lib, lambda x, w, ours=ours, n=n: ours(x, w, n), lambda x, w, theirs=theirs, n=places: theirs(x, w, n), (X, ROW)
+            )
     for name, (ours, theirs) in WITHOUT.items():
         with lib.case(name), np.errstate(all="ignore"):
             x = lib.tensor(X)

@@ -208,7 +208,7 @@ def arguments_of_jacobians(lib: Any) -> None:
     )
 
 
-def batches_of_keys(lib: Any, vmap: Any, m: Any) -> None:
+def check_batches_of_keys(lib: Any, vmap: Any, m: Any) -> None:
     """Check reads and writes by indices that differ between elements."""
     a, keys = lib.tensor(m), np.asarray([[3, 0], [1, 1], [2, 3]])
     places, rows = lib.places(keys), np.arange(3)[:, None]
@@ -226,7 +226,7 @@ def batches_of_keys(lib: Any, vmap: Any, m: Any) -> None:
 
     def written(r: Any, i: Any) -> Any:
         y = r * 1
-        y[i] = lib.const([[5.0, 5.0]])[0] if lib.oracle else lib.const([[5.0, 5.0]])  # an additional axis of length 1
+        y[i] = lib.const([[5.0, 5.0]])[0] if lib.oracle else lib.const([[5.0, 5.0]])  # xpgrad accepts an additional axis of length 1
         return y
 
     found = vmap(written)(a, places)
@@ -276,8 +276,8 @@ def arguments_of_vmap(lib: Any) -> None:
     )
     with lib.ns.no_grad():
         assert not vmap(lambda r: r * 2)(leaf).requires_grad
-    batches_of_keys(lib, vmap, m)
-    x_keys.of_elements(lib)
+    check_batches_of_keys(lib, vmap, m)
+    x_keys.check_keys_in_batches(lib)
     # The attributes of an element are those of a single element.
     seen: list[Any] = []
 
