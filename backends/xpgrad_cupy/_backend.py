@@ -1,4 +1,4 @@
-"""The CuPy table: arrays on CUDA devices, streams and events, and memory that is shared between streams."""
+"""The CuPy backend: arrays on CUDA devices, streams and events, and memory that several streams use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TO_RAW = {dtype: raw for raw, dtype in _FROM_RAW.items()}
 
 
 class CuPyStream:
-    """A stream and its device: CuPy's null stream belongs to whichever device is current."""
+    """A stream together with its device: CuPy's null stream does not know its device."""
 
     __slots__ = ("index", "raw")
 
@@ -49,7 +49,7 @@ class CuPyBackend(Backend):
     """
 
     name = "cupy"
-    # NB: adding into duplicate places is atomic on the device, in an order of its own.
+    # NB: the device adds values for the same position atomically, but in no fixed order.
     capabilities = Capabilities(strides=True, streams=True, devices=True, jit=True, deterministic_scatter=False)
     array_type = cupy.ndarray
     is_host = False
@@ -63,11 +63,11 @@ class CuPyBackend(Backend):
             raise BackendLoadError(msg)
         self.count = int(cupy.cuda.runtime.getDeviceCount())
         self._devices = tuple(Device(f"cupy:{k}") for k in range(self.count))
-        # A single device is always the current one; with several, every kernel runs where its operands are.
+        # A single device is always the current one; with several, `wrap_kernel` runs kernels on their operands' device.
         self.operators = self.count == 1
         self._raw_to_dtype = dict(_FROM_RAW)
         self._dtype_to_raw = dict(_TO_RAW)
-        self._held: deque[tuple[Any, Any]] = deque()  # (event, array)
+        self._pending: deque[tuple[Any, Any]] = deque()  # arrays that streams may still read, each with the event after the last read
 
     def namespace(self) -> Any:
         import array_api_compat.cupy as namespace
@@ -87,7 +87,7 @@ class CuPyBackend(Backend):
         return function(name)
 
     def sparse_matrix(self, values: Any, columns: Any, starts: Any, shape: tuple[int, int]) -> Any:
-        from cupyx.scipy.sparse import csr_matrix  # NB: loads what few need
+        from cupyx.scipy.sparse import csr_matrix  # NB: loads a module that few programs need
 
         with values.device:
             return csr_matrix((values, cupy.asarray(columns), cupy.asarray(starts)), shape=shape)
@@ -113,8 +113,9 @@ class CuPyBackend(Backend):
         return self._devices
 
     def get_rng_state(self, device: Device) -> Any:
-        # NB: CuPy does not reveal the state of its global generator. It is given a new seed, drawn from itself, which then is its state:
-        # different numbers follow, but they still depend on the user's seed alone. A stream that records a graph cannot wait.
+        # NB: CuPy does not reveal the state of its global generator. So the generator is reseeded with a number drawn from itself, which
+        # serves as its state: the numbers that follow differ, but depend only on the user's seed. Drawing waits for the device, which a
+        # stream that captures a graph cannot do.
         if self.is_capturing(device):
             return None
         with cupy.cuda.Device(device.index or 0):
@@ -136,11 +137,11 @@ class CuPyBackend(Backend):
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
         if name in ("fourier", "real_to_half", "half_to_real"):
-            # NB: CuPy keeps cuFFT's plans, and drops them, and a plan's work area is its own: a graph would go on using it.
-            function = _graphs.uncaptured(function, "a Fourier transform")
+            # NB: CuPy caches cuFFT's plans with their work areas. A graph would go on using the work area of a plan that was evicted.
+            function = _graphs.forbid_capture(function, "a Fourier transform")
         if self.count == 1 or not callable(function) or isinstance(function, type):
             return function
-        return _on_operands_device(function)
+        return _run_on_operands_device(function)
 
     # -- dtypes and layout ---------------------------------------------------------------------------------------
 
@@ -154,13 +155,13 @@ class CuPyBackend(Backend):
         return tuple(s // x.itemsize for s in x.strides)
 
     def same_layout(self, x: Any, like: Any) -> bool:
-        if like.flags.c_contiguous or not _dense(like):
+        if like.flags.c_contiguous or not _is_dense(like):
             return bool(x.flags.c_contiguous)
         return bool(x.strides == like.strides)
 
     def with_layout(self, x: Any, like: Any) -> Any:
         with x.device:
-            out = cupy.empty_like(like, dtype=x.dtype) if _dense(like) else cupy.empty(like.shape, x.dtype)
+            out = cupy.empty_like(like, dtype=x.dtype) if _is_dense(like) else cupy.empty(like.shape, x.dtype)
             out[...] = x
             return out
 
@@ -181,11 +182,12 @@ class CuPyBackend(Backend):
         return CuPyStream(index, cupy.cuda.get_current_stream(index))
 
     def stream_guard(self, stream: CuPyStream) -> AbstractContextManager[Any]:
-        _graphs.refuse(stream.raw, "a backward pass in another thread")  # which has an allocator of its own
+        # Another thread does not use the capture's allocator.
+        _graphs.check_not_capturing(stream.raw, "a backward pass in another thread")
         return _guard(stream)
 
     def record_event(self, stream: CuPyStream) -> Any:
-        _graphs.refuse(stream.raw, "a backward pass over several streams")
+        _graphs.check_not_capturing(stream.raw, "a backward pass over several streams")
         with cupy.cuda.Device(stream.index):
             return stream.raw.record(cupy.cuda.Event(disable_timing=True))
 
@@ -194,16 +196,16 @@ class CuPyBackend(Backend):
             stream.raw.wait_event(event)
 
     def keep_alive(self, x: Any, stream: CuPyStream) -> None:
-        # NB: CuPy has no `record_stream`: a block goes back to the pool of the stream that it was allocated on as soon as nothing
-        # refers to it, so this keeps a reference until the readers are done.
-        held = self._held
-        held.append((self.record_event(stream), x))
-        while held and held[0][0].done:
-            held.popleft()
+        # NB: CuPy has no `record_stream`: a block returns to the pool of the stream on which it was allocated as soon as nothing refers
+        # to it, so this keeps a reference until the streams that read it are done.
+        pending = self._pending
+        pending.append((self.record_event(stream), x))
+        while pending and pending[0][0].done:
+            pending.popleft()
 
     def synchronize(self, device: Device) -> None:
         cupy.cuda.Device(device.index or 0).synchronize()
-        self._held.clear()
+        self._pending.clear()
 
     def is_capturing(self, device: Device) -> bool:
         return bool(cupy.cuda.get_current_stream(device.index or 0).is_capturing())
@@ -215,8 +217,8 @@ def _guard(stream: CuPyStream) -> Iterator[None]:
         yield
 
 
-def _dense(x: Any) -> bool:
-    """Return whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
+def _is_dense(x: Any) -> bool:
+    """Return whether the elements of `x` fill a block of memory, each once (LAY-01: "non-overlapping and dense")."""
     expected = x.itemsize
     for stride, size in sorted((s, n) for s, n in zip(x.strides, x.shape) if n != 1):
         if stride != expected:
@@ -225,8 +227,8 @@ def _dense(x: Any) -> bool:
     return True
 
 
-def _on_operands_device(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that makes the device of its first array the current one."""
+def _run_on_operands_device(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a kernel so that the device of its first array, or its option `device`, is the current one while it runs."""
 
     @functools.wraps(function)
     def guarded(*args: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Kernels for which CuPy has something faster, or more reliable, than the Array API calls that the rows declare."""
+"""Kernels that are faster or more reliable in CuPy than the Array API calls that the rows declare."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["KERNELS"]
 
 KERNELS: dict[str, Callable[..., Any]] = {"clip": cupy.clip, "running_prod": cupy.cumprod, "running_sum": cupy.cumsum}
 
-#: The dtypes that CuPy's atomic addition takes; others are added as one of these, or by sorting.
+#: The dtypes that CuPy's atomic addition takes, as characters; `_add` expresses additions of other dtypes by these.
 _ATOMIC = frozenset("efdILQi")
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Enter a kernel into the table under its own name."""
+    """Register a kernel under its function's name."""
     KERNELS[function.__name__] = function
     return function
 
@@ -30,12 +30,12 @@ def copy(x: Any) -> Any:
 
 @kernel
 def clone_contiguous(x: Any) -> Any:
-    return cupy.array(x, copy=True, order="C")  # the standard's copy keeps the order
+    return cupy.array(x, copy=True, order="C")  # the standard's copy keeps the memory order
 
 
 @kernel
 def index_basic(x: Any, key: Any) -> Any:
-    return x[key]  # a view, at 0-d too
+    return x[key]  # CuPy returns a view even for a single element
 
 
 @kernel
@@ -90,29 +90,32 @@ def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
 
 @kernel
 def scatter_into(out: Any, values: Any, key: Any) -> Any:
-    """`out`, which belongs to the caller, with `values` added at an advanced index, duplicates included."""
+    """Add `values` to `out`, which the caller owns, at an advanced index, duplicates included; return `out`."""
     _add(out, key, values)
     return out
 
 
-def _wide(part: Any) -> Any:
-    """Integer arrays of a key in 64 bits: CuPy counts negative indices from the end in their own dtype, where they may wrap around."""
+def _widen_indices(part: Any) -> Any:
+    """Convert an integer array of a key to 64 bits; return other parts unchanged.
+
+    NB: CuPy adds the axis's length to negative indices in their own dtype, which may overflow.
+    """
     return part.astype(np.int64) if isinstance(part, cupy.ndarray) and part.dtype.kind in "iu" and part.dtype.itemsize < 8 else part
 
 
 def _add(out: Any, key: Any, values: Any) -> None:
-    """Return ``out[key] += values``, duplicates included, in place."""
-    key = tuple(map(_wide, key)) if key.__class__ is tuple else _wide(key)
+    """Compute ``out[key] += values`` in place, duplicates included."""
+    key = tuple(map(_widen_indices, key)) if key.__class__ is tuple else _widen_indices(key)
     kind = out.dtype.char
     if kind in _ATOMIC:
         cupyx.scatter_add(out, key, values)
-    elif out.dtype.kind == "c":  # its parts are real, and views
+    elif out.dtype.kind == "c":  # the real and imaginary parts are views
         values = cupy.asarray(values, out.dtype)
         _add(out.real, key, values.real)
         _add(out.imag, key, values.imag)
-    elif out.dtype == np.int64:  # two's complement: the sum of the bits is the bits of the sum
+    elif out.dtype == np.int64:  # in two's complement, unsigned addition gives the same bits
         cupyx.scatter_add(out.view(np.uint64), key, cupy.ascontiguousarray(cupy.asarray(values, np.int64)).view(np.uint64))
-    else:  # small integers and bools: in 64 bits, then back
+    else:  # small integers and bools are added in 64 bits and converted back
         wide = cupy.zeros(out.shape, np.int64)
         _add(wide, key, cupy.asarray(values, np.int64))
         out[...] = (out + wide).astype(out.dtype) if out.dtype.kind != "b" else (out | (wide != 0))
@@ -120,7 +123,7 @@ def _add(out: Any, key: Any, values: Any) -> None:
 
 @kernel
 def last_writer(positions: Any, size: int) -> Any:
-    """Return the last writer of each of the places 0 .. size - 1: 1 + the number of the last of the `positions` that names it, or 0."""
+    """Return, for each of the places 0 .. size - 1, one plus the largest `i` with ``positions[i]`` equal to the place; 0 if none is."""
     out = cupy.zeros(size, np.uint64)
     cupyx.scatter_max(out, positions, cupy.arange(1, len(positions) + 1, dtype=np.uint64))
     return out.view(np.int64)

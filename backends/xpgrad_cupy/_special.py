@@ -14,7 +14,7 @@ __all__ = ["function"]
 
 @functools.cache
 def function(name: str) -> Callable[..., Any] | None:
-    """CuPy's function of that name, or None."""
+    """Return CuPy's function of that name; None if it has none."""
     found = getattr(cupyx.scipy.special, name, None)
     if found is None:
         return None
@@ -22,6 +22,6 @@ def function(name: str) -> Callable[..., Any] | None:
     def call(*args: Any) -> Any:
         out = found(*args)
         half = any(getattr(a, "dtype", None) == np.float16 for a in args)
-        return out.astype(np.float16) if half else out  # of halves CuPy makes single precision
+        return out.astype(np.float16) if half else out  # CuPy returns single precision for half precision
 
     return call

@@ -1,4 +1,4 @@
-"""The JAX table: immutable arrays on JAX's devices, or tracers that stand for them while a transform of JAX runs."""
+"""The JAX backend: immutable arrays on JAX's devices, or tracers that stand for them while a transform of JAX runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DTYPES = {np.dtype(name): dtype for name, dtype in DTYPES.items() if name != "b
 _RAW = {dtype: raw for raw, dtype in _DTYPES.items()}
 _WIDE = frozenset(("float64", "complex128", "int64", "uint64"))
 _config: Any = jax.config  # its attributes are made at run time
-# The device of the Tensors that a transform was given, by that transform: its tracers do not know it.
+# The device of the Tensors that were passed to a transform of JAX, by the transform's trace: tracers do not know their device.
 _traces: WeakKeyDictionary[Any, Device] = WeakKeyDictionary()
 
 
@@ -31,8 +31,8 @@ def _x64() -> bool:
     return bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
 
 
-def _shape_of_elements(signature: str, arrays: Any) -> tuple[int, ...]:
-    """Return the shape of what a function of elements with axes of their own returns, as its signature says."""
+def _result_shape(signature: str, arrays: Any) -> tuple[int, ...]:
+    """Return the shape of the result of a function with a signature of core axes, such as ``(m,n),(n)->(m)``, for some arrays."""
     given, result = ([part.split(",") for part in side.strip("()").split("),(")] for side in signature.split("->"))
     lengths = {axis: n for axes, a in zip(given, arrays) for axis, n in zip(axes, a.shape[-len(axes) :])}
     batch = jnp.broadcast_shapes(*(a.shape[: -len(axes)] for axes, a in zip(given, arrays)))
@@ -44,21 +44,21 @@ class JaxBackend(Backend):
 
     name = "jax"
     weak_scalars = True
-    checks_indices = True  # in its kernels: JAX itself clamps, fills or drops
+    checks_indices = True  # the kernels check them, because JAX itself clamps, fills or drops
     is_host = False
     overrides: ClassVar[dict[str, Callable[..., Any]]] = _kernels.KERNELS
 
     def __init__(self) -> None:
         super().__init__()
         self._raw_to_dtype = dict(_DTYPES)
-        # The default device first; JAX's own objects, whose str() is not the same on all platforms, never leave this module.
+        # The first device is the default one. JAX's device objects, whose str() depends on the platform, never leave this module.
         self.places = {Device(f"jax:{d.platform}:{d.id}"): d for d in jax.local_devices()}
         for platform in ("cpu",):
             if jax.default_backend() != platform:
                 self.places |= {Device(f"jax:{platform}:{d.id}"): d for d in jax.local_devices(backend=platform)}
         self.names = {d: name for name, d in self.places.items()}
         self.default = next(iter(self.places))
-        # NB: on other platforms XLA adds into duplicates in no fixed order.
+        # NB: on other platforms XLA adds values for the same position in no fixed order.
         fixed = jax.default_backend() == "cpu"
         self._wide = Capabilities(mutable=False, view_aliases=False, devices=True, jit=True, vmap=True, deterministic_scatter=fixed)
         self._narrow = replace(self._wide, float64=False)
@@ -69,7 +69,7 @@ class JaxBackend(Backend):
 
     @property
     def capabilities(self) -> Capabilities:  # type: ignore[override]
-        """The capabilities: whether 64-bit dtypes exist depends on JAX's current setting."""
+        """The capabilities; whether 64-bit dtypes exist depends on JAX's current setting."""
         return self._wide if _x64() else self._narrow
 
     def namespace(self) -> Any:
@@ -81,10 +81,10 @@ class JaxBackend(Backend):
     def from_host(self, array: Any, device: Device) -> Any:
         array = np.asarray(array)
         if array.dtype.name in _WIDE:
-            self.raw_dtype(DTYPES[array.dtype.name])  # a silent conversion would lose half of each number
-        # NB: JAX may keep NumPy's memory, or read it later: it gets a copy of its own.
+            self.raw_dtype(DTYPES[array.dtype.name])  # raises if 64-bit dtypes are off; JAX would convert silently
+        # NB: JAX may share NumPy's memory or read it later, so it gets a separate copy.
         copy = np.array(array, copy=True)
-        with jax.ensure_compile_time_eval():  # inside a transform of JAX, too, an array whose values are known
+        with jax.ensure_compile_time_eval():  # even inside a transform of JAX, this makes an array with known values
             if device == self.default and _config.jax_default_device is None:
                 return jnp.asarray(copy)
             return jax.device_put(copy, self.places[device])
@@ -123,14 +123,14 @@ class JaxBackend(Backend):
     def to_device(self, x: Any, device: Device) -> Any:
         place = self.places[device]
         if device == self.default and not self.is_traced(x) and x.sharding.device_set == {place}:
-            return x  # NB: `device_put` would commit it, so that it could not be combined with sharded arrays
+            return x  # NB: `device_put` would commit the array, which then could not be combined with sharded arrays
         return jax.device_put(x, place)
 
     def devices(self) -> Sequence[Device]:
         return tuple(self.places)
 
     def creation_options(self, device: Device) -> dict[str, Any]:
-        # NB: what is made on the default device is not committed to it, so that it can be combined with arrays that are sharded.
+        # NB: arrays made on the default device are not committed to it, so that they can be combined with sharded arrays.
         if device == self.default and _config.jax_default_device is None:
             return {}
         return {"device": self.places[device]}
@@ -163,7 +163,7 @@ class JaxBackend(Backend):
         return self.with_layout(x, like) is x
 
     def with_layout(self, x: Any, like: Any) -> Any:
-        # An array that is committed to devices, in parts or as a whole, has its gradient there too, in the same parts.
+        # The gradient of a committed array gets the same sharding.
         if self.is_traced(x) or self.is_traced(like) or not like.committed or x.sharding == like.sharding:
             return x
         return jax.device_put(x, like.sharding)
@@ -177,7 +177,7 @@ class JaxBackend(Backend):
         return function(name)
 
     def sparse_matrix(self, values: Any, columns: Any, starts: Any, shape: tuple[int, int]) -> Any:
-        from jax.experimental.sparse import BCSR  # NB: loads what few need
+        from jax.experimental.sparse import BCSR  # NB: loads a module that few programs need
 
         return BCSR((values, jnp.asarray(columns), jnp.asarray(starts)), shape=shape, indices_sorted=True, unique_indices=True)
 
@@ -185,21 +185,21 @@ class JaxBackend(Backend):
         arrays = [a for a in args if isinstance(a, jax.Array)]
         if not any(self.is_traced(a) for a in arrays) or not self.on_host(self.device_of(arrays[0])):
             return super().through_host(name, function, *args, signature=signature)
-        # The values are not known yet: SciPy is called when they are.
+        # The values are not known yet, so the function is called when they are.
         if signature:
-            shape, dtype = _shape_of_elements(signature, arrays), np.result_type(*(a.dtype for a in arrays))
+            shape, dtype = _result_shape(signature, arrays), np.result_type(*(a.dtype for a in arrays))
         else:
             shape = jnp.broadcast_shapes(*(a.shape for a in arrays))
             dtype = np.result_type(function(*(np.ones(1, a.dtype) if isinstance(a, jax.Array) else a for a in args)))
         places = [i for i, a in enumerate(args) if isinstance(a, jax.Array)]
 
-        def called(*values: Any) -> Any:
+        def compute(*values: Any) -> Any:
             given = list(args)
             for i, value in zip(places, values):
                 given[i] = np.asarray(value)
             return np.asarray(function(*given), dtype)
 
-        return jax.pure_callback(called, jax.ShapeDtypeStruct(shape, dtype), *arrays, vmap_method="expand_dims")  # type: ignore[no-untyped-call]
+        return jax.pure_callback(compute, jax.ShapeDtypeStruct(shape, dtype), *arrays, vmap_method="expand_dims")  # type: ignore[no-untyped-call]
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
         if name not in _kernels.DATA_DEPENDENT:
@@ -213,7 +213,7 @@ class JaxBackend(Backend):
                     "outside"
                 )
                 raise CapabilityError(msg)
-            with jax.ensure_compile_time_eval():  # a constant's values are known inside a transform, too
+            with jax.ensure_compile_time_eval():  # the values of a constant are known even inside a transform
                 return function(x, *args, **options)
 
         return checked
@@ -221,7 +221,7 @@ class JaxBackend(Backend):
     # -- transforms ----------------------------------------------------------------------------------------------
 
     def synchronize(self, device: Device) -> None:
-        # NB: nothing waits for a device; what it still computes are arrays that somebody holds.
+        # NB: JAX cannot wait for a device, but can wait for every array on it that is still referenced.
         jax.block_until_ready([x for x in jax.live_arrays() if not x.is_deleted() and self.places[device] in x.devices()])  # type: ignore[no-untyped-call]
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -230,12 +230,13 @@ class JaxBackend(Backend):
     def seed(self, x: Any, dtype: DType, device: Device) -> Any:
         if x.shape != ():
             return self.kernels.ones_like(x)
-        # NB: where the root is, and committed to its devices if the root is: there may be several, even of other processes.
+        # NB: the seed is placed like the root, and committed to its devices if the root is; there may be several devices, even of other
+        # processes.
         place = device if self.is_traced(x) or not x.committed else x.sharding
         key = (dtype, place)
         unit = self._units.get(key)
         if unit is None:
-            with jax.ensure_compile_time_eval():  # under a transform of JAX, too, an array and not a tracer
+            with jax.ensure_compile_time_eval():  # even inside a transform of JAX, this makes an array and not a tracer
                 where = self.creation_options(device).get("device") if place is device else place
                 unit = jax.device_put(np.ones((), self.raw_dtype(dtype)), where)
             self._units[key] = unit

@@ -1,4 +1,4 @@
-"""Kernels for which JAX has something better than the Array API calls that the rows declare: its functional updates, mostly."""
+"""Kernels that JAX does better than the Array API calls that the rows declare, mostly by its functional updates (``x.at``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KERNELS: dict[str, Callable[..., Any]] = {}
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Enter a kernel into the table under its own name."""
+    """Register a kernel under its function's name."""
     KERNELS[function.__name__] = function
     return function
 
@@ -34,15 +34,15 @@ def copy(x: Any) -> Any:
 
 @kernel
 def atan2(x1: Any, x2: Any) -> Any:
-    """Return the angle of a point; JAX computes something of complex numbers, too, for which there is none."""
+    """Return the angle of a point; raise for complex numbers, for which JAX would compute meaningless results."""
     if jnp.iscomplexobj(x1) or jnp.iscomplexobj(x2):
         msg = "atan2 is not defined for complex numbers"
         raise TypeError(msg)
     return jnp.arctan2(x1, x2)
 
 
-def _checked(key: Any, shape: tuple[int, ...]) -> Any:
-    """Return the key, whose integers must lie within the axes: JAX would clamp them."""
+def _check_basic_key(key: Any, shape: tuple[int, ...]) -> Any:
+    """Return a basic key; raise IndexError if an integer is out of range, which JAX would clamp, or there are too many indices."""
     parts = key if isinstance(key, tuple) else (key,)
     used = sum(p is not None and p is not Ellipsis for p in parts)
     if used > len(shape):
@@ -63,7 +63,7 @@ def _checked(key: Any, shape: tuple[int, ...]) -> Any:
 
 @kernel
 def index_basic(x: Any, key: Any) -> Any:
-    return x[_checked(key, x.shape)]
+    return x[_check_basic_key(key, x.shape)]
 
 
 @kernel
@@ -77,7 +77,7 @@ def add_at(buffer: Any, g: Any, key: Any) -> Any:
 
 
 def _is_mask(key: Any, shape: tuple[int, ...]) -> bool:
-    """Return whether a key is one mask for all axes."""
+    """Return whether a key is a single mask of the array's shape."""
     if isinstance(key, tuple):
         if len(key) != 1:
             return False
@@ -86,11 +86,15 @@ def _is_mask(key: Any, shape: tuple[int, ...]) -> bool:
 
 
 def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
-    """Like the default, which handles the other keys: of duplicates the last one counts, which JAX does not promise."""
+    """Return a copy of `buffer` with `value` written at `key`.
+
+    NB: other keys than basic ones and masks go to the default kernel: the last of several writes to an element counts there, which JAX
+    does not promise.
+    """
     shape = buffer.shape
     parts = key if isinstance(key, tuple) else (key,)
     if all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts):
-        place = buffer.at[_checked(key, shape)]
+        place = buffer.at[_check_basic_key(key, shape)]
         if isinstance(value, jax.Array):
             # As in NumPy and PyTorch, surplus leading axes of length 1 are dropped.
             axes = len(shape) + sum([(part is None) - isinstance(part, int) for part in parts])
@@ -98,9 +102,9 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
             if all(n == 1 for n in value.shape[:extra]):
                 value = value.reshape(value.shape[extra:])
         return place.set(jnp.asarray(value, dtype=buffer.dtype))
-    if _is_mask(key, shape) and jnp.ndim(value) == 0:  # the only masks that do not have to be turned into positions
+    if _is_mask(key, shape) and jnp.ndim(value) == 0:  # this mask need not be turned into positions
         return jnp.where(parts[0], jnp.asarray(value, dtype=buffer.dtype), buffer)
-    return DefaultKernels.written(xp, buffer, _advanced(key, shape), value)
+    return DefaultKernels.written(xp, buffer, _check_advanced_key(key, shape), value)
 
 
 @kernel
@@ -110,7 +114,7 @@ def gather_along(x: Any, indices: Any, axis: int) -> Any:
 
 
 def _check_known(indices: Any, n: int, axis: int) -> None:
-    """Refuse indices that are out of range, if that can be known: a constant's values are, also inside a transform."""
+    """Raise IndexError if indices are out of range; do nothing if their values are not known inside a transform."""
     if isinstance(indices, Tracer) or not indices.size:
         return
     with jax.ensure_compile_time_eval():
@@ -125,13 +129,13 @@ def _bounds(indices: Any) -> Any:
     return jnp.stack([indices.min(), indices.max()])
 
 
-def _advanced(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return a key with integer arrays and masks, checked as far as its values are known: JAX would fill, clamp or drop.
+def _check_advanced_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return an advanced key; raise IndexError if it is out of range, as far as its values are known.
 
-    NB: integer arrays come in the widest integers, since JAX counts negative ones from the end in their own dtype.
+    NB: integer arrays are converted to the widest integers, because JAX wraps negative indices in their own dtype, which may overflow.
     """
     parts = list(key) if isinstance(key, tuple) else [key]
-    used = sum([_width(p) for p in parts])
+    used = sum([_count_axes(p) for p in parts])
     if used > len(shape):
         msg = f"too many indices: the array has shape {shape}, but {used} of its axes are indexed"
         raise IndexError(msg)
@@ -156,12 +160,12 @@ def _advanced(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
             else:
                 _check_known(part, shape[axis], axis)
                 parts[i] = part.astype(int)
-        axis += len(shape) - used if part is Ellipsis else _width(part)
+        axis += len(shape) - used if part is Ellipsis else _count_axes(part)
     return tuple(parts)
 
 
-def _width(part: Any) -> int:
-    """Return the number of axes of the array that a part of a key consumes."""
+def _count_axes(part: Any) -> int:
+    """Return the number of the array's axes that a part of a key indexes."""
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if isinstance(part, jax.Array) and part.dtype == bool else 1
@@ -169,7 +173,7 @@ def _width(part: Any) -> int:
 
 @kernel
 def gather(x: Any, key: Any) -> Any:
-    key = _advanced(key, x.shape)
+    key = _check_advanced_key(key, x.shape)
     try:
         return x[key]
     except ValueError as exc:
@@ -179,12 +183,12 @@ def gather(x: Any, key: Any) -> Any:
 
 @kernel
 def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    return jnp.zeros(shape, values.dtype).at[_advanced(key, shape)].add(values)
+    return jnp.zeros(shape, values.dtype).at[_check_advanced_key(key, shape)].add(values)
 
 
 @kernel
 def scatter_into(buffer: Any, g: Any, key: Any) -> Any:
-    return buffer.at[_advanced(key, buffer.shape)].add(g)
+    return buffer.at[_check_advanced_key(key, buffer.shape)].add(g)
 
 
 @kernel

@@ -12,9 +12,9 @@ import jax.scipy.special
 
 __all__ = ["function"]
 
-#: Functions of the same name and meaning, for real arrays. NB: JAX's `betaln` has seven digits (0.10, float64: at 9.687, 1.312), its
-#: `log_ndtr` keeps none in the right tail, its `polygamma` takes integer arrays only, its
-#: `owens_t` widens single precision, and its `rel_entr` and `kl_div` make infinity of nan.
+#: Functions with the name and meaning of SciPy's, for real arrays. NB: some are missing for a reason: in JAX 0.10, `betaln` is accurate to
+#: seven digits only (float64, at 9.687, 1.312), `log_ndtr` has no accuracy in the right tail, `polygamma` takes only integer arrays,
+#: `owens_t` widens single precision, and `rel_entr` and `kl_div` return infinity for nan.
 _NAMES = frozenset((
     "betainc", "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "gamma", "gammainc",
     "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "logit", "ndtr", "ndtri", "poch",
@@ -28,12 +28,12 @@ def _solve_triangular(a: Any, b: Any, turned: bool, lower: bool, unit: bool) -> 
     return jax.scipy.linalg.solve_triangular(a, b, trans=int(turned), lower=lower, unit_diagonal=unit)
 
 
-#: Functions of matrices: those of the rows of `xpgrad.scipy.linalg`. NB: JAX's `expm` scales by the norm alone, which is too much for
-#: matrices that are far from normal (0.10, float32: of [[-300, 1e8], [0, -1]] it has the last element 1.0, which is 0.37).
+#: Matrix functions for the rows of `xpgrad.scipy.linalg`. NB: `expm` is missing because JAX's scales by the norm alone, which is too much
+#: for matrices that are far from normal (0.10, float32: for [[-300, 1e8], [0, -1]] its last element is 1.0 instead of 0.37).
 _MATRICES: dict[str, Callable[..., Any]] = {"linalg_solve_triangular": _solve_triangular}
 
 
 @functools.cache
 def function(name: str) -> Callable[..., Any] | None:
-    """JAX's function of that name, or None."""
+    """Return JAX's function of that name; None if it has none, or one that is not accurate enough."""
     return getattr(jax.scipy.special, name, None) if name in _NAMES else _MATRICES.get(name)

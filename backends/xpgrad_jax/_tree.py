@@ -1,7 +1,7 @@
 """Tensors as pytrees: how transforms of JAX flatten and rebuild them.
 
-Device and requires_grad belong to the structure, the array to the leaves. A Tensor with history is refused: a `grad_fn` does not
-survive the boundary of a transform, so its gradient would be lost silently.
+The device and requires_grad are part of the structure, and the array is the leaf. A Tensor with history raises an error: a `grad_fn`
+cannot cross the boundary of a transform, so its gradient would be lost silently.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _unflatten(cls: Any) -> Any:
         out._array = raw
         out._node = out._alias = None
         cls.backend.note_device(raw, cls.device)
-        # NB: JAX also puts objects that are not arrays into a structure, and arrays of other dtypes.
+        # NB: JAX also rebuilds structures with leaves that are not arrays, or have other dtypes.
         if static[1] and hasattr(raw, "dtype") and jnp.issubdtype(raw.dtype, jnp.inexact):
             out.requires_grad_()
         return out
@@ -40,7 +40,7 @@ def _unflatten(cls: Any) -> Any:
 
 
 def register_tensors(backend: Any) -> None:
-    """Make the Tensors of every device of the backend pytrees."""
+    """Register the Tensor classes of all devices of a backend as pytrees, including those that are made later."""
     from xpgrad.registry import when_class_is_made
 
     def register(cls: Any) -> None:

@@ -1,4 +1,4 @@
-"""The NumPy table: whatever NumPy's own namespace does not offer in the form that xpgrad's rules need, and strides."""
+"""The NumPy backend: its arrays, dtypes, strides, random state and compiled programs."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class NumPyBackend(Backend):
         return (np.ndarray, np.generic)
 
     def from_host(self, array: Any, device: Device) -> Any:
-        return np.array(_unmasked(array), copy=True)
+        return np.array(_refuse_masked(array), copy=True)
 
     def to_host(self, x: Any) -> Any:
-        return np.asarray(_unmasked(x))
+        return np.asarray(_refuse_masked(x))
 
     def share(self, x: Any) -> Any:
-        # NB: a subclass computes in ways of its own: `*` of two np.matrix is their matrix product.
-        return x if x.__class__ is np.ndarray else np.asarray(_unmasked(x))
+        # NB: subclasses change the meaning of operators: `*` of two np.matrix is their matrix product.
+        return x if x.__class__ is np.ndarray else np.asarray(_refuse_masked(x))
 
     def device_of(self, x: Any) -> Device:
         return self.device
@@ -76,7 +76,7 @@ class NumPyBackend(Backend):
         return (self.device,)
 
     def get_rng_state(self, device: Device) -> Any:
-        return np.random.get_state(legacy=False)  # noqa: NPY002 (it is the global generator that is meant)
+        return np.random.get_state(legacy=False)  # noqa: NPY002 (this is about the global generator)
 
     def set_rng_state(self, device: Device, state: Any) -> None:
         np.random.set_state(state)  # noqa: NPY002
@@ -118,15 +118,15 @@ class NumPyBackend(Backend):
         like = np.asarray(like)
         if like.flags.c_contiguous:
             return bool(flags.c_contiguous)
-        if _dense(like):
+        if _is_dense(like):
             return bool(x.strides == like.strides)
         return bool(x.flags.c_contiguous)
 
     def with_layout(self, x: Any, like: Any) -> Any:
         if isinstance(x, np.generic):
-            return np.asarray(x)  # a number has one layout; the array is a new one
+            return np.asarray(x)  # a number has only one layout, and this makes a new array
         like = np.asarray(like)
-        out = np.empty_like(like, dtype=x.dtype) if _dense(like) else np.empty(like.shape, x.dtype)
+        out = np.empty_like(like, dtype=x.dtype) if _is_dense(like) else np.empty(like.shape, x.dtype)
         out[...] = x
         return out
 
@@ -161,9 +161,9 @@ class NumPyBackend(Backend):
         return array
 
 
-def _unmasked(x: Any) -> Any:
-    """`x`, which must not be a masked array: its mask would be lost."""
-    # NB: by the attribute, since looking for the class would import `numpy.ma`.
+def _refuse_masked(x: Any) -> Any:
+    """Return `x`; raise if it is a masked array, whose mask would be lost."""
+    # NB: this checks attributes because naming the class would import `numpy.ma`.
     if hasattr(x, "mask") and hasattr(x, "filled"):
         msg = (
             f"asarray: a masked array ({type(x).__name__}) has a mask, which Tensors do not; give `x.filled(value)`, and the mask by itself"
@@ -172,8 +172,8 @@ def _unmasked(x: Any) -> Any:
     return x
 
 
-def _dense(x: Any) -> bool:
-    """Return whether the elements of `x` fill a block of memory, each once: the "non-overlapping and dense" of LAY-01."""
+def _is_dense(x: Any) -> bool:
+    """Return whether the elements of `x` fill a block of memory, each once (LAY-01: "non-overlapping and dense")."""
     if x.flags.c_contiguous or x.flags.f_contiguous:
         return True
     expected = x.itemsize
@@ -194,13 +194,13 @@ class ReadOnlyNumPyBackend(NumPyBackend):
     operators = False
 
     def compile_program(self, program: Any, *, threads: int | None = None) -> Any:
-        return None  # its text would write to what it owns
+        return None  # the generated code would write to arrays, which are frozen here
 
     def program_source(self, program: Any, *, threads: int | None = None) -> str:
         return str(program)
 
     def from_host(self, array: Any, device: Device) -> Any:
-        return _freeze(np.array(_unmasked(array), copy=True))
+        return _freeze(np.array(_refuse_masked(array), copy=True))
 
     def adopt(self, x: Any) -> Any:
         return _freeze(x)

@@ -1,4 +1,4 @@
-"""Kernels for which NumPy has something faster, or different, than the Array API calls that the rows declare."""
+"""Kernels that are faster in NumPy than the Array API calls that the rows declare, or that NumPy spells differently."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from xpgrad.backend import numpy_name
 
 __all__ = ["KERNELS", "native"]
 
-#: Functions of the standard that NumPy >= 2.1 has under the same name, although programs write them otherwise.
+#: Functions that NumPy >= 2.1 has under the standard's name, although `numpy_name` translates them for programs.
 _SAME_NAME = frozenset(("empty", "matmul", "matrix_transpose", "ones", "permute_dims", "zeros"))
-#: Functions that NumPy has in another form: it counts everything in a Python int.
+#: Functions whose form differs in NumPy: without an axis, its `count_nonzero` returns a Python int.
 _UNLIKE = frozenset(("count_nonzero",))
 
-#: Kernels that are functions of NumPy.
+#: The kernels by name; the first ones are functions of NumPy.
 KERNELS: dict[str, Any] = {
     "clip": np.clip, "conj": np.conjugate, "gather_along": np.take_along_axis, "running_prod": np.cumprod, "running_sum": np.cumsum,
 }  # fmt: skip
 
 
 def native(name: str) -> Callable[..., Any] | None:
-    """Return NumPy's own function for a kernel; None if it has none.
+    """Return NumPy's own function for a kernel; None if NumPy has none.
 
-    NB: most are also those of array-api-compat's namespace, but that takes as long to import as NumPy itself, and wraps some of them.
+    NB: array-api-compat's namespace has most of them too, but takes as long to import as NumPy itself, and wraps some of them.
     """
     known = name if name in _SAME_NAME else numpy_name(name)
     return None if known is None or name in _UNLIKE else getattr(np, known, None)
@@ -39,12 +39,13 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-# NB: NumPy's own type hints do not know the positional `keepdims` that makes these calls cheap.
+# NB: `Any` because NumPy's type hints lack the positional `keepdims`, which makes these calls cheap.
 _add_reduce: Any = np.add.reduce
 _max_reduce: Any = np.maximum.reduce
 _min_reduce: Any = np.minimum.reduce
 _ndarray = np.ndarray
 _INDEX = np.dtype(np.intp)
+#: Complex dtypes with the memory of two numbers of a real dtype.
 _PAIRS: dict[Any, Any] = {np.dtype(np.float64): np.dtype(np.complex128), np.dtype(np.float32): np.dtype(np.complex64)}
 #: Integers as wide as each floating dtype.
 _BITS: dict[Any, Any] = {np.dtype(f"f{n}"): np.dtype(f"i{n}") for n in (2, 4, 8)}
@@ -52,9 +53,9 @@ _BITS: dict[Any, Any] = {np.dtype(f"f{n}"): np.dtype(f"i{n}") for n in (2, 4, 8)
 
 @kernel
 def keep(cond: Any, x: Any) -> Any:
-    """`x` where `cond` holds, else 0 (whatever `x` is there)."""
-    # NB: bits times 0 or 1. `np.where` and masked ufuncs branch at each element, ten times as slow where conditions are random, and
-    # inf * False is nan.
+    """Return `x` where `cond` is true, else 0 (even where `x` is infinite or nan)."""
+    # NB: this multiplies the bits by 0 or 1. `np.where` and masked ufuncs branch at each element, which is ten times as slow for random
+    # conditions, and `x * cond` has nan where `x` is infinite and `cond` is false.
     bits = _BITS.get(x.dtype)
     if bits is None:
         return np.where(cond, x, x.dtype.type(0))
@@ -63,12 +64,12 @@ def keep(cond: Any, x: Any) -> Any:
 
 @kernel
 def share(x: Any, low: Any, high: Any) -> Any:
-    """0 where ``low < high``, half of `x` where they are equal, else `x`."""
+    """Return 0 where ``low < high``, half of `x` where they are equal, and `x` elsewhere."""
     out = keep(np.logical_not(low < high), x)
     ties = low == high
-    if np.count_nonzero(ties):  # NB: looking is cheap; most arrays have none
+    if np.count_nonzero(ties):  # NB: this check is cheap, and most arrays have no ties
         weights = np.multiply(ties, -0.5, dtype=out.dtype)
-        weights += 1  # 1/2 or 1, exactly: of inf and nan, too
+        weights += 1  # exactly 1/2 or 1
         out *= weights
     return out
 
@@ -91,7 +92,8 @@ def reduce_sum(x: Any, axes: Any, keepdims: bool) -> Any:
     return _add_reduce(x, axes, None, None, keepdims)
 
 
-#: How to undo a broadcast, by the two shapes: axes, keepdims, whether to reshape. NB: working it out takes longer than a small sum.
+#: How to undo a broadcast, by the two shapes: the axes to sum over, keepdims, and whether to reshape. NB: computing this takes longer than
+#: a small sum.
 _SUMS: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...] | None, bool, bool]] = {}
 
 
@@ -119,7 +121,7 @@ def sum_to(x: Any, shape: tuple[int, ...]) -> Any:
 
 @kernel
 def expand_reduced(g: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) -> Any:
-    """Return the inverse of a reduction's change of shape: a read-only view."""
+    """Expand a reduced gradient to the shape of the reduction's operand, as a read-only view."""
     g = np.asarray(g)
     if axes is not None and not keepdims:
         index: list[Any] = [slice(None)] * len(shape)
@@ -131,8 +133,8 @@ def expand_reduced(g: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) ->
     if not g.flags.c_contiguous:
         if any(g.strides):
             return np.broadcast_to(g, shape)
-        g = np.asarray(g[(0,) * g.ndim])  # one number everywhere, as the gradient of a sum is: expanded from itself
-    # NB: this is what np.broadcast_to does, at a quarter of its cost on small arrays.
+        g = np.asarray(g[(0,) * g.ndim])  # all strides are 0, as in the gradient of a sum: one number is expanded
+    # NB: this does what np.broadcast_to does, at a quarter of its cost on small arrays.
     strides = tuple(s if n != 1 else 0 for s, n in zip(g.strides, g.shape)) or (0,) * len(shape)
     out = _ndarray(shape, g.dtype, g, 0, strides)
     out.flags.writeable = False
@@ -143,7 +145,7 @@ def expand_reduced(g: Any, shape: tuple[int, ...], axes: Any, keepdims: bool) ->
 def broadcast_view(x: Any, shape: tuple[int, ...]) -> Any:
     out = np.broadcast_to(x, shape)
     if x.flags.writeable:
-        out.flags.writeable = True  # a part of it may be written to; xpgrad itself refuses writes to memory that is expanded
+        out.flags.writeable = True  # parts that are not expanded may be written to; xpgrad refuses writes to expanded memory
     return out
 
 
@@ -151,7 +153,7 @@ def broadcast_view(x: Any, shape: tuple[int, ...]) -> Any:
 def index_basic(x: Any, key: Any) -> Any:
     out = x[key]
     if out.__class__ is not _ndarray:
-        # An integer for every axis copies the element into a scalar; with an ellipsis it stays a view.
+        # An integer for every axis copies the element into a scalar; an added ellipsis makes it a view.
         out = x[(*key, ...)] if key.__class__ is tuple else x[key, ...]
     return out
 
@@ -166,7 +168,7 @@ def index_basic_transpose(g: Any, key: Any, shape: tuple[int, ...]) -> Any:
 @kernel
 def add_at(buffer: Any, g: Any, key: Any) -> Any:
     if buffer.__class__ is not _ndarray:
-        buffer = np.array(buffer)  # an immutable scalar: what is added to a view of it would be lost
+        buffer = np.array(buffer)  # the buffer is an immutable scalar, whose copy can be written to
     part = buffer[key]
     if part.__class__ is _ndarray:
         np.add(part, g, out=part)
@@ -186,24 +188,27 @@ def scatter_add(values: Any, key: Any, shape: tuple[int, ...]) -> Any:
     return scatter_into(np.zeros(shape, values.dtype), values, key)
 
 
-def _places(rows: Any, count: int, width: int) -> Any:
-    """The flat positions of some of an array's `count` rows, of `width` elements each; both count from the end where they are negative."""
+def _flatten_rows(rows: Any, count: int, width: int) -> Any:
+    """Return the flat positions of the elements of some rows of an array with `count` rows of `width` elements each.
+
+    Negative rows count from the end; their positions may be negative and count from the end as well.
+    """
     if count <= rows.size:
-        # NB: copying ready rows of positions is three times as fast as adding to each row's start, where rows are short.
+        # NB: for short rows, taking rows from a table of positions is three times as fast as adding to each row's start.
         return np.arange(count * width, dtype=_INDEX).reshape(count, width).take(rows, axis=0).reshape(-1)
     return (rows.reshape(-1, 1) * width + np.arange(width)).reshape(-1)
 
 
 @kernel
 def scatter_into(out: Any, values: Any, key: Any) -> Any:
-    """`out`, which belongs to the caller, with `values` added at an advanced index, duplicates included.
+    """Add `values` to `out`, which the caller owns, at an advanced index, duplicates included; return `out`.
 
-    They are added one after the other, in the order of the key.
+    Values for the same position are added one by one, in the order of the key.
 
     NB: `np.add.at` is fast only in one dimension and with equal dtypes, so rows are flattened first.
     """
     if out.__class__ is not _ndarray:
-        out = np.array(out)  # an immutable scalar, which is what NumPy adds up gradients without axes to
+        out = np.array(out)  # the sum of 0-d gradients is an immutable scalar in NumPy
     if key.__class__ is tuple and len(key) == 1:
         key = key[0]
     if key.__class__ is _ndarray and key.dtype.kind in "iu" and out.flags.c_contiguous:
@@ -216,9 +221,9 @@ def scatter_into(out: Any, values: Any, key: Any) -> Any:
         elif out.size:
             flat_out, flat_values = out.reshape(-1), np.ascontiguousarray(values).reshape(-1)
             pair = _PAIRS.get(values.dtype)
-            if pair is not None and not width % 2:  # two numbers at once, as one complex: half as many indices
+            if pair is not None and not width % 2:  # adding two numbers at a time as one complex number halves the number of indices
                 flat_out, flat_values, width = flat_out.view(pair), flat_values.view(pair), width // 2
-            np.add.at(flat_out, _places(key.reshape(-1), shape[0], width), flat_values)
+            np.add.at(flat_out, _flatten_rows(key.reshape(-1), shape[0], width), flat_values)
     elif key.__class__ is _ndarray and key.dtype.kind == "b":  # a mask has no duplicates
         out[key] += values
     else:
@@ -245,11 +250,14 @@ def swap_last(x: Any) -> Any:
 def to_dtype(x: Any, dtype: Any) -> Any:
     if dtype.kind not in "cb" and x.dtype.kind == "c":  # the bool of a complex number asks for both parts
         x = x.real
-    return x.astype(dtype) if 0 not in x.strides else _unfolded(x, dtype)
+    return x.astype(dtype) if 0 not in x.strides else _copy_expanded(x, dtype)
 
 
-def _unfolded(x: Any, dtype: Any) -> Any:
-    """A copy of an expanded array, with its axes in the order in which operations leave them; NumPy has the expanded ones innermost."""
+def _copy_expanded(x: Any, dtype: Any) -> Any:
+    """Return a copy of an expanded array in another dtype, with the memory layout of an elementwise operation's result.
+
+    NB: `astype` and `np.array` would make the expanded axes the innermost ones.
+    """
     out = np.nditer([x, None], flags=["zerosize_ok"], op_dtypes=[x.dtype, dtype]).operands[1]
     np.copyto(out, x, casting="unsafe")
     return out
@@ -271,7 +279,7 @@ def _count(x: Any, axes: Any) -> int:
 
 @kernel
 def reduce_mean(x: Any, axes: Any, keepdims: bool) -> Any:
-    # NB: np.mean costs three times as much as this on small arrays, but it adds up float16 in float32.
+    # NB: np.mean costs three times as much as this on small arrays, but sums float16 in float32.
     if x.dtype.char == "e":
         return np.mean(x, axis=axes, keepdims=keepdims)
     return _add_reduce(x, axes, None, None, keepdims) / _count(x, axes)
@@ -279,9 +287,9 @@ def reduce_mean(x: Any, axes: Any, keepdims: bool) -> Any:
 
 @kernel
 def reduce_var(x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
-    # NB: as for the mean.
+    # NB: np.var is slow on small arrays, as np.mean is; float16 needs it because its sums would overflow.
     if x.dtype.char == "e":
-        return np.var(x, axis=axes, dtype=np.float32, ddof=correction, keepdims=keepdims).astype(x.dtype)  # NumPy's sums overflow
+        return np.var(x, axis=axes, dtype=np.float32, ddof=correction, keepdims=keepdims).astype(x.dtype)
     n = _count(x, axes)
     d = x - _add_reduce(x, axes, None, None, True) / n
     d = d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
@@ -321,7 +329,7 @@ def gather(x: Any, key: Any) -> Any:
 
 @kernel
 def clone(x: Any) -> Any:
-    return np.array(x, copy=True, order="K") if 0 not in x.strides else _unfolded(x, x.dtype)
+    return np.array(x, copy=True, order="K") if 0 not in x.strides else _copy_expanded(x, x.dtype)
 
 
 @kernel
@@ -343,13 +351,14 @@ def surely_nonzero(x: Any) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _triangle(rows: int, columns: int, k: int) -> Any:
-    """True on and below a diagonal; kept, since for a small matrix `np.tri` costs more than everything else."""
+    """Return a mask that is true on and below a diagonal; cached, because `np.tri` dominates the cost for small matrices."""
     mask = np.tri(rows, columns, k, dtype=bool)
     mask.flags.writeable = False
     return mask
 
 
-_SMALL = 4096  # elements of a triangle that is kept
+#: Masks of at most this many elements are cached.
+_SMALL = 4096
 
 
 @kernel
@@ -380,9 +389,9 @@ def diagonal_transpose(x: Any, shape: tuple[int, ...], offset: int) -> Any:
 
 
 class _LinearAlgebra:
-    """The extension `linalg` of NumPy's namespace, for matrices with infinities, too.
+    """The extension `linalg` of NumPy's namespace, with an `svd` and a `pinv` that take matrices with infinities.
 
-    NB: LAPACK's decomposition into singular vectors need not return where an element is infinite; that into singular values alone does.
+    NB: LAPACK's computation of singular vectors may not terminate if an element is infinite; that of singular values alone does.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -392,7 +401,7 @@ class _LinearAlgebra:
         setattr(self, name, found)
         return found
 
-    solve = staticmethod(np.linalg.solve)  # NB: the standard's since NumPy 2; array-api-compat's looks for its parts at each call
+    solve = staticmethod(np.linalg.solve)  # NB: follows the standard since NumPy 2; array-api-compat's version is slower
 
     def svd(self, x: Any, *, full_matrices: bool = True) -> Any:
         if np.isfinite(x).all():
@@ -414,7 +423,7 @@ class _LinearAlgebra:
 
     @property
     def _pinv(self) -> Any:
-        import array_api_compat.numpy.linalg as namespace  # loads late: as above
+        import array_api_compat.numpy.linalg as namespace  # loads late, like `__getattr__`
 
         return namespace.pinv
 

@@ -1,4 +1,7 @@
-"""SciPy's functions of matrices as kernels: stacks, the dtype of the operands, and nan for what is not finite or not real."""
+"""SciPy's matrix functions as kernels that take stacks of matrices and return the dtype of the operands.
+
+The result is nan for a matrix that is not finite, and for a real matrix whose logarithm or root is not real.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +15,32 @@ import numpy as np
 
 __all__ = ["function"]
 
-#: Triangular matrices up to this length, in stacks, are solved by `numpy.linalg.solve` at once, and larger ones one by one.
+#: Stacks of triangular matrices up to this size are solved together by `numpy.linalg.solve`; larger matrices are solved one by one.
 _SMALL = 32
 
 
-def _wide(x: Any) -> Any:
-    """LAPACK has no halves."""
+def _widen_half(x: Any) -> Any:
+    """Convert half to single precision, because LAPACK has no half precision; return other arrays unchanged."""
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
-def _each(one: Callable[..., Any], ranks: int, shape: Any, *arrays: Any) -> Any:
-    """Return a function of matrices for each element of a stack, whose axes broadcast; nan where a matrix is not finite.
+def _map_matrices(one: Callable[..., Any], ranks: int, shape: Any, *arrays: Any) -> Any:
+    """Call a function for each matrix of a stack, and return the stack of its results; nan where a matrix is not finite.
 
     Parameters
     ----------
     one : callable
+        The function of single matrices.
     ranks : int
-        Of the elements: 2.
+        The number of axes of one element of the stack: 2 for matrices.
     shape : callable
-        Of the elements: the shape of the result.
+        Takes the broadcast arrays, and returns the shape of one element of the result.
     *arrays
+        The stacks, whose leading axes broadcast.
     """
     dtype = np.result_type(*arrays)
     batch = np.broadcast_shapes(*(x.shape[:-ranks] for x in arrays))
-    arrays = tuple(np.broadcast_to(_wide(x), batch + x.shape[-ranks:]) for x in arrays)
+    arrays = tuple(np.broadcast_to(_widen_half(x), batch + x.shape[-ranks:]) for x in arrays)
     out = np.empty(batch + shape(*arrays), dtype)
     for i in np.ndindex(batch):
         given = [x[i] for x in arrays]
@@ -52,8 +57,8 @@ def _solve_triangular(linalg: Any, a: Any, b: Any, turned: bool, lower: bool, un
         return linalg.solve_triangular(a, b, trans=int(turned), lower=lower, unit_diagonal=unit, check_finite=False)
 
     if a.ndim == b.ndim == 2:
-        return np.asarray(one(_wide(a), _wide(b)), dtype)
-    a, b = _wide(a), _wide(b)
+        return np.asarray(one(_widen_half(a), _widen_half(b)), dtype)
+    a, b = _widen_half(a), _widen_half(b)
     if a.shape[-1] <= _SMALL:
         a = (np.tril if lower else np.triu)(a, (-1 if lower else 1) if unit else 0)
         if unit:
@@ -71,11 +76,11 @@ def _solve_triangular(linalg: Any, a: Any, b: Any, turned: bool, lower: bool, un
     return out
 
 
-# -- the logarithm and the square root: of real matrices they are real, or nan ------------------------------------------------
+# -- the logarithm and the square root, which are real or nan for real matrices -----------------------------------------------
 
 
-def _negative(t: Any, rounding: float = 0.0) -> bool:
-    """Return whether a real Schur form has an eigenvalue that is negative, by more than that part of the largest element."""
+def _has_negative_eigenvalue(t: Any, rounding: float = 0.0) -> bool:
+    """Return whether a real Schur form has a real eigenvalue below ``-rounding`` times its largest element."""
     diagonal, below = np.diagonal(t), np.diagonal(t, -1) != 0
     alone = ~(np.append(below, False) | np.append(False, below))
     return bool((diagonal[alone] < -rounding * np.abs(t).max()).any())
@@ -83,26 +88,26 @@ def _negative(t: Any, rounding: float = 0.0) -> bool:
 
 def _sqrtm(linalg: Any, a: Any) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of singular matrices, whose root may be infinite: that shows
+        warnings.simplefilter("ignore")  # SciPy warns of singular matrices, but an infinite root is visible in the result
         out = linalg.sqrtm(a)
     if a.dtype.kind == "c" or out.dtype.kind != "c":
         return out
-    # What is 0 may be found to be less, but not on the diagonal of a triangle.
+    # Rounding can make an eigenvalue of 0 negative, except for a triangular matrix, whose eigenvalues are on its diagonal.
     exact = not np.tril(a, -1).any() or not np.triu(a, 1).any()
-    return np.nan if _negative(linalg.schur(a)[0], 0.0 if exact else len(a) * np.finfo(a.dtype).eps) else out.real
+    return np.nan if _has_negative_eigenvalue(linalg.schur(a)[0], 0.0 if exact else len(a) * np.finfo(a.dtype).eps) else out.real
 
 
 def _logm(linalg: Any, a: Any) -> Any:
     real = a.dtype.kind != "c"
     t, z = linalg.schur(a)
     if real:
-        if _negative(t):
+        if _has_negative_eigenvalue(t):
             return np.nan
         t, z = linalg.rsf2csf(t, z)
     if (np.diagonal(t) == 0).any():
         return np.nan
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a matrix is nearly singular
+        warnings.simplefilter("ignore")  # SciPy warns that a matrix is nearly singular
         out = z @ linalg.logm(t) @ z.conj().T
     return out.real if real else out
 
@@ -114,7 +119,7 @@ def _solve_sylvester(linalg: Any, a: Any, b: Any, q: Any) -> Any:
     # Bartels and Stewart, "Solution of the matrix equation AX + XB = C" (1972).
     a, b, q = (x.astype(np.result_type(a, b, q), copy=False) for x in (a, b, q))
     r, u = linalg.schur(a)
-    s, v = (r, u) if np.array_equal(a, b) else linalg.schur(b)  # the same for the derivative of a root
+    s, v = (r, u) if np.array_equal(a, b) else linalg.schur(b)  # the derivative of a square root passes the same matrix twice
     (solve,) = linalg.get_lapack_funcs(("trsyl",), (r, s, q))
     y, scale, info = solve(r, s, u.conj().T @ q @ v)
     if info:
@@ -130,20 +135,20 @@ def _solve_banded(linalg: Any, lower: int, upper: int, ab: Any, b: Any) -> Any:
     return linalg.solve_banded((lower, upper), ab, b, check_finite=False)
 
 
-def _banded(linalg: Any, ab: Any, b: Any, lower: int, upper: int) -> Any:
-    # Beyond the corners of the matrix `ab` may hold anything, which is not read.
+def _solve_banded_stack(linalg: Any, ab: Any, b: Any, lower: int, upper: int) -> Any:
+    # Elements of `ab` beyond the corners of the matrix may have any value, and must not make the result nan.
     n = ab.shape[-1]
     column, row = np.arange(n), np.arange(lower + upper + 1)[:, None] - upper
     ab = np.where((column + row >= 0) & (column + row < n), ab, ab.dtype.type(0))
-    # A diagonal that lies beyond the corners as a whole is none to LAPACK.
+    # LAPACK does not accept diagonals that lie entirely beyond the corners.
     low, up = min(lower, max(n - 1, 0)), min(upper, max(n - 1, 0))
     ab = ab[..., upper - up : upper + low + 1, :]
-    return _each(functools.partial(_solve_banded, linalg, low, up), 2, lambda ab, b: b.shape[-2:], ab, b)
+    return _map_matrices(functools.partial(_solve_banded, linalg, low, up), 2, lambda ab, b: b.shape[-2:], ab, b)
 
 
 @functools.cache
 def function(name: str) -> Callable[..., Any] | None:
-    """SciPy's function of that name, of stacks of matrices; None without SciPy, or for another name."""
+    """Return the function of stacks of matrices of that name; None if the name is unknown or SciPy is not installed."""
     try:
         linalg = importlib.import_module("scipy.linalg")
     except ModuleNotFoundError:
@@ -151,9 +156,9 @@ def function(name: str) -> Callable[..., Any] | None:
     square = lambda a: a.shape[-2:]  # noqa: E731 (a shape)
     found: dict[str, Callable[..., Any]] = {
         "solve_triangular": functools.partial(_solve_triangular, linalg),
-        "sqrtm": functools.partial(_each, functools.partial(_sqrtm, linalg), 2, square),
-        "logm": functools.partial(_each, functools.partial(_logm, linalg), 2, square),
-        "solve_sylvester": functools.partial(_each, functools.partial(_solve_sylvester, linalg), 2, lambda a, b, q: q.shape[-2:]),
-        "solve_banded": functools.partial(_banded, linalg),
+        "sqrtm": functools.partial(_map_matrices, functools.partial(_sqrtm, linalg), 2, square),
+        "logm": functools.partial(_map_matrices, functools.partial(_logm, linalg), 2, square),
+        "solve_sylvester": functools.partial(_map_matrices, functools.partial(_solve_sylvester, linalg), 2, lambda a, b, q: q.shape[-2:]),
+        "solve_banded": functools.partial(_solve_banded_stack, linalg),
     }
     return found.get(name)

@@ -1,4 +1,7 @@
-"""SciPy's special functions as kernels: the dtype of the result is that of the operands, and orders are real; and those over axes."""
+"""Kernels of special functions, filters, cosine transforms and tridiagonal systems: SciPy's functions, or our own in NumPy.
+
+Results have the dtype of the operands, and the orders of Bessel functions are real.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,17 @@ from xpgrad_numpy._matrix_functions import function as matrices
 
 __all__ = ["function"]
 
-#: Functions that are no universal ones of SciPy's, and that rows compose of some.
+#: Functions that are not ufuncs in SciPy, and that the rows compose from ufuncs.
 _COMPOSED = frozenset(("comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "polygamma", "softmax"))
-#: Functions whose first operand, an order, is real also where the argument is complex.
+#: Functions whose first operand is an order, which is real even if the argument is complex.
 _ORDERS = frozenset(("iv", "ive", "jv", "jve", "kv", "kve", "yv"))
 
 
-# -- over axes: as the rows compute them, in memory of their own ---------------------------------------------------------
+# -- over axes: the formulas of the rows, computed in place --------------------------------------------------------------
 
 
 def _exponentials(x: Any, axes: Any) -> tuple[Any, Any]:
-    """Return the largest real part, 0 where it is infinite, and the exponentials of what lies below it."""
+    """Return the largest real part of `x` along axes (0 where it is infinite), and the exponentials of `x` minus that."""
     top = np.max(x.real if x.dtype.kind == "c" else x, axis=axes, keepdims=True)
     if not np.isfinite(top).all():
         top = np.where(np.isfinite(top), top, top.dtype.type(0))
@@ -58,24 +61,24 @@ _OVER_AXES: dict[str, Callable[..., Any]] = {"softmax": _softmax, "logsumexp": _
 # -- of whole arrays: filters, cosine transforms, tridiagonal systems ------------------------------------------------------
 
 
-def _one_line(x: Any, h: Any, rank: int) -> bool:
+def _is_single_line(x: Any, h: Any, rank: int) -> bool:
     return rank == 1 and x.size == x.shape[-1] and h.size == h.shape[-1]
 
 
-def _at(key: Any) -> Any:
-    """Return a key for the last axes."""
+def _last_axes_key(key: Any) -> Any:
+    """Return the key that applies the parts of `key` to the last axes."""
     return (..., *key)
 
 
-def _part(start: Any, sizes: Any) -> Any:
-    """Return the key of a window of the last axes."""
-    return _at(slice(i, i + n) for i, n in zip(start, sizes))
+def _window_key(start: Any, sizes: Any) -> Any:
+    """Return the key of a window of the last axes, given its first position and its sizes."""
+    return _last_axes_key(slice(i, i + n) for i, n in zip(start, sizes))
 
 
 def _full_convolution(x: Any, h: Any, rank: int, fourier: bool) -> Any:
     if fourier:
-        return _by_fourier(x, h, rank, [slice(0, n + m - 1) for n, m in zip(x.shape[-rank:], h.shape[-rank:])])
-    if _one_line(x, h, rank):
+        return _convolve_by_fourier(x, h, rank, [slice(0, n + m - 1) for n, m in zip(x.shape[-rank:], h.shape[-rank:])])
+    if _is_single_line(x, h, rank):
         return np.convolve(x.reshape(-1), h.reshape(-1)).reshape((*np.broadcast_shapes(x.shape[:-1], h.shape[:-1]), -1))
     if math.prod(h.shape[-rank:]) > math.prod(x.shape[-rank:]):
         x, h = h, x
@@ -85,7 +88,7 @@ def _full_convolution(x: Any, h: Any, rank: int, fourier: bool) -> Any:
     term = np.empty((*lead, *sizes), x.dtype)
     for at in itertools.product(*map(range, h.shape[-rank:])):
         np.multiply(x, h[(..., *at, *(None,) * rank)], out=term)
-        out[_part(at, sizes)] += term
+        out[_window_key(at, sizes)] += term
     return out
 
 
@@ -94,8 +97,8 @@ def _sliding_product(x: Any, h: Any, rank: int, fourier: bool) -> Any:
     sizes = tuple(n - m + 1 for n, m in zip(x.shape[-rank:], taps))
     if fourier:
         inside = [slice(m - 1, n) for n, m in zip(x.shape[-rank:], taps)]
-        return _by_fourier(x, np.flip(h, tuple(range(-rank, 0))), rank, inside)
-    if _one_line(x, h, rank):
+        return _convolve_by_fourier(x, np.flip(h, tuple(range(-rank, 0))), rank, inside)
+    if _is_single_line(x, h, rank):
         found = np.correlate(x.reshape(-1), h.reshape(-1).conj(), "valid")
         return found.reshape((*np.broadcast_shapes(x.shape[:-1], h.shape[:-1]), -1))
     lead = np.broadcast_shapes(x.shape[:-rank], h.shape[:-rank])
@@ -103,30 +106,30 @@ def _sliding_product(x: Any, h: Any, rank: int, fourier: bool) -> Any:
     if math.prod(sizes) < math.prod(taps):
         places = "abcdefgh"[:rank]
         for at in itertools.product(*map(range, sizes)):
-            out[_at(at)] = np.einsum(f"...{places},...{places}->...", x[_part(at, taps)], h)
+            out[_last_axes_key(at)] = np.einsum(f"...{places},...{places}->...", x[_window_key(at, taps)], h)
         return out
     term = np.empty((*lead, *sizes), x.dtype)
     for at in itertools.product(*map(range, taps)):
-        np.multiply(x[_part(at, sizes)], h[(..., *at, *(None,) * rank)], out=term)
+        np.multiply(x[_window_key(at, sizes)], h[(..., *at, *(None,) * rank)], out=term)
         out += term
     return out
 
 
-def _by_fourier(x: Any, h: Any, rank: int, inside: list[slice]) -> Any:
-    """Return a part of the convolution on a circle that is long enough for that part."""
+def _convolve_by_fourier(x: Any, h: Any, rank: int, inside: list[slice]) -> Any:
+    """Return the part `inside` of a circular convolution that is just long enough not to wrap around in that part."""
     axes = tuple(range(-rank, 0))
-    lengths = [_fast(s.stop) for s in inside]
+    lengths = [_find_fast_length(s.stop) for s in inside]
     out: Any
     if x.dtype.kind == "c":
         out = np.fft.ifftn(np.fft.fftn(x, lengths, axes) * np.fft.fftn(h, lengths, axes), axes=axes)
     else:
         out = np.fft.irfftn(np.fft.rfftn(x, lengths, axes) * np.fft.rfftn(h, lengths, axes), lengths, axes)
-    return np.ascontiguousarray(out[_at(inside)]).astype(x.dtype, copy=False)
+    return np.ascontiguousarray(out[_last_axes_key(inside)]).astype(x.dtype, copy=False)
 
 
 @functools.lru_cache(1024)
-def _fast(n: int) -> int:
-    """Return the smallest length of at least `n` with the prime factors 2, 3 and 5 only."""
+def _find_fast_length(n: int) -> int:
+    """Return the smallest length of at least `n` whose only prime factors are 2, 3 and 5."""
     best = 1 << max(n - 1, 0).bit_length()
     for fives in (5**k for k in range(28)):
         for base in (fives * 3**k for k in range(41)):
@@ -152,7 +155,8 @@ def _recursion(a: Any, v: Any) -> Any:
     return out
 
 
-def _ends_doubled(x: Any, axis: int, ends: tuple[int, ...]) -> Any:
+def _double_ends(x: Any, axis: int, ends: tuple[int, ...]) -> Any:
+    """Return a copy of `x` in which the elements at the positions `ends` of an axis are doubled."""
     x = np.array(np.moveaxis(x, axis, -1))
     for end in ends:
         x[..., end] *= 2
@@ -162,9 +166,9 @@ def _ends_doubled(x: Any, axis: int, ends: tuple[int, ...]) -> Any:
 def _cosines(x: Any, kind: int, sine: bool, axis: int) -> Any:
     fft = importlib.import_module("scipy.fft")
     if kind == 1 and not sine:
-        x = _ends_doubled(x, axis, (0, -1))
+        x = _double_ends(x, axis, (0, -1))
     elif kind == 3:
-        x = _ends_doubled(x, axis, (-1 if sine else 0,))
+        x = _double_ends(x, axis, (-1 if sine else 0,))
     return (fft.dst if sine else fft.dct)(x, type=kind, axis=axis).astype(x.dtype, copy=False)
 
 
@@ -190,7 +194,7 @@ def _has_scipy() -> bool:
     return True
 
 
-#: By name: whether it needs SciPy, and the function.
+#: Functions of whole arrays by name: whether they need SciPy, and the function.
 _ARRAYS: dict[str, tuple[bool, Callable[..., Any]]] = {
     "full_convolution": (False, _full_convolution), "sliding_product": (False, _sliding_product), "recursion": (True, _recursion),
     "cosines": (True, _cosines), "tridiagonal": (True, _tridiagonal),
@@ -198,8 +202,8 @@ _ARRAYS: dict[str, tuple[bool, Callable[..., Any]]] = {
 
 
 @functools.cache
-def _quantile(distribution: str) -> Callable[..., Any] | None:
-    """SciPy's quantile function of a distribution on integers, in the dtype of its argument."""
+def _find_quantile(distribution: str) -> Callable[..., Any] | None:
+    """Return SciPy's quantile function of a distribution on integers, in the dtype of its argument; None without SciPy."""
     try:
         stats = importlib.import_module("scipy.stats")
     except ModuleNotFoundError:
@@ -209,13 +213,13 @@ def _quantile(distribution: str) -> Callable[..., Any] | None:
 
 
 def function(name: str) -> Callable[..., Any] | None:
-    """SciPy's function of that name, or our own; None without SciPy, or where it has none."""
+    """Return SciPy's function of that name, or our own; None if neither exists or SciPy is not installed."""
     if name in _OVER_AXES:
         return _OVER_AXES[name]
     if name.startswith("linalg_"):
         return matrices(name.removeprefix("linalg_"))
     if name.startswith("stats_"):
-        return _quantile(name.removeprefix("stats_").removesuffix("_ppf"))
+        return _find_quantile(name.removeprefix("stats_").removesuffix("_ppf"))
     if name in _ARRAYS:
         scipy, own = _ARRAYS[name]
         return own if not scipy or _has_scipy() else None
@@ -236,7 +240,7 @@ def function(name: str) -> Callable[..., Any] | None:
         if order and args[1].dtype.kind == "c" and not isinstance(args[0], float):
             args = (args[0].real, args[1])
         out = found(*args)
-        for a in args:  # of halves SciPy makes single or double precision
+        for a in args:  # SciPy returns single or double precision for half precision
             if getattr(a, "dtype", None) == np.float16:
                 return out.astype(np.float16)
         return out
