@@ -1,8 +1,8 @@
 """Law: a bad argument raises a documented error in the caller's words, and leaves every array and gradient unchanged.
 
 Each public function has one good call in a table. Each argument of that call, and each optional one that it leaves out, is replaced by
-each of the bad values in turn. Then the call either succeeds, with a result of a public kind, or raises an error of a documented type,
-whose message names the function, the parameter or what was given, and shows nothing of what goes on inside.
+each of the bad values in turn. Then the call either succeeds, with a result of a public type, or raises an error of a documented type,
+whose message names the function, the parameter or what was given, and shows no internals.
 """
 
 from __future__ import annotations
