@@ -102,7 +102,7 @@ def calls_of(name: str) -> list[tuple[str, str]]:
         A key of `OPERATIONS`.
     """
     prepare = OPERATIONS[name]
-    for _ in range(3):  # the first runs generate and load what later ones have
+    for _ in range(3):  # the first runs generate code and load modules
         prepare()()
     operation = prepare()
     calls: list[tuple[str, str]] = []

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contestants import Contestant, installed
-from benchmarks.measure import agree, import_times, left_behind, peak_arrays, ratio, steps_of, take_turns
+from benchmarks.measure import agree, count_leftovers, import_times, peak_arrays, ratio, steps_of, take_turns
 from benchmarks.workloads import WORKLOADS
 
 __all__ = ["main", "measure"]
@@ -96,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
     print(markdown(results) if args.markdown else plain(results))
     if args.json is not None:
         args.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    return 1 if args.check and missed(results) else 0
+    return 1 if args.check and find_missed_targets(results) else 0
 
 
 def measure(names: list[str], available: Any, *, rounds: int, seconds: float, quick: bool) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def measure(names: list[str], available: Any, *, rounds: int, seconds: float, qu
         for name in names:
             progress.start(name)
             if name == "held":
-                results["held"] = left_behind()
+                results["held"] = count_leftovers()
             elif name == "import":
                 results["import"] = import_times(5 if quick else max(15, rounds), lambda: None)
             else:
@@ -151,7 +151,7 @@ def _one(name: str, contestants: Any, rounds: int, seconds: float, quick: bool, 
 # -- reports -------------------------------------------------------------------------------------------------------------
 
 
-def missed(results: dict[str, Any]) -> list[str]:
+def find_missed_targets(results: dict[str, Any]) -> list[str]:
     """Return a sentence for each missed target."""
     out = []
     for name, w in results["workloads"].items():
@@ -240,7 +240,7 @@ def plain(results: dict[str, Any]) -> str:
         lines.append("")
     lines += notes(results)
     lines.append(caption(results))
-    bad = missed(results)
+    bad = find_missed_targets(results)
     lines += ["", *(f"MISSED  {m}" for m in bad)] if bad else ["", "all targets met"]
     return "\n".join(lines)
 

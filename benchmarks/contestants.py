@@ -14,7 +14,7 @@ from benchmarks.workloads import Step, Workload
 
 __all__ = ["CONTESTANTS", "Contestant", "Hand", "Missing", "installed"]
 
-RATE = 0.1  # of gradient descent
+RATE = 0.1  # the step size of gradient descent
 
 
 class Missing(Exception):
@@ -242,7 +242,7 @@ class PyTorch(XPGrad):
         self.xp = torch
         self.m = SimpleNamespace(
             sin=torch.sin, exp=torch.exp, log=torch.log, tanh=torch.tanh, sqrt=torch.sqrt, sum=torch.sum, mean=torch.mean,
-            above=lambda x, low: torch.clamp(x, min=low),  # NB: quicker than its `maximum`, which takes no numbers
+            above=lambda x, low: torch.clamp(x, min=low),  # NB: this is faster than `torch.maximum`, which takes no scalars
             row_max=lambda x: torch.amax(x.detach(), 1, keepdim=True), rows=lambda x, i: torch.index_select(x, 0, i),
         )  # fmt: skip
 
@@ -305,7 +305,7 @@ class MyGrad(Contestant):
     def __init__(self) -> None:
         import mygrad as mg
 
-        mg.turn_memory_guarding_off()  # as its documentation advises where speed matters
+        mg.turn_memory_guarding_off()  # as its documentation advises if speed matters
         self.mg = mg
         self.m = SimpleNamespace(
             sin=mg.sin, exp=mg.exp, log=mg.log, tanh=mg.tanh, sqrt=mg.sqrt, sum=mg.sum, mean=mg.mean, above=mg.maximum,
@@ -367,7 +367,7 @@ class JAX(Contestant):
     def _compile(self, loss: Any, leaves: Any, constants: Any) -> tuple[Any, Any, Any]:
         jnp = self.jax.numpy
         arrays = [jnp.array(c) for c in constants if isinstance(c, np.ndarray)]
-        numbers = [c for c in constants if not isinstance(c, np.ndarray)]  # they come last
+        numbers = [c for c in constants if not isinstance(c, np.ndarray)]  # numbers come after arrays
         m, count = self.m, len(leaves)
 
         def value_and_grads(leaves: Any, arrays: Any) -> Any:

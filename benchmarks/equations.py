@@ -18,7 +18,7 @@ import xpgrad as xp
 from xpgrad.scipy.integrate import odeint
 
 ROUNDS = 7
-#: How much of HIPS autograd's time a gradient may take.
+#: The target: the fraction of HIPS autograd's time that a gradient may take.
 TARGET = 0.5
 
 _RNG = np.random.default_rng(0)
@@ -40,7 +40,7 @@ def network(np: Any) -> Any:
     return lambda y, t, w: np.tanh(np.matmul(w, y))
 
 
-#: The right side, the start, the parameters, the times.
+#: By name: the right-hand side, the initial state, the parameters and the times.
 PROGRAMS: dict[str, tuple[Any, Any, Any, Any]] = {
     "Lotka and Volterra, at the end": (hunters, np.ones(2), np.asarray([1.5, 1.0, 3.0, 1.0]), np.linspace(0, 5, 2)),
     "Lotka and Volterra, 20 outputs": (hunters, np.ones(2), np.asarray([1.5, 1.0, 3.0, 1.0]), np.linspace(0, 5, 20)),

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PROGRAMS", "measured"]
+__all__ = ["PROGRAMS", "measure_program"]
 
-#: The target: the part of HIPS autograd's time that a program may take.
+#: The target: the fraction of HIPS autograd's time that a program may take.
 TARGET = 0.7
 
 _RNG = np.random.default_rng(0)
@@ -124,7 +124,7 @@ def _sum(m: Any) -> Callable[[], Any]:
     return lambda: gradient(_V)
 
 
-#: Programs of different kinds.
+#: By title: a function of the package that returns the program to time.
 PROGRAMS: dict[str, Callable[[Any], Callable[[], Any]]] = {
     "network of three layers: value and gradient": _network,
     "recurrent network, 40 steps: gradient": _rnn,
@@ -149,7 +149,7 @@ def _leaves(x: Any) -> list[Any]:
     return [leaf for key in sorted(x) for leaf in _leaves(x[key])] if isinstance(x, dict) else [x]
 
 
-def measured(name: str, seconds: float = 2.0) -> tuple[float, float]:
+def measure_program(name: str, seconds: float = 2.0) -> tuple[float, float]:
     """Return the median CPU seconds of a program with HIPS autograd and with the dialect, called in turns.
 
     Raises
@@ -170,7 +170,7 @@ def measured(name: str, seconds: float = 2.0) -> tuple[float, float]:
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[0]) < 5:
         for step, each in zip(steps, times):
-            start = time.process_time()  # of the processor, so that other work on the machine does not count
+            start = time.process_time()  # processor time, which does not include other work on the machine
             step()
             each.append(time.process_time() - start)
     theirs, ours = map(statistics.median, times)
@@ -184,7 +184,7 @@ def main(arguments: list[str]) -> None:
     seconds = parser.parse_args(arguments).seconds
     print("| program | HIPS autograd | xpgrad.dialects.hips | ratio |\n|---|---:|---:|---:|")
     for name in PROGRAMS:
-        theirs, ours = measured(name, seconds)
+        theirs, ours = measure_program(name, seconds)
         over = "" if ours <= TARGET * theirs else " (over the target)"
         print(f"| {name} | {theirs * 1e3:.3f} ms | {ours * 1e3:.3f} ms | {ours / theirs:.2f}{over} |")
 

@@ -14,7 +14,7 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from benchmarks.turns import in_turns
+from benchmarks.turns import compare_checkouts
 
 __all__ = ["CUTS", "cut_sources", "main", "step_allocations"]
 
@@ -34,7 +34,7 @@ _SAVEABLE = '''            t(f"""
             """)
 '''
 
-#: What is cut out of the copy: (file, text, replacement).
+#: The parts that are removed from the copy: (file, text, replacement).
 CUTS = (
     (f"{CORE}/_operations/forward.py", "_node.buffer = _node.hooks = _node._alias = None", "_node.buffer = _node.hooks = None"),
     (f"{CORE}/_operations/forward.py", _SAVEABLE, ""),
@@ -62,7 +62,7 @@ def hot_path(rounds: int) -> dict[str, tuple[float, float, float]]:
     """Return, per workload, the quartiles of the ratio of the time with in-place writing to the time without."""
     with tempfile.TemporaryDirectory() as folder:
         cut_sources(Path(folder))
-        return in_turns((ROOT, Path(folder)), WORKLOADS, rounds)
+        return compare_checkouts((ROOT, Path(folder)), WORKLOADS, rounds)
 
 
 def context_cost(rounds: int) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.contestants import Contestant, Missing
 from benchmarks.workloads import Step, Workload
 
-__all__ = ["agree", "import_times", "left_behind", "peak_arrays", "steps_of", "take_turns"]
+__all__ = ["agree", "import_times", "count_leftovers", "peak_arrays", "steps_of", "take_turns"]
 
 Tick = Callable[[], None]
 
@@ -94,13 +94,13 @@ def take_turns(steps: dict[str, Step], rounds: int, seconds: float, tick: Tick, 
     times: dict[str, list[float]] = {key: [] for key in steps}
     keys = list(steps)
     gc.collect()
-    gc.freeze()  # what was imported is not the steps' garbage
+    gc.freeze()  # so that collections during the steps skip everything that was imported
     try:
         for turn in range(rounds):
             shift = turn % len(keys)
             for key in keys[shift:] + keys[:shift]:
                 step, count = steps[key], counts[key]
-                gc.collect()  # no contestant pays for another's cycles; the collector stays on, as for a user
+                gc.collect()  # no contestant collects another's garbage; the collector stays on, as for users
                 start = perf_counter()
                 for _ in repeat(None, count):
                     step()
@@ -137,7 +137,7 @@ def peak_arrays(step: Step, nbytes: int) -> float:
     return (peak - before) / nbytes
 
 
-def left_behind(size: int = 100_000) -> dict[str, int]:
+def count_leftovers(size: int = 100_000) -> dict[str, int]:
     """Count the objects that a backward pass leaves behind, with the cyclic collector off.
 
     Returns
@@ -211,7 +211,7 @@ def import_times(rounds: int, tick: Tick) -> dict[str, list[float]]:
     """Return the seconds that each program takes in a fresh interpreter, without its start-up time, in turns."""
     times: dict[str, list[float]] = {title: [] for title in _PROGRAMS}
     with tempfile.TemporaryDirectory() as cache:
-        # All byte code comes from the same place, also where the environment keeps Python from writing any.
+        # All byte code is cached in the same place, even if the environment forbids Python to write it.
         env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": cache}
         for turn in range(rounds + 1):
             for title, program in _PROGRAMS.items():

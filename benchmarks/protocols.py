@@ -12,10 +12,10 @@ import xpgrad as xp
 
 __all__ = ["PAIRS", "differences"]
 
-#: The target: microseconds that a call of NumPy's function may take longer.
+#: The target: the microseconds by which a call of NumPy's function may be slower.
 TARGET = 1.5
 
-#: NumPy's spelling and xpgrad's of one call.
+#: By name: NumPy's and xpgrad's spelling of the same call.
 PAIRS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
     "np.sin(x)": (lambda x, y: np.sin(x), lambda x, y: xp.sin(x)),
     "np.add(x, y)": (lambda x, y: np.add(x, y), lambda x, y: x + y),

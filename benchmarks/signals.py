@@ -20,7 +20,7 @@ import scipy.signal
 import xpgrad as xp
 from xpgrad.scipy import fft, interpolate, signal
 
-__all__ = ["PROGRAMS", "measured"]
+__all__ = ["PROGRAMS", "measure_programs"]
 
 _RNG = np.random.default_rng(0)
 _LONG = _RNG.normal(size=100_000)
@@ -30,7 +30,7 @@ _QUERIES = _RNG.uniform(_KNOTS[0], _KNOTS[-1], size=100_000)
 
 Function = Callable[..., Any]
 
-#: By name: SciPy's function, xpgrad's, and the arrays that they are given and that the gradients are taken in.
+#: By name: SciPy's function, xpgrad's, and their operands, by which the gradients are taken.
 PROGRAMS: dict[str, tuple[Function, Function, tuple[Any, ...]]] = {
     "convolve, 100,000 samples and 100 taps": (scipy.signal.convolve, signal.convolve, (_LONG, _RNG.normal(size=100))),
     "convolve, 100,000 samples and 5,000 taps": (scipy.signal.convolve, signal.convolve, (_LONG, _RNG.normal(size=5000))),
@@ -44,7 +44,7 @@ PROGRAMS: dict[str, tuple[Function, Function, tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-def measured(seconds: float = 2.0, names: Any = None) -> dict[str, tuple[float, float, float]]:
+def measure_programs(seconds: float = 2.0, names: Any = None) -> dict[str, tuple[float, float, float]]:
     """Return the median seconds of SciPy's value, xpgrad's value, and the value with all gradients, run in turns."""
     found = {}
     for name in names or PROGRAMS:
@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=2.0, help="for each program")
     options = parser.parse_args(arguments)
     print("| program | SciPy's value | xpgrad's value | with all gradients | ratio |\n|---|---|---|---|---|")
-    for name, (theirs, value, both) in measured(options.seconds).items():
+    for name, (theirs, value, both) in measure_programs(options.seconds).items():
         print(f"| {name} | {theirs * 1e3:.2f} ms | {value * 1e3:.2f} ms | {both * 1e3:.2f} ms | {both / theirs:.1f} |")
     return 0
 

@@ -21,7 +21,7 @@ import xpgrad as xp
 
 N = 10_000
 ROUNDS = 15
-#: How much more than its products a matrix may cost.
+#: The target: the ratio of a matrix's time to its products' that it may not exceed.
 TARGET = 1.5
 
 _RNG = np.random.default_rng(0)
@@ -67,7 +67,7 @@ _DRAWN = scipy.sparse.random_array((N, N), density=1e-3, rng=_RNG, format="csr")
 _ROWS = np.repeat(np.arange(N), np.diff(_DRAWN.indptr))
 
 
-def drawn(x: Any) -> Any:
+def random_system(x: Any) -> Any:
     """Return equations with about ten random unknowns each."""
     y = xp.zeros(N)
     y.index_add_(0, _ROWS, xp.sin(x[_DRAWN.indices]) * _DRAWN.data)
@@ -91,13 +91,13 @@ PROBLEMS = {
     "Brusselator, 2 x 71 x 71": Problem(brusselator, _RNG.random((2, 71, 71)), False, "at least 6"),
     "arrowhead": Problem(arrowhead, _RNG.random(N), False, "3"),
     "banded least squares": Problem(banded, _RNG.random(N), False, "3"),
-    "random, density 1e-3": Problem(drawn, _RNG.random(N), False, f"at least {_FULLEST}"),
+    "random, density 1e-3": Problem(random_system, _RNG.random(N), False, f"at least {_FULLEST}"),
     "Hessian of a chain": Problem(chain, _RNG.random(N), True, "3"),
     "Hessian of an arrowhead": Problem(hub, _RNG.random(N), True, "2"),
 }
 
 
-def measured(problem: Problem) -> dict[str, Any]:
+def measure_problem(problem: Problem) -> dict[str, Any]:
     """Measure a problem; times are medians of rounds in which the matrix and one product take turns."""
     x = xp.asarray(problem.x)
     transform = xp.func.sparse_hessian if problem.hessian else xp.func.sparse_jacobian
@@ -137,7 +137,7 @@ def main() -> int:
     print("|---|---|---|---|---|---|---|---|---|---|")
     missed = 0
     for name, problem in PROBLEMS.items():
-        found = measured(problem)
+        found = measure_problem(problem)
         prepared = found["prepared"]
         missed += found["ratio"] > TARGET
         m, n = prepared.shape

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["in_turns", "main"]
+__all__ = ["compare_checkouts", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKLOADS = ("chain", "mixed", "digits", "rnn", "stencil", "graph", "fan", "deep5", "hvp")
@@ -47,7 +47,7 @@ def _serve() -> None:
         print((time.perf_counter() - start) / count, flush=True)
 
 
-def in_turns(roots: tuple[Path, Path], workloads: Sequence[str], rounds: int) -> dict[str, tuple[float, float, float]]:
+def compare_checkouts(roots: tuple[Path, Path], workloads: Sequence[str], rounds: int) -> dict[str, tuple[float, float, float]]:
     """Return, per workload, the ratio of the first checkout's time to the second's.
 
     Parameters
@@ -64,7 +64,7 @@ def in_turns(roots: tuple[Path, Path], workloads: Sequence[str], rounds: int) ->
     """
     from tqdm import tqdm
 
-    # One thread of linear algebra: two processes with as many as there are cores would measure each other.
+    # Linear algebra uses one thread, because two processes that use all cores would slow each other down.
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     workers = [
         subprocess.Popen(
@@ -112,7 +112,7 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.other is None or not (arguments.other / "core" / "xpgrad").is_dir():
         parser.error(f"{arguments.other} is not a checkout of xpgrad: it has no core/xpgrad")
     print("| forward + backward | this / other |\n|---|---:|")
-    for name, (middle, low, high) in in_turns((ROOT, arguments.other.resolve()), arguments.workloads, arguments.rounds).items():
+    for name, (middle, low, high) in compare_checkouts((ROOT, arguments.other.resolve()), arguments.workloads, arguments.rounds).items():
         print(f"| {name} | {middle:.3f} ({low:.3f} to {high:.3f}) |")
     return 0
 

@@ -624,7 +624,7 @@ def _graph_hand(leaves: Arrays, constants: Arrays) -> Step:
     x, w = leaves
     source, target = constants
     width = x.shape[1]
-    # The graph is fixed: where each number is added is worked out once. NB: the quickest way of NumPy >= 2 to add segments up.
+    # The graph is fixed, so the place to which each number is added is computed once. NB: this is the fastest segment sum in NumPy >= 2.
     flat_source, flat_target = ((i[:, None] * width + np.arange(width)).reshape(-1) for i in (source, target))
 
     def step() -> tuple[Any, ...]:

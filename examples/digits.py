@@ -365,7 +365,7 @@ def positive_float(text: str) -> float:
 
 
 def known_device(text: str) -> xp.Device:
-    """Read the name of a device: load its backend, or pass on the reason why that failed."""
+    """Return the device of a command line argument; if its backend cannot be loaded, the error says why."""
     try:
         return xp.zeros((), device=text).device
     except (XpgradError, ValueError) as error:
@@ -373,7 +373,7 @@ def known_device(text: str) -> xp.Device:
 
 
 def png_path(text: str) -> Path:
-    """Read the path of a picture to write: refuse it now rather than after the training."""
+    """Return the path of a picture to write, checked before the training rather than after it."""
     path = Path(text)
     if path.suffix.lower() != ".png":
         raise argparse.ArgumentTypeError(f"must end in .png, not {text}")
@@ -383,7 +383,7 @@ def png_path(text: str) -> Path:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Describe the command line."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         description="Train a small neural network on 1797 handwritten digits with xpgrad, and draw how it went.",
         epilog=f"Exit code: 0 if the test accuracy is at least {PASS_MARK:.0%}, 1 if it is not, 2 if something is "

@@ -26,7 +26,7 @@ from xpgrad.scipy import integrate, optimize
 NEAR = 1e-3
 
 
-def compared(name: str, f: Callable[[Any], Any], at: Any) -> bool:
+def compare_derivatives(name: str, f: Callable[[Any], Any], at: Any) -> bool:
     """Print a function's derivative at the 0-d Tensor `at` and a difference quotient; return whether they agree."""
     leaf = at.detach().clone().requires_grad_()
     slope = float(xp.autograd.grad(f(leaf), leaf)[0])
@@ -57,7 +57,7 @@ def machine(device: str) -> bool:
         return xp.mean(xp.log1p(xp.exp(-truth * (across @ a))))  # the logistic loss of its margins
 
     at = xp.tensor(-2.0, device=device)
-    good = compared("validation loss by log C", loss, at)
+    good = compare_derivatives("validation loss by log C", loss, at)
     for _ in range(5):
         leaf = at.detach().clone().requires_grad_()
         (slope,) = xp.autograd.grad(loss(leaf), leaf)
@@ -81,7 +81,7 @@ def equilibrium(device: str) -> bool:
         )
         return xp.mean((z * z @ out - wanted) ** 2)
 
-    good = compared(
+    good = compare_derivatives(
         "loss by the scale of W", lambda s: loss([parts[0].detach() * s, *(p.detach() for p in parts[1:])]), xp.tensor(1.0, device=device)
     )
     first = 0.0
@@ -117,7 +117,7 @@ def reaction(device: str) -> bool:
         rates = xp.stack([there, truth[1], truth[2]])
         return optimize.root(lambda s: change(s, 0.0, rates), xp.full(2, 1.0, device=device), tol=1e-12).x[0]
 
-    good = compared("steady state of A by the first rate", steady, truth[0])
+    good = compare_derivatives("steady state of A by the first rate", steady, truth[0])
     return good and float(xp.max(xp.abs(found.detach() - truth))) < 1e-2
 
 

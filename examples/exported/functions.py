@@ -1,4 +1,4 @@
-"""The functions that the modules beside this one were exported from: ``python functions.py`` writes them again."""
+"""The functions from which the other modules in this folder were exported. ``python functions.py`` writes these modules again."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import xpgrad as xp
 
 
 def digits(w1, b1, w2, b2, pixels, labels):
-    """Cross-entropy of a network with one hidden layer; labels are one-hot."""
+    """Return the cross-entropy of a network with one hidden layer; labels are one-hot."""
     hidden = xp.maximum(pixels @ w1 + b1, 0)
     scores = hidden @ w2 + b2
     scores = scores - xp.max(scores.detach(), axis=1, keepdims=True)
@@ -17,7 +17,7 @@ def digits(w1, b1, w2, b2, pixels, labels):
 
 
 def gaussian_process(log_length, log_noise, x, y):
-    """Negative log marginal likelihood of a Gaussian process with a squared-exponential kernel."""
+    """Return the negative log marginal likelihood of a Gaussian process with a squared-exponential kernel."""
     distance = (x[:, None] - x[None, :]) / xp.exp(log_length)
     covariance = xp.exp(-0.5 * distance * distance) + xp.exp(log_noise) * xp.eye(x.shape[0])
     factor = xp.linalg.cholesky(covariance)
@@ -26,7 +26,7 @@ def gaussian_process(log_length, log_noise, x, y):
 
 
 def stencil(u, wanted, rate=0.2, steps=4):
-    """How far a temperature is from the wanted one after some steps of diffusion, with fixed ends."""
+    """Return the squared distance of a temperature from the wanted one after some steps of diffusion with fixed ends."""
     for _ in range(steps):
         inner = u[1:-1] + rate * (u[2:] - 2 * u[1:-1] + u[:-2])
         u = xp.concat([u[:1], inner, u[-1:]])
@@ -34,7 +34,7 @@ def stencil(u, wanted, rate=0.2, steps=4):
 
 
 def examples():
-    """Each function with arguments: Tensors that require grad, and arrays that do not."""
+    """Return each function with its arguments by name: Tensors that require grad, and arrays, which are constants."""
     rng = np.random.default_rng(0)
     weights = [rng.normal(0, 0.125, (64, 32)), rng.normal(0, 0.1, 32), rng.normal(0, 0.17, (32, 10)), rng.normal(0, 0.1, 10)]
     pixels, labels = rng.uniform(0, 1, (50, 64)), np.eye(10)[rng.integers(0, 10, 50)]

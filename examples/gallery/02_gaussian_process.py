@@ -68,7 +68,7 @@ def main(small: bool) -> Result:
         axes.set(xlabel="place", ylabel=name)
     size, length, noise = xp.exp(logs * xp.asarray([0.5, 1.0, 0.5])).numpy()
     panels[0].set_title(f"Amplitude {size:.2f}, length {length:.2f}, noise {noise:.2f} (true noise: 0.15)")
-    panels[1].set_title("The slope, which nobody measured")
+    panels[1].set_title("The slope, which was not measured")
     off = float(np.max(np.abs(grad(likelihood)(guess, places, data).numpy() - at_guess)))
     away = float(np.max(np.abs(logs.numpy() - model.kernel_.theta)))
     apart = abs(float(likelihood(logs, places, data)) - model.log_marginal_likelihood_value_)

@@ -40,7 +40,7 @@ def gaps(angles: xp.Tensor) -> xp.Tensor:
 
 
 def between(plan: xp.Tensor, each: int) -> xp.Tensor:
-    """Interpolate the start and the plan linearly, with `each` times for one."""
+    """Interpolate the start and the plan linearly, with `each` steps between two times of the plan."""
     times = np.linspace(0.0, plan.shape[0], each * plan.shape[0] + 1)
     hats = np.maximum(1.0 - np.abs(times[:, None] - np.arange(plan.shape[0] + 1)), 0.0)
     return xp.asarray(hats) @ xp.concat([xp.asarray(START)[None, :], plan])

@@ -29,7 +29,7 @@ def losses(plane: xp.Tensor, patients: xp.Tensor) -> xp.Tensor:
     return -log_expit(patients @ plane)
 
 
-def trained(weights: xp.Tensor, patients: xp.Tensor) -> xp.Tensor:
+def train(weights: xp.Tensor, patients: xp.Tensor) -> xp.Tensor:
     """Return the plane that separates the weighted patients best."""
     return minimize(lambda plane: weights @ losses(plane, patients) + 0.5 * plane @ plane, xp.zeros(31), tol=1e-6).x
 
@@ -45,16 +45,16 @@ def main(small: bool) -> Result:
     data = right * xp.asarray(np.where(flipped, -1.0, 1.0))[:, None]
 
     def loss(weights: xp.Tensor) -> xp.Tensor:
-        return xp.mean(losses(trained(weights, data), checked))
+        return xp.mean(losses(train(weights, data), checked))
 
     weights, out, course = np.ones(300), [], []
     first = grad(loss)(xp.ones(300)).numpy()
     for _ in range(20 if small else 45):
         slopes, value = grad_and_value(loss)(xp.asarray(weights))
-        course.append((float(value), float(xp.mean(losses(trained(xp.asarray(weights), data), new)))))
+        course.append((float(value), float(xp.mean(losses(train(xp.asarray(weights), data), new)))))
         out.append(int(np.argmax(np.where(weights > 0.0, slopes.numpy(), -np.inf))))
         weights[out[-1]] = 0.0
-    best = float(xp.mean(losses(trained(xp.ones(300), right), new)))
+    best = float(xp.mean(losses(train(xp.ones(300), right), new)))
     pairs = [loss(xp.asarray(1.0 + h)) - loss(xp.asarray(1.0 - h)) for h in 1e-4 * np.eye(300)[out[:5]]]
 
     figure, (bars, curves) = plt.subplots(1, 2, figsize=(10.5, 4.0))

@@ -82,7 +82,7 @@ def test_a_path_that_is_broken_is_found_and_one_that_is_not_is_not(before: Any, 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from(["detach", "float"]))
 def test_a_detour_that_changes_nothing_is_no_alarm(seed: int, how: str) -> None:
-    """A detached shift that cancels, as in a stable softmax, is not reported."""
+    """A shift that cancels, as in a stable softmax, is not reported, whether it is a detached Tensor or a float."""
     x = np.random.default_rng(seed).normal(size=4)
 
     def logsumexp(x: Any) -> Any:

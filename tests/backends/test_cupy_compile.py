@@ -58,7 +58,7 @@ def launches() -> int:
 
 
 @pytest.fixture(autouse=True)
-def watched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def count_launches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Count the launches of graphs, and assert after the check that no stream is capturing."""
     if not request.node.name.startswith("check_"):
         yield

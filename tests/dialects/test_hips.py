@@ -64,7 +64,7 @@ def same(a: Any, b: Any, near: float = 1e-8) -> None:
         np.testing.assert_allclose(a, b, rtol=near, atol=near)
 
 
-def compared(program: Callable[[Any], Any], near: float = 1e-8) -> None:
+def compare_libraries(program: Callable[[Any], Any], near: float = 1e-8) -> None:
     """Run a program with both libraries and compare the results."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -252,9 +252,9 @@ def test_values_and_derivatives_to_second_order(name: str) -> None:
 
         return of(*points), lib.value_and_grad(loss, which)(*points), lib.grad(slope, which)(*points)
 
-    compared(program, 1e-6)
+    compare_libraries(program, 1e-6)
     if name not in NO_JVP:
-        compared(lambda lib: lib.make_jvp(lambda x: function(lib.np, x, *points[1:]))(points[0])(np.cos(points[0])))
+        compare_libraries(lambda lib: lib.make_jvp(lambda x: function(lib.np, x, *points[1:]))(points[0])(np.cos(points[0])))
     for p, b in zip(points, before):
         np.testing.assert_array_equal(p, b)
 
@@ -295,7 +295,7 @@ def test_complex_conventions(name: str) -> None:
         through = lib.grad(lambda x: real(x * (0.5 + 1j)))(S)
         return value, vjp(cotangent), lib.grad(real)(Z), lib.grad(twice)(Z), through
 
-    compared(program)
+    compare_libraries(program)
 
 
 # -- the differential operators ------------------------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ def root(m: Any, a: Any) -> Any:
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators(name: str) -> None:
-    compared(OPERATORS[name], 1e-7)
+    compare_libraries(OPERATORS[name], 1e-7)
 
 
 def test_multigrad_dict() -> None:
@@ -649,7 +649,7 @@ RULES: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", RULES)
 def test_rules_of_ones_own(name: str) -> None:
-    compared(lambda m: RULES[name](m, primitives(m)))
+    compare_libraries(lambda m: RULES[name](m, primitives(m)))
 
 
 def test_primitives_of_containers() -> None:
@@ -757,5 +757,5 @@ def test_the_timed_programs_compute_the_same(number: int, monkeypatch: pytest.Mo
     assert len(programs.PROGRAMS) == 14
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        times = programs.measured(list(programs.PROGRAMS)[number], 0.0)  # it compares results before it times
+        times = programs.measure_program(list(programs.PROGRAMS)[number], 0.0)  # it compares results before it times
     assert min(times) > 0.0

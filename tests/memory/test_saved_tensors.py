@@ -630,8 +630,8 @@ def test_versions_of_what_hooks_return(saver: str, returned: str, xpgrad_device:
     for writer, between in itertools.product(WRITERS, (False, True)):
         if writer == "recorded" and returned == "no hooks" and saver in ("a result", "one of two"):
             continue  # refused, see the next test
-        ours = beside_hooks(xp, saver, returned, writer, between, device=xpgrad_device)
-        theirs = beside_hooks(torch, saver, returned, writer, between)
+        ours = outcomes_with_hooks(xp, saver, returned, writer, between, device=xpgrad_device)
+        theirs = outcomes_with_hooks(torch, saver, returned, writer, between)
         if returned == "no hooks" and not xp.tensor(0.0, device=xpgrad_device).backend.capabilities.mutable:
             del ours["later"], theirs["later"]  # a write makes a new array, which only earlier views see
         assert ours == theirs, (writer, "between" if between else "before")
@@ -682,7 +682,7 @@ def outcome(run: Callable[[], Any]) -> Any:
     return [None if g is None else [round(float(v), 6) for v in g.detach().reshape(-1)] for g in found]
 
 
-def beside_hooks(lib: Any, saver: str, returned: str, writer: str, between: bool, **place: str) -> dict[str, Any]:
+def outcomes_with_hooks(lib: Any, saver: str, returned: str, writer: str, between: bool, **place: str) -> dict[str, Any]:
     """Return the outcomes of passes through a node with hooks, and through others with the same memory, after a write to it."""
     x = lib.tensor([0.5, 1.5], dtype=lib.float64, requires_grad=True, **place)
     middle, c = x * 2, lib.tensor([2.0, 3.0], dtype=lib.float64, **place)

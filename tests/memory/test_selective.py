@@ -46,13 +46,17 @@ def selective(function: Callable[..., Any], policy: Any, *args: Any, allow: bool
     return checkpoint(function, *args, use_reentrant=False, context_fn=contexts, **options)
 
 
-def by_chance(seed: int) -> Callable[..., CheckpointPolicy]:
+def random_policy(seed: int) -> Callable[..., CheckpointPolicy]:
     """Return a policy with random answers."""
     draws = random.Random(seed)
     return lambda ctx, op, *args: draws.choice(list(CheckpointPolicy))
 
 
-POLICIES: list[Callable[[int], Any]] = [lambda seed: lambda *args: True, lambda seed: [xp.multiply, xp.matmul, xp.exp, xp.sum], by_chance]
+POLICIES: list[Callable[[int], Any]] = [
+    lambda seed: lambda *args: True,
+    lambda seed: [xp.multiply, xp.matmul, xp.exp, xp.sum],
+    random_policy,
+]
 
 
 @pytest.mark.parametrize("kind", range(len(POLICIES)))

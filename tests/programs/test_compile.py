@@ -230,7 +230,7 @@ def test_what_would_be_lost_is_refused(name: str) -> None:
 
 
 def test_static_arguments_are_told_apart() -> None:
-    """Static arguments differ by value and type: 1, 1.0 and True differ, 0.0 and -0.0 differ, and nan equals nan."""
+    """Static arguments differ by value, type and the sign of zero: 1 and 1.0 differ, and so do 0.0 and -0.0."""
     seen: list[Any] = []
 
     @xp.compile
@@ -337,7 +337,7 @@ def _left(loss: Any, a: Any, b: Any) -> None:
     out.backward()
 
 
-def _inside(loss: Any, a: Any, b: Any) -> None:
+def _run_inside_a_pass(loss: Any, a: Any, b: Any) -> None:
     """Run the loss's pass inside another pass."""
     other, out = a * 2.0, loss(a, b)
     other.register_hook(lambda g: out.backward())
@@ -378,7 +378,7 @@ PASSES: dict[str, Any] = {
     "hooks of leaves": _hooked,
     "a hook of the result": _hooked_above,
     "a leaf that left": _left,
-    "inside of a pass": _inside,
+    "inside of a pass": _run_inside_a_pass,
     "not a number": _not_a_number,
     "anomalies": _within(xp.autograd.detect_anomaly),
     "profiled": _within(xp.autograd.profiler.profile),

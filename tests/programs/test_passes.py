@@ -30,7 +30,7 @@ def program(make: Made, shape: tuple[int, ...] = (3, 4), dtype: str = "float64")
     return b.program(*(outs if isinstance(outs, tuple) else (outs,)))
 
 
-def whole(b: Builder, x: Variable) -> Variable:
+def sum_gradient(b: Builder, x: Variable) -> Variable:
     """Add the gradient of a sum: ones of the shape of `x`."""
     return b("expand_reduced", b("ones", (), dtype=x.dtype), x.shape, None, False)
 
@@ -61,7 +61,7 @@ LEFT: dict[str, tuple[Made, list[str]]] = {
     "x * 0.2 * 2": (lambda b, x, y: b("multiply", b("multiply", x, 0.2), 2), ["multiply"]),
     "x * 2 * 0.2": (lambda b, x, y: b("multiply", b("multiply", x, 2), 0.2), ["multiply", "multiply"]),  # the first product may overflow
     "a constant": (lambda b, x, y: b("multiply", x, b("divide", b("negative", b("ones", (), dtype=x.dtype)), 128)), ["multiply"]),
-    "a gradient of a sum": (lambda b, x, y: b("multiply", whole(b, x), y), []),
+    "a gradient of a sum": (lambda b, x, y: b("multiply", sum_gradient(b, x), y), []),
     "a square": (lambda b, x, y: b("pow", x, 2), ["square"]),
     "twice the same": (lambda b, x, y: b("add", b("sin", x), b("sin", x)), ["sin", "add"]),
     "not the same": (lambda b, x, y: b("add", b("multiply", x, 2), b("multiply", x, 3)), ["multiply", "multiply", "add"]),
@@ -137,31 +137,31 @@ def test_integers_and_small_floats_are_summed_as_they_are() -> None:
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
-def taken(p: Program) -> list[str]:
+def operations_that_reuse(p: Program) -> list[str]:
     """Return the names of operations whose results take the memory of another variable."""
     found = reuse(p, 0).into
     return [o.name for o in p.operations if o in found]
 
 
 def test_memory_is_used_again_only_where_nobody_reads_it() -> None:
-    assert taken(program(lambda b, x, y: b("sin", b("multiply", x, y)))) == ["sin"]
-    assert taken(program(lambda b, x, y: b("sin", x))) == []  # an input's
-    assert taken(program(lambda b, x, y: (h := b("multiply", x, y), b("sin", h)))) == []  # an output's
+    assert operations_that_reuse(program(lambda b, x, y: b("sin", b("multiply", x, y)))) == ["sin"]
+    assert operations_that_reuse(program(lambda b, x, y: b("sin", x))) == []  # an input's
+    assert operations_that_reuse(program(lambda b, x, y: (h := b("multiply", x, y), b("sin", h)))) == []  # an output's
 
     def read_later(b: Builder, x: Variable, y: Variable) -> Variable:
         h = b("multiply", x, y)
         return b("matmul", b("sin", h), b("swap_last", h))
 
-    assert taken(program(read_later)) == []
+    assert operations_that_reuse(program(read_later)) == []
 
     def seen(b: Builder, x: Variable, y: Variable) -> Variable:
         h = b("multiply", x, y)
         part = b("index_basic", h, (slice(0, 2), slice(0, 4)))
         return b("reduce_sum", b("multiply", b("sin", h), b("reduce_sum", part, None, False)), None, False)
 
-    assert taken(program(seen)) == ["multiply"]  # `sin(h)` may not take h, since a view of h is read later
-    assert taken(program(lambda b, x, y: b("less", b("multiply", x, y), y))) == []  # another dtype
-    assert taken(program(lambda b, x, y: b("sin", b("multiply", x, y)), ())) == []  # no axes: a scalar
+    assert operations_that_reuse(program(seen)) == ["multiply"]  # `sin(h)` may not take h, since a view of h is read later
+    assert operations_that_reuse(program(lambda b, x, y: b("less", b("multiply", x, y), y))) == []  # another dtype
+    assert operations_that_reuse(program(lambda b, x, y: b("sin", b("multiply", x, y)), ())) == []  # no axes: a scalar
 
 
 def test_writes_copy_what_is_still_read() -> None:
@@ -171,14 +171,14 @@ def test_writes_copy_what_is_still_read() -> None:
     def write(b: Builder, x: Variable, y: Variable) -> Any:
         return b("written", b("multiply", x, y), key, 0.0)
 
-    assert taken(program(write)) == ["written"]
-    assert taken(program(lambda b, x, y: b("written", x, key, 0.0))) == []
+    assert operations_that_reuse(program(write)) == ["written"]
+    assert operations_that_reuse(program(lambda b, x, y: b("written", x, key, 0.0))) == []
 
     def from_itself(b: Builder, x: Variable, y: Variable) -> Any:
         h = b("multiply", x, y)
         return b("written", h, key, b("index_basic", h, part))
 
-    assert taken(program(from_itself)) == []
+    assert operations_that_reuse(program(from_itself)) == []
 
 
 def test_large_memory_is_given_back() -> None:
@@ -211,7 +211,7 @@ def test_a_forward_and_its_backward_are_one_loop_that_holds_little() -> None:
         h = b("multiply", b("sin", x), y)
         total = b("reduce_sum", b("multiply", h, h), None, False)
         b.backward = True
-        g = b("multiply", b("multiply", whole(b, x), h), 2)
+        g = b("multiply", b("multiply", sum_gradient(b, x), h), 2)
         return total, b("multiply", b("multiply", g, y), b("cos", x)), b("multiply", g, b("sin", x))
 
     n = 400_000

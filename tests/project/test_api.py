@@ -52,7 +52,7 @@ def _called(thing: Any) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
-def declared() -> str:
+def declared_stub() -> str:
     """Return the text of `declared.pyi`: the methods that declarations add to a Tensor, for type checkers and editors."""
     operators: dict[str, bool] = {}  # whether each operator is unary
     for row in ROWS.values():
@@ -96,7 +96,7 @@ def _as_method(function: Any) -> str:
 
 
 def test_type_checkers_know_the_methods_that_are_declared() -> None:
-    assert DECLARED.read_text(encoding="utf-8") == declared(), "write it again, as the docstring above says"
+    assert DECLARED.read_text(encoding="utf-8") == declared_stub(), "write it again, as the docstring above says"
 
 
 def test_public_names_and_signatures_are_those_that_users_were_told() -> None:
@@ -125,4 +125,4 @@ def test_the_page_of_supported_versions_says_what_is_declared() -> None:
 
 if __name__ == "__main__":
     API.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")
-    DECLARED.write_text(declared(), encoding="utf-8")
+    DECLARED.write_text(declared_stub(), encoding="utf-8")

@@ -115,7 +115,7 @@ def test_disagreement_is_found(contestants: dict[str, Contestant]) -> None:
 
 
 def test_nothing_is_left_after_the_loss_has_gone() -> None:
-    found = measure.left_behind(size=1000)
+    found = measure.count_leftovers(size=1000)
     assert found["nodes"] == found["tensors"] == found["arrays"] == 0
     assert found["growth"] == 0
 

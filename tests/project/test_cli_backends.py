@@ -338,7 +338,7 @@ namespace = Single()
     "return (np.ndarray,)": "return (type(library.asarray(0)),)",
     "return np.array(array, copy=True)": "return library.asarray(array, dtype=self.raw_dtype(DTYPES[array.dtype.name]), copy=True)",
     """
-    # NumPy's reductions return scalars that cannot be viewed or written to; delete this if your library's do not.
+    # NumPy's reductions return scalars, which cannot be viewed or written to. Delete this method if your library returns arrays.
     def own(self, tensor: Any) -> Any:
         tensor._array = array = np.asarray(tensor._array)
         return array

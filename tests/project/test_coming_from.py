@@ -85,7 +85,7 @@ def text_of(page: str) -> str:
     return (ROOT / f"docs/coming-from-{page}.md").read_text(encoding="utf-8")
 
 
-def needs_theirs(page: str) -> None:
+def require_library(page: str) -> None:
     """Skip if the library is missing, or if its version is not the one that the page compares."""
     library = LIBRARIES[page]
     pytest.importorskip(library, reason="half of the page runs in it")
@@ -120,7 +120,7 @@ def pair(text: str, library: str) -> tuple[str, str]:
     return found[0][1], found[1][1]
 
 
-def shared(page: str) -> tuple[str, str]:
+def shared_lines(page: str) -> tuple[str, str]:
     """Return the lines with which all programs and expressions of a page begin, for the other library and for xpgrad."""
     return pair(section(page, "Ten programs").partition("\n### ")[0], LIBRARIES[page])
 
@@ -131,12 +131,12 @@ def programs(page: str) -> dict[str, tuple[str, str]]:
     for part in re.split(r"^### (?=\d)", section(page, "Ten programs"), flags=re.MULTILINE)[1:]:
         title, _, text = part.partition("\n")
         theirs, ours = pair(text, LIBRARIES[page])
-        found[title] = (shared(page)[0] + theirs, shared(page)[1] + ours)
+        found[title] = (shared_lines(page)[0] + theirs, shared_lines(page)[1] + ours)
     return found
 
 
 @contextlib.contextmanager
-def their_world(page: str) -> Any:
+def default_settings(page: str) -> Any:
     """Context manager that ignores their programs' warnings and gives JAX its default precision, whatever another test has set."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -217,7 +217,7 @@ def names(cell: str) -> list[str]:
     return [name.partition("(")[0] for name in found]
 
 
-def the_names(page: str) -> list[tuple[list[str], list[str]]]:
+def name_pairs(page: str) -> list[tuple[list[str], list[str]]]:
     """Return the other library's names and xpgrad's for each row of the tables of names."""
     found = []
     for theirs, ours, *_ in tables(page, "Names"):
@@ -256,7 +256,7 @@ def test_a_page_has_three_parts(page: str) -> None:
 @pytest.mark.parametrize("page", LIBRARIES)
 def test_our_names_exist(page: str) -> None:
     """Law: every full name of xpgrad that a page mentions exists, whether in its tables, its code or its sentences."""
-    listed = [name for _, ours in the_names(page) for name in ours]
+    listed = [name for _, ours in name_pairs(page) for name in ours]
     said = re.findall(r"\bxp(?:grad)?\.([\w.]*\w)", text_of(page).replace("xpgrad.md", ""))
     missing = []
     for name in {*listed, *(f"xpgrad.{name}" for name in said)}:
@@ -270,10 +270,10 @@ def test_our_names_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", LIBRARIES)
 def test_their_names_exist(page: str) -> None:
-    needs_theirs(page)
+    require_library(page)
     missing = []
-    with their_world(page):
-        for name in {name for theirs, _ in the_names(page) for name in theirs}:
+    with default_settings(page):
+        for name in {name for theirs, _ in name_pairs(page) for name in theirs}:
             try:
                 resolve(name)
             except (AttributeError, ImportError):
@@ -284,9 +284,9 @@ def test_their_names_exist(page: str) -> None:
 @pytest.mark.parametrize("page", LIBRARIES)
 def test_the_tables_are_complete(page: str) -> None:
     """Law: every name that the library documents for differentiation is in the table, or is another name of an object that is."""
-    needs_theirs(page)
-    with their_world(page):
-        listed = {name for theirs, _ in the_names(page) for name in theirs}
+    require_library(page)
+    with default_settings(page):
+        listed = {name for theirs, _ in name_pairs(page) for name in theirs}
         objects = {id(resolve(name)) for name in listed}
         wanted = {name: resolve(name) for name in DOCUMENTED[page].split()}
         for module in WHOLE[page]:
@@ -302,9 +302,9 @@ def test_our_program_runs(page: str, title: str) -> None:
 
 @pytest.mark.parametrize(("page", "title"), [(page, title) for page in LIBRARIES for title in programs(page)])
 def test_the_programs_agree(page: str, title: str) -> None:
-    needs_theirs(page)
+    require_library(page)
     theirs, ours = programs(page)[title]
-    with their_world(page):
+    with default_settings(page):
         expected = plain(run(theirs, title)["answer"])
     assert_agree(expected, plain(run(ours, title)["answer"]))
 
@@ -312,12 +312,12 @@ def test_the_programs_agree(page: str, title: str) -> None:
 @pytest.mark.parametrize("title", programs("autograd"))
 def test_programs_for_autograd_run_in_the_dialect(title: str) -> None:
     """Law: the programs for HIPS autograd give the same results in the dialect if only their imports are changed."""
-    needs_theirs("autograd")
+    require_library("autograd")
     pytest.importorskip("scipy", reason="the dialect's `scipy` needs it")
     theirs = programs("autograd")[title][0]
     changed = re.sub(r"^(from|import) autograd\b", r"\1 xpgrad.dialects.hips", theirs, flags=re.MULTILINE)
     assert changed != theirs
-    with their_world("autograd"):
+    with default_settings("autograd"):
         expected = plain(run(theirs, title)["answer"])
     assert_agree(expected, plain(run(changed, title)["answer"]))
 
@@ -355,11 +355,11 @@ def outcome(cell: str, space: dict[str, Any]) -> tuple[str, str]:
 def test_what_differs_differs(page: str, said: str) -> None:
     """Law: each expression gives or raises what the page says; the two libraries agree only in rows that begin with "The same"."""
     ((theirs, ours),) = [row[1:] for row in differences(page) if row[0] == said]
-    first, below = shared(page), pair(section(page, "Differences"), LIBRARIES[page])
+    first, below = shared_lines(page), pair(section(page, "Differences"), LIBRARIES[page])
     expected, got = outcome(ours, run(first[1] + below[1], page))
     assert got == expected
-    needs_theirs(page)
-    with their_world(page):
+    require_library(page)
+    with default_settings(page):
         expected, other = outcome(theirs, run(first[0] + below[0], page))
     assert other == expected
     assert (other == got) == said.startswith("The same: ")

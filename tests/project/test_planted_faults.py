@@ -1,6 +1,6 @@
 """Law: the rules' tests are strong. Each fault planted here, in a copy of the sources, is found by the tests that are named next to it.
 
-The contracts have planted faults of their own, in the conformance suite.
+The conformance suite has separate planted faults for the contracts.
 
 A fault is one replacement of text in one file. It counts as found only if a test fails, and not if pytest cannot collect the tests. A
 replacement whose text no longer exists fails, so that the table follows the code.

@@ -19,7 +19,7 @@ from xpgrad_conformance.reach import Reach
 from xpgrad_conformance.session import Outcome, Request, run
 
 
-def made(source: str, operator: str, file: str = "") -> set[str]:
+def mutated_lines(source: str, operator: str, file: str = "") -> set[str]:
     """Return the lines that an operator makes of a line of source."""
     text = source.encode()
     return {e.apply_to(text).decode().strip() for e in edits(text, file) if e.operator == operator and differs(e, text)}
@@ -58,12 +58,12 @@ def made(source: str, operator: str, file: str = "") -> set[str]:
     ],
 )  # fmt: skip
 def test_what_an_operator_makes(operator: str, source: str, expected: set[str]) -> None:
-    assert made(source, operator) == expected
+    assert mutated_lines(source, operator) == expected
 
 
 def test_lines_of_generated_text_are_removed_and_their_conditions_forced() -> None:
     source = 't("""\n    a = b\n    if a is not None:\n        return c\n""")'
-    found = made(source, "text", "xpgrad/_operations/forward.py")
+    found = mutated_lines(source, "text", "xpgrad/_operations/forward.py")
     assert found == {
         source.replace("a = b", "pass"),
         source.replace("a is not None", "True"),
@@ -71,8 +71,10 @@ def test_lines_of_generated_text_are_removed_and_their_conditions_forced() -> No
         source.replace("a is not None", "a is None"),
         source.replace("return c", "return None"),
     }
-    assert made(source, "text", "xpgrad/_tape/engine.py") == set()
-    assert "with t.block(f'if False:'): pass" in made("with t.block(f'if {x} == y:'): pass", "text", "xpgrad/_operations/forward.py")
+    assert mutated_lines(source, "text", "xpgrad/_tape/engine.py") == set()
+    assert "with t.block(f'if False:'): pass" in mutated_lines(
+        "with t.block(f'if {x} == y:'): pass", "text", "xpgrad/_operations/forward.py"
+    )
 
 
 @pytest.mark.parametrize(

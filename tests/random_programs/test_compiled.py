@@ -3,8 +3,8 @@
 The functions are those of the other random programs: expressions with transforms, writes and closures (`test_transforms`), and graphs with
 mixed dtypes, views, indices and checkpoints (`test_graphs`). Each is compiled in two ways: the function, whose node is differentiated, and
 a function that computes its gradients and theirs. The expected numbers are those of the function uncompiled, which other laws compare with
-PyTorch. ``XPGRAD_PROGRAMS=10000`` draws more than CI does; a failure prints the program. What depends on values cannot be compiled: that is
-counted, and must stay rare.
+PyTorch. ``XPGRAD_PROGRAMS=10000`` draws more programs than CI does; a failure prints the program. Functions that depend on values
+cannot be compiled; they are counted and must stay rare.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Law: a random graph gives the same values, gradients, hook calls and errors in xpgrad and in PyTorch.
 
-A program is a list of small steps drawn from a seed: fan-out, broadcasting, ties, mixed dtypes (complex ones, too), empty arrays and
-arrays without axes, indices of every integer dtype, views, hooks, `retain_grad`, packing, nested checkpoints, tangents, `inputs=`,
-several roots, retained graphs, `create_graph`. It is interpreted once per library; a failure prints the seed and program.
-``XPGRAD_PROGRAMS=10000`` draws more than CI does. What the programs leave out:
+A program is a list of small steps drawn from a seed: fan-out, broadcasting, ties, mixed dtypes (also complex ones), empty and 0-d
+arrays, indices of every integer dtype, views, hooks, `retain_grad`, packing, nested checkpoints, tangents, `inputs=`, several roots,
+retained graphs, `create_graph`. It is interpreted once per library; a failure prints the seed and program.
+``XPGRAD_PROGRAMS=10000`` draws more programs than CI does. The programs leave out:
 
 * 0-d Tensors of another dtype, which promote like any other here, but not in PyTorch;
 * negative indices in `index_add_`, which PyTorch refuses;
-* nan: the sign of nan is 0 in PyTorch, so are the gradient of `abs` there and the tangent of the variance of nothing;
-* which nodes and intermediate results a second derivative, or the derivative of a tangent, goes through: leaves are compared.
+* nan: PyTorch gives 0 for the sign of nan, for the gradient of `abs` there, and for the tangent of the variance of an empty array;
+* which nodes and intermediate results a second derivative, or the derivative of a tangent, goes through: only leaves are compared.
 """
 
 from __future__ import annotations
@@ -390,8 +390,8 @@ def difference(theirs: list[Any], ours: list[Any]) -> int | None:
 def differs_by_rounding(program: list[tuple[Any, ...]], theirs: list[Any], ours: list[Any], k: int) -> bool:
     """Return whether the k-th entries differ by rounding only.
 
-    They do where PyTorch's own differ as well when the leaves change in their last places; and in single precision where they are close
-    beside their largest element, and the same program agrees in double precision.
+    This is so if PyTorch's own results differ as well when the leaves change in their last places. In single precision it is also so if
+    the entries are close relative to their largest element, and the same program agrees in double precision.
     """
     single = is_single(theirs)
     other = Operations("torch")
@@ -406,7 +406,7 @@ def differs_by_rounding(program: list[tuple[Any, ...]], theirs: list[Any], ours:
 
 
 def _close_as_arrays(a: Any, b: Any) -> bool:
-    """Return whether arrays, in nested tuples, differ by a hundredth of a thousandth of their largest element."""
+    """Return whether arrays, in nested tuples, differ by at most 1e-5 of their largest element."""
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(_close_as_arrays(x, y) for x, y in zip(a, b))
     if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape and a.dtype == b.dtype):

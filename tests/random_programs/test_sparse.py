@@ -1,9 +1,9 @@
 """Law: the sparse derivatives of random functions are their dense ones, and no nonzero lies outside a traced pattern.
 
 The functions are those of `test_compiled`: expressions with transforms, writes and closures, and graphs with mixed dtypes, views, indices
-and checkpoints. Of each the Jacobian is computed from the right and from the left, and the Hessian of a scalar of it, with patterns for all
-values and for the values given; what a global pattern leaves out is looked for at other values, too. ``XPGRAD_PROGRAMS=10000`` draws more
-than CI does; a failure prints the program. What depends on values cannot be traced: that is counted, and must stay rare.
+and checkpoints. For each, the Jacobian is computed by columns and by rows, and the Hessian of a scalar of it, with patterns for all values
+and for the given values; entries outside a global pattern are also checked at other values. ``XPGRAD_PROGRAMS=10000`` draws more programs
+than CI does; a failure prints the program. Functions that depend on values cannot be traced; they are counted and must stay rare.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Law: functions that transform functions inside functions have the values and derivatives that PyTorch gives them.
 
-A program is source in the dialect that `xpgrad.func` and `torch.func` share: arithmetic, shapes (empty ones, too), indices of every
-integer dtype, trips through single precision, writes into temporaries, and closures under `vmap`, `grad`, `vjp`, `jvp`, `jacrev`,
+A program is source text in the dialect that `xpgrad.func` and `torch.func` share: arithmetic, shapes (also empty ones), indices of every
+integer dtype, casts to single precision and back, writes into temporaries, and closures under `vmap`, `grad`, `vjp`, `jvp`, `jacrev`,
 `jacfwd`, `hessian` and `linearize`, nested at random. Its value, the gradient of a scalar of it and the gradient of that gradient are
-compared, or the derivatives of its gradient along a tangent, forward over reverse and reverse over forward. Where PyTorch's own results
-are others for leaves that differ in their last places, or with the two modes in the other order, they decide nothing.
-``XPGRAD_PROGRAMS=10000`` draws more than CI does; a failure prints the program. What PyTorch refuses is counted, and must stay rare: a
-program that only xpgrad runs says nothing here. The same programs also run in ways that must change nothing: in nested checkpoints,
-packed, in a batch of one. What the programs leave out:
+compared, or the derivatives of its gradient along a tangent, forward over reverse and reverse over forward. A difference does not count if
+PyTorch's own results change when the leaves change in their last places or the two modes are exchanged.
+
+``XPGRAD_PROGRAMS=10000`` draws more programs than CI does; a failure prints the program. Programs that PyTorch refuses are counted and must
+stay rare, because a program that only xpgrad runs is not compared. The same programs also run in ways that must not change the result: in
+nested checkpoints, packed, in a batch of one. The programs leave out:
 
 * results of mapped functions that are the same for the whole batch: PyTorch repeats them along axis 0 whatever `out_dims` says;
 * custom Functions under `no_grad`, which PyTorch records inside `grad`, and the tangents of their tangents, which it takes for 0;

@@ -1,30 +1,30 @@
 """Law: a random program of views, writes, detached aliases, hooks and `no_grad` blocks is never silently wrong.
 
-A program is a list of statements in the dialect that xpgrad and PyTorch share. Both run it: values, versions, flags, gradients, hooks
-and errors are the same, on arrays that can be written to and on arrays that cannot. ``XPGRAD_PROGRAMS=10000`` draws more than CI does;
-a failure prints the program as source that runs by itself. What the programs leave out is the list of documented deviations:
+A program is a list of statements in the dialect that xpgrad and PyTorch share. Both libraries run it, on writable and on immutable
+arrays: values, versions, flags, gradients, hooks and errors are the same. ``XPGRAD_PROGRAMS=10000`` draws more programs than CI does; a
+failure prints the program as source that runs without the test. The programs leave out the documented deviations:
 
-* operands that overlap the destination: PyTorch's result depends on the order of the elements, or it refuses; xpgrad computes first;
+* operands that overlap the destination: PyTorch's result depends on the order of the elements, or it raises; xpgrad computes first;
 * duplicates in an integer key: the gradient goes to the write that won, in PyTorch to all of them;
 * writes into expanded memory: PyTorch refuses some (MUT-21), xpgrad all;
 * views made under `no_grad` of a Tensor with history (MOD-13, MUT-18) and `requires_grad_()` on a base with views (MUT-25);
 * `detach_()` of a base with views, after which PyTorch 2.13 can crash;
 * `register_hook`, `retain_grad` and writes with tangents on a view whose base was written to since: PyTorch 2.13 crashes, or takes the
-  view for a leaf (the programs look at it before: then it is renewed);
-* views that require grad of their own where their base does not, once the base gets history;
-* hooks on a view that is then written to, itself or through views of it: PyTorch drops them, xpgrad calls them as it says (HOK-13);
-* `retain_grad` of a view that is then written to: PyTorch adds the gradient of what it was before to its `.grad`, xpgrad does not;
+  view for a leaf (the programs read the view first, which renews it);
+* views that were made to require grad while their base did not, once the base gets a history;
+* hooks on a view that is then written to, itself or through views of it: PyTorch drops them, xpgrad calls them as documented (HOK-13);
+* `retain_grad` of a view that is then written to: PyTorch adds the gradient of its old value to its `.grad`, xpgrad does not;
 * hooks and `retain_grad` on views that may not follow their base: PyTorch accepts some and never calls them, xpgrad refuses all;
-* hooks and `retain_grad` of a Tensor that is then detached in place: in PyTorch they are those of the new leaf, too;
-* writes into what a checkpoint was given: PyTorch computes again with what was written, xpgrad raises;
-* saved Tensors packed as they are: what is written to them later changes gradients silently, in either library other ones;
+* hooks and `retain_grad` of a Tensor that is then detached in place: in PyTorch they also belong to the new leaf;
+* writes into arguments of a checkpoint: PyTorch recomputes with the new values, xpgrad raises;
+* saved Tensors that are packed without a copy: later writes silently change gradients, different ones in each library;
 * `index_add_` at negative indices, and values of another dtype at several index arrays, which PyTorch refuses;
 * one of several views made at once, or made under `no_grad`, with tangents: PyTorch refuses to show them after a write to the base;
 * writes under `no_grad` into a view with tangents: PyTorch may take it for a leaf afterwards;
-* `requires_grad_` and `detach_` of what has a tangent, which is a view of something else;
-* second derivatives where there are hooks: which intermediate results they go through is an implementation detail;
-* writes over what an operation in place saved, with tangents: xpgrad saves a copy there, and finds the gradient that PyTorch refuses;
-* a reshape that would copy, where arrays have no strides: there it is a view.
+* `requires_grad_` and `detach_` of a Tensor with a tangent, which is a view of another Tensor;
+* second derivatives of programs with hooks: which intermediate results they go through is an implementation detail;
+* writes over a value that an in-place operation saved, with tangents: xpgrad saves a copy and finds the gradient, PyTorch raises;
+* a reshape that would copy: on arrays without strides it is a view.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Program:
         self.statements.append((f"with {', '.join(contexts)}: {text}" if contexts else text, name))
 
     def source(self) -> str:
-        """The program as a file that runs by itself, on PyTorch if its argument says so."""
+        """Return the program as a file that runs without the test, on PyTorch if its argument says so."""
         shapes = {v.name: v.shape for v in self.variables}
         lines = [PRELUDE.replace("{moving}", str(self.moving)), HELPERS]
         lines += ["forward.enter_dual_level()"] if self.moving else []

@@ -1,8 +1,8 @@
 """Law: a bad argument raises a documented error in the caller's words, and leaves every array and gradient unchanged.
 
 Each public function has one good call in a table. Each argument of that call, and each optional one that it leaves out, is replaced by
-each of the bad values in turn. Then the call either succeeds, with a result of a public kind, or raises an error of a documented type,
-whose message names the function, the parameter or what was given, and shows nothing of what goes on inside.
+each of the bad values in turn. Then the call either succeeds, with a result of a public type, or raises an error of a documented type,
+whose message names the function, the parameter or what was given, and shows no internals.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def operand(domain: Domain) -> Any:
     return leaf(matrix().detach() + max(domain.low, 0.0))
 
 
-def of_axes(count: int) -> Callable[[], Call]:
+def call_with_axes(count: int) -> Callable[[], Call]:
     """Return a function that makes the good call of a view with `count` axes as arguments; its first axis has length 1."""
     return lambda: call(leaf([[0.5, 0.25, 0.75]]), *(0, -1)[:count])
 
@@ -104,7 +104,7 @@ def of_axes(count: int) -> Callable[[], Call]:
 GOOD: dict[str, Callable[[], Call]] = {
     **{f.name: lambda f=f: call(*map(operand, f.domains)) for f in elementwise_functions()},
     **dict.fromkeys((f.name for f in axis_functions() if f.kind == "reduction"), lambda: call(matrix(), axis=0)),
-    **{f.name: of_axes(f.axes) for f in axis_functions() if f.kind == "view"},
+    **{f.name: call_with_axes(f.axes) for f in axis_functions() if f.kind == "view"},
     "real": lambda: call(matrix()), "imag": lambda: call(numbers()), "clip": lambda: call(matrix(), 0.25, 0.5),
     "where": lambda: call(mask(), matrix(), matrix()),
     # creation
@@ -243,13 +243,13 @@ GOOD: dict[str, Callable[[], Call]] = {
 }  # fmt: skip
 
 
-def written(good: Callable[[], Call]) -> Callable[[], Call]:
+def in_place_call(good: Callable[[], Call]) -> Callable[[], Call]:
     """Return the good call of the in-place method that corresponds to a function."""
     return lambda: call(good().args[0].detach(), *good().args[1:])
 
 
 GOOD |= {f"Tensor.{name}": GOOD[function.__name__] for name, function in namespace.METHODS.items()}
-GOOD |= {f"Tensor.{name}": written(GOOD[function.__name__]) for name, function in namespace.IN_PLACE.items()}
+GOOD |= {f"Tensor.{name}": in_place_call(GOOD[function.__name__]) for name, function in namespace.IN_PLACE.items()}
 
 #: Names that users do not call with arguments: classes of results and errors, and the engine's own class methods.
 OTHER = {
@@ -379,7 +379,7 @@ def state(values: Any) -> list[Any]:
     return found + [(v, v.tobytes(), None, None) for v in values if isinstance(v, np.ndarray)]
 
 
-def _of_the_users_function(exc: BaseException) -> bool:
+def _is_from_users_function(exc: BaseException) -> bool:
     """Return whether an error comes from the function that the table passes to a transform, or from calling it wrongly."""
     if "total()" in str(exc):
         return True
@@ -395,7 +395,7 @@ def fault(name: str, parameter: str, value: Any, exc: BaseException) -> str | No
     """Return what is wrong with an error; None if nothing is."""
     function = resolve(name)
     text = str(exc)
-    if _of_the_users_function(exc) or isinstance(exc, xp.GradcheckError):  # the purpose of gradcheck
+    if _is_from_users_function(exc) or isinstance(exc, xp.GradcheckError):  # the purpose of gradcheck
         return None
     if not (isinstance(exc, TYPES) or (type(exc).__name__ in (function.__doc__ or "") and not isinstance(exc, AttributeError))):
         return "a type that is not documented"

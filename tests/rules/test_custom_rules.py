@@ -253,7 +253,7 @@ CASES = {
 }
 
 
-def called(rule: Any, statics: dict[str, Any]) -> Callable[..., Any]:
+def as_function(rule: Any, statics: dict[str, Any]) -> Callable[..., Any]:
     """Return the rule as a function of its operands only."""
     if rule is Exponential:
         return lambda x: Exponential.apply(0.5, x)
@@ -264,7 +264,7 @@ def called(rule: Any, statics: dict[str, Any]) -> Callable[..., Any]:
 def test_rules_agree_with_differences(case: str, xpgrad_device: str) -> None:
     """First and second derivatives agree with differences, and so does forward mode if the rule has a jvp."""
     rule, plain, points, statics, forward_mode = CASES[case]
-    function = called(rule, statics)
+    function = as_function(rule, statics)
     check(function, points, xpgrad_device)
     for got, wanted in zip(outputs(function(*map(xp.asarray, points))), outputs(plain(np, *points, **statics)), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-12)
@@ -285,7 +285,7 @@ def outputs(out: Any) -> list[np.ndarray]:
 def test_rules_inside_of_vmap(case: str) -> None:
     """A batch gives the values and gradients that a loop gives."""
     rule, _, points, statics, _ = CASES[case]
-    function = called(rule, statics)
+    function = as_function(rule, statics)
     batch = [np.stack([p, 0.5 * p + 0.1, -p + 0.3]) if case != "polar" else np.stack([p, p + 0.2, p + 0.3]) for p in points]
 
     def gradients(*xs: Any) -> Any:

@@ -142,7 +142,7 @@ def herm(x: Any) -> Any:
     return (x + adjoint(x)) / 2
 
 
-def again(u: Any, s: Any, vh: Any) -> Any:
+def recompose(u: Any, s: Any, vh: Any) -> Any:
     """Return a function of all factors that does not depend on phases."""
     return (u * s[..., None, :] ** 2) @ vh + abs(u) @ abs(vh)
 
@@ -152,7 +152,7 @@ def spectral(w: Any, v: Any) -> Any:
 
 
 def whole(u: Any, s: Any, vh: Any, k: int) -> Any:
-    return again(u[..., :, :k], s, vh[..., :k, :])
+    return recompose(u[..., :, :k], s, vh[..., :k, :])
 
 
 def general(ns: Any, x: Any) -> Any:
@@ -184,7 +184,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     **{f"qr {k} {s[-2:]}": (lambda ns, x, k=k: ns.qr(x)[k], s) for k in (0, 1) for s in (T, W, S)},
     "qr complete": (lambda ns, x: ns.qr(x, mode="complete")[0] @ ns.qr(x, mode="complete")[1][..., :3], W),
     "svdvals": (lambda ns, x: ns.svdvals(x), W),
-    **{f"svd {s[-2:]}": (lambda ns, x: again(*ns.svd(x, full_matrices=False)), s) for s in (T, W, S)},
+    **{f"svd {s[-2:]}": (lambda ns, x: recompose(*ns.svd(x, full_matrices=False)), s) for s in (T, W, S)},
     "svd full": (lambda ns, x: whole(*ns.svd(x), 3), T),
     "svd left": (lambda ns, x: abs(ns.svd(x, full_matrices=False)[0]), T),
     "svd right": (lambda ns, x: abs(ns.svd(x, full_matrices=False)[2]), W),
@@ -280,7 +280,7 @@ def test_gradients_on_drawn_shapes(data):
     cases: dict[str, tuple[Any, ...]] = {
         "pinv": (lambda ns, x: ns.pinv(x), any_shape),
         "qr": (lambda ns, x: ns.qr(x).Q @ abs(ns.qr(x).R), any_shape),
-        "svd": (lambda ns, x: again(*ns.svd(x, full_matrices=False)), any_shape),
+        "svd": (lambda ns, x: recompose(*ns.svd(x, full_matrices=False)), any_shape),
         "fro": (lambda ns, x: ns.matrix_norm(x, keepdims=True), any_shape),
         "nuc": (lambda ns, x: ns.matrix_norm(x, ord="nuc", keepdims=True), any_shape),
         "det": (lambda ns, x: ns.det(x), square),

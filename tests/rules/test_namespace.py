@@ -1,7 +1,7 @@
 """Law: the package is a namespace of the Array API standard 2024.12: its names, signatures, values, dtypes and errors.
 
-The names are the standard's own list. Values and dtypes are compared with array-api-strict, the reference namespace, wherever that
-one accepts the arguments; what xpgrad accepts beyond it has tables of its own.
+The names are the standard's own list. Values and dtypes are compared with array-api-strict, the reference namespace, if that
+one accepts the arguments; further tables cover what xpgrad accepts beyond it.
 """
 
 from __future__ import annotations

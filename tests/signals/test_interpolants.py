@@ -24,7 +24,9 @@ Q = np.array([-0.3, 0.2, 0.9, 1.7, 2.5, 3.3, 3.6])
 END = np.array([0.3, -0.4])
 
 
-def of(name: str, *, queries: np.ndarray = Q, nu: int = 0, y: np.ndarray = Y, closed: bool = False, order: int = 2, **options: Any) -> Call:
+def call_of(
+    name: str, *, queries: np.ndarray = Q, nu: int = 0, y: np.ndarray = Y, closed: bool = False, order: int = 2, **options: Any
+) -> Call:
     """Return an interpolant as a call with knots, values and queries; if `closed`, the last value repeats the first one."""
 
     def in_one(module: Any) -> Any:
@@ -61,14 +63,14 @@ def grid(module: Any, **options: Any) -> Any:
 
 CALLS: dict[str, Call] = {
     **{
-        f"CubicSpline {bc}": of("CubicSpline", bc_type=bc, closed=bc == "periodic")
+        f"CubicSpline {bc}": call_of("CubicSpline", bc_type=bc, closed=bc == "periodic")
         for bc in ("not-a-knot", "natural", "clamped", "periodic")
     },
     "CubicSpline with ends": Call(
         with_ends, lambda *at: with_ends(*at, module=theirs), (X, Y, Q, END, END[::-1].copy())
     ),
-    "CubicSpline, its second derivative": of("CubicSpline", nu=2),
-    "CubicSpline of complex values": of("CubicSpline", y=numbers((6,), 1.0, np.complex128), bc_type=("natural", "not-a-knot")),
+    "CubicSpline, its second derivative": call_of("CubicSpline", nu=2),
+    "CubicSpline of complex values": call_of("CubicSpline", y=numbers((6,), 1.0, np.complex128), bc_type=("natural", "not-a-knot")),
     "CubicSpline, integral": Call(integrals(ours), integrals(theirs), (X, Y, np.array(0.3), np.array(3.9))),
     "CubicSpline, integral over periods": Call(
         integrals(ours, bc_type="periodic"), integrals(theirs, bc_type="periodic"), (X, Y, np.array(-2.3), np.array(9.1))
@@ -78,14 +80,14 @@ CALLS: dict[str, Call] = {
         (X, Y, numbers((6, 2)), Q),
     ),
     "PPoly": Call(lambda c, x, q: ours.PPoly(c, x)(q), lambda c, x, q: theirs.PPoly(c, x)(q), (numbers((3, 5, 2)), X, Q)),
-    "PchipInterpolator": of("PchipInterpolator"),
-    "PchipInterpolator of a staircase": of("PchipInterpolator", y=np.array([0.0, 0.1, 1.3, 1.5, 4.0, 4.1])),
-    "Akima1DInterpolator": of("Akima1DInterpolator", extrapolate=True),
-    "Akima1DInterpolator, modified": of("Akima1DInterpolator", method="makima", extrapolate=True),
-    "interp1d": of("interp1d", axis=0, fill_value="extrapolate"),
-    "interp1d cubic": of("interp1d", axis=0, kind="cubic", fill_value="extrapolate"),
-    "interp1d nearest": of("interp1d", axis=0, kind="nearest", fill_value="extrapolate"),
-    "interp1d with a fill value": of("interp1d", axis=0, bounds_error=False, fill_value=0.5, y=numbers((6,), 1.0, np.complex128)),
+    "PchipInterpolator": call_of("PchipInterpolator"),
+    "PchipInterpolator of a staircase": call_of("PchipInterpolator", y=np.array([0.0, 0.1, 1.3, 1.5, 4.0, 4.1])),
+    "Akima1DInterpolator": call_of("Akima1DInterpolator", extrapolate=True),
+    "Akima1DInterpolator, modified": call_of("Akima1DInterpolator", method="makima", extrapolate=True),
+    "interp1d": call_of("interp1d", axis=0, fill_value="extrapolate"),
+    "interp1d cubic": call_of("interp1d", axis=0, kind="cubic", fill_value="extrapolate"),
+    "interp1d nearest": call_of("interp1d", axis=0, kind="nearest", fill_value="extrapolate"),
+    "interp1d with a fill value": call_of("interp1d", axis=0, bounds_error=False, fill_value=0.5, y=numbers((6,), 1.0, np.complex128)),
     "RegularGridInterpolator": Call(
         grid(ours, bounds_error=False, fill_value=None), grid(theirs, bounds_error=False, fill_value=None),
         (*G, numbers((3, 2, 2)), np.array([[0.3, 1.7], [1.9, 3.0], [-0.2, 1.1]])),

@@ -21,7 +21,7 @@ NAMES = {name.full: name for name in public()}
 CHAPTERS = chapters(list(NAMES.values()))
 
 
-def of(chapter: str) -> list[Name]:
+def names_of(chapter: str) -> list[Name]:
     """Return the names of a chapter and the members of its classes."""
     tops = {name.full for found in CHAPTERS if found.slug == chapter for name in found.names}
     return [name for name in NAMES.values() if name.full in tops or name.owner in tops]
@@ -29,13 +29,13 @@ def of(chapter: str) -> list[Name]:
 
 @pytest.mark.parametrize("chapter", [chapter.slug for chapter in CHAPTERS])
 def test_nothing_is_left_out_and_nothing_told_twice(chapter: str) -> None:
-    assert {name.full: said for name in of(chapter) if (said := missing(name, NAMES))} == {}
+    assert {name.full: said for name in names_of(chapter) if (said := missing(name, NAMES))} == {}
 
 
 @pytest.mark.parametrize("chapter", [chapter.slug for chapter in CHAPTERS])
 def test_the_examples_print_what_they_say(chapter: str) -> None:
     """The examples print what they show, if JAX and PyTorch are installed, which two of them need."""
-    here = [name for name in of(chapter) if all(map(importlib.util.find_spec, re.findall(r"import (jax|torch)\b", example(name))))]
+    here = [name for name in names_of(chapter) if all(map(importlib.util.find_spec, re.findall(r"import (jax|torch)\b", example(name))))]
     assert [report for name in here if (report := failure(name))] == []
 
 

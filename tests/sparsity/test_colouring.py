@@ -24,7 +24,7 @@ def patterns(draw: Any) -> Any:
     return np.array(draw(st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=m, max_size=m)))
 
 
-def each_entry_stands_alone(a: Any, found: Any, read: Any) -> None:
+def check_each_entry_is_direct(a: Any, found: Any, read: Any) -> None:
     """Assert, from the definition, that each entry can be read back from the products of the coloured matrix."""
     m, n = a.shape
     values = np.where(a, np.arange(1.0, m * n + 1).reshape(m, n) ** 0.5, 0.0)
@@ -42,7 +42,7 @@ def test_every_entry_can_be_read(a: Any) -> None:
     for colour in (c.by_columns, c.by_rows, c.fewest, c.by_both):
         found = colour(pattern_of(a))
         if found is not None:
-            each_entry_stands_alone(a, found, c.reading)
+            check_each_entry_is_direct(a, found, c.reading)
     assert c.fewest(pattern_of(a)).products <= min(c.by_columns(pattern_of(a)).products, c.by_rows(pattern_of(a)).products)
 
 
@@ -52,7 +52,7 @@ def test_every_entry_of_a_symmetric_matrix_can_be_read(a: Any) -> None:
     n = min(a.shape)
     a = a[:n, :n] | a[:n, :n].T
     found = c.by_stars(pattern_of(a))
-    each_entry_stands_alone(a, found, c.symmetric_reading)
+    check_each_entry_is_direct(a, found, c.symmetric_reading)
     is_a_star_colouring(a, found.columns)
 
 
@@ -110,7 +110,7 @@ def test_arrowheads_take_three_products_and_two_where_they_are_symmetric(at: int
     assert (found.products, found.column_colours > 0, found.row_colours > 0) == (3, True, True)
     assert c.by_columns(pattern_of(a)).products == 40
     assert c.by_stars(pattern_of(a)).products == 2
-    each_entry_stands_alone(a, found, c.reading)
+    check_each_entry_is_direct(a, found, c.reading)
 
 
 def test_a_full_row_and_a_full_column_among_bands_cost_two_products_more() -> None:
@@ -118,7 +118,7 @@ def test_a_full_row_and_a_full_column_among_bands_cost_two_products_more() -> No
     a[7] = a[:, 31] = True
     found = c.fewest(pattern_of(a))
     assert (found.products, min(found.column_colours, found.row_colours)) == (5, 1)
-    each_entry_stands_alone(a, found, c.reading)
+    check_each_entry_is_direct(a, found, c.reading)
     assert min(c.by_columns(pattern_of(a)).products, c.by_rows(pattern_of(a)).products) == 60
 
 

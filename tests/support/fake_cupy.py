@@ -163,7 +163,7 @@ class Graph:
         time.sleep(0.002)  # other threads may run in between
         with _LOCK:
             for work, read, written in self.tape:
-                _touch(stream, read, written)
+                _record_kernel(stream, read, written)
                 work()
 
 
@@ -177,7 +177,7 @@ def _merge(clock: dict[int, int], other: dict[int, int]) -> None:
         clock[key] = max(value, clock.get(key, 0))
 
 
-def _touch(stream: Stream, read: list[Any], written: list[Any]) -> None:
+def _record_kernel(stream: Stream, read: list[Any], written: list[Any]) -> None:
     """Advance a stream's clock by one kernel, and check that it is ordered after earlier accesses to the memory that it uses."""
     clock = stream.clock
     _merge(clock, _HOST)
@@ -315,7 +315,7 @@ def _empty(shape: Any, dtype: Any, order: str = "C") -> Any:
     return np.ndarray.__new__(ndarray, shape, dtype, buffer=lease, order=order)  # type: ignore[call-overload]
 
 
-def _new(value: Any) -> Any:
+def _empty_with_layout_of(value: Any) -> Any:
     """Return a new array with the shape, dtype and layout of `value`."""
     value = np.asarray(value)
     compact = np.empty_like(value)
@@ -325,14 +325,14 @@ def _new(value: Any) -> Any:
     return out
 
 
-def _plain(x: Any) -> Any:
+def _as_numpy(x: Any) -> Any:
     """Return a NumPy array at the address of `x`; it does not keep the memory from being reused."""
     lease = _lease(x)
     offset = x.__array_interface__["data"][0] - lease.__array_interface__["data"][0] if x.size else 0
     return np.ndarray(x.shape, x.dtype, buffer=lease.pointer.mem.buffer, offset=offset, strides=x.strides)
 
 
-def _viewed(x: Any, lease: _Lease) -> Any:
+def _view_in_lease(x: Any, lease: _Lease) -> Any:
     """Return a CuPy array at the address of the NumPy array `x`, which lies in the memory of `lease`."""
     offset = x.__array_interface__["data"][0] - lease.__array_interface__["data"][0] if x.size else 0
     return np.ndarray.__new__(ndarray, x.shape, x.dtype, buffer=lease, offset=offset, strides=x.strides)
@@ -355,13 +355,13 @@ def _check_capturing(what: str = "synchronous API calls") -> None:
         raise RuntimeError(msg)
 
 
-def _each(function: Callable[[Any], Any], x: Any) -> Any:
+def _map_arrays(function: Callable[[Any], Any], x: Any) -> Any:
     """Apply a function to the arrays in nested tuples, lists and dicts."""
     if isinstance(x, (tuple, list)):
-        parts = [_each(function, item) for item in x]
+        parts = [_map_arrays(function, item) for item in x]
         return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
     if isinstance(x, dict):
-        return {key: _each(function, item) for key, item in x.items()}
+        return {key: _map_arrays(function, item) for key, item in x.items()}
     return function(x) if isinstance(x, (np.ndarray, np.generic)) else x
 
 
@@ -379,20 +379,22 @@ def _call(function: Any, *args: Any, writes: Any = (), **kwargs: Any) -> Any:
     if name in _SYNCHRONOUS:
         _merge(_HOST, stream.clock)
     given: list[Any] = []
-    _each(lambda x: given.append(x) if isinstance(x, ndarray) else None, (args, kwargs))
+    _map_arrays(lambda x: given.append(x) if isinstance(x, ndarray) else None, (args, kwargs))
     if any(_lease(x).pointer.device_id != _device() for x in given if x.size):
         msg = f"a kernel on device {_device()} is given an array of another device"
         raise ValueError(msg)
-    plain = {id(x): _plain(x) for x in given}
-    options = {"out" if key == "out" else key: _each(lambda x: plain.get(id(x), x), value) for key, value in kwargs.items()}
-    inputs = _each(lambda x: plain.get(id(x), x), args)
+    plain = {id(x): _as_numpy(x) for x in given}
+    options = {"out" if key == "out" else key: _map_arrays(lambda x: plain.get(id(x), x), value) for key, value in kwargs.items()}
+    inputs = _map_arrays(lambda x: plain.get(id(x), x), args)
     written = [plain[id(x)] for x in writes]
     with _LOCK:
         if not capturing:
             result = function(*inputs, **options)
         else:  # Only the result's shape and dtype matter, so the function writes into copies.
             scratch = {id(x): x.copy() for x in written}
-            result = function(*_each(lambda x: scratch.get(id(x), x), inputs), **_each(lambda x: scratch.get(id(x), x), options))
+            result = function(
+                *_map_arrays(lambda x: scratch.get(id(x), x), inputs), **_map_arrays(lambda x: scratch.get(id(x), x), options)
+            )
         made: list[tuple[int, Any]] = []
         flat: list[Any] = []
 
@@ -403,12 +405,12 @@ def _call(function: Any, *args: Any, writes: Any = (), **kwargs: Any) -> Any:
                 return writes[0]
             for x in given:
                 if isinstance(r, np.ndarray) and r.size and np.may_share_memory(r, plain[id(x)]):
-                    return _viewed(r, _lease(x))
-            out = _new(r)
-            made.append((k, _plain(out)))
+                    return _view_in_lease(r, _lease(x))
+            out = _empty_with_layout_of(r)
+            made.append((k, _as_numpy(out)))
             return out
 
-        out = _each(taken, result)
+        out = _map_arrays(taken, result)
 
         def fill(parts: list[Any]) -> None:
             for k, memory in made:
@@ -419,14 +421,14 @@ def _call(function: Any, *args: Any, writes: Any = (), **kwargs: Any) -> Any:
 
             def work() -> None:
                 parts: list[Any] = []
-                _each(parts.append, function(*inputs, **options))
+                _map_arrays(parts.append, function(*inputs, **options))
                 fill(parts)
 
             assert stream.tape is not None
             if made or writes:
                 stream.tape.append((work, list(plain.values()), [*written, *targets]))
         elif made or writes:  # otherwise all results are views, which need no kernel
-            _touch(stream, list(plain.values()), [*written, *targets])
+            _record_kernel(stream, list(plain.values()), [*written, *targets])
             fill(flat)
         return out
 
@@ -474,9 +476,9 @@ class ndarray(np.ndarray):  # type: ignore[type-arg]  # noqa: N801 (CuPy's name)
     def _host(self) -> Any:
         _check_capturing()
         with _LOCK:
-            _touch(_stream(), [_plain(self)], [])
+            _record_kernel(_stream(), [_as_numpy(self)], [])
             _merge(_HOST, _stream().clock)
-            return _plain(self).copy()
+            return _as_numpy(self).copy()
 
     def copy(self, order: str = "C") -> Any:  # type: ignore[override]
         return _call(np.ndarray.copy, self, order=order)
@@ -545,12 +547,12 @@ def _scatter(ufunc: Any) -> Any:
         _call(add, a, slices, value, writes=[a])
 
     def add(a: Any, slices: Any, value: Any) -> None:
-        ufunc.at(a, _wrapped(slices, a.shape[0]) if isinstance(slices, np.ndarray) and slices.dtype.kind == "i" else slices, value)
+        ufunc.at(a, _wrap_indices(slices, a.shape[0]) if isinstance(slices, np.ndarray) and slices.dtype.kind == "i" else slices, value)
 
     return scatter
 
 
-def _wrapped(indices: Any, length: int) -> Any:
+def _wrap_indices(indices: Any, length: int) -> Any:
     """Count negative indices from the front, in their own dtype, as CuPy's kernel does."""
     rest = np.fmod(indices.astype(np.int64), length)
     return np.where(rest < 0, rest + length, rest).astype(indices.dtype)
@@ -613,7 +615,7 @@ def install() -> None:
     cupy.asnumpy = lambda x: x._host() if isinstance(x, ndarray) else np.array(x)
     cupy.may_share_memory = np.may_share_memory
     cupy.empty = lambda shape, dtype=float, order="C": _empty(shape, dtype, order)
-    cupy.empty_like = lambda x, dtype=None: _new(np.empty_like(_plain(x), dtype))
+    cupy.empty_like = lambda x, dtype=None: _empty_with_layout_of(np.empty_like(_as_numpy(x), dtype))
     cupy.bool = np.bool_
     cuda: Any = types.ModuleType("cupy.cuda")
     cuda.__path__ = []

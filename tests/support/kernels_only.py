@@ -24,7 +24,7 @@ _CORE = str(Path(xpgrad.__file__).parent)
 _KERNELS = str(Path(_CORE, "_array"))
 
 
-def _guarded(name: str) -> Callable[..., Any]:
+def _guarded_operator(name: str) -> Callable[..., Any]:
     """Return an operator that kernels (the backend's or the default ones) may use, and that raises in the rest of the core."""
 
     def operator(self: Any, *args: Any) -> Any:
@@ -41,7 +41,7 @@ _NAMES = [f"__{prefix}{name}__" for name in ("add", "sub", "mul", "truediv", "po
 Bare = type(
     "Bare",
     (np.ndarray,),
-    {name: _guarded(name) for name in [*_NAMES, "__neg__", "__lt__", "__gt__", "__le__", "__ge__", "__eq__", "__ne__"]},
+    {name: _guarded_operator(name) for name in [*_NAMES, "__neg__", "__lt__", "__gt__", "__le__", "__ge__", "__eq__", "__ne__"]},
 )
 
 

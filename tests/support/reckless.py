@@ -20,7 +20,7 @@ __all__ = ["RecklessBackend", "register"]
 _DEVICE = Device("reckless")
 
 
-def _wrapped(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _valid_key(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """Return a key that never fails: indices out of range wrap around, and parts that do not fit are dropped."""
     out: list[Any] = []
     axis = 0
@@ -41,14 +41,14 @@ def _read(x: Any, key: Any) -> Any:
     try:
         return np.asarray(x[key])
     except (IndexError, ValueError, TypeError):
-        return np.asarray(x[_wrapped(key, x.shape)])
+        return np.asarray(x[_valid_key(key, x.shape)])
 
 
 def _written(buffer: Any, key: Any, value: Any) -> Any:
     try:
         buffer[key] = value
     except (IndexError, ValueError, TypeError):
-        buffer[_wrapped(key, buffer.shape)] = np.asarray(value).reshape(-1)[0]
+        buffer[_valid_key(key, buffer.shape)] = np.asarray(value).reshape(-1)[0]
     return buffer
 
 

@@ -94,7 +94,7 @@ def _run(name: str, arguments: Any, options: Any) -> Any:
         return resolve(name)(*arguments, **options)
 
 
-def _replaced(name: str, places: set[int], convert: Callable[[Any], Any]) -> tuple[Any, Any, list[Any], Any]:
+def _replace_tensors(name: str, places: set[int], convert: Callable[[Any], Any]) -> tuple[Any, Any, list[Any], Any]:
     """Return a good call's arguments with detached Tensors in `places`, the same with arrays there, the other Tensors, and the options."""
     arguments, options = GOOD[name]()
     count = iter(range(100))
@@ -119,7 +119,7 @@ def test_an_array_is_what_a_constant_would_be(name: str, convert: Callable[[Any]
     with xp.default_device(xpgrad_device):
         for mode in (xp.enable_grad, xp.no_grad, xp.inference_mode):
             for places in _choices(name):
-                plain, arrays, kept, options = _replaced(name, places, convert)
+                plain, arrays, kept, options = _replace_tensors(name, places, convert)
                 if mode is xp.inference_mode and name.endswith("_"):
                     continue  # the method writes into a normal Tensor
                 with mode():
@@ -127,7 +127,7 @@ def test_an_array_is_what_a_constant_would_be(name: str, convert: Callable[[Any]
                     values = _values(expected)  # before the same Tensor is written to again
                     slopes = _gradients(expected, kept) if mode is xp.enable_grad and not name.endswith("_") else []
                     if name.endswith("_"):
-                        plain, arrays, kept, options = _replaced(name, places, convert)
+                        plain, arrays, kept, options = _replace_tensors(name, places, convert)
                     found = _run(name, arrays, options)
                 _same(_values(found), values)
                 if mode is xp.enable_grad and not name.endswith("_"):
@@ -142,7 +142,7 @@ def test_an_array_has_neither_a_tangent_nor_a_batch(name: str, xpgrad_device: st
         pytest.skip("a transform's argument is not written to")
     with xp.default_device(xpgrad_device):
         for places in _choices(name):
-            plain, arrays, kept, options = _replaced(name, places, raw)
+            plain, arrays, kept, options = _replace_tensors(name, places, raw)
             kept = [x.detach() for x in kept]
             if not kept or not all(x.dtype.differentiable for x in kept):
                 continue

@@ -63,13 +63,6 @@ def random_graph(seed: int) -> list[Any]:
     return roots
 
 
-def graph_of(roots: list[Any]) -> tuple[Counter[str], Counter[tuple[str, int, str]]]:
-    """Return the counts of the nodes' titles, and of the edges as (producer's title, output number, consumer's title)."""
-    nodes, edges = expected_graph(roots)
-    title = {node: title_of(node) for node in nodes}
-    return Counter(title.values()), Counter((title[s], number, title[t]) for s, number, t in edges)
-
-
 def title_of(node: Any) -> str:
     return node.name() if node.next_functions else "leaf"
 
@@ -89,7 +82,7 @@ def expected_graph(roots: list[Any]) -> tuple[list[Any], list[tuple[Any, int, An
     return nodes, edges
 
 
-def shape_of(nodes: Any, edges: Any) -> list[Any]:
+def graph_invariant(nodes: Any, edges: Any) -> list[Any]:
     """Return an invariant that equal graphs share whatever their nodes' names: colours refined by neighbours (Weisfeiler and Leman)."""
     colour = dict(nodes)
     for _ in range(8):
@@ -104,7 +97,7 @@ def shape_of(nodes: Any, edges: Any) -> list[Any]:
 def wanted(roots: list[Any]) -> list[Any]:
     nodes, edges = expected_graph(roots)
     several = {node: node.n_outputs > 1 for node in nodes}
-    return shape_of({n: hash(title_of(n)) for n in nodes}, [(s, number if several[s] else 0, t) for s, number, t in edges])
+    return graph_invariant({n: hash(title_of(n)) for n in nodes}, [(s, number if several[s] else 0, t) for s, number, t in edges])
 
 
 def title_in(lines: list[str]) -> str:
@@ -126,7 +119,7 @@ def read_dot(text: str) -> list[Any]:
         else:
             assert edge, line
             edges.append((edge[1], int(edge[3] or 0), edge[2]))
-    return shape_of(nodes, edges)
+    return graph_invariant(nodes, edges)
 
 
 def read_mermaid(text: str) -> list[Any]:
@@ -140,7 +133,7 @@ def read_mermaid(text: str) -> list[Any]:
             edges.append((edge[1], int(edge[2] or 0), edge[3]))
         else:
             assert re.match(r"  (classDef|class|linkStyle) ", line), line
-    return shape_of(nodes, edges)
+    return graph_invariant(nodes, edges)
 
 
 def read_svg(text: str) -> tuple[dict[str, list[str]], list[tuple[str, int, str]]]:
@@ -207,7 +200,7 @@ def test_each_format_shows_the_graph(block: int) -> None:
         assert read_dot(picture.dot) == expected
         assert read_mermaid(picture.mermaid) == expected
         lines, found = read_svg(picture.svg)
-        assert shape_of({n: hash(title_in(text)) for n, text in lines.items()}, found) == expected
+        assert graph_invariant({n: hash(title_in(text)) for n, text in lines.items()}, found) == expected
 
 
 def test_operands_are_in_their_order() -> None:

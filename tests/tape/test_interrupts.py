@@ -60,7 +60,7 @@ def _array(x: Any) -> np.ndarray:
     return np.asarray(x.detach() if isinstance(x, xp.Tensor) else x)
 
 
-def _one_of(x: Any, *expected: Any) -> None:
+def _assert_one_of(x: Any, *expected: Any) -> None:
     """Assert that `x` equals one of the `expected` arrays (None: no gradient)."""
     if x is None:
         assert any(e is None for e in expected)
@@ -109,8 +109,8 @@ class Backward(Scenario):
 
     def check(self) -> None:
         x, w = START, START
-        _one_of(self.x.grad, np.ones(3), np.ones(3) + 2 * x * w)
-        _one_of(self.w.grad, None, x * x)
+        _assert_one_of(self.x.grad, np.ones(3), np.ones(3) + 2 * x * w)
+        _assert_one_of(self.w.grad, None, x * x)
         if self.through != "create_graph":  # which makes a new `.grad`
             assert self.x.grad._version >= int(_array(self.x.grad)[0] != 1)  # an interrupted write may increment the version twice
         self.x.grad = self.w.grad = None
@@ -137,7 +137,7 @@ class Writing(Scenario):
         y, d = _array(self.y), {"old": self.old}
         new, slope = EXPECTED[self.write]
         written = np.allclose(y, new(START)) and not np.allclose(y, self.old)
-        _one_of(self.y, *d.values(), new(START))
+        _assert_one_of(self.y, *d.values(), new(START))
         np.testing.assert_array_equal(_array(self.view), y[1:])
         # The values of the Tensor and its view must agree with their histories.
         for t, part in ((self.y, slice(None)), (self.view, slice(1, None))):
@@ -205,7 +205,7 @@ class Step(Scenario):
 
     def check(self) -> None:
         new = START - [0, 1, 1] if self.step == "view" else START - 1
-        _one_of(self.w, START, new)
+        _assert_one_of(self.w, START, new)
         written = not np.allclose(_array(self.w), START)
         assert self.w._version >= int(written)
         try:
@@ -247,7 +247,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
 }
 
 
-def _everything_is_free() -> None:
+def _assert_nothing_is_active() -> None:
     """Assert that no mode, pass or transform is active, and that no lock is held."""
     assert state.current() is None
     assert task.CURRENT.get() is None
@@ -282,14 +282,14 @@ def test_an_interrupt_leaves_everything_whole(name: str, warm: bool) -> None:
             type(scenario.__dict__.get("x", scenario.__dict__.get("leaf", xp.tensor(1.0)))).backend.node_classes.clear()
         arrived = interrupted_at(k, scenario.act)
         try:
-            _everything_is_free()
+            _assert_nothing_is_active()
             scenario.check()
         except BaseException as exc:
             exc.add_note(f"interrupted at point {k} of {total}; the interrupt {'came out' if arrived else 'did not come out'}")
             raise
 
 
-def _interrupted_by_signal(scenario: Scenario, delay: float) -> bool:
+def _interrupt_by_signal(scenario: Scenario, delay: float) -> bool:
     """Run the scenario's action and interrupt it by a real signal after `delay` seconds; return whether the interrupt arrived in it."""
     armed = [True]
 
@@ -324,8 +324,8 @@ def test_a_signal_leaves_everything_whole(name: str) -> None:
     arrived = 0
     for _ in range(2000):
         scenario = make()
-        arrived += _interrupted_by_signal(scenario, draw.uniform(1e-6, min(lengths)))
-        _everything_is_free()
+        arrived += _interrupt_by_signal(scenario, draw.uniform(1e-6, min(lengths)))
+        _assert_nothing_is_active()
         scenario.check()
         if arrived == 60:
             break
@@ -355,7 +355,7 @@ def test_an_interrupted_pass_leaves_none_running_on_another_thread() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert done == ["xpgrad nested pass"]
-    _everything_is_free()
+    _assert_nothing_is_active()
 
 
 # -- fork ---------------------------------------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def tensor(shape: tuple[int, ...], device: str, seed: int = 0, requires_grad: bo
     return found.requires_grad_() if requires_grad else found
 
 
-def drawn(seed: int, length: int = 8) -> Callable[..., tuple[Any, Counter[str]]]:
+def random_program(seed: int, length: int = 8) -> Callable[..., tuple[Any, Counter[str]]]:
     """Return a random program of (3, 3) Tensors, which returns a scalar and the number of calls of each operation."""
     rng = random.Random(seed)
     steps = [(rng.choice(list(OPERATIONS)), rng.random(), rng.random()) for _ in range(length)]
@@ -104,7 +104,7 @@ def host(x: Any) -> np.ndarray:
 def test_each_operation_and_node_is_one_event(seed: int, xpgrad_device: str) -> None:
     leaves = [tensor((3, 3), xpgrad_device, k) for k in range(2)]
     with profile() as prof:
-        out, calls = drawn(seed)(*leaves)
+        out, calls = random_program(seed)(*leaves)
         nodes = Counter(node.name() for node in graph(out))
         out.backward()
     # NB: if arrays have no operators, the formulas are operations on Tensors.
@@ -128,7 +128,7 @@ def test_gradients_are_the_same_bit_by_bit(seed: int, create_graph: bool, xpgrad
     def gradients(*, inside: bool) -> list[np.ndarray]:
         leaves = [tensor((3, 3), xpgrad_device, k) for k in range(2)]
         with profile(inside, record_shapes=True, profile_memory=True, with_stack=True, synchronize=True):
-            out, _ = drawn(seed)(*leaves)
+            out, _ = random_program(seed)(*leaves)
             found = xp.autograd.grad(out, leaves, create_graph=create_graph, retain_graph=True)
             if create_graph:
                 found += xp.autograd.grad(xp.sum(found[0] ** 2), leaves, retain_graph=True)
@@ -150,18 +150,18 @@ def test_what_nodes_keep_is_what_hooks_on_saved_values_see(seed: int, xpgrad_dev
         return x
 
     with saved_tensors_hooks(pack, lambda x: x):
-        drawn(seed)(*leaves)
+        random_program(seed)(*leaves)
     with profile(profile_memory=True) as prof, record_function("all"):
-        drawn(seed)(*leaves)
+        random_program(seed)(*leaves)
     (whole, *_) = prof.function_events
     assert whole.saved_bytes == seen
     assert whole.self_saved_bytes == 0
     assert sum(e.self_saved_bytes for e in prof.function_events) == seen == prof.total_average().self_saved_bytes
     with profile(profile_memory=True) as prof, saved_tensors_hooks(lambda x: x, lambda x: x):
-        drawn(seed)(*leaves)
+        random_program(seed)(*leaves)
     assert prof.total_average().saved_bytes == 0  # the memory belongs to the hooks
     with profile() as prof:
-        drawn(seed)(*leaves)
+        random_program(seed)(*leaves)
     assert prof.total_average().saved_bytes == 0  # memory was not asked for
 
 
@@ -171,7 +171,7 @@ def test_events_nest_and_self_times_add_up(seed: int) -> None:
     with profile() as prof:
         for k in range(2):
             with record_function(f"round {k}"):
-                out, _ = drawn(seed + k)(*leaves)
+                out, _ = random_program(seed + k)(*leaves)
                 (g, _) = xp.autograd.grad(out, leaves, create_graph=True)
                 xp.sum(g * g).backward()
     events = prof.function_events
@@ -206,7 +206,7 @@ def test_self_time_counts_what_overlaps_once() -> None:
 # -- nothing is left behind --------------------------------------------------------------------------------------------------
 
 
-def installed(device: str) -> dict[str, Any]:
+def class_functions(device: str) -> dict[str, Any]:
     """Return the functions in the Tensor class of a device's backend."""
     base = type(tensor((1,), device)).backend.tensor_base
     return {name: method for name, method in vars(base).items() if callable(method)}
@@ -216,16 +216,16 @@ def installed(device: str) -> dict[str, Any]:
 def test_afterwards_everything_is_as_before(fails: str | None, xpgrad_device: str) -> None:
     leaves = [tensor((3, 3), xpgrad_device, k) for k in range(2)]
     for seed in range(4):
-        drawn(seed)(*leaves)[0].backward()  # everything that is created at first use now exists
-    before, mode = installed(xpgrad_device), state.current()
+        random_program(seed)(*leaves)[0].backward()  # everything that is created at first use now exists
+    before, mode = class_functions(xpgrad_device), state.current()
 
     def refuse(g: Any) -> None:
         raise KeyError
 
     prof = profile(profile_memory=True)
     with contextlib.suppress(KeyError, ValueError, RuntimeError, TypeError), prof:
-        assert any(installed(xpgrad_device)[name] is not method for name, method in before.items())
-        out, _ = drawn(1)(*leaves)
+        assert any(class_functions(xpgrad_device)[name] is not method for name, method in before.items())
+        out, _ = random_program(1)(*leaves)
         if fails == "forward":
             raise KeyError
         if fails == "operation":
@@ -233,7 +233,7 @@ def test_afterwards_everything_is_as_before(fails: str | None, xpgrad_device: st
         if fails == "backward":
             out.register_hook(refuse)
         out.backward()
-    after = installed(xpgrad_device)
+    after = class_functions(xpgrad_device)
     assert {name: after[name] for name in before} == before
     assert all(after[name] is before[name] for name in before)
     assert state.current() is mode
@@ -241,7 +241,7 @@ def test_afterwards_everything_is_as_before(fails: str | None, xpgrad_device: st
     assert all(e.end is not None for e in prof.function_events)
     assert _profile_recording._OPEN.get() is None
     seen = len(prof.function_events)
-    drawn(1)(*leaves)[0].backward()
+    random_program(1)(*leaves)[0].backward()
     assert len(prof.function_events) == seen > 0
 
 

@@ -117,7 +117,7 @@ def seeds(name: str) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32(name.encode()))
 
 
-def drawn(name: str, shape: tuple[int, ...], dtype: str) -> dict[str, np.ndarray | int]:
+def random_arguments(name: str, shape: tuple[int, ...], dtype: str) -> dict[str, np.ndarray | int]:
     """Return random arguments for a case as NumPy arrays."""
     rng = seeds(f"{name} {shape}")
     d = int(rng.integers(-max(len(shape), 1), max(len(shape), 1)))
@@ -152,9 +152,9 @@ def derivatives(call: Callable[..., Any], given: dict[str, Any], gradient: Calla
     return found + [None if g is None else number(g) for g in (*grads, *seconds)]
 
 
-def given_to_both(name: str, case: Case, shape: tuple[int, ...], dtype: str, device: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def arguments_for_both(name: str, case: Case, shape: tuple[int, ...], dtype: str, device: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the same arguments for xpgrad and for PyTorch."""
-    given = drawn(name, shape, dtype)
+    given = random_arguments(name, shape, dtype)
     mine = {k: v if k == "d" else xp.asarray(v, device=device) for k, v in given.items()}
     theirs = {k: v if k == "d" else torch.asarray(v) for k, v in given.items()}
     for leaves in (mine, theirs):
@@ -168,7 +168,7 @@ def test_a_method_agrees_with_pytorch(name: str, xpgrad_device: str) -> None:
     case = CASES[name]
     for shape in case.shapes:
         for dtype in DTYPES:
-            mine, theirs = given_to_both(name, case, shape, dtype, xpgrad_device)
+            mine, theirs = arguments_for_both(name, case, shape, dtype, xpgrad_device)
             with np.errstate(all="ignore"):
                 ours = derivatives(case.call, mine, grad)
             expected = derivatives(case.call, theirs, torch.autograd.grad)
@@ -191,7 +191,7 @@ def test_a_method_is_transformed(name: str) -> None:
     """`vmap` agrees with a loop over elements, forward mode with reverse mode, and the compiled method with the method."""
     case = CASES[name]
     for shape in case.shapes[:4]:
-        given = drawn(name, shape, "float64")
+        given = random_arguments(name, shape, "float64")
         fixed = {k: v if k == "d" else xp.asarray(v) for k, v in given.items() if k != "x"}
         x = xp.asarray(given["x"])
 

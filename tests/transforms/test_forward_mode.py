@@ -35,7 +35,7 @@ Function = Callable[..., Any]
 STEP = 1e-6
 
 
-def several(out: Any) -> tuple[Any, ...]:
+def differentiable_outputs(out: Any) -> tuple[Any, ...]:
     """Return the differentiable outputs as a tuple."""
     outs = out if isinstance(out, (tuple, list)) else (out,)
     return tuple(y for y in outs if y.dtype.differentiable)
@@ -63,19 +63,22 @@ def check(function: Function, points: Sequence[np.ndarray], device: str, order: 
 
         def part(*some: Any, chosen: Any = chosen) -> Any:
             rest = iter(some)
-            return several(function(*(next(rest) if i in chosen else x for i, x in enumerate(xs))))
+            return differentiable_outputs(function(*(next(rest) if i in chosen else x for i, x in enumerate(xs))))
 
         outs, slopes = jvp(part, tuple(xs[i] for i in chosen), tuple(xp.asarray(ds[i], device=device) for i in chosen))
-        for y, plain, t in zip(outs, several(function(*xs)), slopes, strict=True):
+        for y, plain, t in zip(outs, differentiable_outputs(function(*xs)), slopes, strict=True):
             np.testing.assert_allclose(values(y), values(plain), rtol=equal, atol=equal)  # some use another routine for values only
             assert (t.shape, t.dtype, t.device) == (y.shape, y.dtype, y.device)
         if differences:
-            wide = [doubled(p) for p in points]
-            ends = [several(function(*(xp.asarray(p + s * STEP * d) for p, d in zip(wide, map(doubled, ds))))) for s in (1, -1)]
+            wide = [in_double_precision(p) for p in points]
+            ends = [
+                differentiable_outputs(function(*(xp.asarray(p + s * STEP * d) for p, d in zip(wide, map(in_double_precision, ds)))))
+                for s in (1, -1)
+            ]
             for t, ahead, behind in zip(slopes, *ends):
                 close(values(t), (values(ahead) - values(behind)) / (2 * STEP), near(2e-7 if order == 1 else 1e-6, device, *exact))
         leaves = [xp.tensor(p, device=device, requires_grad=True) for p in points]
-        for y, t in zip(several(function(*leaves)), slopes):
+        for y, t in zip(differentiable_outputs(function(*leaves)), slopes):
             w = xp.asarray(numbers(y.shape, 7.0, values(y).dtype), device=device)
             pulled = grad(y, leaves, w, allow_unused=True, retain_graph=True) if y.requires_grad else [None] * len(leaves)
             expected = sum(inner(g, d) for g, d in zip(pulled, map(xp.asarray, ds)) if g is not None)
@@ -84,7 +87,7 @@ def check(function: Function, points: Sequence[np.ndarray], device: str, order: 
         check_second(function, points, directions, device, near(1e-8, device, *exact))
 
 
-def doubled(p: np.ndarray) -> np.ndarray:
+def in_double_precision(p: np.ndarray) -> np.ndarray:
     """Return an array in double precision, in which differences are computed."""
     return p.astype(np.complex128 if p.dtype.kind == "c" else np.float64) if p.dtype.kind in "fc" else p
 
@@ -286,7 +289,7 @@ def agrees(function: Function, theirs: Function, points: Sequence[np.ndarray], t
         assert "forward AD" in str(exc) or "not implemented" in str(exc)  # noqa: PT017 (which functions it lacks does not matter)
         return
     _, found = jvp(function, tuple(map(xp.asarray, points)), tuple(map(xp.asarray, directions)))
-    for a, b in zip(several(found), expected if isinstance(expected, (tuple, list)) else (expected,), strict=True):
+    for a, b in zip(differentiable_outputs(found), expected if isinstance(expected, (tuple, list)) else (expected,), strict=True):
         expected_values = b.resolve_conj().resolve_neg().numpy()
         scale = 1 + np.nanmax(np.abs(np.where(np.isfinite(expected_values), expected_values, 0)), initial=0)
         np.testing.assert_allclose(values(a), expected_values, rtol=tolerance, atol=tolerance * scale)

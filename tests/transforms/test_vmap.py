@@ -24,7 +24,7 @@ grad = xp.autograd.grad
 SIZE = 3
 
 
-def _listed(out: Any) -> list[Any]:
+def _as_list(out: Any) -> list[Any]:
     return list(out) if isinstance(out, (tuple, list)) else [out]
 
 
@@ -33,7 +33,7 @@ def _loop(function: Function, args: Sequence[Any], dims: Sequence[Any]) -> list[
     rows = []
     for b in range(SIZE):
         key = [x if d is None else xp.take(x, xp.asarray([b], device=x.device), axis=d) for x, d in zip(args, dims)]
-        rows.append(_listed(function(*(x if d is None else xp.squeeze(x, axis=d) for x, d in zip(key, dims)))))
+        rows.append(_as_list(function(*(x if d is None else xp.squeeze(x, axis=d) for x, d in zip(key, dims)))))
     return [xp.stack(list(column), axis=0) for column in zip(*rows)]
 
 
@@ -52,7 +52,7 @@ def _check(function: Function, points: Sequence[np.ndarray], device: str, order:
         for way in ("vmap", "loop"):
             leaves = [xp.tensor(a, device=device, requires_grad=True) for a in arrays]
             out = (
-                _listed(vmap(lambda *a: tuple(_listed(function(*a))), in_dims=dims)(*leaves))
+                _as_list(vmap(lambda *a: tuple(_as_list(function(*a))), in_dims=dims)(*leaves))
                 if way == "vmap"
                 else _loop(function, leaves, dims)
             )

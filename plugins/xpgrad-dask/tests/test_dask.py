@@ -254,10 +254,10 @@ def test_a_mask_that_is_known_beside_others() -> None:
 
 def test_indices_out_of_range() -> None:
     x = on_dask(data(6, 4), (2, 3))
-    with pytest.raises(IndexError, match="out of range for axis 0 of length 6"):  # known: at once
+    with pytest.raises(IndexError, match="out of range for axis 0 of length 6"):  # a known index raises at once
         x[xp.asarray([0, 6], device="dask")]
     late = x[at(x, [0, -7])]
-    with pytest.raises(IndexError, match="out of range for axis 0 of length 6"):  # not known: when it is computed
+    with pytest.raises(IndexError, match="out of range for axis 0 of length 6"):  # an index that is not known raises when it is computed
         late.numpy()
 
 
@@ -304,7 +304,7 @@ def cluster() -> Iterator[None]:
         yield
 
 
-@pytest.mark.filterwarnings("ignore")  # NB: a cluster's own (ports, event loops) are not ours
+@pytest.mark.filterwarnings("ignore")  # NB: warnings of the cluster itself (ports, event loops) do not concern us
 @pytest.mark.parametrize("where", ["synchronous", "threads", "cluster of 2 processes"])
 def test_schedulers(where: str) -> None:
     start = np.linspace(-1, 1, 5)
@@ -365,7 +365,7 @@ def test_moves_are_differentiable_both_ways(scheduler: Scheduler) -> None:
     y = a.to_device("dask") * b
     assert scheduler.calls == 0
     z = y.to_device("numpy") * xp.asarray([1.0, 2.0, 3.0], device="numpy")
-    assert scheduler.calls == 1  # a move to the host needs values
+    assert scheduler.calls == 1  # moving to the host needs values
     xp.sum(z).backward()
     assert a.grad is not None
     assert b.grad is not None

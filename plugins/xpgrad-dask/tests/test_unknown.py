@@ -135,7 +135,7 @@ def test_what_needs_the_length_is_refused_and_works_when_it_is_known(text: str) 
         results = [[*r[:-1], r[-1].numpy()] for r in results]
     else:
         results = [r[:-1] for r in results]
-    if "unique" not in text:  # the order is the library's
+    if "unique" not in text:  # the order depends on the library
         compare(*results, text)
 
 

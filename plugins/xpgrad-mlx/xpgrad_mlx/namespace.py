@@ -228,7 +228,7 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: Any = False) -> Any:
 
 
 def _find_place(function: Any, x: Any, axis: int | None, keepdims: Any) -> Any:
-    if not x.ndim:  # MLX fails for 0-d arrays
+    if not x.ndim:  # MLX's function fails for 0-d arrays
         return mx.zeros((), dtype=mx.int64)
     return function(x, axis=axis, keepdims=keepdims).astype(mx.int64)
 

@@ -154,7 +154,7 @@ def check(name: str, dtype: str, text: str, expected: Any, found: Any) -> None:
         assert f.shape == e.shape, (text, dtype)
         rough = dtype in HALF or (outside and e.dtype.name == "float16")
         tolerance = 4e-2 if dtype == "bfloat16" else 3e-3 if rough else 1e-5
-        if not (name == "reciprocal" and outside):  # NumPy's is rounded to an integer
+        if not (name == "reciprocal" and outside):  # NumPy's result is rounded to an integer
             np.testing.assert_allclose(f.numpy(), e.numpy(), rtol=tolerance, atol=tolerance, err_msg=f"{text} {dtype}")
 
 
@@ -177,7 +177,7 @@ def test_a_function_computes_as_numpys_or_names_the_dtype_that_is_missing(name: 
         if isinstance(found, xp.CapabilityError):
             check_refusal(name, dtype, text, found)
         elif isinstance(found, Exception):
-            # xpgrad's own checks, the same for both.
+            # xpgrad's own checks are the same for both.
             assert type(found) is type(expected), (text, dtype, found)
             ours, theirs = (re.sub(r"\b(u?int|b?float)\d+", "DTYPE", str(error)) for error in (found, expected))
             assert ours == theirs, (text, dtype)
@@ -221,7 +221,7 @@ def test_unsigned_integers_wrap_divide_shift_and_compare_as_numpys(dtype: str) -
             assert found.dtype == expected.dtype, name
             np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-15 * (name == "divide"), err_msg=name)
             for scalar in others:
-                scalar = min(scalar, 2**63 - 1) if name.startswith("logical") else scalar  # NumPy's take no larger Python integers
+                scalar = min(scalar, 2**63 - 1) if name.startswith("logical") else scalar  # NumPy accepts no larger integers
                 results = [(function(x, scalar), function(t, scalar))]
                 if name not in (*DIVISIONS, *SHIFTS):
                     results.append((function(scalar, x), function(scalar, t)))
@@ -251,7 +251,7 @@ def test_large_unsigned_integers_are_ordered_moved_and_added_as_numpys(dtype: st
     x, t = on_both(np.asarray(unsigned(UNSIGNED[dtype]), dtype=dtype)[order], dtype)
     with np.errstate(all="ignore"):
         for text in SELECTIONS:
-            for strided in (False, True):  # in memory with gaps, too
+            for strided in (False, True):  # the same in memory with gaps
                 results = []
                 for value in (x, t):
                     value = xp.stack([value, value], axis=1)[:, 0] if strided else value

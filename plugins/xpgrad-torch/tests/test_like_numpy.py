@@ -147,7 +147,7 @@ def test_what_is_not_a_view_has_memory_of_its_own(name: str) -> None:
         x = xp.ones((3, 3), dtype=dtype, device="torch")
         out = outcome(FRESH[name], x)
         if isinstance(out, Exception):
-            assert isinstance(out, (NotImplementedError, RuntimeError, TypeError)), out  # no such function of that dtype
+            assert isinstance(out, (NotImplementedError, RuntimeError, TypeError)), out  # PyTorch has no such function for this dtype
             continue
         before = out.tolist()
         assert out is not x
@@ -162,7 +162,7 @@ OVERLAPS = ("x[:, :3] += x[:, 1:]", "x[:, 1:] += x[:, :3]", "x += x.T", "x[1:] +
 
 @pytest.mark.parametrize("statement", OVERLAPS)
 def test_operands_that_overlap_are_read_first(statement: str) -> None:
-    """PyTorch refuses some of these, and computes others in the order of the elements."""
+    """PyTorch raises an error for some of these, and computes others in the order of the elements."""
     for history in (False, True):
         for recording in (True, False):
             found = []
@@ -191,7 +191,7 @@ def test_the_last_of_equal_indices_is_written_and_all_are_added() -> None:
         assert leaf.grad is not None
         np.testing.assert_allclose(leaf.grad.numpy(), expected)
     x = xp.asarray([10.0, 20.0, 30.0], device="torch")
-    assert x[xp.asarray([2, 0, 1], dtype="uint8")].tolist() == [30.0, 10.0, 20.0]  # PyTorch takes uint8 for a mask
+    assert x[xp.asarray([2, 0, 1], dtype="uint8")].tolist() == [30.0, 10.0, 20.0]  # PyTorch would treat uint8 as a mask
 
 
 # -- the border --------------------------------------------------------------------------------------------------------------
