@@ -1,4 +1,4 @@
-"""xpgrad's CuPy backend: the light module that the entry point names. CuPy itself is imported when the backend is used."""
+"""The entry point of the CuPy backend. Importing this module does not import CuPy."""
 
 from __future__ import annotations
 

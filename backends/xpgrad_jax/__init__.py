@@ -1,4 +1,4 @@
-"""xpgrad's JAX backend: the light module that the entry point names. JAX itself is imported when the backend is used."""
+"""The entry point of the JAX backend. Importing this module does not import JAX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""xpgrad's NumPy backend: the light module that the entry point names. NumPy itself is imported when the backend is used."""
+"""The entry point of the NumPy backend. Importing this module does not import NumPy."""
 
 from __future__ import annotations
 

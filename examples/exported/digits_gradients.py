@@ -27,7 +27,7 @@ Made from `digits` (functions.py, line 10), by xpgrad:
 
     python functions.py
 
-It is for arrays of these shapes and dtypes, writes to none of them, and returns new ones. To test it, run it.
+The function takes arrays of these shapes and dtypes, writes to none of them, and returns new ones. Run the module to test it.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ _BITS = {"e": np.int16, "f": np.int32, "d": np.int64}
 
 
 def _keep(condition, x):
-    """x where the condition holds, else 0: its bits times 0 or 1, which is fast, and exact for infinities."""
+    """Return x where the condition is True, else 0: the bits times 0 or 1, which is fast and handles infinities."""
     bits = _BITS.get(x.dtype.char)
     if bits is None:
         return np.where(condition, x, x.dtype.type(0))
@@ -45,7 +45,7 @@ def _keep(condition, x):
 
 
 def _share(x, low, high):
-    """0 where low < high, half of x where they are equal, else x."""
+    """Return 0 where low < high, x / 2 where they are equal, else x."""
     out = _keep(np.logical_not(low < high), x)
     ties = low == high
     if not np.count_nonzero(ties):  # most arrays have none
@@ -54,7 +54,7 @@ def _share(x, low, high):
 
 
 def digits_and_gradients(w1, b1, w2, b2, pixels, labels):
-    """`digits` and its gradients; see the top of the module."""
+    """Return the value of `digits` and its gradients; see the module's docstring."""
     # functions.py:12  hidden = xp.maximum(pixels @ w1 + b1, 0)
     t1 = pixels @ w1
     t1 += b1
@@ -90,7 +90,7 @@ def digits_and_gradients(w1, b1, w2, b2, pixels, labels):
 
 
 def _example(seed):
-    """Arguments in the ranges of those that this module was made with."""
+    """Return random arguments, in the ranges of those with which this module was exported."""
     rng = np.random.default_rng(seed)
     return [
         rng.uniform(-0.4874, 0.3833, (64, 32)),
@@ -103,7 +103,7 @@ def _example(seed):
 
 
 def check(seed=0):
-    """Compare each gradient with central differences along a random direction; returns whether all agree."""
+    """Compare each gradient with central differences along a random direction; return whether all agree."""
     arguments = _example(seed)
     value, *gradients = digits_and_gradients(*arguments)
     rng = np.random.default_rng(seed + 1)

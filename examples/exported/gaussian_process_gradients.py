@@ -21,7 +21,7 @@ Made from `gaussian_process` (functions.py, line 19), by xpgrad:
 
     python functions.py
 
-It is for arrays of these shapes and dtypes, writes to none of them, and returns new ones. To test it, run it.
+The function takes arrays of these shapes and dtypes, writes to none of them, and returns new ones. Run the module to test it.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ c = np.eye(30, 30, dtype=np.float64)
 
 
 def _diagonal_transpose(values, shape, offset):
-    """Zeros of a shape with values on a diagonal of the last two axes."""
+    """Return zeros of a shape with values on a diagonal of the last two axes."""
     out = np.zeros(shape, values.dtype)
     rows = np.arange(values.shape[-1]) + max(-offset, 0)
     out[..., rows, rows + offset] = values
@@ -38,7 +38,7 @@ def _diagonal_transpose(values, shape, offset):
 
 
 def gaussian_process_and_gradients(log_length, log_noise, x, y):
-    """`gaussian_process` and its gradients; see the top of the module."""
+    """Return the value of `gaussian_process` and its gradients; see the module's docstring."""
     # functions.py:21  distance = (x[:, None] - x[None, :]) / xp.exp(log_length)
     distance = x[:, None] - x[None]
     t1 = np.exp(log_length)
@@ -102,7 +102,7 @@ def gaussian_process_and_gradients(log_length, log_noise, x, y):
 
 
 def _example(seed):
-    """Arguments in the ranges of those that this module was made with."""
+    """Return random arguments, in the ranges of those with which this module was exported."""
     rng = np.random.default_rng(seed)
     return [
         np.asarray(rng.uniform(-0.5, -0.4, ()), np.float64),
@@ -113,7 +113,7 @@ def _example(seed):
 
 
 def check(seed=0):
-    """Compare each gradient with central differences along a random direction; returns whether all agree."""
+    """Compare each gradient with central differences along a random direction; return whether all agree."""
     arguments = _example(seed)
     value, *gradients = gaussian_process_and_gradients(*arguments)
     rng = np.random.default_rng(seed + 1)

@@ -17,14 +17,14 @@ Made from `stencil` (functions.py, line 28), by xpgrad:
 
     python functions.py
 
-It is for arrays of these shapes and dtypes, writes to none of them, and returns new ones. To test it, run it.
+The function takes arrays of these shapes and dtypes, writes to none of them, and returns new ones. Run the module to test it.
 """
 
 import numpy as np
 
 
 def stencil_and_gradients(u, wanted):
-    """`stencil` and its gradients; see the top of the module."""
+    """Return the value of `stencil` and its gradients; see the module's docstring."""
     # functions.py:31  inner = u[1:-1] + rate * (u[2:] - 2 * u[1:-1] + u[:-2])
     t1 = u[1:-1]
     inner = t1 * 2
@@ -108,7 +108,7 @@ def stencil_and_gradients(u, wanted):
 
 
 def _example(seed):
-    """Arguments in the ranges of those that this module was made with."""
+    """Return random arguments, in the ranges of those with which this module was exported."""
     rng = np.random.default_rng(seed)
     return [
         rng.uniform(0.02661, 0.9788, (40,)),
@@ -117,7 +117,7 @@ def _example(seed):
 
 
 def check(seed=0):
-    """Compare each gradient with central differences along a random direction; returns whether all agree."""
+    """Compare each gradient with central differences along a random direction; return whether all agree."""
     arguments = _example(seed)
     value, *gradients = stencil_and_gradients(*arguments)
     rng = np.random.default_rng(seed + 1)

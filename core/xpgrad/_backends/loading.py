@@ -160,7 +160,7 @@ def _check_info(info: BackendInfo, name: str, origin: str) -> None:
 
 
 def described(name: str, allowed: set[str] | None) -> BackendInfo:
-    """Return the `BackendInfo` of a name; this imports the plugin's light module, but not its library."""
+    """Return the `BackendInfo` of a name; this imports the plugin's entry point, but not its library."""
     if allowed is not None and name not in allowed:
         msg = f"backend {name!r} is disabled by XPGRAD_BACKENDS={os.environ['XPGRAD_BACKENDS']!r}; add it there, or unset the variable"
         raise BackendNotFoundError(msg)
@@ -188,7 +188,7 @@ def described(name: str, allowed: set[str] | None) -> BackendInfo:
 
 
 def load_entry(provider: _Provider) -> BackendInfo:
-    """Import a plugin's light module, and return the `BackendInfo` of its hook.
+    """Import a plugin's entry point, and return the `BackendInfo` of its hook.
 
     Raises
     ------
@@ -285,7 +285,7 @@ def providers(name: str) -> list[_Provider]:
 
 
 def describe(name: str) -> BackendInfo:
-    """Return the `BackendInfo` of a plugin; this imports its light module, but not its library.
+    """Return the `BackendInfo` of a plugin; this imports its entry point, but not its library.
 
     Raises
     ------

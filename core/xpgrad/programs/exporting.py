@@ -81,7 +81,8 @@ def _with_results(made: Any, names: list[str], title: str) -> tuple[Program, lis
 
 
 def _summary(title: str, scalar: bool) -> str:
-    return f"`{title}` and its gradients; see the top of the module." if scalar else f"`{title}`; see the top of the module."
+    what = f"the value of `{title}` and its gradients" if scalar else f"the results of `{title}`"
+    return f"Return {what}; see the module's docstring."
 
 
 def _origin(function: Any, title: str) -> str:
@@ -133,7 +134,7 @@ def _docstring(
     source: Source, program: Program, title: str, origin: str, results: list[tuple[str, int | None]], made: Any, command: str
 ) -> str:
     scalar = made.scalar
-    lines = [f'"""{f"The value of `{title}` and its gradients" if scalar else f"What `{title}` returns"}, in NumPy alone.', ""]
+    lines = [f'"""{f"The value of `{title}` and its gradients" if scalar else f"The results of `{title}`"}, in NumPy alone.', ""]
     lines.append(f"    {', '.join(name for name, _ in results)} = {source.name}({', '.join(source.parameters)})")
     lines += ["", "Arguments", "---------"]
     lines += [f"{name} : {_kind(v)}" for name, v in zip(source.parameters, program.inputs)]
@@ -145,7 +146,9 @@ def _docstring(
             lines.append(what)
     statics = _statics(made.template)
     lines += ["", f"Made from {origin}" + (f", with {', '.join(statics)}" if statics else "") + ", by xpgrad:", "", f"    {command}", ""]
-    lines.append("It is for arrays of these shapes and dtypes, writes to none of them, and returns new ones. To test it, run it.")
+    lines.append(
+        "The function takes arrays of these shapes and dtypes, writes to none of them, and returns new ones. Run the module to test it."
+    )
     return "\n".join(lines) + '\n"""\n\n'
 
 
@@ -188,7 +191,7 @@ def _constant(name: str, raw: Any) -> str:
 
 def _example(program: Program, flat: list[Any]) -> str:
     """Print a function that draws arguments in the ranges of the examples."""
-    doc = '    """Arguments in the ranges of those that this module was made with."""'
+    doc = '    """Return random arguments, in the ranges of those with which this module was exported."""'
     lines = ["def _example(seed):", doc, "    rng = np.random.default_rng(seed)"]
     draws = [_draw(v, raw) for v, raw in zip(program.inputs, flat)]
     lines.append(f"    return [{draws[0]}]" if len(draws) == 1 else "    return [\n" + "".join(f"        {d},\n" for d in draws) + "    ]")
@@ -230,7 +233,7 @@ def _check(source: Source, names: list[str], places: list[int]) -> str:
     if not places:
         return f'''\
 def {check}(seed=0):
-    """Call the function, and see that it is finite and writes to nothing."""
+    """Return whether the results are finite, and no argument is written to."""
     arguments = _example(seed)
     before = [x.copy() for x in arguments]
     results = {source.name}(*arguments)
@@ -245,7 +248,7 @@ if __name__ == "__main__":
 '''
     return f'''\
 def {check}(seed=0):
-    """Compare each gradient with central differences along a random direction; returns whether all agree."""
+    """Compare each gradient with central differences along a random direction; return whether all agree."""
     arguments = _example(seed)
     value, *gradients = {source.name}(*arguments)
     rng = np.random.default_rng(seed + 1)

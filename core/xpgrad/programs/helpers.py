@@ -8,7 +8,7 @@ __all__ = ["HELPERS", "IN_THREADS", "needed"]
 HELPERS: dict[str, str] = {
     "_scatter_into": '''\
 def _scatter_into(out, values, key):
-    """Add values to out[key] in place; where the key has an element twice, both are added."""
+    """Add values to out[key] in place, including duplicates of an index."""
     if isinstance(key, tuple) and len(key) == 1:
         key = key[0]
     if isinstance(key, np.ndarray) and key.dtype.kind == "b":
@@ -37,12 +37,12 @@ def _written(out, key, value):
 ''',
     "_scatter_add": '''\
 def _scatter_add(values, key, shape):
-    """Zeros of a shape with values added at [key], duplicates included."""
+    """Return zeros of a shape with values added at [key], including duplicates of an index."""
     return _scatter_into(np.zeros(shape, values.dtype), values, key)
 ''',
     "_diagonal_transpose": '''\
 def _diagonal_transpose(values, shape, offset):
-    """Zeros of a shape with values on a diagonal of the last two axes."""
+    """Return zeros of a shape with values on a diagonal of the last two axes."""
     out = np.zeros(shape, values.dtype)
     rows = np.arange(values.shape[-1]) + max(-offset, 0)
     out[..., rows, rows + offset] = values
@@ -50,7 +50,7 @@ def _diagonal_transpose(values, shape, offset):
 ''',
     "_ordered_back": '''\
 def _ordered_back(values, order, axis):
-    """Undo an ordering along an axis."""
+    """Return the array that was sorted along an axis by these indices."""
     out = np.empty_like(values)
     np.put_along_axis(out, order, values, axis)
     return out
@@ -60,7 +60,7 @@ _BITS = {"e": np.int16, "f": np.int32, "d": np.int64}
 
 
 def _keep(condition, x):
-    """x where the condition holds, else 0: its bits times 0 or 1, which is fast, and exact for infinities."""
+    """Return x where the condition is True, else 0: the bits times 0 or 1, which is fast and handles infinities."""
     bits = _BITS.get(x.dtype.char)
     if bits is None:
         return np.where(condition, x, x.dtype.type(0))
@@ -68,7 +68,7 @@ def _keep(condition, x):
 ''',
     "_share": '''\
 def _share(x, low, high):
-    """0 where low < high, half of x where they are equal, else x."""
+    """Return 0 where low < high, x / 2 where they are equal, else x."""
     out = _keep(np.logical_not(low < high), x)
     ties = low == high
     if not np.count_nonzero(ties):  # most arrays have none
@@ -77,7 +77,7 @@ def _share(x, low, high):
 ''',
     "_reduce_var": '''\
 def _reduce_var(x, axis, correction, keepdims):
-    """The variance with a correction to the number of elements."""
+    """Return the variance: the sum of squares divided by the number of elements minus the correction."""
     if x.dtype == np.float16:
         return np.var(x, axis=axis, dtype=np.float32, ddof=correction, keepdims=keepdims).astype(x.dtype)
     count = x.size if axis is None else int(np.prod([x.shape[a] for a in axis]))
@@ -97,7 +97,7 @@ _pools = {{}}  # by process: threads do not survive a fork
 
 
 def _submit(function, *args):
-    """Begin a call in a thread of its own."""
+    """Start a call in a new thread."""
     if os.getpid() not in _pools:
         _pools[os.getpid()] = ThreadPoolExecutor({threads})
     return _pools[os.getpid()].submit(contextvars.copy_context().run, function, *args)
@@ -107,14 +107,14 @@ def _submit(function, *args):
 IN_THREADS: dict[str, str] = {
     "_in_threads": '''\
 def _in_threads(part, length, step):
-    """Call part(start, stop) with a share of the blocks in each thread; returns what the calls return, in order."""
+    """Divide the blocks among threads, call part(start, stop) in each, and return the results in order."""
     share = -(-length // (step * {threads})) * step
     calls = [_submit(part, start, min(start + share, length)) for start in range(0, length, share)]
     return [call.result() for call in calls]
 ''',
     "_side_by_side": '''\
 def _side_by_side(*functions):
-    """Call each function in a thread; returns what they return, in order."""
+    """Call each function in its own thread, and return the results in order."""
     calls = [_submit(function) for function in functions]
     return [call.result() for call in calls]
 ''',
