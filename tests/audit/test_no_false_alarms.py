@@ -62,7 +62,7 @@ def test_the_solutions_example(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append((name, xp.audit(f, at, checks=("paths", "nonfinite", "kinks"))))
         return True
 
-    monkeypatch.setattr(solutions, "compared", audited)
+    monkeypatch.setattr(solutions, "compare_derivatives", audited)
     solutions.main([])
     assert len(seen) == 3
     for name, report in seen:
