@@ -68,7 +68,7 @@ def draw(path: list[list[float]], file: str) -> None:
 
 def main() -> None:
     """Fit the curve, print the parameters and draw the picture."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--picture", metavar="FILE", default="front.png", help="where to draw it (default: %(default)s)")
     path = descend(100)
     draw(path, parser.parse_args().picture)

@@ -7,7 +7,7 @@ ellipsis, or a mask as the only index, and must cover all axes, because the stan
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 from xpgrad._basics.dtypes import complex_of, float32
 from xpgrad._basics.keys import check_ellipsis, full_key, is_basic, out_of_range, too_many_indices_error, zero_step_error
@@ -389,7 +389,7 @@ class DefaultKernels:
         """
         parts, used = _key_parts(xp, key, shape)
         if not any(p is Ellipsis for p in parts):
-            parts = (*parts, Ellipsis)
+            parts = (*parts, cast("Any", Ellipsis))
         strides = row_major_strides(shape)
         advanced = any(not (p is None or p is Ellipsis or isinstance(p, (int, slice))) for p in parts)
         lengths: list[int] = []  # of the result's axes that do not come from integer arrays
@@ -399,7 +399,7 @@ class DefaultKernels:
         for part in parts:
             if part is None or part is Ellipsis or isinstance(part, slice):
                 ended = ended or bool(picks)
-                slices = [slice(None)] * (len(shape) - used) if part is Ellipsis else [part]
+                slices: list[Any] = [slice(None)] * (len(shape) - used) if part is Ellipsis else [part]
                 for one in slices:
                     if one is None:
                         lengths.append(1)

@@ -148,7 +148,7 @@ def row_only(*formulas: Formula, composed: Any = None, **options: Any) -> Callab
 def _document(doc: str | None, names: tuple[str, ...], takes_complex: bool | str, *, by_host: bool) -> str:
     """Complete the docstring of a public special function with its result and errors."""
     several = len(names) > 1
-    shape = "The shape to which the arguments broadcast" if several else f"The shape of `{names[0]}`"
+    shape = "The shape to which the arguments broadcast" if several else f"The shape of `{', '.join(names)}`"
     errors = f"TypeError\n    An argument is not a Tensor, an array or a number{'' if takes_complex is True else ', or is complex'}."
     if several:
         errors += "\nValueError\n    The shapes do not broadcast."
