@@ -117,9 +117,22 @@ DTYPES: Final[dict[str, DType]] = {
     )
     for name, size in sizes.items()
 }
-bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128 = (
-    DTYPES.values()
-)
+# One annotation each, so that type checkers show it.
+bool_: DType = DTYPES["bool"]
+int8: DType = DTYPES["int8"]
+int16: DType = DTYPES["int16"]
+int32: DType = DTYPES["int32"]
+int64: DType = DTYPES["int64"]
+uint8: DType = DTYPES["uint8"]
+uint16: DType = DTYPES["uint16"]
+uint32: DType = DTYPES["uint32"]
+uint64: DType = DTYPES["uint64"]
+float16: DType = DTYPES["float16"]
+bfloat16: DType = DTYPES["bfloat16"]
+float32: DType = DTYPES["float32"]
+float64: DType = DTYPES["float64"]
+complex64: DType = DTYPES["complex64"]
+complex128: DType = DTYPES["complex128"]
 _BY_SIZE = {kind: {d.itemsize: d for d in DTYPES.values() if d.kind == kind} for kind in (_SIGNED, _UNSIGNED, _COMPLEX)}
 
 
