@@ -746,7 +746,7 @@ class DefaultKernels:
         g : array
             The raw array to add.
         key : tuple
-            A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
+            A key with at least one integer or bool array; it may also contain ints, slices, an ellipsis and None.
 
         Returns
         -------
@@ -773,7 +773,7 @@ class DefaultKernels:
         xp : Kernels
             The raw namespace of the backend, which has every kernel by its name.
         g : array
-            The raw array to add.
+            The raw array to scale; it may be overwritten.
         factor : number or array
             A factor; an array has no axes.
 
@@ -806,7 +806,7 @@ class DefaultKernels:
         g : array
             The raw array to add.
         key : tuple
-            A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
+            A basic key: ints, slices, an ellipsis and None.
 
         Returns
         -------
