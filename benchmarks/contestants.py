@@ -152,6 +152,10 @@ class Compiled(XPGrad):
 
     key = "compiled"
     title = "xpgrad.compile"
+    emitter = "numpy"
+
+    def _compile(self, function: Any) -> Any:
+        return self.xp.compile(function, emitter=self.emitter)
 
     def gradient(self, loss: Any, leaves: Any, constants: Any) -> Step:
         return super().gradient(*self._compiled(loss, leaves, constants))
@@ -165,7 +169,7 @@ class Compiled(XPGrad):
             value, grads = value_and_grad(function, argnums=tuple(range(count)))(*tensors)
             return value, grads, tuple(x - RATE * g for x, g in zip(tensors, grads))
 
-        run = self.xp.compile(update)
+        run = self._compile(update)
         leaves, others = self._enter(leaves, tuple(c for c in constants if isinstance(c, np.ndarray)))
         leaves = [x.detach() for x in leaves]
         run(*leaves, *others)  # neither its time nor its memory is that of a step
@@ -192,7 +196,7 @@ class Compiled(XPGrad):
 
     def _compiled(self, loss: Any, leaves: Any, constants: Any) -> tuple[Any, Any, Any]:
         """Return the compiled loss, with its leaves and its array constants."""
-        run = self.xp.compile(self._function(loss, len(leaves), constants))
+        run = self._compile(self._function(loss, len(leaves), constants))
         arrays = tuple(c for c in constants if isinstance(c, np.ndarray))
         like, others = self._enter(leaves, arrays)
         run(*like, *others)  # neither its time nor its memory is that of a step
@@ -202,7 +206,7 @@ class Compiled(XPGrad):
         (x,), (v,) = self._enter(leaves, constants)
         m, xp = self.m, self.xp
         gradient = xp.func.grad(lambda x: loss(m, x))
-        run = xp.compile(lambda x, v: xp.func.vjp(gradient, x)[1](v)[0])
+        run = self._compile(lambda x, v: xp.func.vjp(gradient, x)[1](v)[0])
         x = x.detach()
         return lambda: (run(x, v),)
 
@@ -215,7 +219,7 @@ class Whole(Compiled):
 
     def gradient(self, loss: Any, leaves: Any, constants: Any) -> Step:
         count, xp = len(leaves), self.xp
-        run = xp.compile(xp.func.value_and_grad(self._function(loss, count, constants), argnums=tuple(range(count))))
+        run = self._compile(xp.func.value_and_grad(self._function(loss, count, constants), argnums=tuple(range(count))))
         tensors, others = self._enter(leaves, tuple(c for c in constants if isinstance(c, np.ndarray)))
         tensors = [x.detach() for x in tensors]
         run(*tensors, *others)  # neither its time nor its memory is that of a step
@@ -225,6 +229,14 @@ class Whole(Compiled):
             return value, *grads
 
         return step
+
+
+class Native(Whole):
+    """The same as machine code."""
+
+    key = "native"
+    title = "as machine code"
+    emitter = "native"
 
 
 class PyTorch(XPGrad):
@@ -411,7 +423,9 @@ class JAX(Contestant):
 
 
 #: In the order of the table's columns; the baseline first.
-CONTESTANTS: dict[str, type[Contestant]] = {c.key: c for c in (Hand, Plain, XPGrad, Compiled, Whole, PyTorch, Autograd, MyGrad, JAX)}
+CONTESTANTS: dict[str, type[Contestant]] = {
+    c.key: c for c in (Hand, Plain, XPGrad, Compiled, Whole, Native, PyTorch, Autograd, MyGrad, JAX)
+}
 
 
 def installed() -> dict[str, type[Contestant]]:

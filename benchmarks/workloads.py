@@ -815,12 +815,12 @@ _SLOW = "more than ten seconds a run"
 _add(
     name="deep5", title="deep chain of 1e5 operations", target=3.5,
     data=_deep_data, loss=_deep, hand=_deep_hand, sizes=(100_000, 100_000, 20),
-    without={"jax": _LONG, "compiled": _LONG},
+    without={"jax": _LONG, "compiled": _LONG, "whole": _LONG, "native": _LONG},
 )  # fmt: skip
 _add(
     name="deep", title="deep chain of 1e6 operations", target=3.5,
     data=_deep_data, loss=_deep, hand=_deep_hand, sizes=(1_000_000, 200_000, 20),
-    without={"jax": _LONG, "compiled": _LONG, "mygrad": _SLOW, "autograd": _SLOW},
+    without={"jax": _LONG, "compiled": _LONG, "whole": _LONG, "native": _LONG, "mygrad": _SLOW, "autograd": _SLOW},
 )  # fmt: skip
 
 

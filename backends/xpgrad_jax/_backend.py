@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from xpgrad.backend import DTYPES, Backend, Capabilities, Device, DType
+from xpgrad.backend import DTYPES, Backend, Capabilities, ControlFlow, Device, DType
 from xpgrad.errors import CapabilityError
 from xpgrad_jax import _kernels
 
@@ -25,6 +25,9 @@ _WIDE = frozenset(("float64", "complex128", "int64", "uint64"))
 _config: Any = jax.config  # its attributes are made at run time
 # The device of the Tensors that were passed to a transform of JAX, by the transform's trace: tracers do not know their device.
 _traces: WeakKeyDictionary[Any, Device] = WeakKeyDictionary()
+
+
+_LAX = ControlFlow(jax.lax.scan, jax.lax.while_loop, jax.lax.cond)
 
 
 def _x64() -> bool:
@@ -226,6 +229,9 @@ class JaxBackend(Backend):
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return jax.jit(function)
+
+    def control_flow(self, arrays: Sequence[Any]) -> ControlFlow | None:
+        return _LAX if any(map(self.is_traced, arrays)) else None
 
     def seed(self, x: Any, dtype: DType, device: Device) -> Any:
         if x.shape != ():

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import platform
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -9,6 +14,7 @@ import numpy as np
 
 from xpgrad.backend import DTYPES, Backend, Capabilities, Device, DType
 from xpgrad_numpy import _kernels
+from xpgrad_numpy._emitters import NATIVE, NUMPY
 
 __all__ = ["NumPyBackend", "ReadOnlyNumPyBackend"]
 
@@ -16,6 +22,18 @@ _DEVICE = Device("numpy")
 _FROM_RAW = {np.dtype(name): dtype for name, dtype in DTYPES.items() if name != "bfloat16"}
 _TO_RAW = {dtype: raw for raw, dtype in _FROM_RAW.items()}
 _COMPLEX = (np.dtype(np.complex128), np.dtype(np.complex64))
+
+
+@functools.cache
+def _is_native_default() -> bool:
+    """Return whether llvmlite is installed on a platform on which machine code has been tested."""
+    tested = sys.platform == "linux" and platform.machine() == "x86_64"
+    return tested and importlib.util.find_spec("llvmlite") is not None
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
 class NumPyBackend(Backend):
@@ -26,6 +44,7 @@ class NumPyBackend(Backend):
     array_type = np.ndarray
     weak_scalars = True
     checks_indices = True
+    program_loops = True
     device = _DEVICE
     overrides: ClassVar[dict[str, Any]] = _kernels.KERNELS
 
@@ -139,14 +158,15 @@ class NumPyBackend(Backend):
         return csr_array((np.array(values), columns, starts), shape=shape)
 
     def compile_program(self, program: Any, *, threads: int | None = None) -> Callable[..., Any]:
-        from xpgrad.programs.emission import numpy_function  # NB: only programs that compile need it
-
-        return numpy_function(program, self, threads)
+        if _is_native_default():
+            try:
+                return NATIVE.info.function(program, self, threads)
+            except Exception as exc:  # noqa: BLE001 (whatever LLVM raises, NumPy source computes the same)
+                _warn_once(f"machine code could not be compiled ({type(exc).__name__}: {exc}); NumPy source runs instead")
+        return NUMPY.info.function(program, self, threads)
 
     def program_source(self, program: Any, *, threads: int | None = None) -> str:
-        from xpgrad.programs.emission import numpy_source  # NB: as above
-
-        return numpy_source(program, threads=threads).text
+        return NUMPY.info.source(program, self, threads)
 
     def is_unit(self, g: Any) -> bool:
         return g.shape == () and bool(g == 1)

@@ -1,5 +1,6 @@
 """The command line: ``xpgrad backends`` lists what is registered and helps authors of backends; ``xpgrad conformance`` checks one;
-``xpgrad export`` writes gradients as NumPy; ``xpgrad audit`` looks for what is wrong with a function's gradient."""
+``xpgrad export`` writes gradients as NumPy or C; ``xpgrad audit`` looks for what is wrong with a function's gradient; ``xpgrad cache``
+shows and clears the machine code that is kept."""
 
 from __future__ import annotations
 
@@ -27,11 +28,12 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--import", action="store_true", dest="imported", help="also import it, and compute with it")
     new = actions.add_parser("new", help="write a plugin project to start from")
     new.add_argument("name")
-    export = commands.add_parser("export", help="write a function and its gradients as a module that needs only NumPy")
+    export = commands.add_parser("export", help="write a function and its gradients as a module that needs only NumPy, or in C")
     export.add_argument("target", help="MODULE:FUNCTION")
     export.add_argument("specs", nargs="*", metavar="ARGUMENT", help="an array, as 'float64[3,4]', or a Python literal")
     export.add_argument("--args", dest="source", help="MODULE:NAME of a tuple of arguments, or of a function that returns one")
-    export.add_argument("--output", default="gradients.py", help="the file to write (default: gradients.py)")
+    export.add_argument("--target", choices=("python", "c"), default="python", dest="language", help="the language (default: python)")
+    export.add_argument("--output", help="the file to write (default: gradients.py or gradients.c)")
     audit = commands.add_parser("audit", help="find where a function's gradient is lost, wrong, NaN or expensive")
     audit.add_argument("target", help="MODULE:FUNCTION; called without arguments it may return (function, argument, ...) instead")
     audit.add_argument("specs", nargs="*", metavar="ARGUMENT", help="an array, as 'float64[3,4]', or a Python literal")
@@ -43,6 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--device", help="the device of arrays such as 'float64[3,4]' (default: the default device)")
     audit.add_argument("--seed", type=int, default=0, help="the seed of random directions")
     commands.add_parser("conformance", add_help=False, help="check backends against the contracts of PyTorch's documentation")
+    cache = commands.add_parser("cache", help="show the machine code of compiled functions that is kept between processes")
+    cache.add_argument("--clear", action="store_true", help="delete it")
     new.add_argument("--directory", default=".", help="the parent of the new folder xpgrad-NAME (default: here)")
     return parser
 
@@ -58,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code. 0 for success; 1 if no backend is ready, or not the one asked for, a check failed, or a file could not be written.
+        Exit code. 0 for success; 1 if no backend is ready, the requested one is not ready, a check failed, or a file could not be written.
         ``conformance`` has its own codes; ``audit`` returns 0 if nothing is worse than allowed, 1 for warnings, 2 for errors, 3 if the
         function could not be audited.
     """
@@ -71,11 +75,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command == "export":
         from xpgrad._cli.exporting import export_function  # loads late: each command its own
 
-        return export_function(options.target, options.specs, options.source, options.output)
+        return export_function(options.target, options.specs, options.source, options.output, options.language)
     if options.command == "audit":
         from xpgrad._cli.auditing import audit_function  # loads late: as above
 
         return audit_function(options)
+    if options.command == "cache":
+        from xpgrad._cli.caching import run as show_cache  # loads late: as above
+
+        return show_cache(options.clear)
     if options.action == "check":
         from xpgrad._cli.checking import check_backend  # loads late: as above
 

@@ -1,4 +1,4 @@
-"""The hook that a backend plugin implements, and the markers for both sides."""
+"""The hooks that plugins implement, and the markers for both sides."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import pluggy
 
 from xpgrad._basics.faces import public_names
 from xpgrad.backend import BackendInfo
+from xpgrad.emitter import EmitterInfo
 
 __all__ = ["hookimpl", "hookspec"]
 
 
 def __dir__() -> list[str]:
-    return public_names(__name__, "xpgrad_backend")  # NB: pluggy finds the hooks by `dir`
+    return public_names(__name__, "xpgrad_backend", "xpgrad_emitter")  # NB: pluggy finds the hooks by `dir`
 
 
 hookspec: pluggy.HookspecMarker = pluggy.HookspecMarker("xpgrad")
@@ -36,5 +37,27 @@ def xpgrad_backend() -> BackendInfo:
     ...     def xpgrad_backend(self):
     ...         return xp.backend.BackendInfo(name="mine", load=lambda variant: ...)
     >>> Plugin().xpgrad_backend().name
+    'mine'
+    """
+
+
+@hookspec
+def xpgrad_emitter() -> EmitterInfo:
+    """Describe an emitter for `xpgrad.compile`. It is called once, when the emitter is first asked for.
+
+    Returns
+    -------
+    EmitterInfo
+        Name of the emitter, and its functions.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad import hookspecs
+    >>> class Plugin:
+    ...     @hookspecs.hookimpl
+    ...     def xpgrad_emitter(self):
+    ...         return xp.emitter.EmitterInfo("mine", function=lambda *args: ..., source=lambda *args: "")
+    >>> Plugin().xpgrad_emitter().name
     'mine'
     """

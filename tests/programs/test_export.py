@@ -26,13 +26,13 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "an inverse": (lambda x: xp.sum(xp.linalg.inv(x)), (rng.normal(size=(3, 3)) + 5 * np.eye(3),)),
     "blocks": (lambda x, y: xp.sum(xp.sin(x * y) / (1 + x * x)), (rng.normal(size=40000), rng.normal(size=40000))),
     "a matrix in blocks": (lambda x, b: xp.sum(xp.log(xp.sum(xp.exp(x * b), axis=1))), (rng.normal(size=(2000, 30)), rng.normal(size=30))),
-    "writes": (lambda x: xp.sum(_written(x) ** 2), (rng.normal(size=6),)),
+    "writes": (lambda x: xp.sum(_write_slice(x) ** 2), (rng.normal(size=6),)),
     "no axes": (lambda x: x * x, (np.asarray(0.5),)),
     "several results": (lambda x: (xp.sin(x), x + 1), (rng.normal(size=3),)),
 }
 
 
-def _written(x: Any) -> Any:
+def _write_slice(x: Any) -> Any:
     y = x * 2
     y[1:3] = x[3:5] * x[0]
     return y

@@ -11,12 +11,12 @@ import pytest
 
 from programs.building import BACKEND, EVALUATE, Builder
 from xpgrad._basics.dtypes import DTYPES
-from xpgrad.programs.blocks import Loop, fused
-from xpgrad.programs.evaluation import evaluated
+from xpgrad.programs.blocks import Loop, fuse_loops
+from xpgrad.programs.evaluation import evaluate_program
 from xpgrad.programs.numpy_text import numpy_source
 from xpgrad.programs.program import Program, Variable
 from xpgrad.programs.reuse import reuse
-from xpgrad.programs.simplify import simplified
+from xpgrad.programs.simplify import simplify_program
 from xpgrad.programs.source import built
 
 Made = Callable[[Builder, Variable, Variable], Any]
@@ -91,7 +91,7 @@ LEFT: dict[str, tuple[Made, list[str]]] = {
 def test_what_is_left(name: str) -> None:
     make, left = LEFT[name]
     before = program(make)
-    small = simplified(before, EVALUATE)
+    small = simplify_program(before, EVALUATE)
     assert [o.name for o in small.operations] == left, f"{before}\n\n{small}"
     assert [(v.shape, v.dtype) for v in small.outputs] == [(v.shape, v.dtype) for v in before.outputs]
     values = [0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, 1e300]
@@ -99,7 +99,7 @@ def test_what_is_left(name: str) -> None:
     with np.errstate(all="ignore"):
         for i in range(0, len(pairs[0]), 6):  # each pair of values occurs in one place
             inputs = [np.resize(v[i : i + 12], (3, 4)) for v in pairs]
-            for wanted, found in zip(evaluated(before, BACKEND, inputs), evaluated(small, BACKEND, inputs)):
+            for wanted, found in zip(evaluate_program(before, BACKEND, inputs), evaluate_program(small, BACKEND, inputs)):
                 if "sum" in name or "mean" in name:
                     np.testing.assert_allclose(found, wanted, rtol=1e-15)
                 else:
@@ -111,19 +111,19 @@ def test_complex_infinities_are_multiplied() -> None:
     for kernel, name in ((lambda b, x: b("multiply", x, 1), "multiply"), (lambda b, x: b("divide", x, 1.0), "divide")):
         b = Builder()
         p = b.program(kernel(b, b.input(np.array([complex(np.inf, 1.0)]))))
-        assert [o.name for o in simplified(p, EVALUATE).operations] == [name]
+        assert [o.name for o in simplify_program(p, EVALUATE).operations] == [name]
     b = Builder()
     p = b.program(b("reduce_sum", b("broadcast_to", b.input(np.array(complex(np.inf, 1.0))), (3,)), None, False))
-    assert [o.name for o in simplified(p, EVALUATE).operations] == ["broadcast_to", "reduce_sum"]
+    assert [o.name for o in simplify_program(p, EVALUATE).operations] == ["broadcast_to", "reduce_sum"]
 
 
 def test_large_constants_are_left_alone() -> None:
     b = Builder()
     c = b.constant(np.ones(100))
     p = b.program(b("multiply", b("sin", c), b.input(np.ones(100))))
-    assert [o.name for o in simplified(p, EVALUATE, limit=99).operations] == ["sin", "multiply"]
-    assert [o.name for o in simplified(p, EVALUATE, limit=100).operations] == ["multiply"]
-    assert [o.name for o in simplified(p).operations] == ["sin", "multiply"]
+    assert [o.name for o in simplify_program(p, EVALUATE, limit=99).operations] == ["sin", "multiply"]
+    assert [o.name for o in simplify_program(p, EVALUATE, limit=100).operations] == ["multiply"]
+    assert [o.name for o in simplify_program(p).operations] == ["sin", "multiply"]
 
 
 def test_integers_and_small_floats_are_summed_as_they_are() -> None:
@@ -131,7 +131,7 @@ def test_integers_and_small_floats_are_summed_as_they_are() -> None:
         b = Builder()
         x = b.input(np.ones((), dtype))
         p = b.program(b("reduce_sum", b("broadcast_to", x, (5,)), None, False))
-        assert "reduce_sum" in [o.name for o in simplified(p, EVALUATE).operations]
+        assert "reduce_sum" in [o.name for o in simplify_program(p, EVALUATE).operations]
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_a_forward_and_its_backward_are_one_loop_that_holds_little() -> None:
         return total, b("multiply", b("multiply", g, y), b("cos", x)), b("multiply", g, b("sin", x))
 
     n = 400_000
-    p = fused(simplified(program(make, (n,)), EVALUATE))
+    p = fuse_loops(simplify_program(program(make, (n,)), EVALUATE))
     assert [o.name for o in p.operations] == ["loop"]
     assert {o.name for o in loops(p)[0].body} == {"sin", "cos", "multiply", "reduce_sum", "add"} - {"add"}
     f = built(numpy_source(p))
@@ -235,7 +235,7 @@ def test_a_total_ends_a_loop() -> None:
         e = b("exp", b("multiply", x, y))
         return b("multiply", b("divide", e, b("reduce_sum", e, None, False)), x)
 
-    p = fused(simplified(program(make, (1000,)), EVALUATE), 100, 500)
+    p = fuse_loops(simplify_program(program(make, (1000,)), EVALUATE), 100, 500)
     assert [[o.name for o in loop.body] for loop in loops(p)] == [["multiply", "exp", "reduce_sum"], ["divide", "multiply"]]
 
 
@@ -246,7 +246,7 @@ def test_sums_of_rows_stay_in_the_loop() -> None:
         p = b("divide", e, b("reduce_sum", e, (1,), True))
         return b("reduce_sum", b("multiply", p, y), (0,), False)
 
-    p = fused(simplified(program(make, (600, 8)), EVALUATE), 256, 1000)
+    p = fuse_loops(simplify_program(program(make, (600, 8)), EVALUATE), 256, 1000)
     assert [o.name for o in p.operations] == ["loop"]
     assert loops(p)[0].rows == 32
 
@@ -258,7 +258,7 @@ def test_a_column_used_as_a_row_ends_a_loop() -> None:
 
     b = Builder()
     x, y = b.input(np.arange(64.0).reshape(8, 8)), b.input(np.ones((8, 8)))
-    p = fused(b.program(make(b, x, y)), 16, 16)
+    p = fuse_loops(b.program(make(b, x, y)), 16, 16)
     assert len(loops(p)) == 2
     f = built(numpy_source(p))
     np.testing.assert_allclose(f(*b.raws())[0], b.values[x] * b.values[x].sum(1))
@@ -271,7 +271,7 @@ def test_a_small_array_is_not_used_again_while_a_view_of_it_is_read() -> None:
     column = b("reshape_to", b("reduce_sum", x, (1,), False), (20, 1))
     another = b("add", b("multiply", other, c), other)
     out = b("add", b("multiply", x, column), b("multiply", y, b("reshape_to", another, (20, 1))))
-    p = fused(b.program(out), 24, 16)
+    p = fuse_loops(b.program(out), 24, 16)
     assert len(loops(p)[0].body) == 9
     np.testing.assert_array_equal(built(numpy_source(p))(*b.raws())[0], b.values[out])
 
@@ -280,14 +280,14 @@ def test_a_new_axis_in_the_middle_stays_there() -> None:
     b = Builder()
     x = b.input(np.arange(20.0).reshape(5, 4, 1))
     out = b("multiply", b("reshape_to", b("sin", x), (5, 1, 4, 1)), 2.0)
-    p = fused(b.program(out), 8, 8)
+    p = fuse_loops(b.program(out), 8, 8)
     assert len(loops(p)[0].body) == 3
     np.testing.assert_array_equal(built(numpy_source(p))(*b.raws())[0], b.values[out])
 
 
 def test_small_arrays_are_not_in_loops() -> None:
     p = program(lambda b, x, y: b("sin", b("multiply", x, y)), (1000,))
-    assert fused(p) is p
+    assert fuse_loops(p) is p
 
 
 def test_tracebacks_show_the_text() -> None:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from programs.building import BACKEND, EVALUATE, Builder, random_program, same
+from programs.building import BACKEND, EVALUATE, Builder, assert_same, random_program
 from xpgrad.programs.array_api_text import array_api_source
-from xpgrad.programs.blocks import fused
-from xpgrad.programs.evaluation import evaluated
+from xpgrad.programs.blocks import fuse_loops
+from xpgrad.programs.evaluation import evaluate_program
 from xpgrad.programs.numpy_text import numpy_source
 from xpgrad.programs.products import Products, side_by_side
 from xpgrad.programs.program import Program
 from xpgrad.programs.reuse import reuse
-from xpgrad.programs.simplify import simplified
+from xpgrad.programs.simplify import simplify_program
 from xpgrad.programs.source import Source, built
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
@@ -46,22 +46,22 @@ def check(b: Builder, **options: Any) -> Program:
     program = b.program(*b.outputs)
     constants = {v: np.array(raw) for v, raw in program.constants.items()}
     with np.errstate(all="ignore"):
-        wanted = evaluated(program, BACKEND, b.raws())
-        small = simplified(program, EVALUATE)
-        loops = [fused(small, block, threshold) for block, threshold in ((2, 2), (4, 4), (7, 3))]
+        wanted = evaluate_program(program, BACKEND, b.raws())
+        small = simplify_program(program, EVALUATE)
+        loops = [fuse_loops(small, block, threshold) for block, threshold in ((2, 2), (4, 4), (7, 3))]
         loops += [side_by_side(small, 2, 0), side_by_side(loops[0], 3, 0)]
         for one, threads in ((program, 1), (small, 1), *((p, n) for p in loops for n in (1, 2))):
             for large in (0, 1 << 17):
                 text = numpy_source(one, plan=lambda p, large=large: reuse(p, large), threads=threads)
                 try:
                     for x, y in zip(run(text, b.raws()), wanted, strict=True):
-                        same(x, y, program)
+                        assert_same(x, y, program)
                 except Exception as exc:
                     exc.add_note(f"{program}\n\n{one}\n\n{text.text}")
                     raise
         for one in (program, small):
             for x, y in zip(run(array_api_source(one), b.raws()), wanted, strict=True):
-                same(x, y, program)
+                assert_same(x, y, program)
     for v, raw in program.constants.items():
         np.testing.assert_array_equal(raw, constants[v])
     return small

@@ -382,7 +382,7 @@ def difference(theirs: list[Any], ours: list[Any]) -> int | None:
     for k, (a, b) in enumerate(zip(theirs, ours)):
         if isinstance(a, str) and a == FREED:
             return None
-        if not same(a, b, tolerance):
+        if not are_equal(a, b, tolerance):
             return k
     return None if len(theirs) == len(ours) else min(len(theirs), len(ours))
 
@@ -417,12 +417,12 @@ def _close_as_arrays(a: Any, b: Any) -> bool:
     return bool(np.allclose(a, b, rtol=0, atol=1e-5 * largest, equal_nan=True))
 
 
-def same(a: Any, b: Any, tolerance: float) -> bool:
+def are_equal(a: Any, b: Any, tolerance: float) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         close = np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
         return a.shape == b.shape and a.dtype == b.dtype and close
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(same(x, y, tolerance) for x, y in zip(a, b))
+        return len(a) == len(b) and all(are_equal(x, y, tolerance) for x, y in zip(a, b))
     return type(a) is type(b) and bool(a == b)
 
 

@@ -504,7 +504,9 @@ def theirs(program: Program, data: list[np.ndarray], how: int) -> list[Any]:
 def agree(program: Program, data: list[np.ndarray], how: int, found: list[Any], expected: list[Any]) -> None:
     """Assert that two results are equal up to rounding."""
     rest = [np.zeros((2, *d.shape) if how % 4 == BATCHED else d.shape) for d in data] + [np.zeros(d.shape) for d in data]
-    for what, a, b in zip(("value", *["gradient"] * len(data), *["second"] * len(data)), _filled(found, rest), _filled(expected, rest)):
+    for what, a, b in zip(
+        ("value", *["gradient"] * len(data), *["second"] * len(data)), _fill_missing(found, rest), _fill_missing(expected, rest)
+    ):
         assert a.shape == b.shape, what
         exact, close = (1e-3, 1e-3) if program.mixed else (1e-7, 1e-8)
         np.testing.assert_allclose(a, b, rtol=exact, atol=close * (1.0 + np.max(np.abs(b), initial=0.0)), err_msg=what)
@@ -524,13 +526,13 @@ def is_determined(program: Program, data: list[np.ndarray], how: int, expected: 
     return True
 
 
-def _filled(found: list[Any], rest: list[Any]) -> list[Any]:
+def _fill_missing(found: list[Any], rest: list[Any]) -> list[Any]:
     """Return the gradients with zeros for missing ones; libraries differ in which zeros they notice."""
     kinds = [found[0], *rest]
     return [kinds[0], *(b if a is None else a for a, b in zip([*found[1:], *[None] * (len(kinds) - len(found))], kinds[1:]))]
 
 
-def each(seeds: range, what: str, one: Callable[[int], str]) -> None:
+def run_each(seeds: range, what: str, one: Callable[[int], str]) -> None:
     """Run the programs, and assert that most of them were of use."""
     outcomes = []
     for seed in seeds:
@@ -548,7 +550,7 @@ def each(seeds: range, what: str, one: Callable[[int], str]) -> None:
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_transforms_of_random_functions(block: int, xpgrad_device: str) -> None:
     count = COUNT if xpgrad_device == "numpy" else COUNT // 4
-    each(range(block, count, BLOCKS), xpgrad_device, lambda seed: compare(seed, xpgrad_device))
+    run_each(range(block, count, BLOCKS), xpgrad_device, lambda seed: compare(seed, xpgrad_device))
 
 
 def _packing(how: str) -> Any:
@@ -613,8 +615,8 @@ def test_what_changes_nothing(way: str, block: int) -> None:
             other = found(WAYS.get(way, lambda f, *xs: f(*xs)))
         rest = [np.zeros(d.shape) for d in data]
         rest = [*([np.zeros((2, *d.shape)) for d in data] if how == BATCHED else rest), *rest]
-        for a, b in zip(_filled(other, rest), _filled(plain, rest)):
+        for a, b in zip(_fill_missing(other, rest), _fill_missing(plain, rest)):
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
         return "same"
 
-    each(range(block, COUNT // 20, 3), way, one)
+    run_each(range(block, COUNT // 20, 3), way, one)

@@ -414,12 +414,12 @@ def _is_pass(text: str) -> bool:
     return ".backward(" in text or text.startswith("second(")
 
 
-def same(a: Any, b: Any, tolerance: float) -> bool:
+def are_equal(a: Any, b: Any, tolerance: float) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         close = np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
         return a.shape == b.shape and a.dtype == b.dtype and close
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(same(x, y, tolerance) for x, y in zip(a, b))
+        return len(a) == len(b) and all(are_equal(x, y, tolerance) for x, y in zip(a, b))
     return type(a) is type(b) and bool(a == b)
 
 
@@ -428,7 +428,7 @@ def difference(theirs: list[Any], ours: list[Any], tolerance: float) -> int | No
     for k, (a, b) in enumerate(zip(theirs, ours)):
         if isinstance(a, str) and a == FREED:
             return None  # which nodes have anything to free is an implementation detail (RET-05)
-        if not same(a, b, tolerance):
+        if not are_equal(a, b, tolerance):
             return k
     return None if len(theirs) == len(ours) else min(len(theirs), len(ours))
 

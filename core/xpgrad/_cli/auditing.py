@@ -10,7 +10,7 @@ from typing import Any
 import xpgrad as xp
 from xpgrad._array.base import TensorBase
 from xpgrad._audit.findings import SEVERITIES
-from xpgrad._cli.exporting import arguments, named
+from xpgrad._cli.exporting import arguments, import_named
 
 
 def audit_function(options: Any) -> int:
@@ -42,9 +42,9 @@ def audit_function(options: Any) -> int:
 
 def _case(options: Any) -> tuple[Any, tuple[Any, ...]]:
     """Return the function and its arguments from the command's options."""
-    function = named(options.target)
+    function = import_named(options.target)
     if options.source is not None:
-        given: Any = named(options.source)
+        given: Any = import_named(options.source)
         found: Any = given() if callable(given) else given
         return function, tuple(found)
     if options.specs:

@@ -1,4 +1,4 @@
-"""`xpgrad export MODULE:FUNCTION`: write a function and its gradients as a module that needs only NumPy."""
+"""`xpgrad export MODULE:FUNCTION`: write a function and its gradients as a module that needs only NumPy, or in C."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from xpgrad._basics.dtypes import DTYPES
 _ARRAY = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d, ]*)\]")
 
 
-def export_function(target: str, specs: list[str], source: str | None, path: str) -> int:
-    """Write the module; return 0, or 1 after printing an error message.
+def export_function(target: str, specs: list[str], source: str | None, path: str | None, language: str = "python") -> int:
+    """Write the file; return 0, or 1 after printing an error message.
 
     Parameters
     ----------
@@ -28,27 +28,33 @@ def export_function(target: str, specs: list[str], source: str | None, path: str
         Its arguments: arrays as ``float64[3,4]``, other values as Python literals.
     source : str or None
         ``MODULE:NAME`` of a tuple of arguments, or of a function that returns one, instead of `specs`.
-    path : str
+    path : str or None
+        The file; None for ``gradients.py`` or ``gradients.c``.
+    language : str
+        ``"python"`` or ``"c"``.
     """
+    path = path or ("gradients.c" if language == "c" else "gradients.py")
     sys.path.insert(0, os.getcwd())  # as `python -m` does
     try:
-        function = named(target)
+        function = import_named(target)
         if source is not None:
-            given: Any = named(source)
+            given: Any = import_named(source)
             found: Any = given() if callable(given) else given
             args = tuple(found)
         else:
             args = arguments(specs)
-        command = ["xpgrad", "export", target, *specs, *([] if source is None else ["--args", source]), "--output", path]
-        xp.export(function, *args, path=path, command=shlex.join(command))
+        options = [*([] if source is None else ["--args", source]), *(["--target", "c"] if language == "c" else []), "--output", path]
+        command = shlex.join(["xpgrad", "export", target, *specs, *options])
+        xp.export(function, *args, path=path, command=command, target=language)
     except (ImportError, AttributeError, ValueError, TypeError, RuntimeError) as exc:
         print(f"xpgrad export: {exc}", file=sys.stderr)
         return 1
-    print(f"wrote {path}; `python {path}` compares its gradients with central differences")
+    test = f"cc -DXPGRAD_MAIN {path} -lm && ./a.out" if language == "c" else f"python {path}"
+    print(f"wrote {path}; `{test}` compares its gradients with central differences")
     return 0
 
 
-def named(target: str) -> Any:
+def import_named(target: str) -> Any:
     """Import the object with the name ``MODULE:NAME``.
 
     Raises

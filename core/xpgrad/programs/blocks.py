@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from xpgrad.programs.program import Operation, Program, Variable
 
-__all__ = ["Loop", "fused"]
+__all__ = ["Loop", "fuse_loops"]
 
 #: ("rows", length) or ("flat", shape).
 Domain: TypeAlias = "tuple[str, Any]"
@@ -63,7 +63,7 @@ class Loop(Operation):
         return _is_total(self.domain, operation)
 
 
-def fused(program: Program, block: int = 8192, threshold: int = 32768) -> Program:
+def fuse_loops(program: Program, block: int = 8192, threshold: int = 32768) -> Program:
     """Return a program with fused loops.
 
     Parameters
@@ -85,7 +85,7 @@ def fused(program: Program, block: int = 8192, threshold: int = 32768) -> Progra
 
 
 def _domains(program: Program, block: int, threshold: int) -> dict[Operation, Domain]:
-    """Return the loop domain of each operation that can be in a loop; empty if no array is large."""
+    """Return the domain of each operation that can be in a loop of blocks of `block` elements; empty if all are below `threshold`."""
     found: dict[Operation, Domain] = {}
     large: set[Domain] = set()
     for operation in program.operations:
@@ -208,7 +208,7 @@ class _Schedule:
                 operation = self.all[heappop(self.plain)]
                 self.order.append(operation)
                 for v in operation.results:
-                    for k in self.released(v):
+                    for k in self.mark_computed(v):
                         self.ready(k)
             else:
                 self.loop(self.domains[self.all[self.candidates[0]]])
@@ -217,8 +217,8 @@ class _Schedule:
     def ready(self, k: int) -> None:
         heappush(self.candidates if self.all[k] in self.domains else self.plain, k)
 
-    def released(self, v: Variable) -> list[int]:
-        """Mark `v` as computed; return the operations that are ready now."""
+    def mark_computed(self, v: Variable) -> list[int]:
+        """Mark `v` as computed; return the positions of the operations that are ready now."""
         found = []
         for k in self.readers.get(v, ()):
             self.waits[k] -= 1
@@ -227,7 +227,10 @@ class _Schedule:
         return found
 
     def loop(self, domain: Domain) -> None:
-        """Form a loop of all ready operations of a domain, and of those that become ready by its results."""
+        """Form a loop of all ready operations of a domain, and of those that become ready by its results.
+
+        If fewer than two of them are large, they are appended without a loop.
+        """
         domains, every = self.domains, self.all
         queue = [k for k in self.candidates if domains[every[k]] == domain]
         self.candidates = [k for k in self.candidates if domains[every[k]] != domain]
@@ -246,21 +249,21 @@ class _Schedule:
             if _is_total(domain, operation):
                 continue
             local.add(operation.out)
-            for other in self.released(operation.out):
+            for other in self.mark_computed(operation.out):
                 if domains.get(every[other]) == domain:
                     heappush(queue, other)
                 else:
                     later.append(other)
         for k in group:
             if _is_total(domain, every[k]):
-                later += self.released(every[k].out)
-        group, back = self.without_early(group, domain)
+                later += self.mark_computed(every[k].out)
+        group, back = self.move_later(group, domain)
         body = [every[k] for k in group]
         size = sum(math.prod(_extent(o) or ()) >= self.threshold for o in body)
         if size < 2:
             self.order += body
         else:
-            self.order += self.made(body, domain)
+            self.order += self.make_loop(body, domain)
         for k in back:
             self.put_off.add(k)
             for other in self.readers.get(every[k].out, ()):
@@ -269,8 +272,11 @@ class _Schedule:
             if not self.waits[k]:
                 self.ready(k)
 
-    def without_early(self, group: list[int], domain: Domain) -> tuple[list[int], list[int]]:
-        """Move operations to a later loop if they use nothing of this one and only that loop reads them, which saves memory."""
+    def move_later(self, group: list[int], domain: Domain) -> tuple[list[int], list[int]]:
+        """Return the positions that stay in a group, and those that move to a later loop, which saves memory.
+
+        Operations move, once each, if they use nothing of this loop, and only later operations of the domain read them.
+        """
         every = self.all
         inside = set(group)
         made = {every[k].out for k in group}
@@ -291,8 +297,11 @@ class _Schedule:
                 back.append(k)
         return [k for k in group if k in inside], back
 
-    def made(self, body: list[Operation], domain: Domain) -> list[Operation]:
-        """Return a loop, with the small operations that it does not need before and after it."""
+    def make_loop(self, body: list[Operation], domain: Domain) -> list[Operation]:
+        """Return the operations of a group in order: some small ones, the loop, and other small ones.
+
+        Those before it use nothing of the loop, and those after it make nothing that the loop reads.
+        """
         before, after = [], []
         made = {o.out for o in body}
         outside: dict[Operation, None] = {}

@@ -21,12 +21,12 @@ from xpgrad._operations.lift import is_movable
 from xpgrad._rows.kernels import kernel_of
 from xpgrad._rows.row import ROWS
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.backend import Backend, Capabilities
+from xpgrad.backend import Backend, Capabilities, ControlFlow
 from xpgrad.errors import missing
 from xpgrad.programs.evaluation import kernel_for
-from xpgrad.programs.program import Program, Variable
+from xpgrad.programs.program import Inner, Program, Steps, Variable
 from xpgrad.programs.recorder import Recorder, refusal
-from xpgrad.programs.refusals import elsewhere, from_outside
+from xpgrad.programs.refusals import device_error, outside_error
 from xpgrad.programs.symbols import Symbol
 
 __all__ = ["capture", "capture_class"]
@@ -162,7 +162,7 @@ class CaptureBackend(Backend):
         return self.raw(self.inner.scalar(value, dtype)._array)
 
     def _static(self, function: Any) -> Any:
-        """Wrap a function of dtypes and shapes, which is not recorded."""
+        """Wrap a function of dtypes and shapes, which is not recorded; a dtype that it returns becomes a `DType`."""
 
         def known(*args: Any, **options: Any) -> Any:
             out = function(*[self._value(a) for a in args], **options)
@@ -185,16 +185,15 @@ class CaptureBackend(Backend):
         return x
 
     def _recorder(self, x: Any) -> Any:
-        """Return the recorder of the first symbol in an argument that is not a constant; None without one."""
+        """Return the innermost recorder of the symbols in an argument; None if they are constants."""
         cls = x.__class__
         if cls is self.raw:
             return x.recorder
+        found = None
         if cls is tuple or cls is list:
             for item in x:
-                found = self._recorder(item)
-                if found is not None:
-                    return found
-        return None
+                found = _inner(found, self._recorder(item))
+        return found
 
     def _to_operation(self, recorder: Recorder, x: Any) -> Any:
         """Convert an argument for an operation of the program: symbols become variables."""
@@ -208,7 +207,10 @@ class CaptureBackend(Backend):
         return x
 
     def primitive(self, name: str, function: Any) -> Any:
-        """Wrap a kernel of the backend below for symbols: it runs on their values, and is recorded."""
+        """Wrap a kernel of the backend below for symbols: it runs on their values, and is recorded.
+
+        It raises a `CaptureError` if the shape of its result depends on values.
+        """
         raw, below = self.raw, self.below
         facts = kernel_of(name)
         writes, picks, grows, by_value = facts.writes, facts.keyed, facts.grows, facts.by_value
@@ -221,18 +223,16 @@ class CaptureBackend(Backend):
             for a in args:
                 cls = a.__class__
                 if cls is raw:
-                    if recorder is None:
-                        recorder = a.recorder
+                    recorder = _inner(recorder, a.recorder)
                     values.append(a.value)
                 elif cls is float or cls is int or a is None:
                     values.append(a)
                 else:
-                    if recorder is None:
-                        recorder = self._recorder(a)
+                    recorder = _inner(recorder, self._recorder(a))
                     values.append(self._value(a))
             given = {k: self._value(v) for k, v in options.items()} if options else options
-            if recorder is None:
-                recorder = self._recorder(tuple(options.values())) if options else None
+            if options:
+                recorder = _inner(recorder, self._recorder(tuple(options.values())))
             if recorder is None and grows:
                 recorder = current_recorder()
             if recorder is not None:
@@ -273,8 +273,108 @@ class CaptureBackend(Backend):
 
         return kernel
 
+    # -- loops ---------------------------------------------------------------------------------------------------------------
+
+    def control_flow(self, arrays: Sequence[Any]) -> ControlFlow | None:
+        recorder = current_recorder()
+        if recorder is None or not recorder.loops:
+            return None
+        if all(x.recorder is None for x in arrays):  # Python runs them on values that are known
+            return ControlFlow(self._scan, None, None)
+        return ControlFlow(self._scan, self._while, self._branch, self._unwind)
+
+    def _inside(self, parent: Recorder, function: Any, inputs: Sequence[tuple[Any, Any]]) -> tuple[Program, list[Any], tuple[Any, ...]]:
+        """Record a function that a loop or a branch runs.
+
+        Parameters
+        ----------
+        parent : Recorder
+        function : callable
+            Takes a tuple of symbols, and returns one.
+        inputs : sequence of pairs
+            Each symbol, and a value that its input has.
+
+        Returns
+        -------
+        Program
+            The inputs are followed by those for what it reads besides them.
+        list
+            The results, symbols.
+        tuple of Variable
+            What it reads besides its inputs.
+        """
+        raw, below = self.raw, self.below
+        inside = Recorder(below, parent)
+        symbols = []
+        for x, value in inputs:
+            name = x.variable.name if x.variable is not None else None
+            symbols.append(raw(below.stand_in(value), inside.add_input(tuple(value.shape), x.dtype, name), inside))
+        parent.open.append(inside)
+        try:
+            results = list(function(tuple(symbols)))
+            outputs = [inside.variable(x) for x in results]
+        finally:
+            parent.open.pop()
+            inside.closed = True
+        shared = list(inside.shared.values())
+        program = inside.program([*inside.inputs, *(v for _, v in shared)], outputs)
+        return program, results, tuple([parent.variable(symbol) for symbol, _ in shared])
+
+    def _add_inner(self, parent: Recorder, name: str, args: tuple[Any, ...], inner: Inner, values: Sequence[Any]) -> list[Any]:
+        """Record a loop or a branch; return the symbols of its results, whose values are given."""
+        variables = tuple([Variable(tuple(x.shape), self.below.dtype_of(x.dtype)) for x in values])
+        parent.record(name, args, {"inner": inner}, variables, True)
+        return [self.raw(self.below.stand_in(x), v, parent) for x, v in zip(values, variables)]
+
+    def _scan(self, step: Any, init: tuple[Any, ...], xs: tuple[Any, ...], *, length: int, reverse: bool, unroll: Any) -> Any:
+        """Record a loop as one operation, whose steps are a program; return the last carry and the stacked results."""
+        below, count = self.below, len(init)
+        parent: Recorder = current_recorder().open[-1]
+        inputs = [*((c, c.value) for c in init), *((x, below.kernels.index_basic(x.value, (0,))) for x in xs)]
+
+        def flat(symbols: Any) -> Any:
+            carry, ys = step(symbols[:count], symbols[count:])
+            return *carry, *ys
+
+        program, found, shared = self._inside(parent, flat, inputs)
+        args = (*(tuple([parent.variable(x) for x in group]) for group in (init, xs)), shared)
+        values = [x.value for x in found[:count]] + [below.kernels.broadcast_to(y.value, (length, *y.shape)) for y in found[count:]]
+        results = tuple(self._add_inner(parent, "scan", args, Steps(program, count, length, reverse), values))
+        return results[:count], results[count:]
+
+    def _while(self, test: Any, step: Any, init: tuple[Any, ...]) -> Any:
+        """Record a loop whose number of steps is not known; return the last carry."""
+        parent: Recorder = current_recorder().open[-1]
+        programs, read = self._test_and_step(parent, test, step, init)
+        args = (tuple([parent.variable(x) for x in init]), *read)
+        return tuple(self._add_inner(parent, "while", args, Inner(programs), [c.value for c in init]))
+
+    def _test_and_step(self, parent: Recorder, test: Any, step: Any, init: tuple[Any, ...]) -> tuple[tuple[Program, ...], tuple[Any, ...]]:
+        """Record the test and the step of a loop; return their programs, and what each reads besides the carry."""
+        inputs = [(c, c.value) for c in init]
+        tested, _, read = self._inside(parent, lambda carry: (test(carry),), inputs)
+        program, _, shared = self._inside(parent, step, inputs)
+        return (tested, program), (read, shared)
+
+    def _unwind(self, test: Any, step: Any, back: Any, init: tuple[Any, ...], start: tuple[Any, ...]) -> Any:
+        """Record the way back through the steps of a loop whose number is not known; return the last state."""
+        parent: Recorder = current_recorder().open[-1]
+        programs, read = self._test_and_step(parent, test, step, init)
+        count, inputs = len(start), [(x, x.value) for x in (*start, *init)]
+        backwards, _, used = self._inside(parent, lambda symbols: back(symbols[:count], symbols[count:]), inputs)
+        args = (*(tuple([parent.variable(x) for x in group]) for group in (init, start)), *read, used)
+        return tuple(self._add_inner(parent, "unwind", args, Inner((*programs, backwards)), [s.value for s in start]))
+
+    def _branch(self, holds: Any, first: Any, second: Any) -> Any:
+        """Record a choice between two functions; return its results."""
+        parent: Recorder = current_recorder().open[-1]
+        one, found, shared = self._inside(parent, lambda _: first(), ())
+        other, _, read = self._inside(parent, lambda _: second(), ())
+        args = (parent.variable(holds), shared, read)
+        return tuple(self._add_inner(parent, "branch", args, Inner((one, other)), [x.value for x in found]))
+
     def _record_fill(self, recorder: Recorder, name: str, out: Any, value: Any) -> Any:
-        """Record the creation of an array with one value from its shape and dtype."""
+        """Record the creation of an array with one value from its shape and dtype; return its symbol."""
         below = self.below
         variable = Variable(tuple(out.shape), below.dtype_of(out.dtype))
         options = {"dtype": variable.dtype, **below.creation_options(self.device)}
@@ -283,11 +383,18 @@ class CaptureBackend(Backend):
         return self.raw(out, variable, recorder)
 
     def _constant(self, out: Any) -> Any:
-        """Wrap a result that does not depend on the function's arguments as a constant symbol."""
+        """Wrap a result that does not depend on the function's arguments as a constant symbol; other objects stay unchanged."""
         if isinstance(out, (tuple, list)):
             items = [self.raw(o) for o in out]
             return type(out)(*items) if hasattr(out, "_fields") else out.__class__(items)  # pyright: ignore[reportArgumentType]
         return self.raw(out) if isinstance(out, self.below.array_types()) or hasattr(out, "shape") else out
+
+
+def _inner(one: Any, other: Any) -> Any:
+    """Return the inner one of two recorders, each of which may be None."""
+    if one is None:
+        return other
+    return other if other is not None and other.depth > one.depth else one
 
 
 class _Extension:
@@ -312,7 +419,7 @@ def _is_mask(part: Any, raw: Any) -> bool:
 
 
 def _length(n: Any, name: str) -> int:
-    """Return the length of an axis as an int; raise if it is unknown."""
+    """Return the length of an axis as an int; raise a `CaptureError` if it is unknown."""
     try:
         return int(n.__index__())
     except (AttributeError, TypeError):
@@ -345,13 +452,13 @@ class CapturedTensor(Tensor):
         if x._node is not None and state.is_grad_enabled():
             mode = state.current()
             if mode is None or mode.capturing is None or not mode.capturing.detaching:
-                raise from_outside(x)
+                raise outside_error(x)
         recorder = current_recorder()
         if recorder is not None and not x.is_inference():
             recorder.watched.setdefault(id(x), (x, x._version))
         if x.device != cls.device:
             if not is_movable(x):
-                raise elsewhere(x, cls.device)
+                raise device_error(x, cls.device)
             x = x.to_device(cls.device)
             if isinstance(x, CapturedTensor):  # the mode has taken what is new here
                 return x
@@ -395,7 +502,7 @@ class Taking:
         self.cls, self.recorder, self.detaching = cls, recorder, detaching
 
     def take(self, x: Any) -> None:
-        """Turn a new Tensor of the class below into a captured one."""
+        """Turn a new Tensor of the class below into a captured one, unless it is a view or has a graph node."""
         if type(x) is self.cls.inner and x._alias is None and x._node is None:
             x._array = self.cls.backend.raw(x._array)
             x.__class__ = self.cls
@@ -407,7 +514,9 @@ def current_recorder() -> Any:
     return None if mode is None or mode.capturing is None else mode.capturing.recorder
 
 
-def capture(cls: Any, function: Callable[..., Any], arrays: Sequence[Any], names: Sequence[str | None]) -> tuple[Program, Any, Recorder]:
+def capture(
+    cls: Any, function: Callable[..., Any], arrays: Sequence[Any], names: Sequence[str | None], *, loops: bool = False
+) -> tuple[Program, Any, Recorder]:  # fmt: skip
     """Run a function on symbols for arrays.
 
     Parameters
@@ -420,6 +529,8 @@ def capture(cls: Any, function: Callable[..., Any], arrays: Sequence[Any], names
         Raw arrays of the backend below.
     names : sequence of (str or None)
         The names of the arrays in the user's function; None if unknown.
+    loops : bool
+        Whether a scan may become a loop of the program. If False it is unrolled.
 
     Returns
     -------
@@ -429,7 +540,7 @@ def capture(cls: Any, function: Callable[..., Any], arrays: Sequence[Any], names
     recorder : Recorder
     """
     backend = cls.backend
-    recorder = Recorder(backend.below)
+    recorder = Recorder(backend.below, loops=loops)
     symbols = []
     for array, name in zip_longest(arrays, names):
         variable = recorder.add_input(tuple(array.shape), backend.below.dtype_of(array.dtype), name)

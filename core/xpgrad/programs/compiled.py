@@ -21,11 +21,13 @@ from xpgrad._tape.node import make_slot, walk
 from xpgrad._tape.requests import grad
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.level import at_levels
+from xpgrad.emitter import EmitterInfo
 from xpgrad.errors import CaptureError
 from xpgrad.programs.compiled_node import new_node
+from xpgrad.programs.emitters import chosen_emitter
 from xpgrad.programs.program import Program
-from xpgrad.programs.refusals import from_outside
-from xpgrad.programs.structure import arguments, builder, described, named
+from xpgrad.programs.refusals import outside_error
+from xpgrad.programs.structure import arguments, builder, describe, name_tensors
 
 __all__ = ["compile_function"]
 
@@ -44,6 +46,7 @@ class _Compiled:
         self.places = [i for i, need in enumerate(needs) if need]
         self.scale: Any
         if backend.capabilities.jit:
+            options.emitter_for(backend)
             self.inside = cls
             self.forward = backend.compile(self._traced_forward)
             self.backward = backend.compile(self._traced_backward)
@@ -53,11 +56,12 @@ class _Compiled:
             from xpgrad.programs.capture import capture, capture_class  # loads late: where the library has no compiler
             from xpgrad.programs.captured import Captured  # loads late: the same
 
-            self.recorded = capture
+            self.recorded = functools.partial(capture, loops=True)
             self.inside = capture_class(cls)
-            self.forward = Captured(backend, self._capture, options.names(template, len(needs)), options.threads)
-            self.backward = Captured(backend, self._explain_failure, [], options.threads)
-            self.scale = self._scaled
+            emitter = options.emitter_for(backend)
+            self.forward = Captured(backend, self._capture, options.names(template, len(needs)), options.threads, emitter)
+            self.backward = Captured(backend, self._explain_failure, [], options.threads, emitter)
+            self.scale = self._scale
         # What the first call finds out:
         self.out_template: Any = None
         self.build: Callable[[list[Any]], Any] = builder(None)
@@ -65,9 +69,10 @@ class _Compiled:
         self.metas: list[Any] = []
         self.scalar = False
         self.watched: list[tuple[Any, int]] = []  # Tensors from outside, with the versions that they had
+        self.direct: Callable[[Any], Any] | None = None
         self.failure: Exception | None = None  # what kept the backward from being captured
 
-    def _scaled(self, g: Any, *gradients: Any) -> tuple[Any, ...]:
+    def _scale(self, g: Any, *gradients: Any) -> tuple[Any, ...]:
         xp = self.cls.backend.kernels
         return tuple(None if v is None else xp.multiply(v, xp.cast(g, v.dtype)) for v in gradients)
 
@@ -122,7 +127,13 @@ class _Compiled:
             raise CaptureError(msg)
 
     def _call(self, recorder: Any, *raws: Any) -> tuple[list[Any], list[Any]]:
-        """Run the function on Tensors of traced arrays or symbols; return these Tensors and the results."""
+        """Run the function on Tensors of traced arrays or symbols; return these Tensors and the results.
+
+        Raises
+        ------
+        RuntimeError
+            The function changes an argument, calls `backward()`, or uses another Tensor that requires grad.
+        """
         leaves = []
         for raw, need in zip(raws, self.needs):
             self.cls.backend.note_device(raw, self.cls.device)
@@ -151,14 +162,14 @@ class _Compiled:
                 )
                 raise RuntimeError(msg)
         outs: list[Any] = []
-        self.out_template = described(out, outs)
+        self.out_template = describe(out, outs)
         with self._running(recorder):
             outs = [self._own(o) for o in outs]
         own = set(nodes)
         for node in walk([o._node for o in outs if o._node is not None]):
             # NB: a leaf that the function made, as transforms do, has an array that is traced.
             if node.is_leaf and node not in own and not node.cls.backend.is_traced(node.array):
-                raise from_outside(node.variable)
+                raise outside_error(node.variable)
         self.requires = tuple(o.requires_grad for o in outs)
         self.metas = [(o.shape, o.dtype, self.cls) for o in outs]
         return leaves, outs
@@ -180,7 +191,13 @@ class _Compiled:
         return state.Mode(recording=recording, capturing=self.inside.taking(recorder))
 
     def _own(self, out: Any) -> Any:
-        """Return a result, which may be a constant from outside, as a Tensor of the class that the function computes with."""
+        """Return a result, which may be a constant from outside, as a Tensor of the class that the function computes with.
+
+        Raises
+        ------
+        RuntimeError
+            It is on another device than the arguments.
+        """
         if self.inside is self.cls or type(out) is self.inside:
             return out
         current = out._stand_in()  # renews a view whose base was written
@@ -205,7 +222,10 @@ class _Compiled:
         return self._gradients(None, [o for o in outs if o.requires_grad], seeds, leaves)
 
     def _forward(self, recorder: Any, *raws: Any) -> tuple[Any, ...]:
-        """Compute the results and, for a single real number, its gradients; a capture also records the gradients of other results."""
+        """Return the results and their gradients, which are None unless the result is one real number.
+
+        For a capture, also return the gradients of other results, from cotangents that become inputs, or None.
+        """
         leaves, outs = self._call(recorder, *raws)
         self.build = builder(self.out_template)
         self.scalar = len(outs) == 1 and self.requires[0] and outs[0].shape == () and not outs[0].dtype.is_complex
@@ -267,18 +287,39 @@ class _Options:
     ----------
     fallback : bool
     threads : int or None
+    emitter : EmitterInfo or None
+    is_named : bool
+        Whether the call names the emitter.
     parameters : tuple of str
         The names of the function's positional parameters.
     """
 
-    def __init__(self, function: Any, fallback: bool, threads: int | None) -> None:
+    def __init__(self, function: Any, fallback: bool, threads: int | None, emitter: str | None) -> None:
         self.fallback, self.threads = fallback, threads
+        self.emitter, self.is_named = chosen_emitter(emitter), emitter is not None
         try:
             parameters = list(inspect.signature(function).parameters.values())
         except (TypeError, ValueError):  # a callable without a signature
             parameters = []
         self.parameters = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
         self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+
+    def emitter_for(self, backend: Any) -> EmitterInfo | None:
+        """Return the emitter for arrays of a backend; None if the backend itself makes functions.
+
+        Raises
+        ------
+        ValueError
+            The emitter that was asked for makes no functions of these arrays.
+        """
+        emitter = self.emitter
+        if emitter is None or (not backend.capabilities.jit and (not emitter.backends or backend.table_name in emitter.backends)):
+            return emitter
+        if self.is_named:
+            for_what = f"is for arrays of {', '.join(emitter.backends)}" if emitter.backends else "is for libraries without a compiler"
+            msg = f"compile: emitter={emitter.name!r} {for_what}, but the arguments are on {backend.table_name!r}"
+            raise ValueError(msg)
+        return None
 
     def names(self, template: Any, count: int) -> list[str | None]:
         """Return a name for each Tensor argument: its parameter's name, with the path to the Tensor inside the argument."""
@@ -287,9 +328,9 @@ class _Options:
             return [self._parameter(i) for i in range(count)]
         _, args, kwargs = template  # a tuple of both
         for i, t in enumerate(args[1:]):
-            named(self._parameter(i), t, found)
+            name_tensors(self._parameter(i), t, found)
         for key, t in zip(kwargs[1], kwargs[2:]):
-            named(key, t, found)
+            name_tensors(key, t, found)
         return found
 
     def _parameter(self, i: int) -> str | None:
@@ -301,10 +342,12 @@ class _Options:
 @overload
 def compile_function(function: F) -> F: ...
 @overload
-def compile_function(function: None = None, *, fallback: bool = ..., threads: int | None = ...) -> Callable[[F], F]: ...
+def compile_function(
+    function: None = None, *, fallback: bool = ..., threads: int | None = ..., emitter: str | None = ...
+) -> Callable[[F], F]: ...
 @overload
-def compile_function(function: F, *, fallback: bool = ..., threads: int | None = ...) -> F: ...
-def compile_function(function: Any = None, *, fallback: bool = False, threads: int | None = None) -> Any:
+def compile_function(function: F, *, fallback: bool = ..., threads: int | None = ..., emitter: str | None = ...) -> F: ...
+def compile_function(function: Any = None, *, fallback: bool = False, threads: int | None = None, emitter: str | None = None) -> Any:
     """Compile a function of Tensors and its gradients, as `torch.compile` and `jax.jit` do.
 
     JAX and CuPy compile the function themselves. For other libraries it is run once on symbols, and its operations and gradients become a
@@ -323,12 +366,18 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
     threads : int, optional
         For NumPy, the number of threads that share the blocks of large arrays and independent products of large matrices. Default: 1.
         NumPy's BLAS has its own threads: set ``OMP_NUM_THREADS=1``.
+    emitter : {'numpy', 'native', 'array-api'} or str, optional
+        What makes a function of the captured program: NumPy source, machine code for NumPy arrays (``pip install 'xpgrad[native]'``), calls
+        of the library's kernels, or the emitter of a plugin. Default: the environment variable ``XPGRAD_EMITTER``; else for NumPy machine
+        code if llvmlite is installed on Linux with an x86-64 processor, otherwise source; for other libraries what the backend does.
 
     Returns
     -------
     callable
         A function whose call is one node of the tape; without `function`, a decorator. For libraries without a compiler,
-        ``compiled.source(*args)`` returns the source that runs for such arguments, and ``compiled.program(*args)`` the program.
+        ``compiled.source(*args)`` returns the source that runs for such arguments, or for machine code what it computes;
+        ``compiled.program(*args)`` returns the program, and ``compiled.explain(*args)`` says what becomes of it as machine code: which
+        operations share a loop, what stays a call of NumPy and why, the bytes that each step moves, and what bounds its time.
 
     Raises
     ------
@@ -336,6 +385,10 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
         When called: the function depends on values.
     TypeError, RuntimeError
         When called: an argument is not allowed, or the function does something that is excluded above.
+    ValueError
+        No emitter has that name; or, when called, it makes no functions of such arrays.
+    ImportError
+        When called: the emitter needs a package that is not installed.
 
     Examples
     --------
@@ -345,23 +398,26 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
     ...     return xp.mean((x @ w) ** 2)
     """
     if function is None:
-        return functools.partial(compile_function, fallback=fallback, threads=threads)
+        return functools.partial(compile_function, fallback=fallback, threads=threads, emitter=emitter)
     check_callable(function, "compile", "function")
     fallback = as_flag(fallback, "compile", "fallback")
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         msg = f"compile needs a positive number of `threads`, but got {threads!r}"
         raise ValueError(msg)
-    options = _Options(function, fallback, threads)
+    options = _Options(function, fallback, threads, emitter)
     programs: dict[Any, Any] = {}
     renewals: list[Any] = []  # keys of programs that were captured again
 
-    def prepared(args: Any, kwargs: Any) -> Any:
-        """Return the compiled function for some arguments, and the Tensors among them; None if the function must run uncompiled."""
+    def find_program(args: Any, kwargs: Any) -> Any:
+        """Return the compiled function for some arguments, the Tensors among them, and the arguments.
+
+        The first is None or `_AS_IS` if the function must run uncompiled.
+        """
         flat: Any = args
         template: Any = None
         if kwargs or not all(isinstance(a, Tensor) for a in args):
             flat = []
-            template = described((args, kwargs), flat, arrays=True)
+            template = describe((args, kwargs), flat, arrays=True)
             if not all(isinstance(a, Tensor) for a in flat):
                 flat = lift_all("compile", flat)
                 args, kwargs = arguments(template, flat)
@@ -386,12 +442,18 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             program = _Compiled(function, key, options)
         return program, flat, args, kwargs
 
+    direct: Any = None  # the function of `_direct` for the last program
     known: dict[Any, Any] = {}  # programs by what is cheap to ask of Tensors given by position, where no mode is on
 
     @functools.wraps(function)
     def compiled(*args: Any, **kwargs: Any) -> Any:
+        nonlocal direct
         mode = state.current()
         quick: Any = None
+        if direct is not None and mode is None and not kwargs:
+            out = direct(args)
+            if out is not NotImplemented:
+                return out
         if mode is None and not kwargs:
             try:
                 quick = tuple([(a.__class__, (r := a._array).__class__, r.shape, r.dtype, a._node is None) for a in args])
@@ -399,16 +461,17 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             except (AttributeError, TypeError):  # not a Tensor, or shapes that are not hashable
                 quick = program = None
             if program is not None and not (program.watched and program.is_outdated):
+                direct = program.direct
                 arrays = [a._array for a in args]
                 raws, gradients = program.forward(*arrays)
                 return _result(program, arrays, raws, gradients, args, None)
         if mode is not None and mode.profiling is not None:
-            return mode.call(_title(function), carefully, args, kwargs, mode, None)
-        return carefully(args, kwargs, mode, quick)
+            return mode.call(_title(function), call_in_any_mode, args, kwargs, mode, None)
+        return call_in_any_mode(args, kwargs, mode, quick)
 
-    def carefully(args: Any, kwargs: Any, mode: Any, quick: Any) -> Any:
-        """Call it with any arguments, in any mode."""
-        program, flat, args, kwargs = prepared(args, kwargs)
+    def call_in_any_mode(args: Any, kwargs: Any, mode: Any, quick: Any) -> Any:
+        """Call the function with any arguments, in any mode; `quick` is the key of the fast path, or None."""
+        program, flat, args, kwargs = find_program(args, kwargs)
         if program is None or program is _AS_IS:
             return function(*args, **kwargs)
         arrays = [t._array for t in flat]
@@ -426,11 +489,12 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             if again:
                 renewals.append(program.key)
                 if len(renewals) == _MANY:
-                    warnings.warn(_renewed(_title(function)), UserWarning, stacklevel=3)
+                    warnings.warn(_recapture_warning(_title(function)), UserWarning, stacklevel=3)
             elif len(programs) == _MANY:
                 warnings.warn(_varying(_title(function), list(programs)), UserWarning, stacklevel=3)
         if quick is not None and program.template is None and all(a is b for a, b in zip(args, flat, strict=True)):
             known[quick] = program
+            program.direct = _direct(program)
         return _result(program, arrays, raws, gradients, flat, mode)
 
     def program_for(*args: Any, **kwargs: Any) -> Program:
@@ -440,13 +504,18 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
 
     def source_for(*args: Any, **kwargs: Any) -> str:
         """Return the source that runs for such arguments."""
-        forward = captured_for(args, kwargs)[0].forward
-        found: str = forward.below.program_source(forward.program, threads=options.threads)
+        found: str = captured_for(args, kwargs)[0].forward.source()
         return found
 
     def captured_for(args: Any, kwargs: Any) -> tuple[Any, list[Any]]:
-        """Return the captured function for such arguments, and the raw arrays among them."""
-        made, flat, *_ = prepared(args, kwargs)
+        """Return the captured function for such arguments, and the raw arrays among them.
+
+        Raises
+        ------
+        ValueError
+            There is no program, because the function runs uncompiled or the backend compiles it itself.
+        """
+        made, flat, *_ = find_program(args, kwargs)
         if made is None or made is _AS_IS or made.inside is made.cls:
             why = "runs as it is" if made is None or made is _AS_IS else f"is compiled by {made.cls.backend.name!r} itself"
             msg = f"there is no program: for these arguments `{_title(function)}` {why}"
@@ -456,6 +525,13 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             made.forward.capture(*arrays)
         return made, arrays
 
+    def explain(*args: Any, **kwargs: Any) -> str:
+        """Return what becomes of the forward program for such arguments as machine code."""
+        from xpgrad.programs.explanation import explain_program  # loads late: few programs are explained
+
+        return explain_program(program_for(*args, **kwargs))
+
+    compiled.explain = explain  # type: ignore[attr-defined]
     compiled.captured = captured_for  # type: ignore[attr-defined]
     compiled.program, compiled.source = program_for, source_for  # type: ignore[attr-defined]
     return compiled
@@ -483,12 +559,51 @@ def _varying(title: str, keys: list[Any]) -> str:
     )
 
 
-def _renewed(title: str) -> str:
+def _recapture_warning(title: str) -> str:
     """Return the warning for a function that was captured again many times."""
     return (
         f"`{title}` was compiled again {_MANY} times, which takes time, since a Tensor that it closes over was written to each time; "
         "pass it as an argument"
     )
+
+
+def _direct(program: _Compiled) -> Callable[[Any], Any] | None:
+    """Return a function that runs a program on Tensors for which it was made, and returns NotImplemented for others.
+
+    It asks only for what machine code does not check itself: the classes of the Tensors, and whether they require grad. None if the program
+    is not all machine code, or uses Tensors from outside.
+    """
+    exact = getattr(getattr(program.forward, "run", None), "exact", None)
+    if exact is None or program.watched:
+        return None
+    names = [f"a{k}" for k in range(len(program.needs))]
+    tests = [f"{a}.__class__ is not cls or {a}._node is {'' if need else 'not '}None" for a, need in zip(names, program.needs)]
+    arrays = ", ".join(f"{a}._array" for a in names)
+    lines = [
+        "def direct(args):",
+        f"    if len(args) != {len(names)}:",
+        "        return NotImplemented",
+        f"    {', '.join(names)}, = args",
+        f"    if {' or '.join(tests)}:",
+        "        return NotImplemented",
+        f"    found = exact({arrays})",
+        "    if found is NotImplemented or found is False:",
+        "        return NotImplemented",
+    ]
+    if True not in program.requires:
+        outs = [f"t{k}" for k in range(len(program.requires))]
+        for out, place in zip(outs, program.forward.template[0]):
+            lines += [f"    {out} = new(cls)", f"    {out}._array = found[{place}]", f"    {out}._node = {out}._alias = None"]
+        lines.append("    return t0" if program.out_template is None else f"    return build(({''.join(f'{out}, ' for out in outs)}))")
+    else:
+        lines += ["    raws, gradients = arranged(found)", f"    return result(program, [{arrays}], raws, gradients, args, None)"]
+    space: dict[str, Any] = {
+        "cls": program.cls, "exact": exact, "new": object.__new__, "arranged": program.forward.arranged, "result": _result,
+        "program": program, "build": program.build,
+    }  # fmt: skip
+    exec("\n".join(lines), space)  # noqa: S102 (our own text)
+    found: Callable[[Any], Any] = space["direct"]
+    return found
 
 
 def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, flat: Any, mode: Any) -> Any:

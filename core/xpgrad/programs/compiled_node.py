@@ -11,7 +11,7 @@ from xpgrad._tape.requests import grad
 from xpgrad._tape.saved import check_version, unpack, unpack_constant
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.level import at_levels
-from xpgrad.programs.structure import arguments, described
+from xpgrad.programs.structure import arguments, describe
 from xpgrad.rules.creation import zeros
 from xpgrad.rules.elementwise import positive
 
@@ -47,16 +47,16 @@ class CompiledNode(ListNode):
     def _is_finished(self) -> bool:  # type: ignore[override]
         return self.gradients is not None and not self.packs
 
-    def _kept(self) -> Any:
-        """Return the saved arguments; raise if they were freed."""
+    def _saved_arguments(self) -> Any:
+        """Return the saved arguments; raise RuntimeError if they were freed."""
         if self.arrays is None:
             raise freed_error(self)
         return self.arrays
 
     def _arguments(self) -> list[Any]:
-        """Return the raw arguments: unpacked by hooks, or checked for overwriting."""
+        """Return the raw arguments, unpacked by hooks if they were packed; raise RuntimeError if one was overwritten."""
         found = []
-        for k, (array, source) in enumerate(zip(self._kept(), self.sources)):
+        for k, (array, source) in enumerate(zip(self._saved_arguments(), self.sources)):
             if self.packs:
                 array = array.array()
             elif source._alias is not None:
@@ -80,10 +80,10 @@ class CompiledNode(ListNode):
         return [zeros(m) if v is None else v for v, m, r in zip(given, self.metas, self.program.requires) if r]
 
     def step(self, g: Any, empty: Any, retain: bool) -> None:
-        for e, v in zip(self.edges(), self.finished(g, retain)):
+        for e, v in zip(self.edges(), self.finish(g, retain)):
             add_into(e, v, empty, True)
 
-    def finished(self, g: Any, retain: bool) -> list[Any]:
+    def finish(self, g: Any, retain: bool) -> list[Any]:
         """Return the gradients of the edges in memory that nothing else uses, and free saved values unless `retain`."""
         found = self._new(g, retain)
         if not retain:
@@ -107,16 +107,22 @@ class CompiledNode(ListNode):
         return list(kept)
 
     def graph_grads(self, g: Any) -> list[Any]:
-        """Run the original function with recording, so that the gradients can be differentiated."""
+        """Return the gradients with a graph, by running the original function again with recording.
+
+        Raises
+        ------
+        CaptureError
+            The function would compute something else than when it was compiled.
+        """
         program, backend = self.program, self.cls.backend
         outs: list[Any] = []
         seeds = self._seeds(g, lambda m: zeros(m[0], dtype=m[1], device=self.cls.device))
         with switches.enable_grad():  # where Tensors have tangents, a pass runs on them without recording
             # NB: separate results, so that each argument has its own gradient where one is given twice, or computed from another.
             if self.packs:
-                values = [a.value() for a in self._kept()]
+                values = [a.value() for a in self._saved_arguments()]
                 raws = [backend.own(v) for v in values]
-                inputs = [a.restore(v, s) for a, v, s in zip(self._kept(), values, self.sources)]
+                inputs = [a.restore(v, s) for a, v, s in zip(self._saved_arguments(), values, self.sources)]
             else:
                 raws = self._arguments()
                 inputs = [
@@ -128,8 +134,14 @@ class CompiledNode(ListNode):
             args, kwargs = arguments(program.template, inputs)
             wanted = [inputs[i] for i in program.places]
             with at_levels(()):  # the call was in no batch, or it would not have been compiled; the pass may be in one
-                described(program.function(*args, **kwargs), outs)
-            return list(grad([o for o in outs if o.requires_grad], wanted, seeds, create_graph=True, allow_unused=True))
+                describe(program.function(*args, **kwargs), outs)
+            # A branch that Python does not take this time may be the only one through which a result depends on an argument.
+            recorded = [o for o, requires in zip(outs, program.requires) if requires]
+            pairs = [(o, seed) for o, seed in zip(recorded, seeds) if o.requires_grad]
+            if not pairs:
+                return [None] * len(wanted)
+            roots, cotangents = zip(*pairs)
+            return list(grad(roots, wanted, list(cotangents), create_graph=True, allow_unused=True))
 
     def held(self) -> list[Any]:
         return [] if self.packs else [*(self.arrays or ()), *(v for v in self.gradients or () if v is not None)]

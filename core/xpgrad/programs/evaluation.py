@@ -7,9 +7,9 @@ from typing import Any
 
 from xpgrad._basics.dtypes import DType
 from xpgrad.backend import Backend
-from xpgrad.programs.program import Operation, Program, Variable
+from xpgrad.programs.program import Inner, Operation, Program, Steps, Variable
 
-__all__ = ["evaluated", "evaluator", "kernel_for"]
+__all__ = ["evaluate_program", "evaluator", "kernel_for"]
 
 
 def kernel_for(backend: Backend, name: str) -> Any:
@@ -26,7 +26,7 @@ def kernel_for(backend: Backend, name: str) -> Any:
 
 
 def evaluator(backend: Backend) -> Any:
-    """Return ``evaluate(operation, values)`` for `simplified`, which runs one operation on operands from `values`."""
+    """Return ``evaluate(operation, values)`` for `simplify_program`; it runs one operation on operands from `values`."""
     kernels = backend.kernels
 
     def raw(x: Any, values: dict[Variable, Any]) -> Any:
@@ -37,16 +37,55 @@ def evaluator(backend: Backend) -> Any:
         return backend.raw_dtype(x) if isinstance(x, DType) else x
 
     def evaluate(operation: Operation, values: dict[Variable, Any]) -> list[Any]:
+        if "inner" in operation.options:
+            return run_inner[operation.name](operation.options["inner"], raw(operation.args, values))
         args = [raw(x, values) for x in operation.args]
         if operation.facts.writes:  # these may write to their first operand
             args[0] = kernels.copy(args[0])
         found = kernel_for(backend, operation.name)(*args, **{k: raw(x, values) for k, x in operation.options.items()})
         return list(found) if operation.several else [found]
 
+    def run(program: Program, *inputs: Any) -> list[Any]:
+        return evaluate_program(program, backend, [x for group in inputs for x in group])
+
+    def run_steps(steps: Steps, args: Any) -> list[Any]:
+        init, xs, shared = args
+        carry, rows = list(init), []
+        for k in steps.order:
+            slices = [kernels.index_basic(x, (k,)) for x in xs]
+            out = run(steps.program, carry, slices, shared)
+            carry, ys = out[: steps.count], out[steps.count :]
+            rows.append(ys)
+        if steps.reverse:
+            rows.reverse()
+        return [*carry, *(kernels.stack(list(column), axis=0) for column in zip(*rows))]
+
+    def run_while(inner: Inner, args: Any) -> list[Any]:
+        (test, step), (carry, tested, shared) = inner.programs, args
+        while run(test, carry, tested)[0]:
+            carry = run(step, carry, shared)
+        return list(carry)
+
+    def run_unwind(inner: Inner, args: Any) -> list[Any]:
+        (test, step, back), (carry, state, tested, shared, read) = inner.programs, args
+        carries = []
+        while run(test, carry, tested)[0]:
+            carries.append(carry)
+            carry = run(step, carry, shared)
+        while carries:
+            state = run(back, state, carries.pop(), read)
+        return list(state)
+
+    def run_branch(inner: Inner, args: Any) -> list[Any]:
+        holds, *read = args
+        k = 0 if holds else 1
+        return run(inner.programs[k], read[k])
+
+    run_inner = {"scan": run_steps, "while": run_while, "unwind": run_unwind, "branch": run_branch}
     return evaluate
 
 
-def evaluated(program: Program, backend: Backend, inputs: list[Any]) -> list[Any]:
+def evaluate_program(program: Program, backend: Backend, inputs: list[Any]) -> list[Any]:
     """Compute the outputs of a program for raw inputs, which are not overwritten."""
     evaluate = evaluator(backend)
     values = {**program.constants, **dict(zip(program.inputs, inputs))}

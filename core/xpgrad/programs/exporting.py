@@ -10,7 +10,9 @@ from typing import Any
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import DType
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.programs.blocks import fused
+from xpgrad.emitter import EmitterInfo
+from xpgrad.programs.blocks import fuse_loops
+from xpgrad.programs.captured import CapturedGradients
 from xpgrad.programs.compiled import compile_function
 from xpgrad.programs.literals import text_of
 from xpgrad.programs.naming import Names
@@ -18,18 +20,52 @@ from xpgrad.programs.numpy_text import numpy_source
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.simplify import without_dead_code
 from xpgrad.programs.source import Source
-from xpgrad.programs.structure import arguments, described
+from xpgrad.programs.structure import arguments, describe
+from xpgrad.programs.unrolling import unroll_scans
 from xpgrad.rules.conversion import asarray, tensor
 
-__all__ = ["exported"]
+__all__ = ["call_text", "capture_gradients", "export_files", "export_text", "range_of"]
 
 _SMALL = 64  # elements of a constant that a text can hold
 
 
-def exported(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], command: str, file: str | None) -> str:
+def export_text(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], command: str, file: str | None) -> str:
     """Return the source of the module for a function and its arguments; `file` is the module's file name."""
+    captured = capture_gradients(function, args, kwargs)
+    program = without_dead_code(fuse_loops(captured.program))
+    source = numpy_source(program, captured.name, docstring=_summary(captured.title, captured.made.scalar))
+    origin = _origin(function, captured)
+    command = command or call_text(captured, file)
+    return module_text(source, program, captured.title, origin, captured.results, captured.flat, captured.made, command)
+
+
+def export_files(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    command: str,
+    emitter: EmitterInfo,
+    stem: str,
+    file: str | None,
+) -> dict[str, str]:
+    """Return the texts of the files that an emitter exports, by their suffixes; `file` is the name of the main file."""
+    captured = capture_gradients(function, args, kwargs)
+    assert emitter.export is not None
+    return emitter.export(captured, stem, [_origin(function, captured), f"    {command or call_text(captured, file, emitter.name)}"])
+
+
+def capture_gradients(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> CapturedGradients:
+    """Capture a function and its gradients for example arguments.
+
+    Raises
+    ------
+    TypeError
+        No argument is an array.
+    ValueError
+        The arguments are arrays of another library than NumPy.
+    """
     flat: list[Any] = []
-    template = described((args, kwargs), flat, arrays=True)
+    template = describe((args, kwargs), flat, arrays=True)
     if not flat:
         given = ", ".join(type(a).__name__ for a in (*args, *kwargs.values())) or "nothing"
         msg = f"export needs an array or a Tensor among the arguments of the function, but got {given}"
@@ -37,15 +73,16 @@ def exported(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     args, kwargs = arguments(template, _leaves(flat))
     made, flat = compile_function(function).captured(args, kwargs)  # type: ignore[attr-defined]
     if made.cls.backend is not host_backend():
-        msg = f"export writes NumPy, but the arguments are on {made.cls.device}; give NumPy's arrays, or Tensors made with device='numpy'"
+        msg = (
+            f"export writes code for NumPy's arrays, but the arguments are on {made.cls.device}; give NumPy's arrays, or Tensors made with "
+            "device='numpy'"
+        )
         raise ValueError(msg)
     names = [n or f"x{i}" for i, n in enumerate(made.forward.names)]
     title = getattr(function, "__name__", "function")
     title = title if title.isidentifier() and title != "<lambda>" else "function"
     program, results = _with_results(made, names, title)
-    name = f"{title}_and_gradients" if made.scalar else title
-    source = numpy_source(program, name, docstring=_summary(title, made.scalar))
-    return module_text(source, program, title, _origin(function, title), names, results, flat, made, command or _call(title, names, file))
+    return CapturedGradients(program, title, f"{title}_and_gradients" if made.scalar else title, names, results, flat, made)
 
 
 def _leaves(flat: list[Any]) -> list[Any]:
@@ -58,7 +95,7 @@ def _leaves(flat: list[Any]) -> list[Any]:
 
 def _with_results(made: Any, names: list[str], title: str) -> tuple[Program, list[tuple[str, int | None]]]:
     """Return the program with a gradient per differentiable argument, and the names of its results with their arguments' positions."""
-    program: Program = made.forward.program
+    program = unroll_scans(made.forward.program)
     values, gradients = made.forward.template
     operations, outputs = list(program.operations), [program.outputs[i] for i in values]
     fixed = {*program.inputs, *program.constants}
@@ -77,7 +114,7 @@ def _with_results(made: Any, names: list[str], title: str) -> tuple[Program, lis
             v.name = f"grad_{names[place]}"
         outputs.append(v)
         results.append((f"grad_{names[place]}", place))
-    return without_dead_code(fused(Program(program.inputs, program.constants, operations, outputs))), results
+    return Program(program.inputs, program.constants, operations, outputs), results
 
 
 def _summary(title: str, scalar: bool) -> str:
@@ -85,28 +122,48 @@ def _summary(title: str, scalar: bool) -> str:
     return f"Return {what}; see the module's docstring."
 
 
-def _origin(function: Any, title: str) -> str:
-    """Describe the origin of a function."""
+def _origin(function: Any, captured: CapturedGradients) -> str:
+    """Return the line that says from which function, and which arguments that are no arrays, an export was made."""
     function = inspect.unwrap(function)
     code = getattr(function, "__code__", None)
     module = getattr(function, "__module__", None)
-    where = f"`{title}`" + (f" of module `{module}`" if module and module.isidentifier() and module != "__main__" else "")
-    if code is None:
-        return where
-    return f"{where} ({code.co_filename.replace(os.sep, '/').rpartition('/')[2]}, line {code.co_firstlineno})"
+    parts = [f"Made from `{captured.title}`"]
+    if module and module.isidentifier() and module != "__main__":
+        parts.append(f" of module `{module}`")
+    if code is not None:
+        parts.append(f" ({code.co_filename.replace(os.sep, '/').rpartition('/')[2]}, line {code.co_firstlineno})")
+    if statics := _statics(captured.made.template):
+        parts.append(f", with {', '.join(statics)}")
+    return "".join([*parts, ", by xpgrad:"])
 
 
-def _call(title: str, names: list[str], file: str | None) -> str:
-    """Return the call of `export` that makes a module."""
-    where = "" if file is None else f", path={file!r}"
-    return f"xpgrad.export({title}, {', '.join(names)}{where})"
+def call_text(captured: CapturedGradients, file: str | None, target: str = "python") -> str:
+    """Return the call of `export` that writes a file."""
+    where = "" if target == "python" else f", target={target!r}"
+    where += "" if file is None else f", path={file!r}"
+    return f"xpgrad.export({captured.title}, {', '.join(captured.names)}{where})"
 
 
 def module_text(
-    source: Source, program: Program, title: str, origin: str, names: list[str], results: list[tuple[str, int | None]], flat: list[Any],
-    made: Any, command: str,
+    source: Source, program: Program, title: str, origin: str, results: list[tuple[str, int | None]], flat: list[Any], made: Any,
+    command: str,
 ) -> str:  # fmt: skip
     """Print the module around a function's source: docstring, constants and test.
+
+    Parameters
+    ----------
+    source : Source
+    program : Program
+    title, origin : str
+        The name of the user's function, and the line that says what the module was made from.
+    results : list of (str, int or None)
+        As in `CapturedGradients`.
+    flat : list
+        Example arguments.
+    made : object
+        The compiled function.
+    command : str
+        The command that makes the module.
 
     Raises
     ------
@@ -144,8 +201,7 @@ def _docstring(
         lines.append(f"{name} : {_kind(v)}")
         if what:
             lines.append(what)
-    statics = _statics(made.template)
-    lines += ["", f"Made from {origin}" + (f", with {', '.join(statics)}" if statics else "") + ", by xpgrad:", "", f"    {command}", ""]
+    lines += ["", origin, "", f"    {command}", ""]
     lines.append(
         "The function takes arrays of these shapes and dtypes, writes to none of them, and returns new ones. Run the module to test it."
     )
@@ -166,7 +222,7 @@ def _kind(v: Variable) -> str:
 
 
 def _constant(name: str, raw: Any) -> str:
-    """Print a constant as a literal, or as a call that makes an equal array."""
+    """Print a constant as a literal, or as a call that makes an equal array; raise ValueError if it has no such text."""
     dtype = "bool_" if raw.dtype.name == "bool" else raw.dtype.name
     if raw.size > _SMALL:
         first = raw.flat[0]
@@ -214,12 +270,21 @@ def _draw(v: Variable, raw: Any) -> str:
 
 
 def _uniform(raw: Any, shape: str) -> str:
+    low, high = range_of(raw)
+    return f"rng.uniform({low:.4g}, {high:.4g}, {shape})"
+
+
+def range_of(raw: Any) -> tuple[float, float]:
+    """Return the range of an example, from which the test draws numbers.
+
+    A range of one number is extended upwards; 0.1 to 1 replaces a range that is not finite.
+    """
     low, high = float(raw.min()), float(raw.max())
     if low == high:  # the example has no range
         high = low + 0.1
     if not (abs(low) < 1e300 and abs(high) < 1e300):  # also nan
         low, high = 0.1, 1.0
-    return f"rng.uniform({low:.4g}, {high:.4g}, {shape})"
+    return low, high
 
 
 def _numpy_name(dtype: DType) -> str:
@@ -227,7 +292,7 @@ def _numpy_name(dtype: DType) -> str:
 
 
 def _check(source: Source, names: list[str], places: list[int]) -> str:
-    """Print the test of the module."""
+    """Print the test of the module: of the gradients, which have these names, by the arguments at these places, or of the results alone."""
     own = Names(*source.parameters, source.name)
     check = own.new("check")
     if not places:

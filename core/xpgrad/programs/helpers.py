@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["HELPERS", "IN_THREADS", "needed"]
+__all__ = ["HELPERS", "IN_THREADS", "select_helpers"]
 
 #: The text of each, by name. NB: they compute what the kernels of NumPy's backend do, and these say why.
 HELPERS: dict[str, str] = {
@@ -123,7 +123,7 @@ def _side_by_side(*functions):
 _NEEDS = {"_scatter_add": ("_scatter_into",), "_share": ("_keep",)}
 
 
-def needed(used: set[str], threads: int = 1) -> str:
+def select_helpers(used: set[str], threads: int = 1) -> str:
     """Return the source of the used helpers, and of those that they call."""
     parallel = [text.format(threads=threads) for name, text in IN_THREADS.items() if name in used]
     every = used | {other for name in used for other in _NEEDS.get(name, ())}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ def number_text(x: complex, module: str = "np.") -> str:
         return f"{module}nan" if x != x else f"{module}inf" if x > 0 else f"-{module}inf"
     if isinstance(x, complex):
         return f"complex({number_text(x.real, module)}, {number_text(x.imag, module)})"
-    return repr(x)
+    return float.__repr__(x) if isinstance(x, float) else repr(x)
 
 
 def text_of(x: Any, name: Callable[[Any], str], module: str = "np.") -> str:
@@ -27,7 +28,7 @@ def text_of(x: Any, name: Callable[[Any], str], module: str = "np.") -> str:
     if x.__class__ is Variable:
         return name(x)
     if x is None or x is Ellipsis or isinstance(x, (str, bool, int)):
-        return "..." if x is Ellipsis else repr(x)
+        return "..." if x is Ellipsis else _plain_text(x)
     if isinstance(x, (float, complex)):
         return number_text(x, module)
     if isinstance(x, tuple):
@@ -40,24 +41,31 @@ def text_of(x: Any, name: Callable[[Any], str], module: str = "np.") -> str:
     return name(x)
 
 
+def _plain_text(x: Any) -> str:
+    """Print None, a bool, an int or a string. What a subclass of int or str says of itself never gets into a source that is executed."""
+    if x is None or isinstance(x, bool):
+        return repr(x)
+    return str.__repr__(x) if isinstance(x, str) else int.__repr__(operator.index(x))
+
+
 def operator_text(name: str, args: list[str]) -> str:
     """Print a kernel as Python's operator between printed operands."""
-    operator = kernel_of(name).operator
-    assert operator is not None
-    symbol = operator.symbol
+    found = kernel_of(name).operator
+    assert found is not None
+    symbol = found.symbol
     if len(args) == 1:
         return f"{symbol}{args[0]}"
     left = f"({args[0]})" if name == "pow" and args[0][0] == "-" else args[0]
     return f"{left} {symbol} {args[1]}"
 
 
-def augmented_text(operator: Operator | None, target: str, args: list[str]) -> str | None:
+def augmented_text(sign: Operator | None, target: str, args: list[str]) -> str | None:
     """Return an operation as ``target += other`` if one of its operands is `target` and the operator allows that, else None."""
-    if operator is None or operator.update is None or operator.symbol == "**" or target not in args:
+    if sign is None or sign.update is None or sign.symbol == "**" or target not in args:
         return None
     if args[0] == target:
-        return f"{target} {operator.symbol}= {args[1]}"
-    return f"{target} {operator.symbol}= {args[0]}" if operator.commutes else None
+        return f"{target} {sign.symbol}= {args[1]}"
+    return f"{target} {sign.symbol}= {args[0]}" if sign.commutes else None
 
 
 def cast_text(text: str, x: Variable, out: Variable, dtype: str) -> str:
@@ -89,5 +97,5 @@ def _slice_text(part: slice, length: int | None) -> str:
     if length is not None and (step is None or step > 0):
         start = None if start == 0 else start
         stop = None if stop is not None and stop >= length else stop
-    text = f"{'' if start is None else start}:{'' if stop is None else stop}"
-    return text if step in (None, 1) else f"{text}:{step}"
+    text = f"{'' if start is None else _plain_text(start)}:{'' if stop is None else _plain_text(stop)}"
+    return text if step in (None, 1) else f"{text}:{_plain_text(step)}"

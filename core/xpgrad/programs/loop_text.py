@@ -142,7 +142,7 @@ class _LoopText:
             if out in self.blocks:
                 self.release(operation, k, last)
                 return f"{self.blocks[out]}[...] = {text}"
-            view = self.blocks[out] = self.writer.names.numbered("v")
+            view = self.blocks[out] = self.writer.names.next_name("v")
             if register is not None:
                 self.register_of[out] = register
                 self.holds[register] += 1
@@ -202,7 +202,7 @@ class _LoopText:
         if free:
             name = free.pop()
         else:
-            name = self.writer.names.numbered("b")
+            name = self.writer.names.next_name("b")
             self.registers.setdefault(key, []).append(name)
             self.sample[key] = out
         self.blocks[out] = name

@@ -26,7 +26,7 @@ class Names:
         self._used: dict[str, int] = dict.fromkeys((*_TAKEN, *taken), 1)
 
     def new(self, base: str) -> str:
-        """Return an unused name: `base`, or `base` with a number (``h``, then ``h_2``)."""
+        """Return an unused name: `base`, or `base` with a number (``h``, then ``h_2``); invalid characters become underscores."""
         used = self._used
         if base not in used:
             if base.isidentifier():
@@ -43,11 +43,11 @@ class Names:
                 used[name] = 1
                 return name
 
-    def taken(self, name: str) -> bool:
+    def is_taken(self, name: str) -> bool:
         """Return whether a name is in use."""
         return name in self._used
 
-    def numbered(self, prefix: str) -> str:
+    def next_name(self, prefix: str) -> str:
         """Return an unused numbered name: ``t1``, then ``t2``."""
         used = self._used
         count = used.get(f"#{prefix}", 0)

@@ -15,12 +15,12 @@ from typing import Any
 from xpgrad._basics.dtypes import DType
 from xpgrad._rows.kernels import kernel_of
 from xpgrad.programs.blocks import Loop
-from xpgrad.programs.helpers import HELPERS, IN_THREADS, needed
+from xpgrad.programs.helpers import HELPERS, IN_THREADS, select_helpers
 from xpgrad.programs.literals import augmented_text, cast_text, key_text, operator_text, text_of
 from xpgrad.programs.loop_text import write_loop
 from xpgrad.programs.naming import Names
 from xpgrad.programs.products import Products
-from xpgrad.programs.program import Operation, Program, Variable
+from xpgrad.programs.program import INNER, Inner, Operation, Part, Program, Steps, Variable
 from xpgrad.programs.reuse import Reuse, reuse
 from xpgrad.programs.simplify import with_numbers
 from xpgrad.programs.source import Source, comment
@@ -32,7 +32,7 @@ _RESERVED = ("block", "start", "stop", "part", "totals", "os", "contextvars", "T
 #: Programs with as many operations, on arrays of no more elements, spend their time between the loops of NumPy.
 _LONG, _SMALL = 256, 4096
 _CALLED = re.compile(r"\bnp\.((?:\w+\.reduce)|[a-z]\w*)\(")
-_STATEMENTS = frozenset(("index_basic_transpose", "loop"))  # more than an expression
+_STATEMENTS = frozenset(("index_basic_transpose", "loop", *INNER))  # more than an expression
 
 
 def numpy_source(
@@ -64,15 +64,24 @@ class Writer:
     plan: Reuse
     threads: int
 
-    def __init__(self, program: Program, name: str, plan: Reuse, threads: int = 1) -> None:
+    def __init__(self, program: Program, name: str, plan: Reuse, threads: int = 1, root: Writer | None = None) -> None:
         self.program, self.name, self.plan, self.threads = program, name, plan, threads
+        self.root: Writer = self if root is None else root
         self.names: Names = Names(name, *_RESERVED, *IN_THREADS, *HELPERS)
         self.called: dict[Variable, str] = {}
-        self.helpers: set[str] = set()
-        self.kernels: dict[str, None] = {}
-        self.dtypes: dict[str, DType] = {}
+        if root is None:
+            self.helpers: set[str] = set()
+            self.kernels: dict[str, None] = {}
+            self.functions: dict[str, Any] = {}
+            self.dtypes: dict[str, DType] = {}
+            self.constants: dict[str, Any] = {}
+            self.inner: list[str] = []  # the functions that loops and branches call
+            self.outside: Names = Names(name, *_RESERVED, *IN_THREADS, *HELPERS)  # the names of the module
+        else:
+            self.helpers, self.kernels, self.functions, self.dtypes = root.helpers, root.kernels, root.functions, root.dtypes
+            self.constants, self.inner, self.outside = root.constants, root.inner, root.outside
         self.lines: list[str] = []
-        self.indent = "    "
+        self.indent: str = "    "
         self.inlined: dict[Variable, str] = {}  # as an operand of anything
         self.bare: dict[Variable, str] = {}  # the same where nothing is beside it
         self.before: dict[Variable, Variable] = {operation.out: v for operation, v in plan.into.items()}
@@ -83,13 +92,28 @@ class Writer:
 
     def source(self, docstring: str) -> Source:
         """Print the whole program."""
+        self.write_function(docstring)
+        head = "import numpy as np" + self.bind() + select_helpers(self.helpers, self.threads)
+        text = "\n\n\n".join([head, *self.inner, "\n".join(self.lines)]) + "\n"
+        text = text.replace("\n\n    \n", "\n\n")
+        parameters = [self.called[v] for v in self.program.inputs]
+        return Source(text, self.name, parameters, self.constants, self.dtypes, list(self.kernels), self.functions)
+
+    def module_name(self, base: str) -> str:
+        """Return a new name based on `base` that is taken neither in the module nor in this function."""
+        while True:
+            name = self.outside.new(base)
+            if not self.names.is_taken(name):
+                return self.names.new(name)
+
+    def write_function(self, docstring: str = "") -> None:
+        """Add the lines of the function."""
         program = self.program
         for v in program.inputs:
             self.called[v] = self.names.new(v.name or "x")
-        constants = {}
         for v, raw in program.constants.items():
-            name = self.called[v] = self.names.new(v.name or "c")
-            constants[name] = raw
+            name = self.called[v] = self.module_name(v.name or "c")
+            self.constants[name] = raw
         self.find_inlined()
         self.name_results()
         parameters = [self.called[v] for v in program.inputs]
@@ -105,7 +129,8 @@ class Writer:
                 self.inlined[operation.out] = text if simple else f"({text})"
                 continue
             if operation.backward and not backward:
-                self.put("")
+                if not self.lines[-1].startswith("def "):
+                    self.put("")
                 self.put("# backward")
                 line = None
             backward = operation.backward
@@ -124,14 +149,11 @@ class Writer:
                     self.put(f"del {', '.join(names)}")
         outs = [self.ref(v) + (".copy()" if copied else "") for v, copied in zip(program.outputs, self.plan.copied)]
         self.put(f"return {', '.join(outs)}{',' if len(outs) == 1 else ''}" if outs else "return ()")
-        head = "import numpy as np" + self.bind() + needed(self.helpers, self.threads)
-        text = head + "\n\n\n" + "\n".join(self.lines) + "\n"
-        return Source(text.replace("\n\n    \n", "\n\n"), self.name, parameters, constants, self.dtypes, list(self.kernels))
 
     def bind(self) -> str:
-        """Return lines that bind NumPy's functions to local names, for long programs on small arrays.
+        """Bind NumPy's functions to names of the module in long programs on small arrays: change the calls, and return the new lines.
 
-        There, looking up ``np.cos`` takes a twentieth of the time of the call.
+        There, looking up ``np.cos`` takes a twentieth of the time of the call. For other programs, return an empty text.
         """
         operations = self.program.operations
         if len(operations) < _LONG or any(v.size > _SMALL for operation in operations for v in operation.results):
@@ -140,7 +162,7 @@ class Writer:
 
         def renamed(found: re.Match[str]) -> str:
             name = found[1].replace(".", "_")
-            if self.names.taken(name) and name not in bound:
+            if self.names.is_taken(name) and name not in bound:
                 return found[0]
             bound[name] = found[1]
             return f"{name}("
@@ -152,7 +174,7 @@ class Writer:
         return "".join(f"\n{line}" for line in lines)
 
     def names_of(self, v: Variable) -> set[str]:
-        """Return all names of the memory of a variable."""
+        """Return all names that still stand for the memory of a variable."""
         found = set()
         while True:
             if self.holder.get(self.called[v]) is v:
@@ -174,7 +196,7 @@ class Writer:
         count: dict[Variable, int] = dict.fromkeys(self.program.outputs, 2)
         reader: dict[Variable, Operation] = {}
         for operation in operations:
-            reads = 2 if operation.__class__ is Loop else 1  # there it would be made again for each block
+            reads = 2 if operation.__class__ is Loop or operation.name in INNER else 1  # there it would be made again for each block
             for v in operation.operands():
                 count[v] = count.get(v, 0) + reads
                 reader[v] = operation
@@ -238,7 +260,7 @@ class Writer:
                     elif v in later:
                         called[v] = called[later[v]]
                     else:
-                        called[v] = free[prefix].pop() if free[prefix] else names.numbered(prefix)
+                        called[v] = free[prefix].pop() if free[prefix] else names.next_name(prefix)
                         shared.add(v)
                 if v in shared and v not in heir:
                     dying.setdefault(max(last.get(v, k), k), []).append(v)
@@ -246,7 +268,13 @@ class Writer:
                 free[called[v][0]].append(called[v])
 
     def ref(self, x: Any) -> str:
-        """Return the name of a variable in the text."""
+        """Return how an argument is written in the text: a variable's name or inlined expression, or a dtype.
+
+        Raises
+        ------
+        TypeError
+            The argument is of another type.
+        """
         if x.__class__ is Variable:
             if x in self.inlined:
                 return self.inlined[x]
@@ -261,7 +289,7 @@ class Writer:
         return self.bare[x] if x.__class__ is Variable and x in self.bare else text_of(x, self.ref)
 
     def text(self, x: Any) -> str:
-        """Print an argument, with parentheses if they are needed."""
+        """Return the source of an argument, in parentheses if needed."""
         return text_of(x, self.ref)
 
     # -- operations --------------------------------------------------------------------------------------------
@@ -276,6 +304,15 @@ class Writer:
             self.helpers.add("_side_by_side")
             calls = ", ".join([f"lambda: {self.expression(o)}" for o in operation.body])
             self.put(f"{', '.join([self.called[v] for v in operation.results])} = _side_by_side({calls})")
+            return
+        if name in INNER:
+            getattr(self, f"write_{name}")(operation)
+            return
+        if isinstance(operation, Part):
+            name = self.module_name("part")
+            self.functions[name] = operation.function
+            results = ", ".join([self.called[v] for v in operation.results])
+            self.put(f"{results}, = {name}({', '.join([self.alone(v) for v in operation.args])})")
             return
         if operation.several:
             self.put(f"{', '.join([self.called[v] for v in operation.results])}, = {self.expression(operation)}")
@@ -298,6 +335,76 @@ class Writer:
         else:
             self.put(f"{self.called[out]} = {self.expression(operation)}")
 
+    def inner_functions(self, operation: Operation) -> list[str]:
+        """Return the names of the functions that a loop or a branch calls; add those that no emitter compiled to the module."""
+        inner: Inner = operation.options["inner"]
+        names = []
+        for k, (base, program) in enumerate(zip(INNER[operation.name], inner.programs)):
+            name = self.module_name(base)
+            names.append(name)
+            if inner.functions is not None:
+                self.functions[name] = inner.functions[k]
+                continue
+            program = with_numbers(program)
+            plan = reuse(program)
+            if isinstance(inner, Steps):  # NB: the loop copies the other results
+                plan.copied = [copied and i < inner.count for i, copied in enumerate(plan.copied)]
+            body = Writer(program, name, plan, self.threads, self.root)
+            body.write_function()
+            self.inner.append("\n".join(body.lines))
+        return names
+
+    def write_scan(self, operation: Operation) -> None:
+        """Print the loop of a scan, whose steps are calls of a function."""
+        steps: Steps = operation.options["inner"]
+        (name,) = self.inner_functions(operation)
+        init, xs, shared = operation.args
+        results = [self.called[v] for v in operation.results]
+        carry, stacks, k = results[: steps.count], results[steps.count :], self.names.new("k")
+        rows = [self.names.new("row") for _ in stacks]
+        if init:
+            self.put(f"{', '.join(carry)}, = {', '.join([self.alone(v) for v in init])},")
+        for y, v in zip(stacks, operation.results[steps.count :]):
+            self.put(f"{y} = np.empty({v.shape[0] if len(v.shape) == 1 else v.shape}{self.dtype(v.dtype)})")
+        self.put(f"for {k} in {steps.order_text}:")
+        before, self.indent = self.indent, self.indent + "    "
+        given = [*carry, *(f"{self.text(x)}[{k}]" for x in xs), *(self.alone(v) for v in shared)]
+        self.put(f"{', '.join([*carry, *rows])}, = {name}({', '.join(given)})")
+        for y, row in zip(stacks, rows):
+            self.put(f"{y}[{k}] = {row}")
+        self.indent = before
+
+    def write_while(self, operation: Operation) -> None:
+        """Print a loop that runs while a function returns true."""
+        test, step = self.inner_functions(operation)
+        init, tested, shared = [[self.alone(v) for v in group] for group in operation.args]
+        carry = self.names.new("carry")
+        self.put(f"{carry} = ({', '.join([f'{x}.copy()' for x in init])},)")  # NB: it may run no step
+        self.put(f"while {test}({', '.join([f'*{carry}', *tested])})[0]:")
+        self.put(f"    {carry} = {step}({', '.join([f'*{carry}', *shared])})")
+        self.put(f"{', '.join([self.called[v] for v in operation.results])}, = {carry}")
+
+    def write_unwind(self, operation: Operation) -> None:
+        """Print a loop that saves its carries, and one that goes back through these."""
+        test, step, back = self.inner_functions(operation)
+        init, start, tested, shared, read = [[self.alone(v) for v in group] for group in operation.args]
+        carry, carries, state = [self.names.new(name) for name in ("carry", "carries", "state")]
+        self.put(f"{carry}, {carries} = ({', '.join(init)},), []")
+        self.put(f"while {test}({', '.join([f'*{carry}', *tested])})[0]:")
+        self.put(f"    {carries}.append({carry})")
+        self.put(f"    {carry} = {step}({', '.join([f'*{carry}', *shared])})")
+        self.put(f"{state} = ({', '.join([f'{x}.copy()' for x in start])},)")
+        self.put(f"for {carry} in reversed({carries}):")
+        self.put(f"    {state} = {back}({', '.join([f'*{state}', f'*{carry}', *read])})")
+        self.put(f"{', '.join([self.called[v] for v in operation.results])}, = {state}")
+
+    def write_branch(self, operation: Operation) -> None:
+        """Print a call of one of two functions."""
+        holds, *read = operation.args
+        names = self.inner_functions(operation)
+        first, second = [f"{name}({', '.join([self.alone(v) for v in group])})" for name, group in zip(names, read)]
+        self.put(f"{', '.join([self.called[v] for v in operation.results])}, = {first} if {self.text(holds)} else {second}")
+
     def write_into(self, operation: Operation, taken: Variable | None) -> None:
         """Print a write into a buffer: in place, or into a copy if the old values are still read."""
         buffer, other, key = operation.args
@@ -318,7 +425,7 @@ class Writer:
             self.put(f"{target}[{key_text(key, buffer.shape, self.ref)}] {sign} {text}")
 
     def expression(self, operation: Operation) -> str:
-        """Print the right side of an operation's statement."""
+        """Return the source of the right-hand side of an operation's statement."""
         name = operation.name
         found = _WRITERS.get(name)
         if found is not None:
@@ -360,7 +467,7 @@ class Writer:
         return f"{name}({', '.join([self.alone(x) for x in args])})"
 
     def dtype(self, dtype: DType) -> str:
-        """Print `dtype` as the last argument of a function that makes an array."""
+        """Print `dtype` as the last argument of a function that makes an array; empty for float64."""
         return "" if dtype.name == "float64" else f", {self.ref(dtype)}"
 
 

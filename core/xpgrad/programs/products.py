@@ -56,7 +56,7 @@ def side_by_side(program: Program, threads: int, least: int = _LEAST) -> Program
         if len(group) == 1:
             order.append(operation)
             continue
-        early = _needed(every, group, taken)
+        early = _find_dependent(every, group, taken)
         order += [every[j] for j in early]
         order.append(Products([every[j] for j in group]))
         taken.update(early, group)
@@ -70,7 +70,19 @@ def _is_large(operation: Operation, least: int) -> bool:
 
 
 def _find_independent(every: list[Operation], k: int, taken: set[int], threads: int, least: int) -> list[int]:
-    """Return the positions of products after the `k`-th operation that depend neither on it nor on each other."""
+    """Return the positions of products after the `k`-th operation that depend neither on it nor on each other.
+
+    Parameters
+    ----------
+    every : list of Operation
+    k : int
+    taken : set of int
+        Positions of operations that are in other groups.
+    threads : int
+        The largest number of products, including the `k`-th.
+    least : int
+        The smallest number of multiplications of a product that counts.
+    """
     found: list[int] = []
     dependent: set[Variable] = {every[k].out}
     for j in range(k + 1, min(k + _AHEAD, len(every))):
@@ -87,8 +99,8 @@ def _find_independent(every: list[Operation], k: int, taken: set[int], threads: 
     return found
 
 
-def _needed(every: list[Operation], group: list[int], taken: set[int]) -> list[int]:
-    """Return the positions of operations between the products of a group on which one of them depends, in order."""
+def _find_dependent(every: list[Operation], group: list[int], taken: set[int]) -> list[int]:
+    """Return the positions of operations between the products of a group on which one of them depends, in order, without those `taken`."""
     wanted = {v for j in group for v in every[j].operands()}
     found = []
     for j in range(group[-1] - 1, group[0], -1):

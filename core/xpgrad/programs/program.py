@@ -1,17 +1,21 @@
 """A program: a straight list of calls of kernels, which describes what a function does with arrays.
 
-It is plain data, independent of Tensors and libraries. Passes (`simplified`, ...) transform programs, and emitters print them.
+It is plain data, independent of Tensors and libraries. Passes (`simplify_program`, ...) transform programs, and emitters print them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 from xpgrad._basics.dtypes import DType
 from xpgrad._rows.kernels import Kernel, kernel_of
 
-__all__ = ["Operation", "Program", "Variable", "same_programs", "substituted", "variables_in"]
+__all__ = [
+    "INNER", "Inner", "Operation", "Part", "Program", "Steps", "Variable", "change_inner", "compile_inner", "same_programs", "substitute",
+    "variables_in", "with_inner",
+]  # fmt: skip
 
 
 class Variable:
@@ -87,7 +91,7 @@ class Operation:
 
     @property
     def out(self) -> Variable:
-        """The only result."""
+        """The first result; most operations have only one."""
         return self.results[0]
 
     @property
@@ -108,7 +112,7 @@ class Operation:
             reads = self._reads = tuple(found)
         return reads
 
-    def replaced(self, **changes: Any) -> Operation:
+    def replace(self, **changes: Any) -> Operation:
         """Return a copy with some fields changed."""
         fields = {name: getattr(self, name) for name in Operation.__slots__[1:]} | changes
         return Operation(**fields)
@@ -164,6 +168,132 @@ class Program:
         return "\n".join(lines)
 
 
+class Part(Operation):
+    """Operations that an emitter compiles by themselves, as one operation: its operands are read by them, its results used outside.
+
+    Attributes
+    ----------
+    program : Program
+    function : callable or None
+        Takes the operands and returns a tuple of the results; None before it is compiled.
+    """
+
+    __slots__ = ("function", "program")
+
+    program: Program
+    function: Callable[..., tuple[Any, ...]] | None
+
+    def __init__(self, program: Program) -> None:
+        backward = all(o.backward for o in program.operations)
+        super().__init__("part", tuple(program.inputs), {}, tuple(program.outputs), several=True, backward=backward)
+        self.program, self.function = program, None
+
+
+#: The operations that run programs: loops and branches, with names for the functions that compute these programs.
+INNER: dict[str, tuple[str, ...]] = {
+    "scan": ("step",),
+    "while": ("test", "step"),
+    "unwind": ("test", "step", "back"),
+    "branch": ("first", "second"),
+}
+
+
+class Inner:
+    """The option `inner` of a loop or a branch: the programs that it runs.
+
+    ``scan`` has `Steps`. The others have an `Inner`:
+
+    * ``while``: a test, whose output is a 0-d boolean, and a step. The arguments are three tuples: the first carry, what the test reads
+      besides the carry, and what the step reads besides it. The results are the last carry.
+    * ``unwind``: the same two, and a step back, which takes a state and the carry before a step, and returns the next state. It runs once
+      for each step of the loop, the last first. The arguments are five tuples: the first carry, the first state, and what the three
+      programs read besides. The results are the last state.
+    * ``branch``: two alternatives. The arguments are a 0-d boolean, and two tuples: what each of them reads. The results are those of the
+      first if the boolean is true, else of the second.
+
+    Attributes
+    ----------
+    programs : tuple of Program
+        The inputs of each are what changes from run to run, and then what its tuple of arguments holds.
+    functions : tuple of callable, or None
+        The programs as functions, if an emitter has compiled them.
+    """
+
+    __slots__ = ("functions", "programs")
+
+    programs: tuple[Program, ...]
+    functions: tuple[Callable[..., tuple[Any, ...]], ...] | None
+
+    def __init__(self, programs: tuple[Program, ...]) -> None:
+        self.programs, self.functions = programs, None
+
+    def __repr__(self) -> str:
+        return "".join(["\n    " + str(p).replace("\n", "\n    ") + "\n" for p in self.programs])
+
+    def changed(self, programs: tuple[Program, ...]) -> Self:
+        """Return the same with other programs, which are not compiled."""
+        found = copy(self)
+        found.programs, found.functions = programs, None
+        return found
+
+    def is_like(self, other: Inner, same: Callable[[Program, Program], bool]) -> bool:
+        """Return whether both run the same programs in the same way."""
+        return len(self.programs) == len(other.programs) and all(map(same, self.programs, other.programs))
+
+
+class Steps(Inner):
+    """The option `inner` of the operation ``scan``: a program that runs once per step.
+
+    The operation's arguments are three tuples: the first carry, the arrays whose slices along their first axis the steps read, and what all
+    steps read. Its results are the last carry, and the other results of the steps, stacked.
+
+    Attributes
+    ----------
+    program : Program
+        Its inputs are the carry, the slices, and what all steps read; its outputs are the next carry and the other results.
+    count : int
+        The number of variables of the carry.
+    length : int
+        The number of steps, at least 1.
+    reverse : bool
+        Whether the last slices come first.
+    """
+
+    __slots__ = ("count", "length", "reverse")
+
+    count: int
+    length: int
+    reverse: bool
+
+    def __init__(self, program: Program, count: int, length: int, reverse: bool) -> None:
+        super().__init__((program,))
+        self.count, self.length, self.reverse = count, length, reverse
+
+    def __repr__(self) -> str:
+        return f"{self.length} steps{', the last first' if self.reverse else ''}:{super().__repr__()}"
+
+    @property
+    def program(self) -> Program:
+        """The program that runs once per step."""
+        return self.programs[0]
+
+    def is_like(self, other: Inner, same: Callable[[Program, Program], bool]) -> bool:
+        """Return whether both run the same programs as often and in the same order."""
+        if not isinstance(other, Steps) or (self.count, self.length, self.reverse) != (other.count, other.length, other.reverse):
+            return False
+        return super().is_like(other, same)
+
+    @property
+    def order(self) -> range:
+        """The numbers of the slices in the order of the steps."""
+        return range(self.length - 1, -1, -1) if self.reverse else range(self.length)
+
+    @property
+    def order_text(self) -> str:
+        """The source of `order`."""
+        return f"range({self.length - 1}, -1, -1)" if self.reverse else f"range({self.length})"
+
+
 _PLAIN = frozenset((bool, int, float, complex, str, slice, DType))
 
 
@@ -185,6 +315,8 @@ def same_programs(one: Program, other: Program, same_arrays: Callable[[Any, Any]
             return len(x) == len(y) and all(map(same, x, y))
         if x.__class__ is dict:
             return list(x) == list(y) and all(same(item, y[k]) for k, item in x.items())
+        if isinstance(x, Inner):
+            return x.is_like(y, lambda p, q: same_programs(p, q, same_arrays))
         return x.__class__ not in _PLAIN or repr(x) == repr(y)  # a nan is itself, and 0.0 is not -0.0; other objects do not tell
 
     mine, others = ([o for o in p.operations if not o.backward] for p in (one, other))
@@ -198,8 +330,27 @@ def same_programs(one: Program, other: Program, same_arrays: Callable[[Any, Any]
     return all(same(x, y) for x, y in zip(one.outputs, other.outputs) if x in forward)
 
 
+def with_inner(operation: Operation, change: Callable[[Program], Program]) -> Operation:
+    """Return an operation that runs changed programs; other operations are returned unchanged."""
+    inner: Inner | None = operation.options.get("inner")
+    return operation if inner is None else operation.replace(options={"inner": inner.changed(tuple([change(p) for p in inner.programs]))})
+
+
+def change_inner(program: Program, change: Callable[[Program], Program]) -> Program:
+    """Return a program whose loops and branches run changed programs."""
+    return Program(program.inputs, program.constants, [with_inner(o, change) for o in program.operations], program.outputs)
+
+
+def compile_inner(program: Program, compiled: Callable[[Program], Callable[..., tuple[Any, ...]]]) -> None:
+    """Set the functions of the programs that loops and branches run."""
+    for o in program.operations:
+        inner: Inner | None = o.options.get("inner")
+        if inner is not None:
+            inner.functions = tuple([compiled(p) for p in inner.programs])
+
+
 def variables_in(x: Any) -> Iterator[Variable]:
-    """Yield the variables in nested tuples, lists, dicts and slices, in order."""
+    """Yield the variables in nested tuples and lists, in order."""
     if x.__class__ is Variable:
         yield x
     elif x.__class__ in (tuple, list):
@@ -207,12 +358,12 @@ def variables_in(x: Any) -> Iterator[Variable]:
             yield from variables_in(item)
 
 
-def substituted(x: Any, replace: Callable[[Variable], Any]) -> Any:
+def substitute(x: Any, replace: Callable[[Variable], Any]) -> Any:
     """Replace each variable in nested tuples and lists by ``replace(variable)``."""
     if x.__class__ is Variable:
         return replace(x)
     if x.__class__ is tuple or x.__class__ is list:
-        return x.__class__([substituted(item, replace) for item in x])
+        return x.__class__([substitute(item, replace) for item in x])
     return x
 
 

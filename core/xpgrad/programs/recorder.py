@@ -48,7 +48,7 @@ def user_line() -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def _assigned(code: CodeType) -> dict[int, str]:
+def _assigned_names(code: CodeType) -> dict[int, str]:
     """Return the names of the variables to which results of calls are assigned, by the position of the call in the code."""
     names: dict[int, str] = {}
     before = -1
@@ -63,12 +63,16 @@ def _assigned(code: CodeType) -> dict[int, str]:
 
 
 class Recorder:
-    """The recorder of one capture.
+    """A recorder that turns the operations on symbols during one capture into a program.
 
     Parameters
     ----------
     table : Backend
-        The backend of the values of the symbols.
+        The backend to which the symbols' values belong.
+    parent : Recorder or None
+        The recorder of the program in whose loop or branch the recorded operations run.
+    loops : bool
+        Whether the program may have loops and branches.
 
     Attributes
     ----------
@@ -78,20 +82,25 @@ class Recorder:
         Whether the capture is over, so that its symbols are invalid.
     """
 
-    def __init__(self, table: Any) -> None:
-        self.table = table
+    def __init__(self, table: Any, parent: Recorder | None = None, *, loops: bool = False) -> None:
+        self.table: Any = table
+        self.parent: Recorder | None = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.loops: bool = loops if parent is None else parent.loops
+        self.backward: bool = False if parent is None else parent.backward
+        self.open: list[Recorder] = [self] if parent is None else parent.open  # the innermost last
+        self.shared: dict[Variable, tuple[Any, Variable]] = {}  # symbols of the parent, by their variables, and the inputs for them
         self.operations: list[Operation] = []
         self.inputs: list[Variable] = []
         self.constants: dict[Variable, Any] = {}
         self._known: dict[int, tuple[Any, Variable]] = {}  # arrays from outside and their constants, by the identity of the array
         self.watched: dict[int, tuple[Any, int]] = {}  # Tensors from outside with their versions, by identity
-        self.backward = False
-        self.closed = False
+        self.closed: bool = False
         self._places: list[Place | None] = []
         self._lines: tuple[dict[Variable, Any], dict[Variable, Any]] = ({}, {})  # of results of the forward, and of the backward
 
     def variable(self, symbol: Any) -> Variable:
-        """Return the variable of a symbol in this program.
+        """Return the variable of a symbol in this program; a constant symbol becomes a constant of the program.
 
         Raises
         ------
@@ -101,6 +110,11 @@ class Recorder:
         if symbol.recorder is self:
             found: Variable = symbol.variable
             return found
+        if self.parent is not None and symbol.recorder is not None and symbol.recorder.depth < self.depth:
+            outer = self.parent.variable(symbol)
+            if outer not in self.shared:
+                self.shared[outer] = symbol, Variable(symbol.shape, symbol.dtype)
+            return self.shared[outer][1]
         if symbol.recorder is not None:
             msg = (
                 "a Tensor left the call of a compiled function in which it was made, e.g. through a global, and was used in another"
@@ -121,13 +135,19 @@ class Recorder:
         return not self.table.capabilities.mutable or same_values(self.table, self.constants[constant], value)
 
     def add_input(self, shape: tuple[int, ...], dtype: Any, name: str | None) -> Variable:
-        """Add an input to the program."""
+        """Add an input to the program, and return its variable."""
         v = Variable(shape, dtype, name)
         self.inputs.append(v)
         return v
 
     def record(self, name: str, args: tuple[Any, ...], options: dict[str, Any], results: tuple[Variable, ...], several: bool) -> None:
-        """Append one operation, whose arguments are variables and statics."""
+        """Append one operation, whose arguments are variables and statics.
+
+        Raises
+        ------
+        CaptureError
+            The capture is over.
+        """
         if self.closed:
             msg = f"a Tensor left the call of a compiled function in which it was made{user_line()}; return it from the function instead"
             raise CaptureError(msg)
@@ -146,18 +166,18 @@ class Recorder:
         self.operations.append(operation)
 
     def _line_of(self, operation: Operation) -> tuple[str, int, str] | None:
-        """Return the line of the forward operation to which a backward operation belongs, from the values that it reads."""
+        """Return the line of the forward operation to which a backward operation belongs, found by the values that it reads, or None."""
         operands = list(operation.operands())
         lines = (known.get(v) for known in self._lines for v in operands)
         return next((line for line in lines if line is not None), None)
 
     def program(self, inputs: list[Variable], outputs: list[Variable]) -> Program:
-        """Return the recorded program with these inputs and outputs."""
+        """Return the recorded program with these inputs and outputs; results get the names of the user's variables."""
         for k, (operation, place) in enumerate(zip(self.operations, self._places)):
             if place is None or (k + 1 < len(self._places) and self._places[k + 1] == place):
                 continue  # the last operation of a call makes what is assigned
             if len(operation.results) == 1:
-                operation.out.name = _assigned(place[0]).get(place[1])
+                operation.out.name = _assigned_names(place[0]).get(place[1])
         return Program(inputs, self.constants, self.operations, outputs)
 
 

@@ -18,9 +18,9 @@ from typing import Any
 from xpgrad._basics.dtypes import DType, finfo
 from xpgrad._basics.shapes import common_shape
 from xpgrad._rows.kernels import kernel_of
-from xpgrad.programs.program import Operation, Program, Variable, substituted
+from xpgrad.programs.program import Inner, Operation, Program, Steps, Variable, substitute, with_inner
 
-__all__ = ["Evaluate", "simplified", "with_numbers", "without_dead_code"]
+__all__ = ["Evaluate", "simplify_program", "with_numbers", "without_dead_code"]
 
 #: Runs one operation on raw arrays, its operands by variable, and returns its raw results.
 Evaluate = Callable[[Operation, dict[Variable, Any]], "list[Any]"]
@@ -30,7 +30,7 @@ _LIMIT = 1 << 16
 _FILLED = {"zeros": 0, "ones": 1}
 
 
-def simplified(program: Program, evaluate: Evaluate | None = None, limit: int = _LIMIT) -> Program:
+def simplify_program(program: Program, evaluate: Evaluate | None = None, limit: int = _LIMIT) -> Program:
     """Return an equivalent program with fewer and simpler operations.
 
     Parameters
@@ -55,10 +55,34 @@ def without_dead_code(program: Program) -> Program:
     kept: list[Operation] = []
     for operation in reversed(program.operations):
         if any(v in needed for v in operation.results):
+            if operation.name == "scan":
+                operation = _without_dead_results(operation, needed)
             kept.append(operation)
             needed.update(operation.operands())
     constants = {v: raw for v, raw in program.constants.items() if v in needed}
     return Program(program.inputs, constants, kept[::-1], program.outputs)
+
+
+def _without_dead_results(operation: Operation, needed: set[Variable]) -> Operation:
+    """Return a scan without the stacked results that nobody needs, and without what only they read."""
+    steps: Steps = operation.options["inner"]
+    count, body = steps.count, steps.program
+    kept = [k for k in range(len(operation.results)) if k < count or operation.results[k] in needed]
+    if len(kept) < len(operation.results):
+        body = without_dead_code(Program(body.inputs, body.constants, body.operations, [body.outputs[k] for k in kept]))
+    init, xs, shared = operation.args
+    read = {*body.outputs, *(v for o in body.operations for v in o.operands())}
+    fixed = count + len(xs)
+    xs_kept = [k for k in range(len(xs)) if body.inputs[count + k] in read]
+    shared_kept = [k for k in range(len(shared)) if body.inputs[fixed + k] in read]
+    inputs = [*body.inputs[:count], *(body.inputs[count + k] for k in xs_kept), *(body.inputs[fixed + k] for k in shared_kept)]
+    if len(kept) == len(operation.results) and len(inputs) == len(body.inputs):
+        return operation
+    return operation.replace(
+        args=(init, tuple([xs[k] for k in xs_kept]), tuple([shared[k] for k in shared_kept])),
+        options={"inner": steps.changed((Program(inputs, body.constants, body.operations, body.outputs),))},
+        results=tuple([operation.results[k] for k in kept]),
+    )
 
 
 def with_numbers(program: Program) -> Program:
@@ -71,7 +95,7 @@ def with_numbers(program: Program) -> Program:
 
 
 def _with_number(operation: Operation, constants: dict[Variable, Any]) -> Operation:
-    """Replace a 0-d constant by a Python number, if the result keeps its dtype."""
+    """Return an operation with a 0-d constant as a Python number if the result keeps its dtype, else the operation unchanged."""
     args = operation.args
     first = 1 if operation.name == "where" else 0
     if len(args) != first + 2:
@@ -83,7 +107,7 @@ def _with_number(operation: Operation, constants: dict[Variable, Any]) -> Operat
         if x in constants and y not in constants and not x.shape and not x.dtype.is_complex:
             item = getattr(constants[x], "item", None)
             if item is not None:
-                return operation.replaced(args=(*args[: first + i], item(), *args[first + i + 1 :]))
+                return operation.replace(args=(*args[: first + i], item(), *args[first + i + 1 :]))
     return operation
 
 
@@ -103,12 +127,14 @@ class _Walk:
     def take(self, operation: Operation) -> None:
         """Simplify and add an operation of the old program."""
         same = self.same
+        if "inner" in operation.options:
+            operation = with_inner(operation, lambda program: simplify_program(program, self.evaluate, self.limit))
         if same:
             for v in operation.operands():
                 if v in same:
-                    operation = operation.replaced(
-                        args=substituted(operation.args, lambda v: same.get(v, v)),
-                        options={k: substituted(x, lambda v: same.get(v, v)) for k, x in operation.options.items()},
+                    operation = operation.replace(
+                        args=substitute(operation.args, lambda v: same.get(v, v)),
+                        options={k: substitute(x, lambda v: same.get(v, v)) for k, x in operation.options.items()},
                     )
                     break
         for old, new in zip(operation.results, self.add(operation)):
@@ -118,12 +144,12 @@ class _Walk:
                     new.name = old.name
 
     def add(self, operation: Operation) -> tuple[Variable, ...]:
-        """Add an operation to the new program unless an equal one exists; return the variables of its results."""
+        """Simplify or fold an operation, or add it to the new program unless an equal one exists; return its results."""
         name = operation.name
         if not operation.several:
             facts = kernel_of(name)
             if self.slim and (facts.ufunc is not None or facts.kind == "cast"):
-                found = self.on_expanded(operation)
+                found = self.apply_to_expanded(operation)
                 if found.__class__ is Variable:
                     return (found,)
                 operation = found
@@ -134,7 +160,7 @@ class _Walk:
                 simpler = rule(self, operation)
                 if simpler is not None:
                     return (simpler,)
-        if self.folded(operation):
+        if self.fold(operation):
             return operation.results
         key = (name, _key(operation.args), _key(operation.options) if operation.options else None)
         seen = self.seen.get(key)
@@ -158,8 +184,11 @@ class _Walk:
 
     # -- constants ---------------------------------------------------------------------------------------------
 
-    def folded(self, operation: Operation) -> bool:
-        """Compute an operation on constants now; return False if an operand is not constant, or the result is too large."""
+    def fold(self, operation: Operation) -> bool:
+        """Compute an operation on constants now, and return True.
+
+        Return False if an operand is not constant, the result is too large, nothing evaluates operations, or that fails.
+        """
         constants, facts = self.constants, operation.facts
         if self.evaluate is None or operation.name == "empty" or not (facts.is_fresh or facts.is_view):
             return False
@@ -177,8 +206,12 @@ class _Walk:
 
     # -- expansions ---------------------------------------------------------------------------------------------
 
-    def on_expanded(self, operation: Operation) -> Any:
-        """Apply an operation to operands that expand implicitly; return the expanded result if the result itself is an expansion."""
+    def apply_to_expanded(self, operation: Operation) -> Any:
+        """Return an operation that takes operands before their expansion where NumPy's broadcasting expands them anyway.
+
+        If the result itself is an expansion, return the variable of the expanded small result instead. An operation with
+        options is returned unchanged in that case.
+        """
         slim = self.slim
         args: Any = operation.args
         if not any(a.__class__ is Variable and a in slim for a in args):
@@ -186,7 +219,7 @@ class _Walk:
         args = tuple([slim.get(a, a) if a.__class__ is Variable else a for a in args])
         shape = common_shape(*[a.shape for a in args if a.__class__ is Variable])
         if shape == operation.out.shape:
-            return operation.replaced(args=args)
+            return operation.replace(args=args)
         if operation.options:
             return operation
         small = self.call(operation, operation.name, args, shape, operation.out.dtype)
@@ -203,6 +236,8 @@ def _key(x: Any) -> Any:
         return tuple([(k, _key(i)) for k, i in x.items()])
     if x.__class__ is slice:
         return (slice, x.start, x.stop, x.step)
+    if isinstance(x, Inner):
+        return (Inner, id(x))
     return (x.__class__, repr(x))
 
 
@@ -212,7 +247,7 @@ def _key(x: Any) -> Any:
 
 
 def _same(walk: _Walk, operation: Operation, x: Any) -> Variable | None:
-    """Return `x` if it has the shape and dtype of the operation's result, else None."""
+    """Return `x`, broadcast to the shape of the operation's result if necessary; None if it is not a variable of the same dtype."""
     out = operation.out
     if x.__class__ is not Variable or x.dtype is not out.dtype:
         return None
@@ -253,7 +288,7 @@ def _creation(walk: _Walk, operation: Operation) -> Variable | None:
         return None
     number = Variable((), out.dtype)
     options = {**{k: x for k, x in operation.options.items() if k != "fill_value"}, "dtype": out.dtype}
-    if not walk.folded(Operation("full", ((), value), options, (number,))):
+    if not walk.fold(Operation("full", ((), value), options, (number,))):
         return None
     if not out.shape:
         return number
@@ -276,7 +311,7 @@ def _expand(walk: _Walk, operation: Operation) -> Variable | None:
             axes = {a % len(shape) for a in axes}
             if axes != set(range(len(axes))):
                 x = walk.call(
-                    operation, "reshape_to", (x, tuple(1 if i in axes else n for i, n in enumerate(shape))), *_like(x, axes, shape)
+                    operation, "reshape_to", (x, tuple(1 if i in axes else n for i, n in enumerate(shape))), *_expand_like(x, axes, shape)
                 )
     if x.size == out.size:
         return walk.instead(operation, "reshape_to", x, out.shape)
@@ -288,7 +323,7 @@ def _expand(walk: _Walk, operation: Operation) -> Variable | None:
     return None
 
 
-def _like(x: Variable, axes: set[int], shape: tuple[int, ...]) -> tuple[tuple[int, ...], DType]:
+def _expand_like(x: Variable, axes: set[int], shape: tuple[int, ...]) -> tuple[tuple[int, ...], DType]:
     return tuple(1 if i in axes else n for i, n in enumerate(shape)), x.dtype
 
 
@@ -447,8 +482,8 @@ def _float(x: Any) -> bool:
     return isinstance(x, (int, float)) and not isinstance(x, bool) and x != 0
 
 
-def _doubled(dtype: DType, x: Any, y: Any) -> Any:
-    """Return x * y if `y` is a power of 2 above 1, up to its sign, and `dtype` holds all three without underflow or overflow."""
+def _double_constant(dtype: DType, x: Any, y: Any) -> Any:
+    """Return x * y if `y` is plus or minus a power of 2 above 1, and `dtype` holds all three numbers exactly; None otherwise."""
     if not (_float(x) and _float(y) and math.isfinite(y) and abs(y) > 1 and math.frexp(y)[0] in (0.5, -0.5)):
         return None
     limits = finfo(dtype)
@@ -456,7 +491,7 @@ def _doubled(dtype: DType, x: Any, y: Any) -> Any:
 
 
 def _is(x: Any, number: int) -> bool:
-    """Return whether `x` is this Python number."""
+    """Return whether `x` is a Python number equal to `number`."""
     return isinstance(x, (int, float)) and x == number
 
 
@@ -495,7 +530,7 @@ def _multiply(walk: _Walk, operation: Operation) -> Variable | None:
         return _same(walk, operation, a)
     if real and operation.out.dtype.itemsize >= 4:  # to scale by a power of 2 rounds nothing, unless the first product is subnormal
         inner = _inner(walk, operation, a, "multiply")
-        factor = None if inner is None else _doubled(a.dtype, inner[1], b)
+        factor = None if inner is None else _double_constant(a.dtype, inner[1], b)
         if inner is not None and factor is not None:
             return walk.instead(operation, "multiply", inner[0], factor)
     if real and _is(b, -1) and a.dtype is operation.out.dtype:
@@ -535,7 +570,7 @@ def _scale(walk: _Walk, operation: Operation) -> Variable | None:
     return walk.instead(operation, "multiply", g, factor)
 
 
-def _where(walk: _Walk, operation: Operation) -> Variable | None:
+def _simplify_where(walk: _Walk, operation: Operation) -> Variable | None:
     _, a, b = operation.args
     return _same(walk, operation, a) if a is b else None
 
@@ -544,7 +579,7 @@ _Rule = Callable[[_Walk, Operation], Variable | None]
 _RULES: dict[str, _Rule] = {
     "conj": _conjugate, "real": _conjugate, "real_part": _conjugate, "sum_to": _sum_to, "reduce_sum": _sum, "reduce_mean": _mean,
     "negative": _negative, "add": _add, "subtract": _subtract, "multiply": _multiply, "divide": _divide, "pow": _power, "scale": _scale,
-    "where": _where,
+    "where": _simplify_where,
 }  # fmt: skip
 #: Of kernels that have no rule of their own.
 _RULES_OF_KINDS: dict[str, _Rule] = {

@@ -35,6 +35,8 @@ class Source:
         The `DType` of each name that stands for a library's dtype object in the text.
     kernels : list of str
         The kernels that the text calls in ``xp``. Without any, it needs no backend.
+    functions : dict
+        Compiled functions, or None where nothing is to run, by the names that the text calls.
     """
 
     text: str
@@ -43,6 +45,7 @@ class Source:
     constants: dict[str, Any] = field(default_factory=dict)
     dtypes: dict[str, DType] = field(default_factory=dict)
     kernels: list[str] = field(default_factory=list)
+    functions: dict[str, Any] = field(default_factory=dict)
 
 
 def built(source: Source, names: Mapping[str, Any] | None = None, raw_dtype: Callable[[DType], Any] | None = None) -> Callable[..., Any]:
@@ -56,7 +59,7 @@ def built(source: Source, names: Mapping[str, Any] | None = None, raw_dtype: Cal
     raw_dtype : callable or None
         Returns the library's object for a dtype, if `source.dtypes` is not empty.
     """
-    space: dict[str, Any] = {"__name__": "<xpgrad>", **source.constants}
+    space: dict[str, Any] = {"__name__": "<xpgrad>", **source.constants, **source.functions}
     space.update({} if names is None else names)
     if raw_dtype is not None:
         space.update((name, raw_dtype(dtype)) for name, dtype in source.dtypes.items())

@@ -1,0 +1,215 @@
+"""A lowered program as a function of NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from xpgrad.programs.native.llvm_text import Kernel, region_kernel
+from xpgrad.programs.native.machine import Machine
+from xpgrad.programs.regions import Lowered
+from xpgrad.programs.views import Buffer
+from xpgrad_numpy._native_calls import ARGUMENT_FLAGS, RESULT_FLAGS, driver_text
+
+__all__ = ["machine_function", "suitable"]
+
+_LONG = 200_000  # elements that are computed; a program with more lets other threads run
+
+
+class _Definition(ctypes.Structure):
+    """Python's description of a built-in function."""
+
+    _fields_ = (("name", ctypes.c_char_p), ("address", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
+_FASTCALL = 0x0080
+_new_function = ctypes.pythonapi.PyCFunction_NewEx
+_new_function.restype, _new_function.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+_definitions: dict[int, _Definition] = {}
+
+
+def _built_in(address: int, table: bytes) -> Callable[..., Any]:
+    """Return the machine code at an address as a built-in function, with a table as its `self`."""
+    definition = _definitions.get(address)
+    if definition is None:
+        definition = _definitions[address] = _Definition(b"xpgrad_run", address, _FASTCALL, None)
+    function: Callable[..., Any] = _new_function(ctypes.addressof(definition), table, None)
+    return function
+
+
+@functools.cache
+def _driver(machine: Machine) -> int:
+    """Return the address of the function that runs the steps of a table."""
+    machine.llvm.add_symbol("PyArray_Type", id(np.ndarray))
+    (address,) = machine.load([driver_text().replace("@xpgrad_run", "@NAME")])
+    return address
+
+
+def machine_function(lowered: Lowered, machine: Machine, otherwise: Callable[..., Any], threads: int = 1) -> Callable[..., tuple[Any, ...]]:
+    """Return a function that runs a lowered program.
+
+    Its attribute ``exact`` is the same function without conversions: it returns NotImplemented for arrays that are not of the program's
+    dtypes and shapes in row-major order, and False if an index is out of bounds.
+
+    Parameters
+    ----------
+    lowered : Lowered
+    machine : Machine
+    otherwise : callable
+        Called with the arguments if an index is out of bounds: it raises what NumPy raises.
+    threads : int
+        The number of threads that share the pieces of large nests.
+    """
+    kernels = [region_kernel(lowered, region, machine.target) for region in lowered.regions]
+    addresses = machine.load(kernel.text for kernel in kernels)
+    program = lowered.program
+    constants = [np.require(np.asarray(raw), requirements=["C", "A"]) for raw in program.constants.values()]
+    workspace = lowered.workspace_size // 8
+    steps = [(kernel, address, numbers) for kernel, address in zip(kernels, addresses) for numbers in kernel.numbers]
+    head = _Head(lowered, constants, workspace)
+    if threads == 1:
+        call = _built_in(_driver(machine), head.table(steps, head.is_long))
+    else:
+        call = _in_threads(_driver(machine), head, steps, threads)
+    space: dict[str, Any] = {
+        "call": call, "empty": np.empty, "otherwise": otherwise, "suitable": suitable, "pool": [], "keep": constants,
+        "kinds": [(np.dtype(v.dtype.name), v.shape) for v in program.inputs],
+    }  # fmt: skip
+    exec(_text(lowered, workspace, space), space)  # noqa: S102 (our own text)
+    function: Any = space["function"]
+    function.exact = space["exact"]
+    result: Callable[..., tuple[Any, ...]] = function
+    return result
+
+
+def _text(lowered: Lowered, workspace: int, space: dict[str, Any]) -> str:
+    """Return the text of two Python functions around the built-in one, which make the results and the workspace.
+
+    ``exact`` returns what the built-in function returns if that is not None, else the results. ``function`` converts other arguments first.
+    """
+    inputs = [f"x{k}" for k in range(len(lowered.inputs))]
+    outputs = [f"o{k}" for k in range(len(lowered.outputs))]
+    given = ", ".join(inputs)
+    arguments = ", ".join([*inputs, *outputs, *(["w"] if workspace else [])])
+    lines = [f"def exact({given}):"]
+    for k, v in enumerate(lowered.program.outputs):
+        space[f"dtype{k}"] = np.dtype(v.dtype.name)
+        lines.append(f"    o{k} = empty({v.shape}, dtype{k})")
+    if workspace:  # NB: one call at a time has it, since `pop` and `append` are atomic
+        lines += ["    try:", "        w = pool.pop()", "    except IndexError:", f"        w = empty({workspace})"]
+    lines.append(f"    status = call({arguments})")
+    if workspace:
+        lines += ["    if not pool:", "        pool.append(w)"]
+    lines += ["    if status is not None:", "        return status", f"    return {_tuple(outputs)}"]
+    scalars = [name if v.shape else f"{name}[()]" for name, v in zip(outputs, lowered.program.outputs)]
+    lines += [f"def function({given}):", f"    found = exact({given})", "    if found is NotImplemented:"]
+    lines += [f"        {given or '_'}{',' if given else ''} = suitable(kinds, {_tuple(inputs)})", f"        found = exact({given})"]
+    lines += ["    if found is False:", f"        return otherwise({given})"]
+    if scalars != outputs:
+        lines += [f"    {_tuple(outputs)} = found", f"    return {_tuple(scalars)}"]
+    else:
+        lines.append("    return found")
+    return "\n".join(lines)
+
+
+def _tuple(names: list[str]) -> str:
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+
+def suitable(kinds: list[tuple[Any, tuple[int, ...]]], arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return arguments as aligned arrays in row-major order; others are copied.
+
+    Raises
+    ------
+    ValueError
+        An array has another shape than the program.
+    """
+    found = []
+    for (dtype, shape), x in zip(kinds, arrays):
+        array = np.require(np.asarray(x, dtype), requirements=["C", "A"])
+        array = array.view(np.ndarray).reshape(np.shape(x))
+        if array.shape != shape:
+            msg = f"a program for arrays of shape {shape} was called with one of shape {array.shape}"
+            raise ValueError(msg)
+        if array.dtype is not dtype:  # equal, but another object
+            array = np.array(array, dtype)
+        found.append(array)
+    return tuple(found)
+
+
+#: A kernel, its address, and the numbers of a call.
+_Step = tuple[Kernel, int, list[int]]
+
+
+class _Head:
+    """The common part of a program's tables: its arguments, its constants, and the positions of its buffers."""
+
+    def __init__(self, lowered: Lowered, constants: list[Any], workspace: int) -> None:
+        program = lowered.program
+        self.is_long = sum(v.size for o in program.operations for v in o.results) > _LONG
+        described: list[tuple[Any, tuple[int, ...], int]] = [(v.dtype.name, v.shape, ARGUMENT_FLAGS) for v in program.inputs]
+        described += [(v.dtype.name, v.shape, RESULT_FLAGS) for v in program.outputs]
+        if workspace:
+            described.append(("float64", (workspace,), RESULT_FLAGS))
+        self.count, self.constants = len(described), [c.ctypes.data for c in constants]
+        self.words: list[int] = []
+        for name, shape, flags in described:
+            dtype = np.dtype(name)
+            scalar = id(dtype.type) if not shape and flags == ARGUMENT_FLAGS else 0
+            self.words += [id(dtype), scalar, flags, len(shape), *shape]
+        #: The argument or constant in which a buffer lies, and the byte at which it begins.
+        self.places: dict[Buffer, tuple[int, int]] = {b: (k, 0) for k, b in enumerate([*lowered.inputs, *lowered.outputs])}
+        self.places |= {b: (len(self.places), at) for b, at in lowered.workspace.items()}
+        self.places |= {b: (self.count + k, 0) for k, b in enumerate(lowered.constants)}
+
+    def table(self, steps: list[_Step], release: bool) -> bytes:
+        """Return the words that the driver reads, for some steps."""
+        widest = max((len(kernel.pointers) for kernel, _, _ in steps), default=0)
+        words = [self.count, len(self.constants), len(steps), widest, int(release), *self.words, *self.constants]
+        for kernel, address, numbers in steps:
+            words += [address, len(kernel.pointers), len(numbers)]
+            for buffer, offset in kernel.pointers:
+                which, at = self.places[buffer]
+                words += [which, at + offset * buffer.itemsize]
+            words += numbers
+        return np.array(words, np.int64).tobytes()
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------------
+
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and number of threads
+
+
+def _in_threads(address: int, head: _Head, steps: list[_Step], threads: int) -> Callable[..., Any]:
+    """Return a function like the built-in one, in which several threads share the pieces of a nest."""
+    stages: list[list[Callable[..., Any]]] = []
+    for shared, group in itertools.groupby(steps, key=lambda step: id(step[0]) if len(step[0].numbers) > 1 else 0):
+        part = list(group)
+        count = threads if shared else 1
+        bounds = [len(part) * k // count for k in range(count + 1)]
+        shares = [part[a:b] for a, b in itertools.pairwise(bounds) if a < b]
+        stages.append([_built_in(address, head.table(share, release=count > 1 or head.is_long)) for share in shares])
+
+    def call(*args: Any) -> Any:
+        for first, *others in stages:
+            if others:
+                pool = _pools.get((os.getpid(), threads))
+                if pool is None:
+                    pool = _pools.setdefault((os.getpid(), threads), ThreadPoolExecutor(threads))
+                started = [pool.submit(other, *args) for other in others]
+                states = [first(*args), *(s.result() for s in started)]
+            else:
+                states = [first(*args)]
+            for status in states:
+                if status is not None:
+                    return status
+        return None
+
+    return call

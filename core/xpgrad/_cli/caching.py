@@ -1,0 +1,32 @@
+"""``xpgrad cache``: show and clear the machine code that is kept between processes."""
+
+from __future__ import annotations
+
+import time
+
+from xpgrad.programs.native import cache
+
+__all__ = ["run"]
+
+
+def run(clear: bool) -> int:
+    """Print what is kept, or delete it.
+
+    Parameters
+    ----------
+    clear : bool
+
+    Returns
+    -------
+    int
+        0.
+    """
+    if clear:
+        print(f"deleted {cache.clear()} files in {cache.folder()}")
+        return 0
+    found = cache.entries()
+    print(f"{cache.folder()}: {len(found)} functions, {sum(size for _, size, _ in found) / 1e6:.1f} MB")
+    if found:
+        days = (time.time() - found[0][2]) / 86400
+        print(f"the oldest was last used {days:.1f} days ago; `xpgrad cache --clear` deletes all")
+    return 0

@@ -1,0 +1,698 @@
+"""Lower a program to statements over views of memory, and these to regions.
+
+Views, reshapes and writes into dead arrays cost nothing here: a result may be a view of an operand, or lie in its memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._basics.dtypes import DTYPES
+from xpgrad.programs.program import Operation, Program, Variable
+from xpgrad.programs.regions import Check, Indexed, Lowered, Nest, Product, Statement, Unsupported
+from xpgrad.programs.scalars import FLOATS, SCALARS, SIZES, can_cast, has_scalar
+from xpgrad.programs.scheduling import divide_nests, plan_memory, postpone, schedule
+from xpgrad.programs.views import Buffer, View, row_major
+
+__all__ = ["lower"]
+
+
+def lower(program: Program, products: bool = True) -> Lowered:
+    """Lower a program.
+
+    Parameters
+    ----------
+    program : Program
+    products : bool
+        Whether the emitter can multiply matrices.
+
+    Raises
+    ------
+    Unsupported
+        It holds an operation that has no scalar statements.
+    """
+    work = _Lowering(program, products)
+    regions = schedule(work.items, work.source)
+    postpone(regions, program.outputs, work.source)
+    regions = divide_nests([r for r in regions if not isinstance(r, Nest) or r.body], work.views)
+    spans = plan_memory(regions, work.views, work.fixed, work.outputs)
+    return Lowered(program, work.views, work.inputs, work.constants, work.outputs, regions, *spans)
+
+
+# -- operations to statements ------------------------------------------------------------------------------------------------
+
+_Rule = Callable[["_Lowering", Operation], None]
+#: The functions that lower kernels, by the kernel's name or ``"any KIND"``, with the options that they know.
+_RULES: dict[str, tuple[_Rule, tuple[str, ...]]] = {}
+
+
+def _lowers(*names: str, options: tuple[str, ...] = ()) -> Callable[[_Rule], _Rule]:
+    def register(function: _Rule) -> _Rule:
+        _RULES.update(dict.fromkeys(names, (function, options)))
+        return function
+
+    return register
+
+
+class _Lowering:
+    """The statements and products of a program, in its order."""
+
+    def __init__(self, program: Program, products: bool) -> None:
+        self.program, self.products = program, products
+        self.views: dict[Variable, View] = {}
+        self.sources: dict[Variable, Variable] = {}  # of a view, whose elements it shows
+        self.items: list[Statement | Product | Check] = []
+        self.readers: dict[Variable, int] = {}
+        self.checked: dict[Any, Any] = {}
+        for v in [v for o in program.operations for v in dict.fromkeys(o.operands())] + program.outputs:
+            self.readers[v] = self.readers.get(v, 0) + 1
+        self.inputs = [self.new_buffer(v) for v in program.inputs]
+        self.constants = [self.new_buffer(v) for v in program.constants]
+        self.fixed = {*self.inputs, *self.constants}
+        self.additions = self.find_additions()
+        for operation in program.operations:
+            self.take(operation)
+        self.outputs = self.own_outputs()
+
+    def take(self, operation: Operation) -> None:
+        """Lower one operation; raise Unsupported if no rule takes it."""
+        if operation in self.additions:
+            pair = self.additions[operation]
+            if pair is not None:
+                self.multiply(pair[0], operation.out, pair[1])
+            return
+        rule, options = _RULES.get(operation.name) or _RULES.get(f"any {operation.facts.kind}") or (None, ())
+        if rule is None or operation.several or not set(operation.options) <= set(options):
+            raise Unsupported(operation.name)
+        rule(self, operation)
+
+    # -- memory ----------------------------------------------------------------------------------------------------------
+
+    def new_buffer(self, v: Variable) -> Buffer:
+        """Allocate a buffer for a variable, and set its view to all of it; raise Unsupported if machine code lacks its dtype."""
+        dtype = v.dtype.name
+        if dtype not in SIZES:
+            msg = f"dtype {dtype}"
+            raise Unsupported(msg)
+        buffer = Buffer(v.size, dtype, SIZES[dtype])
+        self.views[v] = View.whole(buffer, v.shape)
+        return buffer
+
+    def source(self, v: Variable) -> Variable:
+        """Return the variable that must be complete before `v`, perhaps a view, can be read."""
+        while v in self.sources:
+            v = self.sources[v]
+        return v
+
+    def is_free(self, v: Variable) -> bool:
+        """Return whether the next reader of a variable may overwrite its memory."""
+        view = self.views[v]
+        return self.readers[v] == 1 and v not in self.sources and view.buffer not in self.fixed and view.is_dense
+
+    # -- statements ----------------------------------------------------------------------------------------------------------
+
+    def needs(self, args: tuple[Any, ...]) -> set[Any]:
+        """Return the variables that must be complete before the operands can be read."""
+        return {self.source(a) for a in args if isinstance(a, Variable)}
+
+    def assign(self, out: Variable, op: str, args: tuple[Any, ...], reads: set[Any] | None = None) -> None:
+        """Add a statement that computes each element of a new array.
+
+        Parameters
+        ----------
+        out : Variable
+        op : str
+            The scalar operation.
+        args : tuple of Operand
+        reads : set of hashable, optional
+            The tokens to wait for; by default the variables among the operands.
+        """
+        self.new_buffer(out)
+        self.items.append(Statement("assign", out.shape, op, args, out, self.views[out], self.needs(args) if reads is None else reads, out))
+
+    def array(self, operation: Operation) -> Variable:
+        """Return the first operand; raise Unsupported if it is not an array."""
+        x = operation.args[0]
+        if not isinstance(x, Variable):
+            raise Unsupported(operation.name)
+        return x
+
+    def compute(self, op: str, *args: Any, like: Variable) -> Variable:
+        """Add a statement for an intermediate array, of the shape and dtype of another one; return its variable."""
+        out = Variable(like.shape, DTYPES["bool"] if op in SCALARS and SCALARS[op].makes == "bool" else like.dtype)
+        self.elementwise(out, op, args)
+        return out
+
+    def show(self, out: Variable, x: Variable, view: View) -> None:
+        """Make a result a view of the memory of `x`."""
+        self.views[out], self.sources[out] = view, x
+
+    def reduce(self, out: Variable, op: str, x: Variable, axes: Any) -> None:
+        """Add a statement that computes a sum, a product or an extremum over axes.
+
+        Raises
+        ------
+        Unsupported
+            If a dtype has no such reduction, or `x` is empty and `op` is an extremum.
+        """
+        axes = tuple(sorted(a % len(x.shape) for a in axes))
+        kind = x.dtype.name
+        if (
+            kind not in SIZES
+            or not can_cast(kind, out.dtype.name)
+            or out.dtype.name == "bool"
+            or (op in ("max", "min") and (x.size == 0 or kind == "bool"))
+        ):
+            msg = f"{op} of {kind}"
+            raise Unsupported(msg)
+        if not axes and op == "sum" and x.dtype is out.dtype and kind in FLOATS:
+            self.assign(out, "add", (x, 0.0))  # a sum of -0.0 is 0.0
+            return
+        if not axes:
+            self.assign(out, "cast", (x,))
+            return
+        self.new_buffer(out)
+        steps = iter(row_major(tuple(n for a, n in enumerate(x.shape) if a not in axes)))
+        target = View(self.views[out].buffer, 0, x.shape, tuple([0 if a in axes else next(steps) for a in range(len(x.shape))]))
+        self.items.append(Statement("reduce", x.shape, op, (x,), out, target, self.needs((x,)), out, axes))
+
+    def elementwise(self, out: Variable, op: str, args: tuple[Any, ...]) -> None:
+        """Add an elementwise statement; raise Unsupported if machine code lacks the scalar operation."""
+        kinds = [a.dtype.name if isinstance(a, Variable) else a for a in args]
+        if not has_scalar(op, out.dtype.name, kinds):
+            msg = f"{op} of {kinds}"
+            raise Unsupported(msg)
+        self.assign(out, op, args)
+
+    def store(self, out: Variable, op: str, value: Any, target: View | Indexed, reads: set[Any], makes: Any = None) -> None:
+        """Add a statement that writes or adds a value to memory.
+
+        Parameters
+        ----------
+        out : Variable
+            The array whose memory it is.
+        op : {"=", "+="}
+        value : Operand
+        target : View or Indexed
+        reads : set of hashable
+            The tokens to wait for, besides the value.
+        makes : hashable, optional
+            What is complete after it; `out` by default.
+
+        Raises
+        ------
+        Unsupported
+            The value cannot be cast or broadcast to the memory, or a bool is added.
+        """
+        domain = (target.view if isinstance(target, Indexed) else target).shape
+        kind = value.dtype.name if isinstance(value, Variable) else value
+        fits = (
+            can_cast(kind, out.dtype.name) and len(value.shape) <= len(domain)
+            if isinstance(kind, str)
+            else has_scalar("copy", out.dtype.name, [kind])
+        )
+        if not fits or (op == "+=" and out.dtype.name == "bool"):
+            msg = f"{kind} written into {out.dtype}"
+            raise Unsupported(msg)
+        self.items.append(
+            Statement("store", domain, op, (value,), out, target, reads | self.needs((value,)), out if makes is None else makes)
+        )
+
+    def part(self, out: Variable, is_last: bool, value: Any, target: View, started: Any) -> Any:
+        """Add a statement that writes a value to one of several parts of a result, `target`; return what is complete after it.
+
+        The part waits for the token `started`, if there is one. After the last part, `out` is complete.
+        """
+        makes = out if is_last else ("part", out, len(self.items))
+        self.store(out, "=", value, target, set() if started is None else {started}, makes)
+        return makes
+
+    def start(self, out: Variable, value: Any) -> Any:
+        """Fill the memory of a result that is written in parts; return the token that later statements wait for."""
+        self.new_buffer(out)
+        makes = ("start", out)
+        self.store(out, "=", value, self.views[out], set(), makes)
+        return makes
+
+    def update(self, out: Variable, buffer: Any) -> Any:
+        """Start a result as a copy of an array, in the array's memory if nothing else reads it; return the token to wait for."""
+        if isinstance(buffer, Variable) and self.is_free(buffer) and buffer.dtype is out.dtype:
+            view = self.views[buffer]
+            self.views[out] = View(view.buffer, view.offset, out.shape, view.strides)
+            return self.source(buffer)
+        return self.start(out, buffer)
+
+    def indexed(self, x: View, keys: Any, shape: tuple[int, ...]) -> tuple[Indexed, set[Any]]:
+        """Return the elements ``x[keys]`` over a domain, and the tokens to wait for; `keys` are integer arrays for the first axes.
+
+        Raises
+        ------
+        Unsupported
+            A key is something else.
+        """
+        parts = keys if isinstance(keys, tuple) else (keys,)
+        count = len(parts)
+        if not parts or count > len(x.shape) or not all(isinstance(p, Variable) and p.dtype.name in ("int64", "int32") for p in parts):
+            msg = "an index that is not an array of integers"
+            raise Unsupported(msg)
+        rest = x.shape[count:]
+        lead = len(shape) - len(rest)
+        view = View(x.buffer, x.offset, shape, (0,) * lead + x.strides[count:])
+        reads: set[Any] = set()
+        indices = []
+        for key, length, stride in zip(parts, x.shape, x.strides):
+            reads.add(self.check(key, length))
+            at = Variable(key.shape + (1,) * len(rest), key.dtype)  # the same array, with axes for those that are not indexed
+            self.views[at] = View(self.views[key].buffer, self.views[key].offset, at.shape, self.views[key].strides + (0,) * len(rest))
+            self.sources[at] = key
+            indices.append((at, length, stride))
+        return Indexed(view, tuple(indices)), reads
+
+    def check(self, key: Variable, length: int) -> Any:
+        """Add a bounds check of an array of indices, unless it exists; return the token to wait for."""
+        found = self.checked.get((key, length))
+        if found is None:
+            found = self.checked[key, length] = ("check", key, length)
+            self.items.append(Check(self.views[key], length, {self.source(key)}, found))
+        return found
+
+    def find_additions(self) -> dict[Operation, tuple[Operation, Variable] | None]:
+        """Find sums of a matrix product and a dead array, which BLAS computes in the memory of the array.
+
+        Returns
+        -------
+        dict
+            For each such sum the product and the array; for each of the products None.
+        """
+        found: dict[Operation, tuple[Operation, Variable] | None] = {}
+        made = {o.out: o for o in self.program.operations if not o.several}
+        for o in self.program.operations:
+            if o.name != "add" or not all(isinstance(a, Variable) for a in o.args) or o.args[0] is o.args[1]:
+                continue
+            for a, b in (o.args, o.args[::-1]):
+                first, second = made.get(a), made.get(b)
+                if first is None or second is None or first.name != "matmul" or first in found:
+                    continue
+                if second.name == "add" or (second.name == "matmul" and second not in found):
+                    alike = a.shape == b.shape == o.out.shape and a.dtype is b.dtype is o.out.dtype and len(a.shape) == 2
+                    if alike and self.readers[a] == self.readers[b] == 1:
+                        found[o], found[first] = (first, b), None
+                        break
+        return found
+
+    def multiply(self, o: Operation, out: Variable, adds: Variable | None = None) -> None:
+        """Lower a product of matrices; if `adds` is given, add the product to it, in its memory.
+
+        Raises
+        ------
+        Unsupported
+            The emitter multiplies no matrices of these dtypes, shapes or strides.
+        """
+        a, b = o.args
+        if not self.products or out.dtype.name not in FLOATS or not (isinstance(a, Variable) and isinstance(b, Variable)):
+            raise Unsupported(o.name)
+        if a.dtype is not out.dtype or b.dtype is not out.dtype or 0 in (*a.shape, *b.shape):
+            raise Unsupported(o.name)
+        x, y = self.views[a], self.views[b]
+        x = x.indexed((None,)) if len(a.shape) == 1 else x
+        y = y.indexed((slice(None), None)) if len(b.shape) == 1 else y
+        reads = self.needs((a, b))
+        if adds is None:
+            self.new_buffer(out)
+        else:
+            old = self.views[adds]
+            self.views[out] = View(old.buffer, old.offset, out.shape, old.strides)
+            reads.add(self.source(adds))
+        rank = max(len(x.shape), len(y.shape))
+        stack = out.shape[: rank - 2]
+        x, y = (v.expanded(stack + v.shape[-2:]) for v in (x, y))
+        target = View.whole(self.views[out].buffer, stack + (x.shape[-2], y.shape[-1]))
+        first, second = _stacked(self.as_factor(a, x, reads)), _stacked(self.as_factor(b, y, reads))
+        third = _stacked(target)
+        if first is None or second is None or third is None:
+            raise Unsupported(o.name)
+        self.items.append(Product(first, second, third, out, adds is not None, reads, out))
+
+    def as_factor(self, v: Variable, view: View, reads: set[Any]) -> View:
+        """Return the view itself if its rows or columns are contiguous, as BLAS requires, else a copy, which is added to `reads`."""
+        (m, n), (s, t) = view.shape[-2:], view.strides[-2:]
+        if _stacked(view) is not None and ((t == 1 and s >= n) or (s == 1 and t >= m) or (n == 1 and s >= 1) or (m == 1 and t >= 1)):
+            return view
+        copy = Variable(view.shape, v.dtype)
+        whole = Variable(view.shape, v.dtype)
+        self.views[whole], self.sources[whole] = view, v
+        self.assign(copy, "copy", (whole,))
+        reads.add(copy)
+        return self.views[copy]
+
+    def own_outputs(self) -> list[Buffer]:
+        """Return the buffer of each output; copy outputs that share memory with another variable."""
+        found: list[Buffer] = []
+        for v in self.program.outputs:
+            view = self.views[v]
+            if view.buffer in self.fixed or view.buffer in found or view.offset or not view.is_dense or view.buffer.size != v.size:
+                copy = Variable(v.shape, v.dtype)
+                self.assign(copy, "copy", (v,))
+                view = self.views[copy]
+            found.append(view.buffer)
+        return found
+
+
+def _stacked(view: View) -> View | None:
+    """Return a stack of matrices as a view with three axes, or a single matrix with two; None if the stack has no common stride."""
+    stack = view.shape[:-2]
+    if math.prod(stack) == 1:
+        return View(view.buffer, view.offset, view.shape[-2:], view.strides[-2:])
+    steps = [(n, s) for n, s in zip(stack, view.strides) if n != 1]
+    for (_, s), (n, t) in itertools.pairwise(steps):
+        if s != n * t:
+            return None
+    return View(view.buffer, view.offset, (math.prod(stack), *view.shape[-2:]), (steps[-1][1], *view.strides[-2:]))
+
+
+@_lowers("any elementwise")
+def _elementwise(work: _Lowering, o: Operation) -> None:
+    work.elementwise(o.out, o.name, o.args)
+
+
+@_lowers("bitwise_invert")
+def _invert(work: _Lowering, o: Operation) -> None:
+    if o.out.dtype.name == "bool":
+        work.elementwise(o.out, "logical_not", o.args)
+    else:
+        work.elementwise(o.out, "bitwise_xor", (*o.args, -1))
+
+
+@_lowers("clip")
+def _clip(work: _Lowering, o: Operation) -> None:
+    x, *bounds = o.args
+    if not isinstance(x, Variable) or len(bounds) != 2 or None in bounds:
+        raise Unsupported(o.name)
+    low, high = bounds
+    work.elementwise(o.out, "minimum", (work.compute("maximum", x, low, like=o.out), high))
+
+
+@_lowers("logaddexp")
+def _logaddexp(work: _Lowering, o: Operation) -> None:
+    x, y, out = *o.args, o.out
+    distance = work.compute("abs", work.compute("subtract", x, y, like=out), like=out)
+    more = work.compute("log1p", work.compute("exp", work.compute("negative", distance, like=out), like=out), like=out)
+    larger = work.compute("maximum", x, y, like=out)
+    # Equal infinities have no distance, and one that is alone is the result.
+    work.elementwise(out, "where", (work.compute("isinf", larger, like=out), larger, work.compute("add", larger, more, like=out)))
+
+
+@_lowers("any cast")
+def _cast(work: _Lowering, o: Operation) -> None:
+    x, out = o.args[0], o.out
+    if not isinstance(x, Variable) or not can_cast(x.dtype.name, out.dtype.name):
+        raise Unsupported(o.name)
+    if x.dtype is out.dtype:
+        work.show(out, x, work.views[x])
+    else:
+        work.assign(out, "cast", (x,))
+
+
+@_lowers("copy", "clone", "clone_contiguous")
+def _copy(work: _Lowering, o: Operation) -> None:
+    x = o.args[0]
+    if isinstance(x, Variable):
+        work.show(o.out, x, work.views[x])
+    else:
+        work.elementwise(o.out, "copy", (x,))
+
+
+@_lowers("any fill", options=("device", "dtype", "fill_value"))
+def _fill(work: _Lowering, o: Operation) -> None:
+    name = o.name.removesuffix("_like")
+    if name in ("full", "empty"):
+        value = 0 if name == "empty" else o.args[1] if len(o.args) > 1 else o.options.get("fill_value")
+    else:
+        value = int(name == "ones")
+    work.elementwise(o.out, "copy", (value,))
+
+
+# -- views -------------------------------------------------------------------------------------------------------------------
+
+
+@_lowers("any reshape")
+def _reshape(work: _Lowering, o: Operation) -> None:
+    x = work.array(o)
+    found = work.views[x].reshaped(o.out.shape)
+    if found is None:
+        copy = Variable(x.shape, x.dtype)
+        work.assign(copy, "copy", (x,))
+        x, found = copy, View.whole(work.views[copy].buffer, o.out.shape)
+    work.show(o.out, x, found)
+
+
+@_lowers("transpose_axes", "permute_dims")
+def _transpose(work: _Lowering, o: Operation) -> None:
+    x = work.array(o)
+    work.show(o.out, x, work.views[x].transposed([a % len(x.shape) for a in o.args[1]]))
+
+
+@_lowers("swap_last", "matrix_transpose", "linalg.matrix_transpose")
+def _swap_last(work: _Lowering, o: Operation) -> None:
+    x = work.array(o)
+    rank = len(x.shape)
+    work.show(o.out, x, work.views[x].transposed([*range(rank - 2), rank - 1, rank - 2]))
+
+
+@_lowers("broadcast_to", "broadcast_view")
+def _broadcast(work: _Lowering, o: Operation) -> None:
+    x = work.array(o)
+    work.show(o.out, x, work.views[x].expanded(o.out.shape))
+
+
+@_lowers("expand_reduced")
+def _expand_reduced(work: _Lowering, o: Operation) -> None:
+    x, shape, axes, keepdims = work.array(o), *o.args[1:]
+    view = work.views[x]
+    if axes is not None and not keepdims:
+        axes = {a % len(shape) for a in axes}
+        view = view.indexed(tuple([None if i in axes else slice(None) for i in range(len(shape))]))
+    work.show(o.out, x, view.expanded(shape))
+
+
+@_lowers("index_basic")
+def _index(work: _Lowering, o: Operation) -> None:
+    x = work.array(o)
+    work.show(o.out, x, work.views[x].indexed(_basic(o.args[1])))
+
+
+def _basic(key: Any) -> Any:
+    """Return a key of integers, slices, None and an ellipsis; raise Unsupported for others."""
+    for p in key if isinstance(key, tuple) else (key,):
+        bounds = (p.start, p.stop, p.step) if isinstance(p, slice) else ()
+        if not (p is None or p is Ellipsis or p.__class__ is int or isinstance(p, slice)) or any(
+            b.__class__ not in (int, type(None)) for b in bounds
+        ):
+            msg = f"key {key!r}"
+            raise Unsupported(msg)
+    return key
+
+
+@_lowers("flip", options=("axis",))
+def _flip(work: _Lowering, o: Operation) -> None:
+    x, axes = work.array(o), o.options.get("axis")
+    rank = len(x.shape)
+    axes = range(rank) if axes is None else [a % rank for a in (axes if isinstance(axes, tuple) else (axes,))]
+    work.show(o.out, x, work.views[x].indexed(tuple([slice(None, None, -1 if a in axes else 1) for a in range(rank)])))
+
+
+@_lowers("diagonal_view")
+def _diagonal_view(work: _Lowering, o: Operation) -> None:
+    x = work.array(o)
+    work.show(o.out, x, _diagonal(work.views[x], o.args[1]))
+
+
+def _diagonal(view: View, offset: int) -> View:
+    """Return a diagonal of the last two axes."""
+    (m, n), (s, t) = view.shape[-2:], view.strides[-2:]
+    length = max(min(m - max(-offset, 0), n - max(offset, 0)), 0)
+    start = view.offset + max(-offset, 0) * s + max(offset, 0) * t
+    return View(view.buffer, start if length else 0, (*view.shape[:-2], length), (*view.strides[:-2], s + t))
+
+
+# -- writing and indexing ----------------------------------------------------------------------------------------------------
+
+
+@_lowers("index_basic_transpose")
+def _pad(work: _Lowering, o: Operation) -> None:
+    values, key, _ = o.args
+    started = work.start(o.out, 0)
+    work.store(o.out, "=", values, work.views[o.out].indexed(_basic(key)), {started})
+
+
+@_lowers("add_at")
+def _add_at(work: _Lowering, o: Operation) -> None:
+    buffer, values, key = o.args
+    started = work.update(o.out, buffer)
+    work.store(o.out, "+=", values, work.views[o.out].indexed(_basic(key)), {started})
+
+
+@_lowers("written")
+def _written(work: _Lowering, o: Operation) -> None:
+    buffer, key, value = o.args
+    started = work.update(o.out, buffer)
+    work.store(o.out, "=", value, work.views[o.out].indexed(_basic(key)), {started})
+
+
+@_lowers("gather")
+def _gather(work: _Lowering, o: Operation) -> None:
+    x = work.array(o)
+    element, reads = work.indexed(work.views[x], o.args[1], o.out.shape)
+    work.assign(o.out, "copy", (element,), reads | {work.source(x)})
+
+
+@_lowers("take_flat")
+def _take_flat(work: _Lowering, o: Operation) -> None:
+    x, flat = work.array(o), o.args[1]
+    view = work.views[x].reshaped((x.size,))
+    if view is None or not isinstance(flat, Variable):
+        raise Unsupported(o.name)
+    element, reads = work.indexed(view, flat, o.out.shape)
+    work.assign(o.out, "copy", (element,), reads | {work.source(x)})
+
+
+@_lowers("scatter_add")
+def _scatter_add(work: _Lowering, o: Operation) -> None:
+    values, key, _ = o.args
+    _scatter(work, o.out, work.start(o.out, 0), values, key)
+
+
+@_lowers("segment_sum")
+def _segment_sum(work: _Lowering, o: Operation) -> None:
+    values, positions, _ = o.args
+    _scatter(work, o.out, work.start(o.out, 0), values, positions)
+
+
+@_lowers("scatter_into")
+def _scatter_into(work: _Lowering, o: Operation) -> None:
+    buffer, values, key = o.args
+    _scatter(work, o.out, work.update(o.out, buffer), values, key)
+
+
+def _scatter(work: _Lowering, out: Variable, started: Any, values: Any, key: Any) -> None:
+    parts = key if isinstance(key, tuple) else (key,)
+    if not all(isinstance(p, Variable) for p in parts):
+        raise Unsupported(out)
+    lead = _common_shape([p.shape for p in parts])
+    element, reads = work.indexed(work.views[out], key, lead + out.shape[len(parts) :])
+    work.store(out, "+=", values, element, reads | {started})
+
+
+def _common_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
+    return tuple(next((n for n in axis if n != 1), 1) for axis in zip(*padded))
+
+
+@_lowers("concat", options=("axis",))
+def _concat(work: _Lowering, o: Operation) -> None:
+    axis, place, started = o.options.get("axis", 0) % len(o.out.shape), 0, None
+    work.new_buffer(o.out)
+    for k, x in enumerate(o.args[0]):
+        end = place + x.shape[axis]
+        target = work.views[o.out].indexed((slice(None),) * axis + (slice(place, end),))
+        started = work.part(o.out, k == len(o.args[0]) - 1, x, target, started)
+        place = end
+
+
+@_lowers("stack", options=("axis",))
+def _stack(work: _Lowering, o: Operation) -> None:
+    axis, started = o.options.get("axis", 0) % len(o.out.shape), None
+    work.new_buffer(o.out)
+    for k, x in enumerate(o.args[0]):
+        target = work.views[o.out].indexed((slice(None),) * axis + (k,))
+        started = work.part(o.out, k == len(o.args[0]) - 1, x, target, started)
+
+
+@_lowers("roll", options=("axis",))
+def _roll(work: _Lowering, o: Operation) -> None:
+    x, by, axis = work.array(o), o.args[1], o.options.get("axis")
+    if not isinstance(by, int) or not isinstance(axis, int):
+        raise Unsupported(o.name)
+    axis %= len(x.shape)
+    n, before = x.shape[axis], (slice(None),) * axis
+    by, started = by % n if n else 0, None
+    work.new_buffer(o.out)
+    for last, old, new in ((False, slice(0, n - by), slice(by, n)), (True, slice(n - by, n), slice(0, by))):
+        part = Variable(work.views[x].indexed((*before, old)).shape, x.dtype)
+        work.show(part, x, work.views[x].indexed((*before, old)))
+        started = work.part(o.out, last, part, work.views[o.out].indexed((*before, new)), started)
+
+
+@_lowers("diagonal_transpose")
+def _diagonal_transpose(work: _Lowering, o: Operation) -> None:
+    values, _, offset = o.args
+    started = work.start(o.out, 0)
+    work.store(o.out, "=", values, _diagonal(work.views[o.out], offset), {started})
+
+
+# -- reductions and products -----------------------------------------------------------------------------------------------
+
+
+@_lowers("reduce_sum", "reduce_max", "reduce_min")
+def _reduce(work: _Lowering, o: Operation) -> None:
+    x, axes, _ = work.array(o), *o.args[1:]
+    work.reduce(o.out, o.name.removeprefix("reduce_"), x, range(len(x.shape)) if axes is None else axes)
+
+
+@_lowers("reduce_mean")
+def _mean(work: _Lowering, o: Operation) -> None:
+    x, axes, _ = work.array(o), *o.args[1:]
+    axes = range(len(x.shape)) if axes is None else axes
+    total = Variable(o.out.shape, o.out.dtype)
+    work.reduce(total, "sum", x, axes)
+    work.elementwise(o.out, "divide", (total, math.prod(x.shape[a] for a in axes)))
+
+
+@_lowers("reduce_prod")
+def _product_of_elements(work: _Lowering, o: Operation) -> None:
+    x, axes, _ = work.array(o), *o.args[1:]
+    work.reduce(o.out, "prod", x, range(len(x.shape)) if axes is None else axes)
+
+
+@_lowers("reduce_var")
+def _variance(work: _Lowering, o: Operation) -> None:
+    x, axes, correction, _ = work.array(o), *o.args[1:]
+    axes = sorted(a % len(x.shape) for a in (range(len(x.shape)) if axes is None else axes))
+    count = math.prod(x.shape[a] for a in axes)
+    kept = Variable(tuple(1 if a in axes else n for a, n in enumerate(x.shape)), x.dtype)
+    work.reduce(kept, "sum", x, axes)
+    distance = work.compute("subtract", x, work.compute("divide", kept, count, like=kept), like=x)
+    total = Variable(o.out.shape, o.out.dtype)
+    work.reduce(total, "sum", work.compute("square", distance, like=x), axes)
+    work.elementwise(o.out, "divide", (total, max(count - correction, 0)))
+
+
+@_lowers("linalg.vector_norm", options=("axis", "keepdims", "ord"))
+def _norm(work: _Lowering, o: Operation) -> None:
+    x, axes = work.array(o), o.options.get("axis")
+    if o.options.get("ord", 2) != 2:
+        raise Unsupported(o.name)
+    axes = range(len(x.shape)) if axes is None else axes if isinstance(axes, tuple) else (axes,)
+    total = Variable(o.out.shape, o.out.dtype)
+    work.reduce(total, "sum", work.compute("square", x, like=x), axes)
+    work.elementwise(o.out, "sqrt", (total,))
+
+
+@_lowers("sum_to")
+def _sum_to(work: _Lowering, o: Operation) -> None:
+    x, shape = work.array(o), o.args[1]
+    extra = len(x.shape) - len(shape)
+    axes = [*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and x.shape[i + extra] != 1)]
+    if axes:
+        work.reduce(o.out, "sum", x, axes)
+    else:
+        work.show(o.out, x, work.views[x])
+
+
+@_lowers("matmul")
+def _matmul(work: _Lowering, o: Operation) -> None:
+    work.multiply(o, o.out)

@@ -1,0 +1,1 @@
+"""Machine code for programs on NumPy arrays, compiled by LLVM through llvmlite."""

@@ -1,0 +1,166 @@
+"""Compile the text of kernels to machine code with llvmlite, and load it into the process."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import platform
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from xpgrad.programs.native import cache
+from xpgrad.programs.native.llvm_text import Target
+from xpgrad.programs.scalars import SCALARS
+
+__all__ = ["Machine", "machine"]
+
+_FORMAT = "1"  # of what is in the cache; another number makes it new
+#: The variants of glibc's vector functions by the width of vectors: the letter in their names.
+_WIDTHS = {512: "e", 256: "d", 128: "b"}
+
+
+@functools.cache
+def machine() -> Machine:
+    """Return the machine of this process.
+
+    Raises
+    ------
+    ImportError
+        llvmlite is not installed.
+    """
+    return Machine()
+
+
+class Machine:
+    """The compiler for this processor, and the code that has been loaded.
+
+    Parameters
+    ----------
+    libmvec : bool
+        Whether to use the vector functions of glibc if it is there; else our own are used.
+    """
+
+    def __init__(self, *, libmvec: bool = True) -> None:
+        import llvmlite  # loads late: an extra
+        import llvmlite.binding as llvm  # loads late: an extra
+
+        self.llvm: Any = llvm
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        features = llvm.get_host_cpu_features()
+        self.processor: str = llvm.get_host_cpu_name()
+        self.features: str = features.flatten()
+        self.version: str = llvmlite.__version__
+        bits = 512 if features.get("avx512f") else 256 if features.get("avx2") else 128
+        has_fma = features.get("fma", False) or platform.machine().lower() in ("aarch64", "arm64")  # without, each would be a call
+        self.target: Target = Target(bits, self.find_vector_functions(bits) if libmvec else {}, own_functions=has_fma)
+        self.has_products: bool = self.find_products()
+        self.find_python()
+        self.compiler: Any = self.new_compiler()
+        self.lock: threading.Lock = threading.Lock()
+        self.addresses: dict[str, int] = {}
+        self.kept: list[Any] = []
+
+    def new_compiler(self) -> Any:
+        """Return a compiler for this processor."""
+        target = self.llvm.Target.from_default_triple()
+        return target.create_target_machine(
+            cpu=self.processor, features=self.features, opt=3, reloc="pic", codemodel="jitdefault", jit=True
+        )
+
+    # -- what kernels call ---------------------------------------------------------------------------------------------------------
+
+    def find_vector_functions(self, bits: int) -> dict[str, list[tuple[int, str]]]:
+        """Find the vector variants of C's functions in glibc, the widest first, and make them known to the compiler; none without glibc."""
+        try:
+            library = ctypes.CDLL("libmvec.so.1") if sys.platform == "linux" else None
+        except OSError:
+            library = None
+        found: dict[str, list[tuple[int, str]]] = {}
+        if library is None:
+            return found
+        for name in sorted({scalar.code for scalar in SCALARS.values() if scalar.form == "function"}):
+            letters = "vv" if name in ("atan2", "hypot", "pow") else "v"
+            for function, size in ((name, 64), (f"{name}f", 32)):
+                for width, letter in _WIDTHS.items():
+                    symbol = f"_ZGV{letter}N{width // size}{letters}_{function}"
+                    if width <= bits and hasattr(library, symbol):
+                        self.llvm.add_symbol(symbol, ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)
+                        found.setdefault(function, []).append((width // size, symbol))
+        return found
+
+    def find_products(self) -> bool:
+        """Return whether SciPy provides BLAS with 32-bit integers; if so, make its functions known to the compiler."""
+        try:
+            from scipy.linalg import cython_blas  # pyright: ignore[reportAttributeAccessIssue]  # loads late: an extra
+        except ImportError:
+            return False
+        pointer, name_of = ctypes.pythonapi.PyCapsule_GetPointer, ctypes.pythonapi.PyCapsule_GetName
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+        capsules = cython_blas.__pyx_capi__
+        for name in ("dgemm", "sgemm"):
+            signature = name_of(capsules[name])
+            if signature is None or b"int *" not in signature:
+                return False
+            self.llvm.add_symbol(f"xpgrad_{name}", pointer(capsules[name], signature))
+        return True
+
+    def find_python(self) -> None:
+        """Make the addresses of Python's functions and objects known to the compiler."""
+        for name in ("Py_IncRef", "PyEval_SaveThread", "PyEval_RestoreThread"):
+            self.llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+        objects = {"_Py_NoneStruct": None, "_Py_FalseStruct": False, "_Py_NotImplementedStruct": NotImplemented}
+        for name, value in objects.items():
+            self.llvm.add_symbol(name, id(value))
+
+    # -- code ----------------------------------------------------------------------------------------------------------------------
+
+    def load(self, texts: Iterable[str]) -> list[int]:
+        """Return the addresses of functions; compile those that are neither loaded nor in the cache."""
+        texts = list(texts)
+        with self.lock:
+            for text in texts:
+                if text not in self.addresses:
+                    self.addresses[text] = self.load_one(text)
+            return [self.addresses[text] for text in texts]
+
+    def load_one(self, text: str) -> int:
+        """Load a function from the cache, or compile and cache it first; return its address."""
+        llvm, key = self.llvm, self.key(text)
+        name = f"xpgrad_{key}"
+        code = cache.load(key)
+        if code is None:
+            code = self.compile(text.replace("@NAME", f"@{name}"))
+            cache.save(key, code)
+        # NB: an engine of its own, since one resolves addresses in its first object file only.
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.new_compiler())
+        file = llvm.ObjectFileRef.from_data(code)
+        engine.add_object_file(file)
+        engine.finalize_object()
+        self.kept += [engine, file]
+        return int(engine.get_function_address(name))
+
+    def key(self, text: str) -> str:
+        """Return a function's key in the cache: a hash of everything on which its code depends."""
+        parts = (text, self.version, self.processor, self.features, _FORMAT)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+
+    def compile(self, text: str) -> bytes:
+        """Return the object file of a module."""
+        code: bytes = self.compiler.emit_object(self.optimize(text))
+        return code
+
+    def optimize(self, text: str) -> Any:
+        """Return a module after LLVM's passes."""
+        llvm = self.llvm
+        module = llvm.parse_assembly(text)
+        module.verify()
+        tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+        tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = True
+        builder = llvm.create_pass_builder(self.compiler, tuning)
+        builder.getModulePassManager().run(module, builder)
+        return module

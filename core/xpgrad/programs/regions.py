@@ -1,0 +1,162 @@
+"""Programs at the level of memory: nests of loops over scalar statements, products of matrices, and checks of indices."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from xpgrad.programs.program import Program, Variable
+from xpgrad.programs.views import Buffer, View
+
+__all__ = ["Check", "Indexed", "Lowered", "Nest", "Operand", "Product", "Region", "Statement", "Unsupported"]
+
+
+class Unsupported(Exception):
+    """Raised when a program contains an operation that cannot be lowered."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Indexed:
+    """An element of a view at a place that arrays of integers name.
+
+    Attributes
+    ----------
+    view : View
+        Over the domain; its strides are 0 along the axes of the indices.
+    indices : tuple of (Variable, int, int)
+        Each with the length and the stride of the axis that it indexes. Negative indices count from the end.
+    """
+
+    view: View
+    indices: tuple[tuple[Variable, int, int], ...]
+
+
+#: What a statement reads: a number, a variable at the same place of the domain, or an indexed element.
+Operand: TypeAlias = "bool | int | float | Variable | Indexed"
+
+
+@dataclass(eq=False, slots=True)
+class Statement:
+    """A scalar statement, which runs at each place of a domain.
+
+    Attributes
+    ----------
+    kind : str
+        "assign": `out` becomes ``op(*args)``. "reduce": `out` is the sum, product, maximum or minimum (`op`) of the operand over axes.
+        "store": the operand is written ("=") or added ("+=") to `target`.
+    domain : tuple of int
+    op : str
+    args : tuple of Operand
+    out : Variable
+    target : View or Indexed
+        The memory of the result, over the domain.
+    reads : set of hashable
+        Tokens of the results that must be complete before it runs.
+    makes : hashable
+        The token of the result that is complete after it.
+    axes : tuple of int
+        The axes that a reduction removes.
+    piece_stride : int
+        The distance in the target between the results of the pieces of a nest; 0 if all pieces write to the same memory.
+    """
+
+    kind: str
+    domain: tuple[int, ...]
+    op: str
+    args: tuple[Operand, ...]
+    out: Variable
+    target: View | Indexed
+    reads: set[Any]
+    makes: Any
+    axes: tuple[int, ...] = ()
+    piece_stride: int = 0
+
+    @property
+    def memory(self) -> View:
+        """The memory of the result."""
+        return self.target.view if isinstance(self.target, Indexed) else self.target
+
+
+@dataclass(eq=False, slots=True)
+class Check:
+    """A test that all indices in an array are within the bounds of an axis; the program stops if it fails."""
+
+    key: View
+    length: int
+    reads: set[Any]
+    makes: Any
+
+    def __str__(self) -> str:
+        return f"check that {math.prod(self.key.shape)} indices are below {self.length}"
+
+
+@dataclass(eq=False, slots=True)
+class Product:
+    """A matrix product, or a stack of them; if `adds` is true, it is added to the values in the memory of the result."""
+
+    a: View
+    b: View
+    target: View
+    out: Variable
+    adds: bool
+    reads: set[Any]
+    makes: Any
+
+    def __str__(self) -> str:
+        return f"{'add the' if self.adds else 'the'} product of {self.a.shape} and {self.b.shape}"
+
+
+@dataclass(eq=False, slots=True)
+class Nest:
+    """A nest of loops over a domain, and the statements of its body in order.
+
+    Attributes
+    ----------
+    domain : tuple of int
+    body : list of Statement
+    pieces : int
+        Number of pieces into which the outermost loop is divided. They may run in any order, or in parallel.
+    """
+
+    domain: tuple[int, ...]
+    body: list[Statement] = field(default_factory=list)
+    pieces: int = 1
+
+    def __str__(self) -> str:
+        words = {"=": "write", "+=": "add to"}
+        steps = [words.get(s.op, f"{s.op} over axes {s.axes}" if s.kind == "reduce" else s.op) for s in self.body]
+        return f"loops over {self.domain}{f' in {self.pieces} pieces' if self.pieces > 1 else ''}: {', '.join(steps)}"
+
+
+Region: TypeAlias = "Nest | Product | Check"
+
+
+@dataclass(eq=False, slots=True)
+class Lowered:
+    """A program lowered to regions, with the memory that they use.
+
+    Attributes
+    ----------
+    program : Program
+    views : dict
+        The memory of each variable.
+    inputs, constants, outputs : list of Buffer
+    regions : list
+    stored : set of Variable
+        The results of assignments that are written to memory; others are read only in their own nests.
+    workspace : dict
+        The offsets of temporary buffers in the workspace, in bytes.
+    workspace_size : int
+        Bytes of all temporary buffers.
+    """
+
+    program: Program
+    views: dict[Variable, View]
+    inputs: list[Buffer]
+    constants: list[Buffer]
+    outputs: list[Buffer]
+    regions: list[Region]
+    stored: set[Variable]
+    workspace: dict[Buffer, int]
+    workspace_size: int

@@ -1,0 +1,130 @@
+"""Arrays as parts of memory: an offset, a shape and strides in a buffer. Views of views are computed here, and no memory is touched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Buffer", "View", "row_major"]
+
+
+class Buffer:
+    """A piece of memory, of elements of one dtype.
+
+    Parameters
+    ----------
+    size : int
+        Number of elements.
+    dtype : str
+        Name of the dtype.
+    itemsize : int
+        Bytes of an element.
+    """
+
+    __slots__ = ("dtype", "itemsize", "size")
+
+    dtype: str
+    itemsize: int
+    size: int
+
+    def __init__(self, size: int, dtype: str, itemsize: int) -> None:
+        self.size, self.dtype, self.itemsize = size, dtype, itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Some elements of a buffer, in the order of an array.
+
+    Attributes
+    ----------
+    buffer : Buffer
+    offset : int
+        Position of the first element, in elements.
+    shape : tuple of int
+    strides : tuple of int
+        Steps along the axes, in elements; negative for reversed axes, and 0 for repeated elements.
+    """
+
+    buffer: Buffer
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def whole(cls, buffer: Buffer, shape: tuple[int, ...]) -> View:
+        """Return all of a buffer as an array in row-major order."""
+        return cls(buffer, 0, shape, row_major(shape))
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements follow each other in memory, in row-major order."""
+        return all(n == 1 or s == t for n, s, t in zip(self.shape, self.strides, row_major(self.shape))) or 0 in self.shape
+
+    def expanded(self, shape: tuple[int, ...]) -> View:
+        """Return the view broadcast to a shape."""
+        extra = len(shape) - len(self.shape)
+        steps = (0 if n == 1 else s for n, s in zip(self.shape, self.strides))
+        return View(self.buffer, self.offset, shape, (0,) * extra + tuple(steps))
+
+    def indexed(self, key: Any) -> View:
+        """Select by a key of integers, slices, None and an ellipsis."""
+        parts = list(key) if isinstance(key, tuple) else [key]
+        missing = len(self.shape) - sum(p is not None and p is not Ellipsis for p in parts)
+        place = next((i for i, p in enumerate(parts) if p is Ellipsis), None)
+        if place is None:
+            parts += [slice(None)] * missing
+        else:
+            parts[place : place + 1] = [slice(None)] * missing
+        offset, shape, strides = self.offset, [], []
+        axes = iter(zip(self.shape, self.strides))
+        for p in parts:
+            if p is None:
+                shape.append(1)
+                strides.append(0)
+                continue
+            n, s = next(axes)
+            if isinstance(p, slice):
+                places = range(n)[p]
+                shape.append(len(places))
+                strides.append(s * places.step)
+                offset += places.start * s if places else 0
+            else:
+                offset += range(n)[p] * s
+        return View(self.buffer, offset, tuple(shape), tuple(strides))
+
+    def transposed(self, axes: Sequence[int]) -> View:
+        """Permute the axes."""
+        return View(self.buffer, self.offset, tuple(self.shape[a] for a in axes), tuple(self.strides[a] for a in axes))
+
+    def reshaped(self, shape: tuple[int, ...]) -> View | None:
+        """Return the same elements in row-major order with another shape; None if that needs a copy."""
+        if self.is_dense:
+            return View(self.buffer, self.offset, shape, row_major(shape))
+        merged: list[tuple[int, int]] = []  # lengths and strides, of as few axes as possible
+        for n, s in zip(self.shape, self.strides):
+            if n == 1:
+                continue
+            if merged and merged[-1][1] == n * s:
+                merged[-1] = (merged[-1][0] * n, s)
+            else:
+                merged.append((n, s))
+        strides = []
+        rest, step = 1, 0  # what is left of the axis that is being divided, and its stride
+        for n in reversed(shape):
+            if n == 1:
+                strides.append(0)
+                continue
+            if rest == 1:
+                rest, step = merged.pop()
+            if rest % n:
+                return None
+            strides.append(step)
+            rest, step = rest // n, step * n
+        return View(self.buffer, self.offset, shape, tuple(strides[::-1]))
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides, in elements, of an array whose last axis varies fastest."""
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))

@@ -1,0 +1,662 @@
+"""Machine code computes what a program says: NumPy's bits, but for functions such as `exp` and for the order of sums."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import xpgrad as xp
+from programs import building
+from programs.building import BACKEND, EVALUATE, Builder, assert_same, assert_same_numbers, random_program
+from support.central_differences import values
+from xpgrad.__main__ import main
+from xpgrad.programs import emitters
+from xpgrad.programs.evaluation import evaluate_program
+from xpgrad.programs.lowering import lower
+from xpgrad.programs.program import Part
+from xpgrad.programs.regions import Nest, Product
+from xpgrad.programs.simplify import simplify_program
+from xpgrad.registry import emitter_names, register_emitter
+
+pytest.importorskip("llvmlite", reason="the extra `native`")
+from xpgrad.programs.native import cache, machine as machines, parts  # after the check above
+from xpgrad.programs.native.llvm_text import region_kernel
+from xpgrad_numpy import _backend, _emitters
+from xpgrad_numpy._native import native_function
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
+
+#: The functions whose results differ from NumPy's in the last digits, and intervals on which they are compared.
+FUNCTIONS: dict[str, tuple[float, float]] = {
+    "acos": (-1, 1), "acosh": (1, 1e6), "asin": (-1, 1), "asinh": (-1e6, 1e6), "atan": (-1e3, 1e3), "atanh": (-1, 1), "cos": (-1e3, 1e3),
+    "cosh": (-80, 80), "exp": (-80, 80), "expm1": (-30, 30), "log": (1e-30, 1e30), "log10": (1e-30, 1e30), "log1p": (-0.999, 1e6),
+    "log2": (1e-30, 1e30), "sin": (-1e3, 1e3), "sinh": (-80, 80), "tan": (-1e3, 1e3), "tanh": (-20, 20),
+}  # fmt: skip
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 5e-324, -1e-310, 1e308, -1e308, 1e22, 2.0, 3.0]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache of this test alone."""
+    monkeypatch.setenv("XPGRAD_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def fresh() -> Iterator[machines.Machine]:
+    """A machine that has loaded nothing, as in a new process."""
+    machines.machine.cache_clear()
+    yield machines.machine()
+    machines.machine.cache_clear()
+
+
+def check(b: Builder, *, exact: bool = True) -> None:
+    """Compare machine code for a program, and for the simplified one, with its plain evaluation."""
+    program = b.program(*b.outputs)
+    with np.errstate(all="ignore"):
+        wanted = evaluate_program(program, BACKEND, b.raws())
+        for p in (program, simplify_program(program, EVALUATE)):
+            for threads in (1, 2):
+                inputs = [np.array(x) if isinstance(x, np.ndarray) and threads == 2 else x for x in b.raws()]
+                before = [np.array(x) for x in inputs]
+                try:
+                    function = native_function(p, BACKEND, threads)
+                    first, found = function(*inputs), function(*inputs)
+                    compare_all(b, found, wanted, exact)
+                except Exception as exc:
+                    exc.add_note(str(p))
+                    raise
+                for x, old in zip(inputs, before):
+                    np.testing.assert_array_equal(x, old)
+                arrays = [x for x in (*first, *found, *inputs, *program.constants.values()) if isinstance(x, np.ndarray)]
+                results = [x for x in (*first, *found) if isinstance(x, np.ndarray)]
+                assert all(x.flags.writeable for x in results)
+                assert not any(np.may_share_memory(x, y) for i, x in enumerate(results) for y in [*results[:i], *arrays[len(results) :]])
+
+
+def compare_all(b: Builder, found: Any, wanted: Any, exact: bool) -> None:
+    numbers = [v for v in map(np.asarray, b.values.values()) if v.dtype.kind in "fc"]
+    finite = [np.abs(v[np.isfinite(v)]).max(initial=1.0) for v in numbers]
+    eps = 2000 * max([float(np.finfo(v.dtype).eps) for v in numbers], default=0.0)
+    for x, y in zip(found, wanted, strict=True):
+        if exact:
+            assert_same(x, y, b.program(*b.outputs))
+            continue
+        x, y = np.asarray(x), np.asarray(y)
+        assert (x.dtype, x.shape) == (y.dtype, y.shape)
+        np.testing.assert_allclose(x, y, rtol=eps, atol=eps * max(finite, default=1.0))
+
+
+# -- programs ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_programs_of_arithmetic(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bits, but for the order of sums; XPGRAD_PROGRAMS=20000 draws more."""
+    monkeypatch.setattr(building, "_UNARY", [name for name in building._UNARY if name not in ("sin", "exp", "tanh")])
+    monkeypatch.setattr(building, "_BINARY", [name for name in building._BINARY if name != "hypot"])
+    for k in range(int(os.environ.get("XPGRAD_PROGRAMS", "100")) // 20):
+        random = Random(100_000 * block + k)
+        check(random_program(random, random.randint(1, 25)))
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_programs_with_functions(block: int) -> None:
+    for k in range(int(os.environ.get("XPGRAD_PROGRAMS", "100")) // 20):
+        random = Random(100_000 * block + 50_000 + k)
+        check(random_program(random, random.randint(1, 25)), exact=False)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 12))
+def test_random_programs_that_shrink(random: Random, count: int) -> None:
+    check(random_program(random, count), exact=False)
+
+
+@pytest.mark.parametrize("emitter", ["native", "c"])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_the_last_of_equal_zeros_is_the_extremum(name: str, emitter: str) -> None:
+    if emitter == "c" and shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    random = Random(0)
+    for shape, axis in [((3, 4), 0), ((9, 5), 0), ((2, 4, 3), 1), ((70, 1_000), 0)]:
+        compiled = xp.compile(lambda x: getattr(xp, name)(x, axis=axis), emitter=emitter)  # noqa: B023
+        for _ in range(5):
+            x = np.asarray(random.choices([0.0, -0.0, -1.0 if name == "max" else 1.0], k=int(np.prod(shape)))).reshape(shape)
+            found, wanted = values(compiled(xp.asarray(x, device="numpy"))), getattr(np, name)(x, axis=axis)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
+@pytest.mark.parametrize("emitter", ["native", "c", "numpy"])
+@pytest.mark.parametrize("shape", [(), (1,), (3, 1)])
+def test_a_sum_of_negative_zeros_is_zero(shape: tuple[int, ...], emitter: str) -> None:
+    if emitter == "c" and shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    x = -np.zeros(shape)
+    for axis in (None, (), *range(len(shape))):
+        found = xp.compile(lambda x: xp.sum(x, axis=axis), emitter=emitter)(xp.asarray(x, device="numpy"))  # noqa: B023
+        np.testing.assert_array_equal(np.signbit(values(found)), np.signbit(np.sum(x, axis=axis)))
+
+
+@pytest.mark.parametrize("shape", [(70_000,), (70_000, 3), (3, 70_000), (300, 300), (16, 17, 300), (1, 70_000), (70_000, 1)])
+def test_sums_of_large_arrays(shape: tuple[int, ...]) -> None:
+    """Nests in pieces: sums over all, first, last and middle axes, and what is read of them."""
+    rng = np.random.default_rng(len(shape))
+    b = Builder()
+    x = b.input(rng.normal(size=shape))
+    y = b("multiply", x, x)
+    b.outputs = [y]
+    for axes in (None, *[(a,) for a in range(len(shape))], tuple({0, len(shape) - 1})):
+        for name in ("reduce_sum", "reduce_max", "reduce_mean"):
+            b.outputs.append(b(name, y, axes, True))
+            b.outputs.append(b("add", b.outputs[-1], x))
+    program = b.program(*b.outputs)
+    wanted = evaluate_program(program, BACKEND, b.raws())
+    one, three = (native_function(program, BACKEND, threads)(*b.raws()) for threads in (1, 3))
+    for found, other, y in zip(one, three, wanted, strict=True):
+        np.testing.assert_array_equal(found, other)  # whatever the number of threads
+        np.testing.assert_allclose(found, y, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((4, 3), (3, 5)), ((3,), (3, 5)), ((4, 3), (3,)), ((3,), (3,)), ((2, 4, 3), (3, 5)), ((2, 1, 4, 3), (6, 3, 5))]
+)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_products(shapes: Any, dtype: str) -> None:
+    """Products of stacks, of views in rows, columns and neither, and sums of products in one memory."""
+    rng = np.random.default_rng(0)
+    b = Builder()
+    x, y = (b.input(rng.normal(size=s).astype(dtype)) for s in shapes)
+    b.outputs = [b("matmul", x, y)]
+    if len(shapes[0]) == len(shapes[1]) == 2:
+        xt, yt = b("transpose_axes", x, (1, 0)), b("transpose_axes", y, (1, 0))
+        b.outputs.append(b("matmul", yt, xt))
+        b.outputs.append(b("add", b("matmul", x, y), b("transpose_axes", b("matmul", yt, xt), (1, 0))))
+        b.outputs.append(b("add", b("add", b("matmul", x, y), b("matmul", b("negative", x), y)), b("matmul", x, b("negative", y))))
+        steps = (slice(None, None, 2), slice(None, None, -1))
+        b.outputs.append(b("matmul", b("index_basic", x, steps), b("index_basic", y, (slice(None, None, -1), slice(None, None, 2)))))
+    check(b, exact=False)
+
+
+def test_every_region_is_native_and_sums_of_products_share_memory() -> None:
+    b = Builder()
+    x, y = (b.input(np.random.default_rng(k).normal(size=(4, 4))) for k in range(2))
+    b.outputs = [b("add", b("add", b("matmul", x, y), b("matmul", y, x)), b("matmul", x, x))]
+    lowered = lower(b.program(*b.outputs))
+    assert [type(r) for r in lowered.regions] == [Product, Product, Product]
+    assert [r.adds for r in lowered.regions if isinstance(r, Product)] == [False, True, True]
+    check(b)
+
+
+def test_a_workspace_is_used_again_only_when_nothing_reads_it() -> None:
+    b = Builder()
+    x = v = b.input(np.random.default_rng(0).normal(size=(8, 8)) / 3)
+    for _ in range(6):
+        v = b("matmul", v, x)
+    b.outputs = [v]
+    assert lower(b.program(v)).workspace_size == 2 * 8 * 8 * 8  # the operand of a product and its result, in turns
+    check(b, exact=False)
+
+
+def test_an_array_that_is_read_again_is_not_overwritten() -> None:
+    b = Builder()
+    x = b.input(np.arange(16.0).reshape(4, 4))
+    y = b("multiply", x, 2.0)
+    z = b("add_at", y, b("index_basic", x, (slice(0, 2),)), (slice(0, 2),))
+    b.outputs = [b("multiply", b("matmul", z, x), y)]  # which waits for `z`
+    check(b)
+
+
+def test_a_sum_is_read_when_it_is_complete() -> None:
+    b = Builder()
+    x = b.input(np.arange(12.0).reshape(3, 4))
+    total = b("reduce_sum", x, (), True)
+    b.outputs = [b("subtract", x, b("reduce_sum", x, (0,), True)), b("multiply", x, total)]
+    y = b("scatter_into", b("multiply", x, 1.0), x, (b.input(np.array([0, 0, 2])),))
+    b.outputs.append(b("add", y, x))
+    check(b)
+
+
+def test_an_index_just_beyond_the_end_is_refused() -> None:
+    f = xp.compile(lambda x, i: x[i] * 2.0, emitter="native")
+    x = xp.asarray(np.arange(7.0))
+    assert f(x, xp.asarray([6, -7])).tolist() == [12.0, 0.0]
+    for bad in (7, -8):
+        with pytest.raises(IndexError, match="out of bounds"):
+            f(x, xp.asarray([0, bad]))
+
+
+def test_a_chain_is_one_nest_without_memory() -> None:
+    b = Builder()
+    x = v = b.input(np.ones(4))
+    for k in range(50):
+        v = b("add", b("multiply", v, x), float(k))
+    b.outputs = [v]
+    lowered = lower(b.program(v))
+    assert len(lowered.regions) == 1
+    assert isinstance(lowered.regions[0], Nest)
+    assert lowered.workspace_size == 0
+    assert len(lowered.stored) == 1
+    check(b)
+
+
+def test_what_machine_code_lacks_is_numpy_between_its_parts() -> None:
+    b = Builder()
+    x = b.input(np.linspace(0.1, 2.0, 12).reshape(3, 4))
+    y = b("multiply", b("sin", x), x)
+    z = b("cumulative_sum", y, axis=1)
+    turned = b("transpose_axes", b("add", z, y), (1, 0))
+    b.outputs = [b("multiply", turned, 2.0), turned, b("cumulative_prod", turned, axis=0)]
+    divided = parts.divide(b.program(*b.outputs), products=True)
+    assert [o.name for o in divided.operations] == ["part", "cumulative_sum", "part", "transpose_axes", "cumulative_prod"]
+    assert [len(o.program) for o in divided.operations if isinstance(o, Part)] == [2, 3]
+    check(b, exact=False)
+
+
+#: Kernels with their arguments after one or two arrays of shape (3, 4), and their options.
+KERNELS: list[tuple[str, int, tuple[Any, ...], dict[str, Any]]] = [
+    *(("flip", 1, (), {"axis": axis}) for axis in (None, 0, (1,), (0, 1))),
+    *(("roll", 1, (by,), {"axis": axis}) for by in (0, 1, -1, 7) for axis in (0, 1)),
+    *((name, 1, (axes, *more, keepdims), {}) for name, more in (("reduce_prod", ()), ("reduce_var", (1.0,)), ("reduce_var", (0.0,)))
+      for axes in (None, (0,), (1,), (0, 1)) for keepdims in (False, True)),
+    *(("linalg.vector_norm", 1, (), {"axis": axis, "keepdims": False, "ord": 2}) for axis in (None, 0, (1,))),
+    *(("diagonal_view", 1, (k,), {}) for k in (-2, -1, 0, 1, 3)),
+    ("clip", 1, (-0.5, 0.5), {}), ("clip", 3, (), {}), ("logaddexp", 2, (), {}), ("take_flat", 1, (np.array([0, -1, 11]),), {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k[0]} {k[2]} {k[3]}")
+def test_kernels_that_are_more_than_one_statement(kernel: Any) -> None:
+    name, count, args, options = kernel
+    b = Builder()
+    arrays = [b.input(np.random.default_rng(k).normal(size=(3, 4)) - (0.0, 0.5, -0.5)[k]) for k in range(count)]
+    args = tuple(b.input(a) if isinstance(a, np.ndarray) else a for a in args)
+    found = b(name, *arrays, *args, **options)
+    b.outputs = [found, b("multiply", found, 2.0)]
+    lower(b.program(*b.outputs))  # all of it is machine code
+    check(b, exact=False)
+
+
+def test_arrays_are_put_together() -> None:
+    b = Builder()
+    x, y = (b.input(np.random.default_rng(k).normal(size=(2, 3))) for k in range(2))
+    twice = b("multiply", x, 2.0)
+    b.outputs = [b("concat", (x, twice, y), axis=axis) for axis in (0, 1, -1)] + [b("stack", (twice, y), axis=axis) for axis in (0, 2, -2)]
+    b.outputs += [b("diagonal_transpose", x, (2, 4, 4), k) for k in (-1, 1)]
+    lower(b.program(*b.outputs))
+    check(b)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_logaddexp_of_special_values(dtype: str) -> None:
+    x, y = (v.ravel() for v in np.meshgrid(*[np.array(SPECIAL).astype(dtype)] * 2))
+    with np.errstate(all="ignore"):
+        wanted = np.logaddexp(x, y)
+    np.testing.assert_allclose(run("logaddexp", x, y)[0], wanted, rtol=4 * np.finfo(dtype).eps, atol=0)
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_functions_are_within_four_units_in_the_last_place(name: str, dtype: str) -> None:
+    """Compared with the correctly rounded result: NumPy's in extended precision."""
+    low, high = FUNCTIONS[name]
+    x = np.random.default_rng(0).uniform(low, high, 20_000).astype(dtype)
+    if low > 0:
+        x = np.exp(np.random.default_rng(0).uniform(np.log(low), np.log(high), 20_000)).astype(dtype)
+    (found,) = run(name, x)
+    spelled = {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh"}.get(
+        name, name
+    )
+    wanted = getattr(np, spelled)(x.astype(np.longdouble))
+    error = np.abs(found - wanted) / np.spacing(np.abs(wanted).astype(dtype)).astype(np.longdouble)
+    assert float(error.max()) <= 4.0
+    small = x[:7]  # no vectors
+    (again,) = run(name, small)
+    assert float(np.max(np.abs(again - wanted[:7]) / np.spacing(np.abs(wanted[:7]).astype(dtype)))) <= 4.0
+
+
+def run(name: str, *arrays: Any) -> Any:
+    """Return the results of machine code for one elementwise kernel."""
+    b = Builder()
+    b.outputs = [b(name, *(b.input(a) for a in arrays))]
+    with np.errstate(all="ignore"):
+        return native_function(b.program(*b.outputs), BACKEND)(*arrays)
+
+
+@pytest.mark.parametrize("size", [3, 100])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_special_values(dtype: str, size: int) -> None:
+    """Infinities, nan, subnormal numbers and zeros of either sign give what NumPy gives, in vectors and one by one."""
+    values = np.array(SPECIAL).astype(dtype)
+    x, y = (np.resize(v, (len(SPECIAL) ** 2 // size + 1) * size).reshape(-1, size) for v in np.meshgrid(values, values))
+    one = [*FUNCTIONS, "abs", "ceil", "floor", "isfinite", "isinf", "isnan", "negative", "reciprocal", "round", "sign", "signbit", "sqrt",
+           "square", "trunc"]  # fmt: skip
+    two = ["add", "atan2", "copysign", "divide", "equal", "greater", "greater_equal", "hypot", "less", "less_equal", "maximum", "minimum",
+           "multiply", "not_equal", "pow", "subtract"]  # fmt: skip
+    for name in [*one, *two]:
+        b = Builder()
+        arrays = [x, y] if name in two else [x]
+        b.outputs = [b(name, *(b.input(a) for a in arrays))]
+        (wanted,) = evaluate_program(b.program(*b.outputs), BACKEND, b.raws())
+        (found,) = run(name, *arrays)
+        assert_same_numbers(found, wanted, name, exact=name not in (*FUNCTIONS, "atan2", "hypot", "pow"))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "bool"])
+def test_integers_and_bools(dtype: str) -> None:
+    info = None if dtype == "bool" else np.iinfo(dtype)
+    values = np.array([0, 1] if info is None else [0, 1, -1, 7, info.min, info.max, info.min + 1], dtype)
+    x, y = (v.ravel() for v in np.meshgrid(values, values))
+    two = ["equal", "not_equal", "less", "bitwise_and", "bitwise_or", "bitwise_xor"]
+    two += ["logical_and", "logical_or", "logical_xor"] if info is None else ["add", "subtract", "multiply", "maximum", "minimum"]
+    one = ["logical_not"] if info is None else ["abs", "negative", "square"]
+    for name in [*one, *two]:
+        arrays = [x, y] if name in two else [x]
+        b = Builder()
+        b.outputs = [b(name, *(b.input(a) for a in arrays))]
+        (wanted,) = evaluate_program(b.program(*b.outputs), BACKEND, b.raws())
+        (found,) = run(name, *arrays)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted, err_msg=name)
+
+
+def test_additions_to_bools_are_numpys() -> None:
+    """True plus True is True."""
+    b = Builder()
+    x, key = b.input(np.array([True, False, False])), b.constant(np.array([0, 1, 1]))
+    b.outputs = [b("scatter_into", b("copy", x), b.input(np.ones(3, bool)), (key,)), b("add_at", x, x, (slice(0, 3, 1),))]
+    check(b)
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------------
+
+
+def arrays_of(x: Any) -> dict[str, Any]:
+    """Return the same numbers in arrays that lie in memory in other ways."""
+    spread = np.zeros((*x.shape[:-1], 2 * x.shape[-1]))
+    spread[..., ::2] = x
+    unaligned = np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(np.float64).reshape(x.shape)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    return {
+        "columns": np.asfortranarray(x), "every other": spread[..., ::2], "reversed": x[::-1].copy()[::-1], "unaligned": unaligned,
+        "frozen": frozen, "swapped": x.astype(">f8"), "subclass": x.view(np.matrix), "expanded": np.broadcast_to(x[:1], x.shape),
+    }  # fmt: skip
+
+
+def test_arrays_in_any_order() -> None:
+    b = Builder()
+    x = b.input(np.arange(12.0).reshape(3, 4))
+    b.outputs = [b("multiply", x, x), b("reduce_sum", x, (0,), False)]
+    function = native_function(b.program(*b.outputs), BACKEND)
+    for name, array in arrays_of(b.values[x]).items():
+        before = np.array(array)
+        for found, wanted in zip(function(array), evaluate_program(b.program(*b.outputs), BACKEND, [np.asarray(before)]), strict=True):
+            np.testing.assert_array_equal(found, wanted, err_msg=name)
+        np.testing.assert_array_equal(array, before)
+
+
+def test_arguments_of_another_shape_are_refused() -> None:
+    b = Builder()
+    b.outputs = [b("negative", b.input(np.ones((3, 4))))]
+    function = native_function(b.program(*b.outputs), BACKEND)
+    for wrong in (np.ones((3, 5)), np.ones((4, 3)), np.ones(12), np.float64(1.0)):
+        with pytest.raises(ValueError, match="shape"):
+            function(wrong)
+
+
+def test_an_argument_that_changes_its_dtype_is_compiled_again() -> None:
+    f = xp.compile(lambda x: x * x + 0.1, emitter="native")
+    for dtype in (xp.float64, xp.float32, xp.int64, xp.float64):
+        x = xp.astype(xp.asarray([1, 2, 3]), dtype)
+        assert f(x).dtype == (x * x + 0.1).dtype
+        np.testing.assert_array_equal(f(x).numpy(), (x * x + 0.1).numpy())
+
+
+def test_arguments_require_grad_in_turns() -> None:
+    """Calls of one function that differ only in what requires grad."""
+    f = xp.compile(lambda x, y: xp.sum(x * y), emitter="native")
+    data = np.arange(1.0, 4.0)
+    for _ in range(2):
+        for needs in ((False, False), (True, False), (False, False), (False, True), (True, True)):
+            x, y = (xp.tensor(data, requires_grad=need) for need in needs)
+            out = f(x, y)
+            assert out.requires_grad == any(needs)
+            if any(needs):
+                out.backward()
+            for t in (x, y):
+                assert (t.grad is None) == (not t.requires_grad)
+                assert t.grad is None or t.grad.tolist() == data.tolist()
+
+
+@pytest.mark.parametrize("bad", [7, -8, 2**62, -(2**62)])
+def test_indices_out_of_bounds_raise_before_memory_is_touched(bad: int) -> None:
+    for write in (False, True):
+        f = xp.compile(lambda x, i, write=write: xp.sum(x[i] * x[i]) if not write else _added(x, i), emitter="native")
+        x = xp.tensor(np.arange(7.0), requires_grad=True)
+        assert np.isfinite(float(f(x, xp.asarray([0, 6, -7])).detach().numpy()))
+        with pytest.raises(IndexError, match="out of bounds"):
+            f(x, xp.asarray([0, bad, 1]))
+        with pytest.raises(IndexError, match="out of bounds"):
+            xp.compile(lambda x, i: x[i + 0] * 2.0, emitter="native")(x, xp.asarray([bad]))  # an index that is computed
+
+
+def _added(x: Any, i: Any) -> Any:
+    out = xp.zeros_like(x)
+    out = out + 0.0
+    out[i] = x[i]
+    return xp.sum(out * x)
+
+
+# -- processes, threads, and the cache ----------------------------------------------------------------------------------------
+
+
+def test_threads_may_call_one_function_at_the_same_time() -> None:
+    f = xp.compile(lambda x: xp.sum(xp.sin(x) * xp.cumulative_sum(x, axis=0)) + xp.sum(x @ xp.matrix_transpose(x)), emitter="native")
+    data = [np.random.default_rng(k).normal(size=(30, 30)) for k in range(4)]
+    wanted = [float(f(xp.asarray(d)).numpy()) for d in data]
+    found: list[set[float]] = [set() for _ in data]
+
+    def work(k: int) -> None:
+        for _ in range(30):
+            found[k].add(float(f(xp.asarray(data[k])).numpy()))
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert found == [{w} for w in wanted]
+
+
+def a_program() -> Builder:
+    b = Builder()
+    x = b.input(np.arange(5.0))
+    b.outputs = [b("multiply", b("add", x, 1.5), x)]
+    return b
+
+
+def test_machine_code_is_kept_for_the_next_process(folder: Path, fresh: machines.Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = a_program()
+    native_function(b.program(*b.outputs), BACKEND)
+    files = sorted(folder.iterdir())
+    assert len(files) == 2  # what calls machine code, and the kernel
+    assert not stat.S_IMODE(folder.stat().st_mode) & 0o077
+    machines.machine.cache_clear()
+    monkeypatch.setattr(machines.Machine, "compile", lambda self, text: pytest.fail("compiled again"))
+    (found,) = native_function(b.program(*b.outputs), BACKEND)(*b.raws())
+    np.testing.assert_array_equal(found, b.values[b.outputs[0]])
+    assert sorted(folder.iterdir()) == files
+    assert cache.clear() == 2
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("damage", [lambda code: code[:-5], lambda code: b"", lambda code: b"\x7fELF" + code[4:], lambda code: code[:60]])
+def test_a_damaged_file_is_ignored_with_a_warning(folder: Path, fresh: machines.Machine, damage: Callable[[bytes], bytes]) -> None:
+    b = a_program()
+    native_function(b.program(*b.outputs), BACKEND)
+    for file in folder.iterdir():
+        file.write_bytes(damage(file.read_bytes()))
+    machines.machine.cache_clear()
+    with pytest.warns(RuntimeWarning, match="not whole machine code"):
+        (found,) = native_function(b.program(*b.outputs), BACKEND)(*b.raws())
+    np.testing.assert_array_equal(found, b.values[b.outputs[0]])
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows has other permissions")
+def test_a_folder_to_which_others_can_write_is_not_used(folder: Path, fresh: machines.Machine) -> None:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    cache.clear()
+    folder.chmod(0o777)
+    b = a_program()
+    machines.machine.cache_clear()
+    with pytest.warns(RuntimeWarning, match="others can write"):
+        (found,) = native_function(b.program(*b.outputs), BACKEND)(*b.raws())
+    np.testing.assert_array_equal(found, b.values[b.outputs[0]])
+    assert not list(folder.iterdir())
+
+
+def test_the_oldest_files_are_deleted_beyond_the_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "_LIMIT", 500)
+    for k in range(5):
+        cache.save(f"k{k}", bytes(100))
+        os.utime(folder / f"k{k}.o", (k, k))
+    assert [path.name for path, _, _ in cache.entries()] == ["k2.o", "k3.o", "k4.o"]
+    assert cache.load("k0") is None
+    assert cache.load("k4") == bytes(100)
+
+
+def test_the_text_is_the_same_in_every_run(fresh: machines.Machine) -> None:
+    """The cache finds code by its text."""
+    texts = set()
+    for _ in range(3):
+        b = Builder()
+        x = b.input(np.ones((3, 4)))
+        y = b("add", b("multiply", b("sin", x), x), b("gather", x, (b.input(np.array([0, 2, 1])),)))
+        b.outputs = [b("matmul", y, b("transpose_axes", x, (1, 0))), b("reduce_sum", y, (0,), False), y]
+        lowered = lower(b.program(*b.outputs))
+        texts.add("".join(region_kernel(lowered, region, fresh.target).text for region in lowered.regions))
+    assert len(texts) == 1
+
+
+def test_batches_of_another_size_use_the_same_code(fresh: machines.Machine) -> None:
+    f = xp.compile(lambda x, w: xp.sum(xp.tanh(x * w), axis=1), emitter="native")
+    w = xp.asarray(np.linspace(0.0, 1.0, 10))
+    f(xp.asarray(np.ones((64, 10))), w)
+    count = len(fresh.addresses)
+    f(xp.asarray(np.ones((50, 10))), w)
+    assert len(fresh.addresses) == count
+
+
+# -- choosing an emitter -------------------------------------------------------------------------------------------------------
+
+
+def test_an_emitter_is_chosen_by_name_or_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = xp.asarray([1.0, 2.0])
+    assert {"array-api", "native", "numpy"} <= set(emitter_names())
+    assert "x + 1.0" in xp.compile(lambda x: x + 1.0, emitter="native").source(x)
+    assert "import numpy" in xp.compile(lambda x: x + 1.0, emitter="numpy").source(x)
+    assert "xp." in xp.compile(lambda x: xp.sin(x), emitter="array-api").source(x)
+    monkeypatch.setenv("XPGRAD_EMITTER", "array-api")
+    assert "xp.sin" in xp.compile(lambda x: xp.sin(x)).source(x)
+    monkeypatch.setenv("XPGRAD_EMITTER", "native")
+    frozen = xp.asarray([1.0, 2.0], device="numpy+readonly")
+    assert xp.compile(lambda x: x + 1.0)(frozen).tolist() == [2.0, 3.0]  # the environment's is for NumPy alone
+    with pytest.raises(ValueError, match=r"emitter='native' is for arrays of numpy"):
+        xp.compile(lambda x: x + 1.0, emitter="native")(frozen)
+    with pytest.raises(ValueError, match="no such emitter: 'nativ'"):
+        xp.compile(lambda x: x, emitter="nativ")
+
+
+def test_without_llvmlite_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    machines.machine.cache_clear()
+    monkeypatch.setitem(__import__("sys").modules, "llvmlite", None)
+    with pytest.raises(ImportError, match=r"pip install 'xpgrad\[native\]'"):
+        xp.compile(lambda x: x + 1.0, emitter="native")(xp.asarray([1.0]))
+    machines.machine.cache_clear()
+
+
+def test_a_plugin_brings_an_emitter(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    class Plugin:
+        @xp.hookspecs.hookimpl
+        def xpgrad_emitter(self) -> Any:
+            return xp.emitter.EmitterInfo("counting", function=self.function, source=lambda program, backend, threads: f"{threads} threads")
+
+        def function(self, program: Any, backend: Any, threads: int | None) -> Any:
+            seen.append(len(program))
+            return lambda *arrays: tuple(evaluate_program(program, backend, list(arrays)))
+
+    class Entry:
+        name, value = "counting", "counting:plugin"
+
+        def load(self) -> Any:
+            return Plugin()
+
+    monkeypatch.setattr(emitters, "_entries", lambda: {"counting": Entry()})
+    monkeypatch.setattr(emitters, "_registered", {})
+    f = xp.compile(lambda x: xp.sin(x) * 2.0, emitter="counting", threads=3)
+    assert f(xp.asarray([0.0])).tolist() == [0.0]
+    assert seen == [2]
+    assert f.source(xp.asarray([0.0])) == "3 threads"
+    with pytest.raises(ValueError, match="registered already"):
+        register_emitter(xp.emitter.EmitterInfo("array-api", function=print, source=print))
+    with pytest.raises(TypeError, match="needs an EmitterInfo"):
+        register_emitter("native")  # type: ignore[arg-type]
+
+
+def test_without_a_choice_a_failure_is_told_once_and_numpy_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XPGRAD_EMITTER", raising=False)
+    failing = xp.emitter.EmitterInfo("native", function=lambda *args: 1 / 0, source=lambda *args: "", backends=("numpy",))
+    monkeypatch.setattr(_emitters.NATIVE, "info", failing)
+    monkeypatch.setattr(emitters, "_registered", {})
+    monkeypatch.setattr(_backend, "_is_native_default", lambda: True)
+    _backend._warn_once.cache_clear()
+    x = xp.asarray([1.0, 2.0])
+    with pytest.warns(RuntimeWarning, match="could not be compiled .ZeroDivisionError"):
+        assert xp.compile(lambda x: x + 1.0)(x).tolist() == [2.0, 3.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert xp.compile(lambda x: x + 2.0)(x).tolist() == [3.0, 4.0]
+    with pytest.raises(ZeroDivisionError):
+        xp.compile(lambda x: x + 1.0, emitter="native")(x)
+    _backend._warn_once.cache_clear()
+
+
+def test_an_explanation_names_regions_and_reasons() -> None:
+    def f(x: Any, w: Any) -> Any:
+        y = xp.tanh(x @ w)
+        return xp.sum(xp.cumulative_sum(y, axis=0)) + xp.sum(y / xp.sum(y, axis=1, keepdims=True))
+
+    text = xp.compile(f).explain(xp.asarray(np.ones((30, 4))), xp.asarray(np.ones((4, 5))))
+    assert "the product of (30, 4) and (4, 5)" in text
+    assert "waits for region 1" in text
+    assert "NumPy: running_sum -> (30, 5) (no machine code for running_sum)" in text
+    assert "has other loops than region" in text or "needs all of region" in text
+    assert "bound by functions" in text
+    assert "150 functions" in text
+
+
+def test_the_cache_is_shown_and_cleared(capsys: pytest.CaptureFixture[str], folder: Path, fresh: machines.Machine) -> None:
+    b = a_program()
+    native_function(b.program(*b.outputs), BACKEND)
+    assert main(["cache"]) == 0
+    assert f"{folder}: 2 functions" in capsys.readouterr().out
+    assert main(["cache", "--clear"]) == 0
+    assert "deleted 2 files" in capsys.readouterr().out
+    assert not list(folder.iterdir())
