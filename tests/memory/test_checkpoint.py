@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
-from memory.test_saved_tensors import draw, gradients, held, same
+from memory.test_saved_tensors import assert_same, draw, find_saved_arrays, gradients
 from support.central_differences import loss, numbers, values
 from xpgrad import func
 from xpgrad.autograd import forward_ad, graph
@@ -67,11 +67,11 @@ def test_of_random_programs(early_stop: bool, xpgrad_device: str) -> None:
 
         for checkpointed in (whole, twice):
             found, kept, _ = gradients(checkpointed, points, xpgrad_device)
-            same(found, expected)
+            assert_same(found, expected)
             assert kept == 0
         plain = gradients(lambda x, y, program=program: program(xp.tanh(x @ x), y), points, xpgrad_device)[0]
-        same(gradients(sum_of_both, points, xpgrad_device)[0], plain)
-        same(gradients(lambda x, y, f=sum_of_both: checkpoint(f, x, y), points, xpgrad_device)[0], plain)
+        assert_same(gradients(sum_of_both, points, xpgrad_device)[0], plain)
+        assert_same(gradients(lambda x, y, f=sum_of_both: checkpoint(f, x, y), points, xpgrad_device)[0], plain)
 
 
 def test_ways_to_differentiate(xpgrad_device: str) -> None:
@@ -332,9 +332,9 @@ def test_less_is_kept() -> None:
         return x
 
     x = leaf(1000)
-    assert len(held(stretch(x))) == 8
+    assert len(find_saved_arrays(stretch(x))) == 8
     out = checkpoint(stretch, x)
-    assert held(out) == []
+    assert find_saved_arrays(out) == []
 
     def peak(run: Callable[[], Any]) -> int:
         run()

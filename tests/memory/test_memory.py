@@ -27,12 +27,12 @@ PROGRAMS: dict[str, Callable[[xp.Tensor], xp.Tensor]] = {
     "joining": lambda x: xp.sum(xp.concat([x, x * x]) * xp.concat([x, x])),
     "several outputs": lambda x: xp.sum(xp.linalg.qr(x).R) + xp.sum(xp.linalg.svd(x, full_matrices=False).S),
     "in place": lambda x: xp.sum((x * 1.0).mul_(x).add_(1.0)),
-    "setitem": lambda x: _written(x),
+    "setitem": lambda x: _write_element(x),
     "matmul": lambda x: xp.sum(x @ x.T),
 }
 
 
-def _written(x: xp.Tensor) -> xp.Tensor:
+def _write_element(x: xp.Tensor) -> xp.Tensor:
     y = x * 1.0
     y[0] = x[1] * x[2]
     return xp.sum(y * y)

@@ -44,7 +44,7 @@ def nodes_of(*tensors: Any) -> list[Any]:
     return [n for n in walk([t._node for t in tensors if t._node is not None]) if n.saves]
 
 
-def held(*tensors: Any) -> list[Any]:
+def find_saved_arrays(*tensors: Any) -> list[Any]:
     """Return the arrays that the nodes behind Tensors hold."""
     return [a for node in nodes_of(*tensors) for a in node.held()]
 
@@ -65,7 +65,7 @@ def gradients(function: Callable[..., Any], points: list[np.ndarray], device: st
         with graph.saved_tensors_hooks(pack, pair[1]):
             out = function(*leaves)
     outs = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if o.dtype.differentiable]
-    kept, packed = len(held(*outs)), count
+    kept, packed = len(find_saved_arrays(*outs)), count
     total = loss(outs)
     plain = xp.autograd.grad(total, leaves, retain_graph=True, allow_unused=True)
     recorded = xp.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
@@ -74,7 +74,7 @@ def gradients(function: Callable[..., Any], points: list[np.ndarray], device: st
     return [None if g is None else values(g) for g in (*plain, *recorded, *second)], kept, packed
 
 
-def same(a: list[Any], b: list[Any]) -> None:
+def assert_same(a: list[Any], b: list[Any]) -> None:
     assert len(a) == len(b)
     for u, v in zip(a, b, strict=True):
         assert (u is None) == (v is None)
@@ -89,7 +89,7 @@ def test_of_every_function(name: str, xpgrad_device: str) -> None:
     expected, kept, _ = gradients(function, [at], xpgrad_device)
     for pair in HOOKS.values():
         found, left, packed = gradients(function, [at], xpgrad_device, pair)
-        same(found, expected)
+        assert_same(found, expected)
         assert (left, packed) == (0, kept)
 
 
@@ -104,7 +104,7 @@ def test_of_linear_algebra(name: str, dtype: str, xpgrad_device: str) -> None:
     expected, kept, _ = gradients(function, points, xpgrad_device)
     for pair in (HOOKS["the Tensor itself"], HOOKS["on the host"]):
         found, left, packed = gradients(function, points, xpgrad_device, pair)
-        same(found, expected)
+        assert_same(found, expected)
         assert (left, packed) == (0, kept)
 
 
@@ -147,7 +147,7 @@ def draw(seed: int) -> Callable[..., Any]:
                 lambda a=a: xp.unstack(a)[1] * a,
                 lambda a=a, b=b: Product.apply(a, b),
                 lambda a=a, b=b: (a * 1.0).mul_(b),
-                lambda a=a, b=b: written(a, b),
+                lambda a=a, b=b: write_in_place(a, b),
                 lambda a=a: xp.linalg.qr(a + 3.0 * xp.eye(3, device=a.device, dtype=a.dtype)).R,
                 lambda a=a: xp.take(a, xp.asarray([0, 0, 2], device=a.device), axis=0) * a,
             ]
@@ -157,7 +157,7 @@ def draw(seed: int) -> Callable[..., Any]:
     return program
 
 
-def written(a: Any, b: Any) -> Any:
+def write_in_place(a: Any, b: Any) -> Any:
     out = a * 2.0
     out[1] = b[0] * b[2]
     return out * out
@@ -170,7 +170,7 @@ def test_of_random_programs(name: str, xpgrad_device: str) -> None:
         program = draw(seed)
         expected, kept, _ = gradients(program, points, xpgrad_device)
         found, left, packed = gradients(program, points, xpgrad_device, HOOKS[name])
-        same(found, expected)
+        assert_same(found, expected)
         assert left == 0, seed
         assert packed >= kept, seed  # an in-place operation's node is freed if its result is overwritten
 
@@ -411,15 +411,15 @@ def test_moved_to_the_host_and_back() -> None:
     with graph.save_on_cpu():
         y = xp.sum(xp.exp(x) * x)
         expected = np.exp([1.0, 2.0]) * [2.0, 3.0]
-    assert held(y) == []
-    kinds = {p.payload[1].device for n in nodes_of(y) for p in _packed(n)}
+    assert find_saved_arrays(y) == []
+    kinds = {p.payload[1].device for n in nodes_of(y) for p in _packed_values(n)}
     assert kinds == {"numpy"}
     y.backward()
     assert x.grad.device == "simstream"
     np.testing.assert_allclose(values(x.grad), expected)
 
 
-def _packed(node: Any) -> list[Any]:
+def _packed_values(node: Any) -> list[Any]:
     return [getattr(node, name) for name in node.row.freeable(node.mask)]
 
 
@@ -460,7 +460,7 @@ def test_hooks_are_a_decorator_and_nest(xpgrad_device: str) -> None:
     x = xp.tensor([1.0, 2.0], device=xpgrad_device, requires_grad=True)
     y = f(x)
     assert seen == ["inner", "outer", "outer"]
-    assert held(xp.sin(x)), "outside nothing is packed"
+    assert find_saved_arrays(xp.sin(x)), "outside nothing is packed"
     xp.sum(y).backward()
     np.testing.assert_allclose(values(x.grad), np.sin([2.0, 4.0]))
     for wrong in ((None, lambda t: t), (lambda t: t, 3)):
@@ -583,13 +583,13 @@ def test_unpacked_values_have_versions_of_their_own(through: str, when: str) -> 
     y = x * 1
     with graph.saved_tensors_hooks(lambda t: t.detach().numpy().copy(), xp.asarray):
         z = {"operation": lambda: y * y * y, "output": lambda: xp.exp(y), "function": lambda: Cube.apply(y)}[through]()
-    written = z if through == "output" else y
+    write_in_place = z if through == "output" else y
     loss = xp.sum(z * 1.0)
     if when == "before":
-        written.mul_(2.0)
+        write_in_place.mul_(2.0)
     (g,) = xp.autograd.grad(loss, x, create_graph=True)
     if when == "between":
-        written.mul_(2.0)
+        write_in_place.mul_(2.0)
     (h,) = xp.autograd.grad(xp.sum(g), x)
     values = np.asarray([1.0, 2.0])
     first, second = (np.exp(values), np.exp(values)) if through == "output" else (3 * values**2, 6 * values)

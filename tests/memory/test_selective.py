@@ -23,7 +23,7 @@ import pytest
 import xpgrad as xp
 import xpgrad.fft
 import xpgrad.linalg
-from memory.test_saved_tensors import draw, same
+from memory.test_saved_tensors import assert_same, draw
 from support.central_differences import loss, numbers, values
 from transforms.test_func import FUNCTIONS
 from xpgrad import func
@@ -76,7 +76,7 @@ def test_of_random_programs(kind: int, xpgrad_device: str) -> None:
             assert "has been mutated" in str(exc)  # noqa: PT017 (some succeed)
             errors += 1
             continue
-        same([None if g is None else values(g) for g in found], [None if g is None else values(g) for g in expected])
+        assert_same([None if g is None else values(g) for g in found], [None if g is None else values(g) for g in expected])
     assert 0 < errors < 35
 
 

@@ -289,3 +289,124 @@ def test_writes_into_a_reshaped_real_or_imaginary_part(write: str, part: str, sh
     expected = grad([xp.sum(kept(before) ** 2) + xp.sum(new**2) + 2 * xp.sum(new**3)], [y, v])
     for g, e in zip(found, expected):
         np.testing.assert_allclose(np.asarray(g), np.asarray(e))
+
+
+# -- where PyTorch differs: `docs/coming-from-pytorch.md` ------------------------------------------------------------------------
+
+
+def _twice(lib: Any, make: Any) -> Any:
+    total = make([1.0, 2.0, 3.0])[[1, 1]].sum()
+    total.backward()
+    return total.backward()
+
+
+def _dual_lives(lib: Any, make: Any) -> Any:
+    x = make([1.0], False)
+    with lib.autograd.forward_ad.dual_level():
+        dual = lib.autograd.forward_ad.make_dual(x, make([1.0], False))
+    assert dual.tolist() == [1.0]
+    return x.requires_grad_().requires_grad
+
+
+def _tangent(lib: Any, make: Any) -> Any:
+    tangent = make([1.0], False)
+    with lib.autograd.forward_ad.dual_level():
+        dual = lib.autograd.forward_ad.make_dual(make([3.0], False), tangent)
+        dual *= 2.0
+    return tangent.tolist()
+
+
+def _old_values(lib: Any, make: Any) -> Any:
+    x = make([1.0, 2.0])
+    total = (x * x).sum()
+    x.data = make([3.0, 4.0], False)
+    total.backward()
+    return x.grad.tolist()
+
+
+def _closure(lib: Any, make: Any) -> Any:
+    x = make([1.0])
+    return lib.autograd.gradcheck(lambda _: x * 2.0, (x,), raise_exception=False)
+
+
+def _decorated_class(lib: Any, make: Any) -> Any:
+    return callable(lib.no_grad()(type("Made", (), {})))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize(("program", "theirs", "ours"), [
+    (_twice, RuntimeError, None), (_dual_lives, True, RuntimeError), (_tangent, [2.0], [1.0]), (_old_values, [6.0, 8.0], [2.0, 4.0]),
+    (_closure, True, False), (_decorated_class, True, TypeError),
+])  # fmt: skip
+def test_where_pytorch_differs(program: Any, theirs: Any, ours: Any) -> None:
+    torch = pytest.importorskip("torch")
+    for lib, expected in ((torch, theirs), (xp, ours)):
+
+        def make(values: list[float], requires_grad: bool = True, lib: Any = lib) -> Any:
+            return lib.tensor(values, dtype=lib.float64, requires_grad=requires_grad)
+
+        if isinstance(expected, type):
+            with pytest.raises(expected):
+                program(lib, make)
+        else:
+            assert program(lib, make) == expected
+
+
+# -- inner gradients ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transform", [
+    lambda x, w: xp.func.grad(lambda y: y * y * w)(x), lambda x, w: (lambda y: grad(y * y * w, y, create_graph=True)[0])(x * 1.0),
+])  # fmt: skip
+def test_an_inner_gradient_does_not_walk_the_history_of_its_input(transform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work of a pass does not grow with what was recorded before its targets: a loop of inner gradients takes linear time."""
+    w = leaf(2.0)
+    visits = []
+    for length in (10, 300):
+        x = w * 1.0
+        for _ in range(length):
+            x = x * 1.0
+        cls, reach = type(x._node), type(x._node).reach
+        seen: list[Any] = []
+
+        def counting(self: Any, *args: Any, seen: list[Any] = seen, reach: Any = reach) -> Any:
+            seen.append(self)
+            return reach(self, *args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cls, "reach", counting)
+            slope = transform(x, w)
+        visits.append(len(seen))
+        assert grad(slope, w)[0].item() == 8.0  # of 2 w**2
+    assert visits[0] == visits[1]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_gradients_of_any_nodes_are_those_of_the_whole_graph(seed: int) -> None:
+    """With respect to nodes of any age, and of several at once, one of which may depend on another, written ones included."""
+    rng = np.random.default_rng(seed)
+    w = leaf(rng.normal(size=3))
+    made = [w * 1.0, xp.sin(w)]
+    for _ in range(25):
+        a, b = (made[k] for k in rng.integers(max(len(made) - 6, 0), len(made), 2))
+        step = rng.integers(5)
+        if step == 0:
+            made.append(a * b)
+        elif step == 1:
+            made.append(a + xp.sin(b))
+        elif step == 2:
+            made.append(a[rng.integers(3)] * b)
+        elif step == 3:
+            c = a * 1.0
+            c[rng.integers(3)] = b[0]
+            made.append(c)
+        else:
+            made.extend(xp.unstack(xp.stack([a, b * 0.5])))
+    total = xp.sum(xp.tanh(made[-1]) + made[-2] * 0.1)
+    chosen = [made[k] for k in rng.integers(0, len(made), 3)]
+    wanted = grad(total, [*chosen, w], allow_unused=True, retain_graph=True)  # a leaf among the targets: the whole graph is searched
+    found = grad(total, chosen, allow_unused=True, retain_graph=True)
+    for g, expected in zip(found, wanted):
+        assert (g is None) == (expected is None)
+        if g is not None:
+            np.testing.assert_array_equal(g.numpy(), expected.numpy())

@@ -37,9 +37,9 @@ def _leaves(tree: Any) -> Iterator[Any]:
         yield tree
 
 
-def _mapped(tree: Any, function: Callable[[Any], Any]) -> Any:
+def _map_tree(tree: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(tree, (list, tuple)):
-        return type(tree)(_mapped(part, function) for part in tree)
+        return type(tree)(_map_tree(part, function) for part in tree)
     return function(tree)
 
 
@@ -70,7 +70,7 @@ def _values(out: Any) -> list[Any]:
     return [x.detach().numpy() if isinstance(x, xp.Tensor) else x for x in found]
 
 
-def _same(ours: list[Any], theirs: list[Any]) -> None:
+def _assert_same(ours: list[Any], theirs: list[Any]) -> None:
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs):
         if a is None or b is None:
@@ -98,9 +98,9 @@ def _replace_tensors(name: str, places: set[int], convert: Callable[[Any], Any])
     """Return a good call's arguments with detached Tensors in `places`, the same with arrays there, the other Tensors, and the options."""
     arguments, options = GOOD[name]()
     count = iter(range(100))
-    plain = _mapped(arguments, lambda x: (x.detach() if next(count) in places else x) if isinstance(x, xp.Tensor) else x)
+    plain = _map_tree(arguments, lambda x: (x.detach() if next(count) in places else x) if isinstance(x, xp.Tensor) else x)
     count = iter(range(100))
-    arrays = _mapped(plain, lambda x: (convert(x) if next(count) in places else x) if isinstance(x, xp.Tensor) else x)
+    arrays = _map_tree(plain, lambda x: (convert(x) if next(count) in places else x) if isinstance(x, xp.Tensor) else x)
     kept = [x for x in _leaves(arrays) if isinstance(x, xp.Tensor)]
     return plain, arrays, kept, options
 
@@ -129,9 +129,9 @@ def test_an_array_is_what_a_constant_would_be(name: str, convert: Callable[[Any]
                     if name.endswith("_"):
                         plain, arrays, kept, options = _replace_tensors(name, places, convert)
                     found = _run(name, arrays, options)
-                _same(_values(found), values)
+                _assert_same(_values(found), values)
                 if mode is xp.enable_grad and not name.endswith("_"):
-                    _same(_gradients(found, kept), slopes)
+                    _assert_same(_gradients(found, kept), slopes)
                 for x in _leaves(found):
                     assert not isinstance(x, xp.Tensor) or str(x.device) == xpgrad_device
 
@@ -149,7 +149,7 @@ def test_an_array_has_neither_a_tangent_nor_a_batch(name: str, xpgrad_device: st
 
             def call(*given: Any, template: Any, options: Any = options) -> Any:
                 following = iter(given)
-                inside = _mapped(template, lambda x: next(following) if isinstance(x, xp.Tensor) and x.requires_grad else x)
+                inside = _map_tree(template, lambda x: next(following) if isinstance(x, xp.Tensor) and x.requires_grad else x)
                 out = _run(name, inside, options)
                 return [x for x in _leaves(out) if isinstance(x, xp.Tensor)]
 
@@ -159,7 +159,7 @@ def test_an_array_has_neither_a_tangent_nor_a_batch(name: str, xpgrad_device: st
                 lambda f, points=points, ones=ones: xp.func.jvp(f, points, ones),
                 lambda f, batches=batches: xp.func.vmap(f)(*batches),
             ):
-                _same(*(_outcome(lambda t=t: transformed(lambda *given: call(*given, template=t))) for t in (arrays, plain)))  # noqa: B023
+                _assert_same(*(_outcome(lambda t=t: transformed(lambda *given: call(*given, template=t))) for t in (arrays, plain)))  # noqa: B023
 
 
 def _outcome(call: Callable[[], Any]) -> list[Any]:
@@ -189,8 +189,8 @@ def test_operators_take_arrays_on_both_sides(name: str, convert: Callable[[Any],
             continue
         expected, found = op(left, right), op(*constants)
         assert isinstance(found, xp.Tensor)
-        _same(_values(found), _values(expected))
-        _same(_gradients(found, [x]), _gradients(expected, [x]))
+        _assert_same(_values(found), _values(expected))
+        _assert_same(_gradients(found, [x]), _gradients(expected, [x]))
 
 
 def _answers(c: Any) -> bool:
@@ -228,7 +228,7 @@ def test_arrays_are_written_into_tensors(name: str, convert: Callable[[Any], Any
             x = op(x, operand)
             assert x is before
             found.append([*_values(x), *_gradients(x, [leaf])])
-        _same(found[1], found[0])
+        _assert_same(found[1], found[0])
 
 
 def test_items_are_written_and_read_with_arrays(xpgrad_device: str) -> None:
@@ -238,7 +238,7 @@ def test_items_are_written_and_read_with_arrays(xpgrad_device: str) -> None:
         x, y = leaf * 2, leaf * 2
         x[part] = value
         y[part] = xp.asarray(value, device=xpgrad_device)
-        _same([*_values(x), *_gradients(x, [leaf])], [*_values(y), *_gradients(y, [leaf])])
+        _assert_same([*_values(x), *_gradients(x, [leaf])], [*_values(y), *_gradients(y, [leaf])])
     x = xp.asarray([1.0, 2.0, 3.0], device=xpgrad_device)
     assert x[key].tolist() == [3.0, 1.0]
     assert x[mask].tolist() == [1.0, 3.0]
@@ -317,7 +317,7 @@ def test_numbers_and_arrays_alone_go_to_the_default_device(k: int, xpgrad_device
 # -- what is refused ---------------------------------------------------------------------------------------------------------------
 
 
-def _refused(call: Callable[[], Any], error: type[Exception], *phrases: str) -> None:
+def _assert_refused(call: Callable[[], Any], error: type[Exception], *phrases: str) -> None:
     with pytest.raises(error) as caught:
         call()
     assert all(phrase in str(caught.value) for phrase in phrases), caught.value
@@ -338,12 +338,12 @@ def test_arrays_that_are_elsewhere_are_refused(k: int) -> None:
     strict = pytest.importorskip("array_api_strict")
     pytest.importorskip("xpgrad_simstream")
     x, far = xp.ones(2), xp.ones(2, device="simstream")
-    _refused(lambda: call(far, np.ones(2)), DeviceMismatchError, "simstream", "numpy")
-    _refused(lambda: call(far, xp.ones(2, device="simstream:1").array), DeviceMismatchError, "simstream", "simstream:1")
-    _refused(lambda: call(x, strict.ones(2)), TypeError, "numpy", "array_api_strict", "another library", "xpgrad.asarray")
-    _refused(lambda: call(x, np.ma.masked_array([1.0, 2.0], [True, False])), TypeError, "masked array", "x.filled(value)")
+    _assert_refused(lambda: call(far, np.ones(2)), DeviceMismatchError, "simstream", "numpy")
+    _assert_refused(lambda: call(far, xp.ones(2, device="simstream:1").array), DeviceMismatchError, "simstream", "simstream:1")
+    _assert_refused(lambda: call(x, strict.ones(2)), TypeError, "numpy", "array_api_strict", "another library", "xpgrad.asarray")
+    _assert_refused(lambda: call(x, np.ma.masked_array([1.0, 2.0], [True, False])), TypeError, "masked array", "x.filled(value)")
     for dtype in (object, "U1", "M8[D]"):
-        _refused(lambda d=dtype: call(x, np.zeros(2, dtype=d)), TypeError, "cannot hold")
+        _assert_refused(lambda d=dtype: call(x, np.zeros(2, dtype=d)), TypeError, "cannot hold")
     assert x.tolist() == [1.0, 1.0]
 
 
@@ -359,7 +359,7 @@ class Strange:
 @pytest.mark.parametrize("k", range(len(CALLS_OF_TWO)))
 def test_arrays_of_no_library_are_refused(k: int) -> None:
     call = CALLS_OF_TWO[k]
-    _refused(lambda: call(xp.ones(2), Strange()), TypeError, "Strange")
+    _assert_refused(lambda: call(xp.ones(2), Strange()), TypeError, "Strange")
 
 
 @pytest.mark.parametrize("name", [n for n in CALLS if not n.startswith("Tensor.")])
@@ -585,7 +585,7 @@ def test_axes_may_be_given_by_position_as_in_numpy(name: str) -> None:
     second = {"n": args[1]} if name == "diff" else {}
     last = "axis" if name in ("diff",) else what
     by_name = function(*args[: 1 if name == "diff" else -1], **{last: args[-1]}, **second)
-    _same(ours, _values(by_name))
+    _assert_same(ours, _values(by_name))
     if name == "unstack":
         return  # NumPy takes it by keyword only
     theirs: Any = np

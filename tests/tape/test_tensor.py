@@ -607,3 +607,49 @@ def test_inference_tensors(xpgrad_device: str) -> None:
     assert repr(y).startswith("tensor(")
     assert len(y) == 2
     assert y[0].item() == 9.0
+
+
+# -- `x.data = value` -------------------------------------------------------------------------------------------------------------
+
+
+def test_data_can_be_assigned(xpgrad_device: str) -> None:
+    """As optimisers write it, and with the same memory from then on."""
+
+    def make(values: list[float], requires_grad: bool = False) -> Any:
+        return xp.tensor(values, dtype=xp.float64, requires_grad=requires_grad, device=xpgrad_device)
+
+    p = make([1.0, 2.0], True)
+    xp.sum(p * p).backward()
+    p.data -= 0.25 * p.grad
+    assert p.tolist() == [0.5, 1.0]
+    assert p.is_leaf
+    b, t = make([1.0, 2.0]), make([5.0, 6.0])
+    b.data = t
+    assert (b.tolist(), b._version) == ([5.0, 6.0], 0)
+    t.add_(1.0)
+    assert b.tolist() == [6.0, 7.0]
+    b.add_(1.0)
+    assert t.tolist() == [7.0, 8.0]
+    x = make([1.0, 2.0], True)
+    loss = xp.sum(x * x)
+    x.data = make([3.0, 4.0])
+    loss.backward()  # of the values that were saved
+    assert x.grad.tolist() == [2.0, 4.0]
+    xp.sum(x * x).backward()
+    assert x.grad.tolist() == [8.0, 12.0]
+    assert xp.autograd.grad(xp.sum(x * 3.0), x)[0].tolist() == [3.0, 3.0]
+
+
+def test_data_refuses_what_does_not_fit() -> None:
+    x = xp.tensor([1.0, 2.0], requires_grad=True)
+    for value in (xp.ones(3), xp.ones(2, dtype=xp.float32)):
+        with pytest.raises(RuntimeError, match="incompatible with this Tensor"):
+            x.data = value
+    with pytest.raises(TypeError):
+        x.data = [1.0, 2.0]  # type: ignore[assignment]
+    view = x[:1]
+    with pytest.raises(RuntimeError, match="shares its memory"):
+        x.data = xp.ones(2)
+    with pytest.raises(RuntimeError, match="shares its memory"):
+        view.data = xp.ones(1)
+    assert (x.tolist(), view.tolist()) == ([1.0, 2.0], [1.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -84,3 +85,18 @@ def test_copies_of_expanded_memory_have_the_layout_of_results(dtype: str) -> Non
             assert copy.contiguous() is copy or not copy.size
             np.testing.assert_array_equal(copy.numpy(), v.numpy())
             assert xp.reshape(copy, (-1,)).shape == (math.prod(v.shape),)
+
+
+def test_a_deep_copy_shares_memory_as_the_original_does(xpgrad_device: str) -> None:
+    x = xp.tensor([[1.0, 2.0], [3.0, 4.0]], device=xpgrad_device)
+    row, turned = x[1], x.T
+    for order in ((x, row, turned), (turned, row, x)):
+        copies = deepcopy(order)
+        whole = next(c for c, o in zip(copies, order) if o is x)
+        part, other = (next(c for c, o in zip(copies, order) if o is view) for view in (row, turned))
+        part[0] = 9.0
+        assert (whole.tolist(), part.tolist(), other.tolist()) == ([[1.0, 2.0], [9.0, 4.0]], [9.0, 4.0], [[1.0, 9.0], [2.0, 4.0]])
+        whole[1, 1] = 7.0
+        assert part.tolist() == [9.0, 7.0]
+    assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert deepcopy(x[0]).tolist() == [1.0, 2.0]

@@ -72,11 +72,11 @@ def as_dict(p: Any) -> dict[str, Any]:
     return {"w": p.w, "b": p.b}
 
 
-def same(one: Any, other: Any) -> None:
+def assert_same(one: Any, other: Any) -> None:
     if isinstance(other, dict):
         one = one if isinstance(one, dict) else as_dict(one)
         for key, value in other.items():
-            same(one[key], value)
+            assert_same(one[key], value)
     else:
         np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
 
@@ -111,7 +111,7 @@ TRANSFORMS: dict[str, Callable[[Any, Any, Any], Any]] = {
 def test_it_gives_what_a_dict_gives(name: str, kind: Any) -> None:
     p, d, x = model(kind)
     out = TRANSFORMS[name](loss, p, x)
-    same(out, TRANSFORMS[name](of_dict, d, x))
+    assert_same(out, TRANSFORMS[name](of_dict, d, x))
     if "grad" in name or name == "vjp":
         assert type(out) is kind
         assert (out.name, out.scale) == (kind.__name__.lower(), 2.0)
@@ -125,13 +125,13 @@ def test_it_gives_what_a_dict_gives(name: str, kind: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_vmap_maps_the_tensors(kind: Any) -> None:
     p, d, x = model(kind, (5,))
-    same(vmap(loss, in_dims=(0, None))(p, x), vmap(of_dict, in_dims=(0, None))(d, x))
+    assert_same(vmap(loss, in_dims=(0, None))(p, x), vmap(of_dict, in_dims=(0, None))(d, x))
     out = vmap(lambda q: q)(p)
     assert (type(out), out.name) == (kind, p.name)
-    same(out, d)
+    assert_same(out, d)
     doubled = vmap(lambda q: kind(q.w * 2, q.b))(p)
-    same(doubled, {"w": d["w"] * 2, "b": d["b"]})
-    same(vmap(lambda q: q.b, in_dims=({"w": None, "b": 0},))(kind(d["w"][0], d["b"])), d["b"])
+    assert_same(doubled, {"w": d["w"] * 2, "b": d["b"]})
+    assert_same(vmap(lambda q: q.b, in_dims=({"w": None, "b": 0},))(kind(d["w"][0], d["b"])), d["b"])
 
 
 def test_in_and_around_other_containers() -> None:
@@ -139,8 +139,8 @@ def test_in_and_around_other_containers() -> None:
     nested = Frozen(w=[p, {"again": p}], b=xp.asarray([0.5, 1.0]))
     out = grad(lambda q: loss(q.w[0], x) + loss(q.w[1]["again"], x) * xp.sum(q.b))(nested)
     once = grad(of_dict)(d, x)
-    same(out.w[0], once)
-    same(out.w[1]["again"], {k: v * 1.5 for k, v in once.items()})
+    assert_same(out.w[0], once)
+    assert_same(out.w[1]["again"], {k: v * 1.5 for k, v in once.items()})
     assert out.w[1]["again"].name == "plain"
 
 
@@ -164,10 +164,10 @@ def test_a_compiled_function_returns_one_and_depends_on_what_passes_through() ->
         p, d, _ = model(kind)
         out = scaled(p)
         assert (type(out), out.name, out.scale) == (kind, p.name, 2.0)
-        same(out, {"w": d["w"] * 2, "b": d["b"]})
+        assert_same(out, {"w": d["w"] * 2, "b": d["b"]})
     before = len(calls)
     p, d, _ = model(Frozen)
-    same(scaled(Frozen(p.w, p.b, scale=3.0)), {"w": d["w"] * 3, "b": d["b"]})
+    assert_same(scaled(Frozen(p.w, p.b, scale=3.0)), {"w": d["w"] * 3, "b": d["b"]})
     assert len(calls) > before
     p.w.requires_grad_()
     scaled(p).w.sum().backward()

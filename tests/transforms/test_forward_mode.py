@@ -22,7 +22,7 @@ from rules import (
     test_shapes as shapes,
     test_statistics as statistics,
 )
-from support.central_differences import held, loss, near, numbers, values
+from support.central_differences import cast_for_device, loosen, loss, numbers, values
 from xpgrad._rows.row import ROWS
 from xpgrad._transforms.forward import levels
 from xpgrad.autograd import forward_ad as fw
@@ -54,10 +54,10 @@ def close(found: Any, expected: Any, tolerance: float) -> None:
 
 def check(function: Function, points: Sequence[np.ndarray], device: str, order: int = 2, differences: bool = True) -> None:
     """Compare tangents, of all operands and of each alone, with differences and reverse mode, and second derivatives in all orders."""
-    exact, points = list(points), [held(p, device) for p in points]
+    exact, points = list(points), [cast_for_device(p, device) for p in points]
     directions = [numbers(p.shape, 3.0 + i, p.dtype) for i, p in enumerate(points)]
     xs = [xp.asarray(p, device=device) for p in points]
-    equal, alike = near(1e-12, device, *exact), near(1e-9, device, *exact)
+    equal, alike = loosen(1e-12, device, *exact), loosen(1e-9, device, *exact)
     for chosen in [range(len(points)), *([i] for i in range(len(points)) if len(points) > 1)]:
         ds = [d if i in chosen else np.zeros_like(d) for i, d in enumerate(directions)]
 
@@ -76,7 +76,7 @@ def check(function: Function, points: Sequence[np.ndarray], device: str, order: 
                 for s in (1, -1)
             ]
             for t, ahead, behind in zip(slopes, *ends):
-                close(values(t), (values(ahead) - values(behind)) / (2 * STEP), near(2e-7 if order == 1 else 1e-6, device, *exact))
+                close(values(t), (values(ahead) - values(behind)) / (2 * STEP), loosen(2e-7 if order == 1 else 1e-6, device, *exact))
         leaves = [xp.tensor(p, device=device, requires_grad=True) for p in points]
         for y, t in zip(differentiable_outputs(function(*leaves)), slopes):
             w = xp.asarray(numbers(y.shape, 7.0, values(y).dtype), device=device)
@@ -84,7 +84,7 @@ def check(function: Function, points: Sequence[np.ndarray], device: str, order: 
             expected = sum(inner(g, d) for g, d in zip(pulled, map(xp.asarray, ds)) if g is not None)
             assert math.isclose(inner(w, t), expected, rel_tol=alike, abs_tol=alike * (1 + np.sum(np.abs(values(t)))))
     if order > 1:
-        check_second(function, points, directions, device, near(1e-8, device, *exact))
+        check_second(function, points, directions, device, loosen(1e-8, device, *exact))
 
 
 def in_double_precision(p: np.ndarray) -> np.ndarray:
@@ -138,14 +138,14 @@ def check_second(
 @pytest.mark.parametrize(("name", "kind"), [*((n, "real") for n in elementwise.FUNCTIONS), *((n, "complex") for n in elementwise.COMPLEX)])
 def test_elementwise(name: str, kind: str, xpgrad_device: str) -> None:
     us = [np.asarray([0.11, 0.62, 0.83]), np.asarray([[0.31], [0.74]])][: len(elementwise.FUNCTIONS[name][0])]
-    points = elementwise.placed(name, us, np.float64 if kind == "real" else np.complex128)
+    points = elementwise.map_to_domains(name, us, np.float64 if kind == "real" else np.complex128)
     check(getattr(xp, name), points, xpgrad_device)
     if len(us) == 2:
         f, scalar = getattr(xp, name), 0.7
         check(lambda a: f(a, scalar), points[:1], xpgrad_device)
         check(lambda a: f(scalar, a), points[1:], xpgrad_device)
         if kind == "complex":
-            check(f, [points[0], elementwise.placed(name, us)[1]], xpgrad_device)
+            check(f, [points[0], elementwise.map_to_domains(name, us)[1]], xpgrad_device)
 
 
 @pytest.mark.parametrize("name", elementwise.SPECIAL)
@@ -204,9 +204,9 @@ def test_fourier(name: str, kw: Any, dtype: str, xpgrad_device: str) -> None:
 MORE: dict[str, tuple[Function, list[np.ndarray]]] = {
     "advanced key": (lambda x: x[[0, 2, 0]] * x[1], [numbers((3, 2))]),
     "mask": (lambda x: x[x > 0] ** 2, [numbers((3, 2))]),
-    "written": (lambda x, v: _written(x * 1, v), [numbers((3, 2)), numbers((2,), 2.0)]),
-    "written at indices": (lambda x, v: _written(x * 1, v, [0, 2, 0]), [numbers((3,)), numbers((3,), 2.0)]),
-    "written into a view": (lambda x, v: _written_through(x * 1, v), [numbers((3, 2)), numbers((2,), 2.0)]),
+    "written": (lambda x, v: _write(x * 1, v), [numbers((3, 2)), numbers((2,), 2.0)]),
+    "written at indices": (lambda x, v: _write(x * 1, v, [0, 2, 0]), [numbers((3,)), numbers((3,), 2.0)]),
+    "written into a view": (lambda x, v: _write_through_view(x * 1, v), [numbers((3, 2)), numbers((2,), 2.0)]),
     "clip by Tensors": (lambda x, a, b: xp.clip(x, a, b), [numbers((4,)), numbers((4,), 2.0) - 1.2, numbers((4,), 3.0) + 1.1]),
     "the norm of order 0": (lambda x: xp.linalg.vector_norm(x, ord=0) * xp.sum(x * x), [numbers((3,))]),
     "the sign of a determinant": (lambda x: xp.linalg.slogdet(x)[0], [numbers((2, 2), dtype=np.complex128)]),
@@ -221,12 +221,12 @@ MORE: dict[str, tuple[Function, list[np.ndarray]]] = {
 }  # fmt: skip
 
 
-def _written(x: Any, value: Any, key: Any = 1) -> Any:
+def _write(x: Any, value: Any, key: Any = 1) -> Any:
     x[key] = value
     return x * x
 
 
-def _written_through(x: Any, value: Any) -> Any:
+def _write_through_view(x: Any, value: Any) -> Any:
     x[1:].T[:, 1] *= value
     return x * x
 
@@ -244,7 +244,7 @@ def samples() -> Iterator[tuple[Function, list[np.ndarray]]]:
     """Yield one call of each function of all tables."""
     yield from MORE.values()
     for name, (domains, _) in elementwise.FUNCTIONS.items():
-        yield getattr(xp, name), elementwise.placed(name, [np.asarray([0.11, 0.62]), np.asarray([[0.31]])][: len(domains)])
+        yield getattr(xp, name), elementwise.map_to_domains(name, [np.asarray([0.11, 0.62]), np.asarray([[0.31]])][: len(domains)])
     yield xp.sign, [numbers((2,), dtype=np.complex128)]
     for function in elementwise.SPECIAL.values():
         yield function, [numbers((2,)) for _ in range(function.__code__.co_argcount)]
@@ -301,7 +301,7 @@ def test_elementwise_functions_agree_with_pytorch(name: str) -> None:
     us = [np.asarray([0.11, 0.62, 0.83]), np.asarray([[0.31], [0.74]])][: len(elementwise.FUNCTIONS[name][0])]
     theirs = torch.sgn if name == "sign" else theirs
     for dtype in (np.float64, np.complex128)[: 1 + (name in elementwise.COMPLEX)]:
-        agrees(getattr(xp, name), theirs, elementwise.placed(name, us, dtype), torch)
+        agrees(getattr(xp, name), theirs, elementwise.map_to_domains(name, us, dtype), torch)
 
 
 @pytest.mark.parametrize("name", sorted(set(elementwise.FUNCTIONS) - elementwise.NOT_IN_TORCH - {"hypot"}))

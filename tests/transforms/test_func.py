@@ -18,7 +18,7 @@ import pytest
 import xpgrad as xp
 from rules import test_elementwise as elementwise, test_shapes as shapes, test_statistics as statistics
 from support import search_path
-from support.central_differences import SINGLE, held, numbers, values
+from support.central_differences import SINGLE, cast_for_device, numbers, values
 from support.functions import SavesInputs
 from transforms.test_vmap import _Drawn
 from xpgrad import func
@@ -80,7 +80,7 @@ def _first(out: Any) -> Any:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_jacobians_agree(name: str, xpgrad_device: str) -> None:
     function, at = FUNCTIONS[name]
-    at = held(at, xpgrad_device)
+    at = cast_for_device(at, xpgrad_device)
     x = xp.tensor(at, device=xpgrad_device)
 
     def f(x: Any) -> Any:
@@ -190,13 +190,13 @@ def _complex_functions() -> dict[str, tuple[Function, np.ndarray]]:
         "slogdet": lambda x: xp.linalg.slogdet(x @ xp.matrix_transpose(x)), "matrix_norm": lambda x: xp.linalg.matrix_norm(x),
         "cross": lambda x: xp.linalg.cross(x, x * x), "fft": lambda x: xp.fft.fft(x, n=4), "irfft": lambda x: xp.fft.irfft(x),
         "rfft": lambda x: xp.fft.rfft(xp.real(x)), "fftn": lambda x: xp.fft.fftn(x), "vector": lambda x: x[0] @ x[1] * x[0],
-        "take": lambda x: x[:, xp.asarray([0, 2, 2], device=x.device)], "written": lambda x: _written(x),
+        "take": lambda x: x[:, xp.asarray([0, 2, 2], device=x.device)], "written": lambda x: _write_columns(x),
     }.items():  # fmt: skip
         out[f"linalg: {name}"] = call, numbers((2, 3), 1.0, np.complex128)
     return out
 
 
-def _written(x: Any) -> Any:
+def _write_columns(x: Any) -> Any:
     y = x * 2
     y[:, xp.asarray([0, 0], device=x.device)] = x[:, 1:] * x[:, :1]
     y[0] = y[1]
@@ -210,7 +210,7 @@ COMPLEX = _complex_functions()
 def test_batched_complex_gradients_agree_with_a_loop(name: str, xpgrad_device: str) -> None:
     """Batched complex gradients agree with a loop, on raw arrays and on Tensors with a graph."""
     function, at = COMPLEX[name]
-    at = held(at, xpgrad_device)
+    at = cast_for_device(at, xpgrad_device)
     for create in (False, True):
         x = xp.tensor(at, device=xpgrad_device, requires_grad=True)
         out = function(x)
@@ -222,7 +222,7 @@ def test_batched_complex_gradients_agree_with_a_loop(name: str, xpgrad_device: s
         expected = xp.stack(rows, axis=0)
         _close(found, expected, 1e-9)
         if create and expected.requires_grad:
-            weights = xp.asarray(held(numbers(expected.shape, 3.0), xpgrad_device), device=xpgrad_device)
+            weights = xp.asarray(cast_for_device(numbers(expected.shape, 3.0), xpgrad_device), device=xpgrad_device)
             second = [xp.autograd.grad(xp.sum(xp.real(g * xp.conj(g)) * weights), x, retain_graph=True)[0] for g in (found, expected)]
             _close(*second, 1e-8)
 

@@ -134,7 +134,7 @@ def test_raw_arrays_of_constants_may_be_read(name: str) -> None:
     TRANSFORMS[name](lambda x: xp.sum(x) * float(c.array.sum()) * float(x.detach().array.sum()))
 
 
-def _written(x: Any) -> Any:
+def _write_into_array(x: Any) -> Any:
     t = np.empty(2)
     t[0] = x[0]
     return t[0]
@@ -142,7 +142,7 @@ def _written(x: Any) -> Any:
 
 #: A write into a NumPy array calls `float(x)`; NumPy replaces its error by another one.
 LEAVING: dict[str, Callable[[Any], Any]] = NUMBERS | {
-    "a write": _written,
+    "a write": _write_into_array,
     "an assignment of a slice": lambda x: np.zeros(2).__setitem__(slice(0, 1), x[:1]) or 1.0,
     "np.float64": lambda x: np.float64(x[0]),
     "np.array of elements": lambda x: np.array([x[0], x[1]])[0],

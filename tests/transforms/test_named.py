@@ -83,30 +83,30 @@ def is_leaf(tree: Any) -> bool:
     return type(tree) is tuple and len(tree) == 3 and isinstance(tree[1], str)
 
 
-def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+def map_tree(function: Callable[[Any], Any], tree: Any) -> Any:
     if is_leaf(tree) or not isinstance(tree, (list, tuple, dict)):
         return function(tree)
     if isinstance(tree, dict):
-        return {key: mapped(function, value) for key, value in tree.items()}
-    parts = [mapped(function, part) for part in tree]
+        return {key: map_tree(function, value) for key, value in tree.items()}
+    parts = [map_tree(function, part) for part in tree]
     return type(tree)(*parts) if isinstance(tree, Pair) else type(tree)(parts)
 
 
-def listed(tree: Any) -> list[Any]:
+def list_leaves(tree: Any) -> list[Any]:
     found: list[Any] = []
-    mapped(found.append, tree)
+    map_tree(found.append, tree)
     return found
 
 
 @given(tree=trees)
 @settings(deadline=None, max_examples=150)
 def test_a_tree_is_a_vector_and_the_vector_the_tree(tree: Any) -> None:
-    tensors = mapped(lambda leaf: xp.asarray(np.random.default_rng(leaf[2]).integers(-9, 9, leaf[0]).astype(leaf[1])), tree)
+    tensors = map_tree(lambda leaf: xp.asarray(np.random.default_rng(leaf[2]).integers(-9, 9, leaf[0]).astype(leaf[1])), tree)
     flat, unravel = ravel_pytree(tensors)
-    assert flat.tolist() == [v for x in listed(tensors) for v in x.numpy().ravel().tolist()]
+    assert flat.tolist() == [v for x in list_leaves(tensors) for v in x.numpy().ravel().tolist()]
     again = unravel(flat)
-    assert repr(mapped(lambda x: (tuple(x.shape), x.dtype.name, x.tolist()), again)) == repr(
-        mapped(lambda x: (tuple(x.shape), x.dtype.name, x.tolist()), tensors)
+    assert repr(map_tree(lambda x: (tuple(x.shape), x.dtype.name, x.tolist()), again)) == repr(
+        map_tree(lambda x: (tuple(x.shape), x.dtype.name, x.tolist()), tensors)
     )
     with pytest.raises(ValueError, match="unravel: expected a vector of shape"):
         unravel(xp.zeros(flat.shape[0] + 1))

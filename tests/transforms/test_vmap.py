@@ -16,7 +16,7 @@ import pytest
 
 import xpgrad as xp
 from rules import test_elementwise as elementwise, test_linalg, test_shapes as shapes, test_statistics as statistics
-from support.central_differences import held, loss, near, numbers, values
+from support.central_differences import cast_for_device, loosen, loss, numbers, values
 from xpgrad.func import vmap
 
 Function = Callable[..., Any]
@@ -39,7 +39,7 @@ def _loop(function: Function, args: Sequence[Any], dims: Sequence[Any]) -> list[
 
 def _check(function: Function, points: Sequence[np.ndarray], device: str, order: int = 2, tolerance: float = 1e-10) -> None:
     """Compare `vmap` with the loop, for every choice of batched operands and several positions of the batch axis."""
-    tolerance, points = near(tolerance, device, *points), [held(p, device) for p in points]
+    tolerance, points = loosen(tolerance, device, *points), [cast_for_device(p, device) for p in points]
     for mask in itertools.product((True, False), repeat=len(points)):
         if not any(mask):
             continue

@@ -5,6 +5,7 @@ Other modules reach it through `Mode.anomaly`, so that passes without it pay not
 
 from __future__ import annotations
 
+import sys
 import traceback
 import warnings
 from contextvars import ContextVar
@@ -36,7 +37,7 @@ class Anomaly:
             metadata[_PARENT] = _running.get()
 
     def run_checked(self, task: Any, node: Any, g: Any, check_nan: bool) -> list[Any]:
-        """Run a node's formulas; if they fail or return nan, warn with the traceback of the node's forward call.
+        """Run a node's formulas and return their gradients; if they fail or give nan, warn with the forward call's traceback, and raise.
 
         Raises
         ------
@@ -91,10 +92,18 @@ def _report(node: Any) -> None:
         )
     else:
         text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(stack)}"
-    warnings.warn(text, UserWarning, stacklevel=2)
+    _warn(text)
     parent = node.metadata.get(_PARENT)
     while parent is not None:
         stack = parent.metadata.get(_TRACEBACK)
         where = "No forward pass information available for it." if stack is None else f"Traceback of its forward call:\n{''.join(stack)}"
-        warnings.warn(f"The failing operation was made by the backward of {parent.name()}. {where}", UserWarning, stacklevel=2)
+        _warn(f"The failing operation was made by the backward of {parent.name()}. {where}")
         parent = parent.metadata.get(_PARENT)
+
+
+def _warn(text: str) -> None:
+    """Warn; where warnings are errors, print the text, since an error here would hide the one that it explains (ANO-09)."""
+    try:
+        warnings.warn(text, UserWarning, stacklevel=3)
+    except UserWarning:
+        print(f"UserWarning: {text}", file=sys.stderr)

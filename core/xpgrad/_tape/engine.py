@@ -6,6 +6,7 @@ takes the gradient from its buffer and adds its operands' gradients to theirs. N
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Iterable
@@ -83,7 +84,7 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
 
 
 def _need_threads(roots: list[Any], depth: int) -> None:
-    """Raise if a pass must continue on another thread but its arrays cannot be used there."""
+    """Raise if a pass must continue on another thread, because it runs inside `depth` others, but its arrays cannot be used there."""
     for root in roots:
         backend = backend_of(root)
         if not backend.capabilities.threads:
@@ -99,10 +100,10 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
     empty = object()  # marks the nodes of this pass until a gradient arrives
     order: list[Any] = []
     try:
-        _find(roots, empty, order)
+        _find(roots, empty, order, _oldest_target(task))
         order.sort(key=_creation, reverse=True)
         if task.targets is not None:
-            order = _only_needed(task, order, set(roots))
+            order = _select_needed(task, order, set(roots))
         task.order = order
         if MUTATION_WINDOWS:
             check_windows(order)
@@ -125,18 +126,41 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
         raise
 
 
-def _find(roots: list[Any], empty: Any, order: list[Any]) -> None:
-    """Append the nodes below the roots to `order`, each once, and mark them with `empty`."""
+def _find(roots: list[Any], empty: Any, order: list[Any], oldest: float | None) -> None:
+    """Append the nodes below the roots to `order`, each once, and mark them with `empty`.
+
+    With `oldest`, search no further below nodes that are older: a node depends on older nodes only, so no target is missed, and
+    gradients inside of a loop that is recorded do not take quadratic time.
+    """
     found = order.append
     for root in roots:
         if root.buffer is not empty:
             root.buffer = empty
             found(root)
-    for node in order:  # the loop itself makes `order` grow
-        node.reach(empty, found)
+    # NB: each loop makes `order` grow while it runs.
+    if oldest is None:
+        for node in order:
+            node.reach(empty, found)
+    else:
+        for node in order:
+            if node.seq >= oldest:
+                node.reach(empty, found)
 
 
-def _only_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
+def _oldest_target(task: Pass) -> float | None:
+    """Return the creation number of the oldest target; None if the whole graph must be searched, because a target is a leaf."""
+    targets = task.targets
+    if not targets or not task.capture or task.alone:
+        return None
+    oldest = math.inf
+    for node in targets:
+        if node._is_end or node.is_slot:
+            return None
+        oldest = min(oldest, node.seq)
+    return oldest
+
+
+def _select_needed(task: Pass, order: list[Any], roots: set[Any]) -> list[Any]:
     """Return the nodes from which a target can be reached, and record in `task.special` which targets and roots run."""
     targets = set(task.targets or ())
     ends = [node for node in order if node._is_end]
@@ -190,7 +214,7 @@ def _steps(task: Pass, order: Iterable[Any], empty: Any) -> None:
 
 
 def _steps_general(task: Pass, order: Iterable[Any], empty: Any, watched: bool) -> None:
-    """Run the nodes in order on Tensors, or with the checks of anomaly mode."""
+    """Run the nodes in order on Tensors or, if `watched`, with the checks of anomaly mode; `empty` marks a buffer without a gradient."""
     retain, special = task.retain, task.special
     for node in order:
         g = node.buffer

@@ -27,7 +27,7 @@ def run_finished_node(node: Any, g: Any, retain: bool) -> bool:
     for e in edges:
         if not e.is_leaf or e.hooks is not None or e.off:
             return False
-    for e, v in zip(edges, node.finished(g, retain)):
+    for e, v in zip(edges, node.finish(g, retain)):
         if v is not None:
             accumulate_raw(e, v, True)
     return True

@@ -54,7 +54,7 @@ def check_replacement(hook: Any, new: Any, old: Any) -> Any:
 
 
 def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
-    """Run tensor hooks in order, then fill `.grad` for `retain_grad` (HOK-17), then call multi-grad hooks."""
+    """Run tensor hooks in order, fill `.grad` for `retain_grad` (HOK-17), call multi-grad hooks, and return the gradient."""
     hooks = node.hooks
     if not (hooks.tensor or hooks.retain or hooks.multi):
         return g

@@ -202,7 +202,16 @@ class Node:
         raise NotImplementedError
 
     def step(self, g: Any, empty: Any, retain: bool) -> None:
-        """Compute the gradients of the operands from the raw gradient `g` and add them to the edges' buffers."""
+        """Compute the gradients of the operands from the raw gradient `g` and add them to the edges' buffers.
+
+        Parameters
+        ----------
+        g : raw array, or list of them for several outputs
+        empty : object
+            What the buffer of a node of the pass holds as long as no gradient has arrived.
+        retain : bool
+            Keep the saved values.
+        """
         raise NotImplementedError
 
     def grads(self, g: Any) -> list[Any]:
@@ -232,7 +241,7 @@ class Node:
         return getattr(self, "_meta", None)
 
     def array_replaced(self, array: Any) -> None:
-        """Record the new array of the node's Tensor after a write has replaced it."""
+        """Respond to a write that replaced the array of the node's Tensor: a leaf records the new one, other nodes do nothing."""
 
     def hand_over_retained(self, new: Node) -> None:
         """Transfer the retained `.grad` to `new`, another node of the same Tensor."""

@@ -1,6 +1,6 @@
 """Hooks on saved values, and the nodes whose values they packed (group K).
 
-Such a node has a `Packed` in the place of the saved array, and a class that unpacks into a private copy of the node for each use. Nodes
+Such a node has a `Packed` in place of the saved array, and a class that unpacks into a private copy of the node for each use. Nodes
 without packed values are not affected.
 """
 
@@ -110,7 +110,7 @@ def mode_with_hooks(hooks: SavedHooks) -> state.Mode | None:
     return state.mode_with(packing=hooks)
 
 
-def disabled(message: str) -> AbstractContextManager[None]:
+def disable_hooks(message: str) -> AbstractContextManager[None]:
     """Return a context manager in which setting hooks raises an error with this message (SAV-13).
 
     Raises

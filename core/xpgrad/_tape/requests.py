@@ -140,7 +140,7 @@ def grad(
         for i, (item, node) in enumerate(zip(wanted, targets))
     ]
     if auditing is not None:
-        results = [auditing.left("autograd.grad", item, result) for item, result in zip(wanted, results)]
+        results = [auditing.record_leaving("autograd.grad", item, result) for item, result in zip(wanted, results)]
     return tuple(results) if keys is None else dict(zip(keys, results))
 
 
@@ -165,7 +165,7 @@ def private_grad(output: Any, nodes: list[Any], gradient: Any, *, create: bool) 
     task.private = True
     found = run_pass(task, [output._node], [gradient if graph else gradient._array])
     if graph:
-        return [v if v is None or create else _unrecorded(v) for v in found]
+        return [v if v is None or create else _drop_history(v) for v in found]
     return [None if v is None else node.cls.backend.wrap(v) for node, v in zip(nodes, found)]
 
 
@@ -187,10 +187,23 @@ def unused_error(i: int) -> RuntimeError:
 
 
 def _result(i: int, item: Any, g: Any, graph: bool, create: bool, allow_unused: bool, materialize: bool) -> Any:
-    """Return one entry of the result of `grad`."""
+    """Return entry `i` of the result of `grad`; for an unused input None or zeros, or raise, as the options say.
+
+    Parameters
+    ----------
+    i : int
+    item : Tensor or GradientEdge
+        The input.
+    g : Tensor, raw array or None
+        Its gradient: a Tensor if `graph`.
+    graph, create : bool
+        Whether the pass ran on Tensors, and whether its result keeps a history.
+    allow_unused, materialize : bool
+        As for `xpgrad.autograd.grad`.
+    """
     if g is not None:
         if graph:
-            return g if create else _unrecorded(g)
+            return g if create else _drop_history(g)
         cls = _class_of(item)
         return cls.backend.wrap(g)
     if not allow_unused:
@@ -212,7 +225,7 @@ def _class_of(item: Any) -> Any:
     return node.backend.tensor_base if node.cls is None else node.cls
 
 
-def _unrecorded(g: Any) -> Any:
+def _drop_history(g: Any) -> Any:
     """Return a gradient without its history; its tangents stay."""
     if not g.requires_grad:
         return g
@@ -321,7 +334,7 @@ def _seed(i: int, root: Any, node: Any, g: Any, graph: bool, create: bool) -> An
             raise RuntimeError(msg)
         g = (g if graph else g.detach()).to_device(cls.device)
     if graph:
-        return g._cast(dtype) if create else _unrecorded(g)._cast(dtype)
+        return g._cast(dtype) if create else _drop_history(g)._cast(dtype)
     return g._array if g_dtype is dtype else g.detach()._cast(dtype)._array
 
 

@@ -29,6 +29,8 @@ def check_version(node: Node, what: str, alias: Any) -> None:
         )
         raise RuntimeError(msg)
     mode = state.current()
+    if mode is not None and mode.capturing is not None:
+        return  # a write makes a new symbol, so that the saved one still has its values
     hint = (
         "the traceback of the forward call above shows the operation that failed to compute its gradient"
         if mode is not None and mode.anomaly

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xpgrad._basics.faces import public_names
 from xpgrad.func._forward import jvp as jvp, linearize as linearize
 from xpgrad.func._jacobians import hessian as hessian, jacfwd as jacfwd
+from xpgrad.func._loops import cond as cond, fori_loop as fori_loop, scan as scan, while_loop as while_loop
 from xpgrad.func._modules import functional_call as functional_call, stack_module_state as stack_module_state
 from xpgrad.func._named import (
     elementwise_grad as elementwise_grad,
@@ -17,8 +18,9 @@ from xpgrad.func._sparse.face import sparse_hessian as sparse_hessian, sparse_ja
 from xpgrad.func._vmap import vmap as vmap
 
 __all__ = [
-    "elementwise_grad", "functional_call", "grad", "grad_and_value", "hessian", "hessian_vector_product", "jacfwd", "jacrev", "jvp",
-    "linearize", "ravel_pytree", "sparse_hessian", "sparse_jacobian", "stack_module_state", "value_and_grad", "vjp", "vmap",
+    "cond", "elementwise_grad", "fori_loop", "functional_call", "grad", "grad_and_value", "hessian", "hessian_vector_product", "jacfwd",
+    "jacrev", "jvp", "linearize", "ravel_pytree", "scan", "sparse_hessian", "sparse_jacobian", "stack_module_state", "value_and_grad",
+    "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from xpgrad._operations.lift import lift_leaves, lift_like
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
-from xpgrad.func._reverse import check_leaves, fresh, tracked
+from xpgrad.func._reverse import check_leaves, has_outer_history, make_input
 from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.rules.creation import zeros_like
 
@@ -179,7 +179,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             gradients([found[k] for k in depends], probes, seeds, create_graph=True, allow_unused=True) if depends else [None] * len(probes)
         )
     places = [i for i, v in enumerate(transposed) if v is not None and v.requires_grad]
-    keep = recording and tracked([transposed[i] for i in places], [*probes, *seeds])
+    keep = recording and has_outer_history([transposed[i] for i in places], [*probes, *seeds])
 
     @state.restoring
     def jvp_fn(*tangents: Any) -> Any:
@@ -214,4 +214,4 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
 def _start(x: Any) -> Any:
     """Return zeros like `x` at which a history begins."""
-    return fresh(zeros_like(x))
+    return make_input(zeros_like(x))

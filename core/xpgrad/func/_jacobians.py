@@ -17,7 +17,7 @@ from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._transforms.batch.batch import batch_class, enter, leave, lift
 from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.forward.levels import new_level
-from xpgrad.func._reverse import Argnums, _outputs, _release_tree, _split_aux, basis, chosen, jacrev, put_back
+from xpgrad.func._reverse import Argnums, _outputs, _release_tree, _split_aux, basis, jacrev, put_back, select_arguments
 from xpgrad.func._tree import unflatten
 from xpgrad.rules.creation import zeros_like
 from xpgrad.rules.manipulation import broadcast_view, concat, moveaxis, reshape_to
@@ -71,7 +71,7 @@ def jacfwd(
     @functools.wraps(func, updated=())
     @state.restoring
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        places, leaves, structure = chosen("jacfwd", args, argnums)
+        places, leaves, structure = select_arguments("jacfwd", args, argnums)
         total = sum(math.prod(x.shape) for x in leaves)
         step = max(min(chunk_size or total, total), 1)
         columns: list[list[Any]] = []

@@ -71,7 +71,7 @@ def functional_call(
     module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:  # fmt: skip
-    """Call an object with other Tensors in the place of its own (`torch.func.functional_call`).
+    """Call an object with other Tensors in place of its own (`torch.func.functional_call`).
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def functional_call(
     Returns
     -------
     object
-        The result of the call. The object has its own Tensors again; a Tensor that the call assigned in the place of a given one is put
+        The result of the call. The object has its own Tensors again; a Tensor that the call assigned in place of a given one is put
         into the mapping.
 
     Raises
@@ -190,7 +190,19 @@ def _extend_to_tied(values: dict[str, Any], own: dict[str, Any]) -> dict[str, An
 
 
 def _put_back(replaced: dict[str, Any], places: dict[str, _Place], own: dict[str, Any], given: Sequence[Any]) -> None:
-    """Restore the object's own Tensors; put a Tensor that the call assigned instead of a given one into its mapping."""
+    """Restore the object's own Tensors; put a Tensor that the call assigned instead of a given one into its mapping.
+
+    Parameters
+    ----------
+    replaced : dict
+        The Tensors that stood in the object during the call, by name.
+    places : dict
+        Where in the object each name is.
+    own : dict
+        The object's own Tensors, by name.
+    given : sequence of dict
+        The caller's mappings.
+    """
     for name, value in replaced.items():
         now = places[name].get()
         places[name].put(own[name])

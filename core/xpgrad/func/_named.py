@@ -16,7 +16,7 @@ from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import as_tensor, lift_leaves
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.func._reverse import Argnums, chosen, grad, grad_and_value, put_back, vjp
+from xpgrad.func._reverse import Argnums, grad, grad_and_value, put_back, select_arguments, vjp
 from xpgrad.func._tree import flatten, unflatten
 from xpgrad.rules.creation import zeros
 from xpgrad.rules.manipulation import concat, reshape
@@ -150,7 +150,7 @@ def hessian_vector_product(func: Callable[..., Any], argnums: Argnums = 0) -> Ca
             msg = "hessian_vector_product: give the arguments of the function, and the vector behind them"
             raise TypeError(msg)
         *rest, vector = args
-        places, leaves, structure = chosen("hessian_vector_product", tuple(rest), argnums)
+        places, leaves, structure = select_arguments("hessian_vector_product", tuple(rest), argnums)
 
         def gradient(tree: Any) -> Any:
             return grad(func, argnums)(*put_back(tuple(rest), argnums, places, tree), **kwargs)

@@ -36,7 +36,7 @@ def _node_of(x: Any) -> Any:
     return x._node
 
 
-def fresh(x: Any) -> Any:
+def make_input(x: Any) -> Any:
     """Return a Tensor with the value of `x` to differentiate with respect to; derivatives pass through it to what `x` depends on.
 
     Inside `vmap` each element gets its own Tensor, even if all share `x`.
@@ -45,11 +45,11 @@ def fresh(x: Any) -> Any:
     if not levels:
         return _begin(x)
 
-    return _argument(_element(x, levels))
+    return _mark_argument(_make_element(x, levels))
 
 
-def _element(t: Any, levels: tuple[Any, ...]) -> Any:
-    """Apply `fresh` to an element of the batches of these levels."""
+def _make_element(t: Any, levels: tuple[Any, ...]) -> Any:
+    """Apply `make_input` to an element of the batches of these levels."""
     if not levels:
         return _begin(t)
     cls = class_of_depth(type(t._stand_in()), len(levels))
@@ -58,28 +58,31 @@ def _element(t: Any, levels: tuple[Any, ...]) -> Any:
     value = raw.value
     if raw.level is None:
         value = broadcast_view(value, (level.size, *value.shape))
-    return enter(_element(value, levels[:-1]), level, cls)
+    return enter(_make_element(value, levels[:-1]), level, cls)
 
 
 def _begin(x: Any) -> Any:
-    """Return a view of `x` that requires grad: a leaf if no enclosing transform records."""
+    """Return a view of `x`, or a copy of an inference tensor, that requires grad; it is a leaf if no enclosing transform is recording."""
     if x._node is None and not state.carries_tangents() and not x.is_inference():
         y = x.detach()
     else:
         y = x.clone() if x.is_inference() else x[...]
     if y._node is None:
         y.requires_grad_()._node.private = True
-    return _argument(y)
+    return _mark_argument(y)
 
 
-def _argument(x: Any) -> Any:
-    """Mark `x` as the argument of a differentiated function: neither it nor a Tensor that shares its memory may be written to."""
+def _mark_argument(x: Any) -> Any:
+    """Mark `x` as the argument of a differentiated function, and return it.
+
+    Neither it nor a Tensor that shares its memory may then be written to. Inference tensors are not marked.
+    """
     if not x.is_inference():
         alias_of(x).forbidden = "argument"
     return x
 
 
-def tracked(outs: list[Any], inner: list[Any]) -> bool:
+def has_outer_history(outs: list[Any], inner: list[Any]) -> bool:
     """Return whether results have a history beyond the new Tensors from which they were computed.
 
     The new Tensors of an inner transform that has ended are no history either.
@@ -96,8 +99,8 @@ def tracked(outs: list[Any], inner: list[Any]) -> bool:
     return False
 
 
-def released(x: Any, keep: bool) -> Any:
-    """Return a result as it leaves a transform: without the history that only the transform made."""
+def release(x: Any, keep: bool) -> Any:
+    """Return a result of a transform without the history that the transform itself created, unless `keep`."""
     if keep or not isinstance(x, Tensor) or not x.requires_grad:
         return x
     if state.carries_tangents():
@@ -106,8 +109,8 @@ def released(x: Any, keep: bool) -> Any:
     return x.detach()
 
 
-def chosen(name: str, args: tuple[Any, ...], argnums: Argnums) -> tuple[tuple[int, ...], list[Any], Structure]:
-    """Return the places, leaves and structure of the arguments with respect to which to differentiate.
+def select_arguments(name: str, args: tuple[Any, ...], argnums: Argnums) -> tuple[tuple[int, ...], list[Any], Structure]:
+    """Return the positions, leaves and structure of the arguments with respect to which to differentiate.
 
     Raises
     ------
@@ -152,14 +155,14 @@ def check_leaves(name: str, leaves: list[Any]) -> None:
 
 
 def put_back(args: tuple[Any, ...], argnums: Argnums, places: tuple[int, ...], tree: Any) -> tuple[Any, ...]:
-    """Return the arguments with the chosen ones replaced."""
+    """Return the arguments with those at `places` replaced by the items of `tree`, or by `tree` itself if `argnums` is an int."""
     new = list(args)
     for a, part in zip(places, (tree,) if isinstance(argnums, int) else tree):
         new[a] = part
     return tuple(new)
 
 
-def _scalar(name: str, out: Any) -> None:
+def _check_scalar(name: str, out: Any) -> None:
     if not isinstance(out, Tensor):
         msg = f"{name}: Expected the function to return a Tensor, but got {type(out).__name__}"
         raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
@@ -182,7 +185,7 @@ def _split_aux(name: str, out: Any, has_aux: bool) -> tuple[Any, Any]:
 
 def _release_tree(tree: Any, keep: bool) -> Any:
     leaves, structure = flatten(tree)
-    return unflatten(structure, [released(x, keep) for x in leaves])
+    return unflatten(structure, [release(x, keep) for x in leaves])
 
 
 def _release_aux(aux: Any, recording: bool, inner: list[Any]) -> tuple[Any, bool]:
@@ -191,8 +194,8 @@ def _release_aux(aux: Any, recording: bool, inner: list[Any]) -> tuple[Any, bool
     Such a Tensor keeps its history; the pass over the function's value must then retain the part of the graph that both share.
     """
     leaves, structure = flatten(aux)
-    kept = [recording and isinstance(x, Tensor) and x.requires_grad and tracked([x], inner) for x in leaves]
-    return unflatten(structure, [released(x, k) for x, k in zip(leaves, kept)]), any(kept)
+    kept = [recording and isinstance(x, Tensor) and x.requires_grad and has_outer_history([x], inner) for x in leaves]
+    return unflatten(structure, [release(x, k) for x, k in zip(leaves, kept)]), any(kept)
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -235,13 +238,13 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     @state.restoring
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         recording = state.is_grad_enabled()
-        places, leaves, structure = chosen("grad", args, argnums)
+        places, leaves, structure = select_arguments("grad", args, argnums)
         with switches.recorded():
-            inner = [fresh(x) for x in leaves]
+            inner = [make_input(x) for x in leaves]
             out = run_transformed("grad", inner, func, *put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("grad", out, has_aux)
-            _scalar("grad", out)
-            keep = recording and out.requires_grad and tracked([out], inner)
+            _check_scalar("grad", out)
+            keep = recording and out.requires_grad and has_outer_history([out], inner)
             aux, shared = _release_aux(aux, recording, inner)
             if out.requires_grad:
                 found = gradients([out], inner, [None], retain_graph=True if shared else None, create_graph=keep, allow_unused=True)
@@ -249,7 +252,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
                 found = [None] * len(inner)
         zeros = [zeros_like(x) if g is None else g for x, g in zip(leaves, found)]
         result = unflatten(structure, zeros)
-        value = released(out, keep)
+        value = release(out, keep)
         return (result, (value, aux)) if has_aux else (result, value)
 
     return wrapper
@@ -354,10 +357,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     leaves = lift_leaves("vjp", leaves, numbers=True)
     check_leaves("vjp", leaves)
     with switches.recorded():
-        inner = [fresh(x) for x in leaves]
+        inner = [make_input(x) for x in leaves]
         out, aux = _split_aux("vjp", run_transformed("vjp", inner, func, *unflatten(structure, inner)), has_aux)
     outs, out_structure = _outputs("vjp", out)
-    keep = recording and tracked(outs, inner)
+    keep = recording and has_outer_history(outs, inner)
 
     @state.restoring
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> tuple[Any, ...]:
@@ -429,9 +432,9 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
     @state.restoring
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         recording = state.is_grad_enabled()
-        places, leaves, structure = chosen("jacrev", args, argnums)
+        places, leaves, structure = select_arguments("jacrev", args, argnums)
         with switches.recorded():
-            inner = [fresh(x) for x in leaves]
+            inner = [make_input(x) for x in leaves]
             out = run_transformed("jacrev", inner, func, *put_back(args, argnums, places, unflatten(structure, inner)), **kwargs)
             out, aux = _split_aux("jacrev", out, has_aux)
             outs, out_structure = _outputs("jacrev", out)
@@ -441,7 +444,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
             if plain and outs[0].requires_grad and not outs[0].depth:
                 rows = plain_jacobian(outs[0], inner, alone=recording)
             if rows is None:
-                keep = recording and tracked(outs, inner)
+                keep = recording and has_outer_history(outs, inner)
             if len(outs) == 1 and outs[0].shape == () and outs[0].requires_grad:
                 # One row: a gradient, which needs no batch.
                 retain = True if shared else None
@@ -481,7 +484,17 @@ def basis(tensors: list[Any], start: int, stop: int) -> list[Any]:
 
 
 def _rows(outs: list[Any], inner: list[Any], chunk_size: int | None, create: bool, retain: bool) -> list[Any]:
-    """Return, for each input, the gradients of all elements of the outputs, stacked along axis 0."""
+    """Return, for each input, the gradients of all elements of the outputs, stacked along axis 0.
+
+    Parameters
+    ----------
+    outs, inner : list of Tensor
+        The outputs and the inputs.
+    chunk_size : int or None
+        The most rows to compute at once.
+    create, retain : bool
+        Whether the rows have a history, and whether the graph is kept.
+    """
 
     total = sum(math.prod(o.shape) for o in outs)
     count = max(total, 1)  # of nothing one row, which is dropped in the end: the result has a history all the same

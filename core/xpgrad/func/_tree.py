@@ -16,7 +16,7 @@ from xpgrad._operations.lift import is_constant
 
 
 class Structure(NamedTuple):
-    """The arrangement of leaves: the container, its keys (of dicts and dataclasses), the structures inside. A leaf has no container."""
+    """The arrangement of leaves: a container, its keys (for dicts and dataclasses) and the nested structures. A leaf has no container."""
 
     container: Any = None
     keys: tuple[Any, ...] = ()

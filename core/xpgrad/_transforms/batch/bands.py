@@ -11,7 +11,7 @@ from xpgrad._transforms.batch.plain import PlainRulebook, made_on_plain, on_plai
 from xpgrad._transforms.batch.rules import indexing, linear_algebra, manipulation
 
 
-def _scaled(book: PlainRulebook, name: str) -> Callable[[Any, Any], Any]:
+def _keep_band(book: PlainRulebook, name: str) -> Callable[[Any, Any], Any]:
     """Return the rule of a product or quotient, which keeps a band if the other operand is shared and has its shape or is a scalar."""
     function, raw = book.operation(ROWS[name]), book.raw
     whole = pairwise(book, function)
@@ -33,7 +33,7 @@ def _scaled(book: PlainRulebook, name: str) -> Callable[[Any, Any], Any]:
 
 @made_on_plain
 def multiply(book: PlainRulebook) -> Any:
-    scaled, raw = _scaled(book, "multiply"), book.raw
+    scaled, raw = _keep_band(book, "multiply"), book.raw
 
     def rule(x: Any, y: Any) -> Any:
         return scaled(y, x) if y.__class__ is raw and y.band is not None else scaled(x, y)
@@ -43,7 +43,7 @@ def multiply(book: PlainRulebook) -> Any:
 
 @made_on_plain
 def divide(book: PlainRulebook) -> Any:
-    return _scaled(book, "divide")
+    return _keep_band(book, "divide")
 
 
 @made_on_plain

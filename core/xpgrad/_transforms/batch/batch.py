@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+from xpgrad._aliasing.sharing import replace_data
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType
 from xpgrad._tensor.tensor import Tensor
@@ -194,8 +195,12 @@ class BatchedTensor(Tensor):
 
     @property
     def data(self) -> Tensor:
-        """The element without its history."""
+        """The element without its history. Assigning to it raises RuntimeError."""
         return self.detach()
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        replace_data(self, value)
 
     def detach_(self) -> Tensor:
         """Detach this Tensor from its history, in place."""

@@ -56,7 +56,7 @@ def pairwise(book: Rulebook, function: Any) -> Any:
     return rule
 
 
-def stacked(book: Rulebook, row: Any) -> Any:
+def stack_rule(book: Rulebook, row: Any) -> Any:
     """Return the rule of an operation that treats the first axis of a batch as one more axis of a stack.
 
     The name of a static argument tells its meaning: ``axis`` and ``axes`` (None for all) count the axes of an element, or of ``shape``,

@@ -122,6 +122,8 @@ def _grads_of_elements(outs: list[Any], inputs: list[Any], given: list[Any], dep
 def batched_grads(outputs: Any, inputs: Any, grad_outputs: Any, retain: bool, create: bool, allow_unused: bool, materialize: bool) -> Any:
     """Return the stacked gradients for each element along axis 0 of the gradient outputs (BAT-01).
 
+    The arguments are those of `xpgrad.autograd.grad`, with short names.
+
     Returns
     -------
     tuple of Tensor or None
@@ -133,8 +135,8 @@ def batched_grads(outputs: Any, inputs: Any, grad_outputs: Any, retain: bool, cr
     RuntimeError, ValueError, IndexError, TypeError
         If the gradient outputs do not match (BAT-02..04), and as in `xpgrad.autograd.grad`.
     """
-    outs = _listed(outputs)
-    seeds = _listed(grad_outputs)
+    outs = _as_list(outputs)
+    seeds = _as_list(grad_outputs)
     if len(outs) != len(seeds):
         msg = f"got {len(outs)} tensors and {len(seeds)} gradients; give one batch of gradients per tensor"
         raise RuntimeError(msg)
@@ -149,7 +151,7 @@ def batched_grads(outputs: Any, inputs: Any, grad_outputs: Any, retain: bool, cr
     return tuple(results) if keys is None else dict(zip(keys, results))
 
 
-def _listed(given: Any) -> list[Any]:
+def _as_list(given: Any) -> list[Any]:
     if given is None or isinstance(given, (Tensor, GradientEdge)):
         return [given]
     if not isinstance(given, Iterable):

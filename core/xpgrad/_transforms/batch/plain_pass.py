@@ -152,7 +152,7 @@ def _run(
                 e = getattr(node, edge)
                 if e not in needed:
                     continue
-                v = formula(*[g if r is None else kernels if r is _NAMESPACE else _saved(node, r, raw) for r in reads])
+                v = formula(*[g if r is None else kernels if r is _NAMESPACE else _read_saved(node, r, raw) for r in reads])
                 if v is not None:
                     if turned:
                         v = kernels.conj(v)
@@ -195,7 +195,7 @@ def _plan(node: Any) -> list[tuple[str, Any, tuple[Any, ...], str | None]]:
     return out
 
 
-def _saved(node: Any, read: tuple[str, bool, str | None], raw: Any) -> Any:
+def _read_saved(node: Any, read: tuple[str, bool, str | None], raw: Any) -> Any:
     """Return a saved value as a formula reads it: checked, and wrapped as shared by all elements if it is an array."""
     name, is_array, holder = read
     value = getattr(node, name)

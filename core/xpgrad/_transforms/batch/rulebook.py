@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import ROWS
 from xpgrad._transforms.batch.array import escaped_error, no_rule_error
-from xpgrad._transforms.batch.kinds import elementwise, pairwise, stacked
+from xpgrad._transforms.batch.kinds import elementwise, pairwise, stack_rule
 
 
 class Table(dict[str, Callable[[Any], Any]]):
@@ -111,12 +111,12 @@ class Rulebook:
             return None
         if row.elementwise:
             return (pairwise if len(row.tensors) == 2 else elementwise)(self, self.operation(row))
-        return None if row.batch is None else stacked(self, row)
+        return None if row.batch is None else stack_rule(self, row)
 
     # -- how a batch is held: here by Tensors -----------------------------------------------------------------------------------
 
     def shape(self, value: Any) -> Any:
-        """Return the shape of a held value."""
+        """Return the shape of the raw array of a value."""
         return value._array.shape
 
     def static(self, value: Any) -> Any:
@@ -176,7 +176,7 @@ class Rulebook:
         return axes % n + 1 if isinstance(axes, int) else tuple(a % n + 1 for a in axes)
 
     def to_static(self, x: Any) -> Any:
-        """Return a static argument that all elements share as a raw array of the class below."""
+        """Convert a static argument to a raw array of the class below; all elements of the batch share it."""
         return self.static(x.value) if x.__class__ is self.raw else x
 
     def from_static(self, x: Any) -> Any:

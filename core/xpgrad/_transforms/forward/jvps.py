@@ -42,13 +42,13 @@ def _choose_manner(row: Row) -> str:
 def jvp_of(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Sequence[Any]:
     """Return the tangents of an operation's outputs.
 
-    An elementwise formula is linear in ``g`` and diagonal, so it is also the jvp. A row whose formulas read no operand is linear: the
-    operation itself is applied to the tangents. If each formula reads all other operands and nothing else, the operation is linear in
-    each operand. In all other cases the vjp, which is linear in ``g``, is transposed.
+    If the row has a jvp, it is used. An elementwise formula is linear in ``g`` and diagonal, so it is also the jvp. A row whose formulas
+    read no operand is linear: the operation itself is applied to the tangents. If each formula reads all other operands and nothing else,
+    the operation is linear in each operand. In all other cases the vjp, which is linear in ``g``, is transposed.
     """
     manner = _choose_manner(row)
     if manner == "transposed":
-        return _transposed(row, operands, tangents, statics, outs)
+        return _transpose_vjp(row, operands, tangents, statics, outs)
     if manner == "elementwise":
         return (_elementwise(row, operands, tangents, statics, outs[0]),)
     if manner == "given":
@@ -81,7 +81,7 @@ def _apply(row: Row, operands: list[Any], statics: tuple[Any, ...]) -> Any:
 
 
 def _read(name: str, row: Row, operands: Sequence[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Any:
-    """Return the value of a name that a formula reads, as Tensors."""
+    """Return the value of a name that a formula reads, as Tensors: an operand, a static argument, the output, a shape or a dtype."""
     if name == "xp":
         return operations
     if name in row.statics:
@@ -124,7 +124,9 @@ def _elementwise(row: Row, operands: Sequence[Any], tangents: list[Any], statics
     return total.clone() if total is not None and total._is_view() else total
 
 
-def _transposed(row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]) -> Sequence[Any]:
+def _transpose_vjp(
+    row: Row, operands: Sequence[Any], tangents: list[Any], statics: tuple[Any, ...], outs: tuple[Any, ...]
+) -> Sequence[Any]:
     """Transpose the vjp by differentiating it with respect to a dummy gradient.
 
     This is exact because the vjp is linear, if only over the reals for complex operands.

@@ -82,7 +82,7 @@ class Level:
         if x.depth or tangent.depth:
             return self._dual_of_elements(x, tangent)
         if _steps(tangent) != _steps(x):
-            with _at(self.outer):
+            with _with_levels(self.outer):
                 tangent = PRIMITIVES["clone_laid_out"](tangent, x._array)  # as in PyTorch, the tangent has the layout of the primal
         out = PRIMITIVES["alias"](x._stand_in())
         self.set_tangent(out, tangent)
@@ -105,7 +105,7 @@ class Level:
         if x.depth:
             t = self.tangent(x._array.value)
             return None if t is None else x.backend.wrap(x.backend.raw(t, x._array.level))
-        with _at(self.outer, self.records):
+        with _with_levels(self.outer, self.records):
             return self.find(x)
 
     def primal(self, x: Any) -> Any:
@@ -122,7 +122,7 @@ class Level:
         """Return the tangent of `x`, or None; a view's is derived from that of its base."""
         steps = []
         while True:
-            known, found = self._stored(x)
+            known, found = self._find_entry(x)
             alias = x._alias
             if known or alias is None or alias.parent is None:
                 break
@@ -141,7 +141,7 @@ class Level:
                 self._put_node(view._node, found)
         return found
 
-    def _stored(self, x: Any) -> tuple[bool, Any]:
+    def _find_entry(self, x: Any) -> tuple[bool, Any]:
         """Return whether this very Tensor has an entry, and its tangent."""
         entry = self._tensors.get(_key(x))
         node = None if x.fresh is not None else x._node  # a stale view does not have the node of its present value yet
@@ -221,7 +221,7 @@ def _size_mismatch(x: Any, tangent: Any) -> str:
     )
 
 
-def _at(levels: tuple[Level, ...], records: bool = False) -> Setting[Any]:
+def _with_levels(levels: tuple[Level, ...], records: bool = False) -> Setting[Any]:
     """Return a context manager in which only these levels are active; with `records`, operations are always recorded.
 
     A selective checkpoint is not asked about operations on tangents, because their number depends on the active levels.
@@ -233,13 +233,14 @@ def _at(levels: tuple[Level, ...], records: bool = False) -> Setting[Any]:
 class new_level:  # noqa: N801 (a context)
     """Context manager: a level inside those that are active; its tangents are dropped on exit.
 
-    Operations inside run as if outside inference mode, which would stop the level; an `inference_mode` entered inside does stop it.
+    Operations inside run as if outside inference mode, which would stop the level; an `inference_mode` entered inside does stop it. With
+    `user`, it is the level of `autograd.forward_ad`, unless one is active already.
     """
 
-    def __init__(self, records: bool = False) -> None:
+    def __init__(self, records: bool = False, *, user: bool = False) -> None:
         mode = state.current()
         outer = () if mode is None else mode.levels
-        self.level = Level(outer, records=records)
+        self.level = Level(outer, records=records, user=user and not any(level.user for level in outer))
         inference = mode is not None and mode.inference
         changes = {"inference": False, "recording": False} if inference else {}
         self._setting: Setting[Any] = Setting(state.VARIABLE, state.mode_with(levels=Levels((*outer, self.level)), **changes))
@@ -254,7 +255,7 @@ class new_level:  # noqa: N801 (a context)
 
 
 def _place_tangent(level: Level, x: Any, tangent: Any) -> tuple[Any, Any]:
-    """Return the Tensor that holds the tangent of `x`, and its new tangent when that of `x` is `tangent`."""
+    """Return the Tensor that holds the tangent of `x`, and the tangent to give it so that `x` has `tangent`."""
     holder, chain = level.find_holder(x)
     if holder is x:
         return x, tangent
@@ -265,9 +266,25 @@ def _place_tangent(level: Level, x: Any, tangent: Any) -> tuple[Any, Any]:
 
 def _settle_output(
     level: Level, k: int, out: Any, result: Any, t: Any, args: tuple[Any, ...], given: list[Any], dirty: tuple[Any, ...],
-    nondiff: tuple[Any, ...],
+    nondiff: tuple[Any, ...], unchanged: list[Any],
 ) -> None:  # fmt: skip
-    """Check and store the tangent that a `jvp` returned for one output."""
+    """Check and store the tangent `t` that a `jvp` returned for one output.
+
+    Parameters
+    ----------
+    level : Level
+    k : int
+        The number of the output.
+    out, result : object
+        What `apply` returns, and what `forward` returned.
+    t : Tensor or None
+    args, given : sequence
+        The arguments, and their tangents.
+    dirty, nondiff : tuple of Tensor
+        As declared by `forward`.
+    unchanged : list of Tensor
+        The given tangents to which the `jvp` has not written.
+    """
     if t is None:
         return
     if not isinstance(t, Tensor):
@@ -282,7 +299,7 @@ def _settle_output(
     if t.shape != out.shape:
         raise RuntimeError(_size_mismatch(out, t))
     if any(result is d for d in dirty):
-        if not any(t is known for a, known in zip(args, given) if a is result):
+        if not any(t is known for a, known in zip(args, given) if a is result) or any(t is known for known in unchanged):
             msg = (
                 "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an input "
                 "inplace, then the jvp function must modify the corresponding gradient inplace."
@@ -313,7 +330,7 @@ class Levels(tuple[Level, ...]):
 
     __slots__ = ()
 
-    def outside(self, i: int) -> Levels:
+    def levels_outside(self, i: int) -> Levels:
         """Return the levels outside the i-th."""
         return Levels(self[:i])
 
@@ -338,7 +355,9 @@ class Levels(tuple[Level, ...]):
                 continue
             primals = flat
             if level.records and not mode.recording:
-                with _at(self.outside(i)):  # views without a history: unrecorded operands are constants for the tangent as well
+                with _with_levels(
+                    self.levels_outside(i)
+                ):  # views without a history: unrecorded operands are constants for the tangent as well
                     primals = tuple(x[...] if isinstance(x, Tensor) and x.requires_grad else x for x in flat)
             before = state.current()
             try:
@@ -359,9 +378,9 @@ class Levels(tuple[Level, ...]):
                 state.put(before)
 
     def _mode_outside(self, mode: Any, i: int) -> Any:
-        """Return the mode for computing tangents at the i-th level (`_at` of the levels outside), cached in `mode`."""
+        """Return the mode for computing tangents at the i-th level (`_with_levels` with the levels outside), cached in `mode`."""
         if i not in mode.outside:
-            mode.outside[i] = _at(self.outside(i), self[i].records).value
+            mode.outside[i] = _with_levels(self.levels_outside(i), self[i].records).value
         return mode.outside[i]
 
     def set_linear_tangents(self, x: Any, out: Any, function: Any) -> None:
@@ -370,7 +389,7 @@ class Levels(tuple[Level, ...]):
             return
         for i, level in enumerate(self):
             if level.active:
-                with _at(self.outside(i), level.records):
+                with _with_levels(self.levels_outside(i), level.records):
                     t = level.find(x)
                     if t is not None:
                         level.set_result_tangent(out, function(t))
@@ -392,7 +411,7 @@ class Levels(tuple[Level, ...]):
         for i, level in enumerate(self):
             if not level.active:
                 continue
-            with _at(self.outside(i), level.records):
+            with _with_levels(self.levels_outside(i), level.records):
                 new = level.find(out)
                 if new is None and level.find(x) is None:
                     continue
@@ -416,7 +435,7 @@ class Levels(tuple[Level, ...]):
         """Return the tangents of a Function's arguments at each level, before its forward can overwrite them."""
         found = []
         for i, level in enumerate(self):
-            with _at(self.outside(i), level.records):
+            with _with_levels(self.levels_outside(i), level.records):
                 found.append((level, [level.tangent(a) if isinstance(a, Tensor) else None for a in args]))
         return found
 
@@ -438,11 +457,12 @@ class Levels(tuple[Level, ...]):
         for i, (level, tangents) in enumerate(before):
             if all(t is None for t in tangents):
                 continue
-            with _at(self.outside(i), level.records):
+            with _with_levels(self.levels_outside(i), level.records):
                 given = [
                     zeros_like(a) if t is None and ctx._materialize and isinstance(a, Tensor) and a.dtype.differentiable else t
                     for a, t in zip(args, tangents)
                 ]
+                versions = [(t, t._version) for t in given if isinstance(t, Tensor) and not t.is_inference()]
                 ctx._forward = True
                 try:
                     returned = cls.jvp(ctx, *given)
@@ -455,5 +475,6 @@ class Levels(tuple[Level, ...]):
                         "return one per output of `forward`, None where there is none"
                     )
                     raise RuntimeError(msg)
+                unchanged = [t for t, version in versions if t._version == version]
                 for k, (out, result, t) in enumerate(zip(outs, results, found)):
-                    _settle_output(level, k, out, result, t, args, given, dirty, nondiff)
+                    _settle_output(level, k, out, result, t, args, given, dirty, nondiff, unchanged)

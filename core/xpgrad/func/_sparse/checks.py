@@ -30,7 +30,9 @@ def check_leaves(name: str, leaves: list[Any]) -> None:
 
 
 def check_given_pattern(name: str, pattern: Any, shape: tuple[int, int]) -> Any:
-    """Return the user's pattern as a matrix of bools. Only an array's zeros count as values.
+    """Return the user's pattern as a sparse matrix of bools.
+
+    In an array the nonzero elements are the entries; in a sparse matrix all stored entries are, even zeros.
 
     Raises
     ------
@@ -101,7 +103,7 @@ def check_products(call: Call, hessian: bool, given: bool, prepared: Any) -> Non
 
 
 def _slope(call: Call) -> float:
-    """Return the size of the gradient divided by that of the arguments: second derivatives that are much smaller may be rounding errors."""
+    """Return the size of the gradient divided by that of the arguments: much smaller second derivatives may be rounding errors."""
     leaves, _ = flatten(grad(call.value, call.argnums)(*call.args, **call.kwargs))
     slope = max((float(np.max(np.abs(host_values(g.detach())), initial=0.0)) for g in leaves), default=0.0)
     size = max((float(np.max(np.abs(host_values(x)), initial=0.0)) for x in leaves_of(call)), default=0.0)
@@ -110,7 +112,7 @@ def _slope(call: Call) -> float:
 
 
 def _differ(expected: Any, computed: Any, size: Any, dtype: Any) -> Any:
-    """Return where two products differ by more than rounding; `size` is the magnitude of the terms that were summed."""
+    """Return where two products of float `dtype` differ by more than rounding; `size` is the magnitude of the terms that were summed."""
     precise = 1e-6 if dtype.itemsize == 8 else 1e-2
     with np.errstate(invalid="ignore"):
         wrong = np.abs(expected - computed) > precise * (size + np.max(size, initial=0.0, where=np.isfinite(size))) + 1e-300

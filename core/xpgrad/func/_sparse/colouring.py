@@ -57,7 +57,7 @@ def _lowest(taken: int) -> int:
     return (~taken & (taken + 1)).bit_length() - 1
 
 
-def _apart(columns: Any, count: int, order: Iterable[int]) -> Any:
+def _colour_columns(columns: Any, count: int, order: Iterable[int]) -> Any:
     """Return a colour for each column of a pattern in CSC form, such that no row has two of one colour: greedy colouring at distance 2."""
     starts, rows = _compact(columns)
     seen = [0] * count  # the colours in each row
@@ -85,7 +85,7 @@ def _best_apart(columns: Any, count: int) -> tuple[Any, int]:
     bound = int(np.bincount(columns.indices, minlength=1).max(initial=0))
     found: tuple[Any, int] | None = None
     for order in _orders(np.diff(columns.indptr)):
-        colours = _apart(columns, count, order.tolist())
+        colours = _colour_columns(columns, count, order.tolist())
         number = int(colours.max(initial=NONE)) + 1
         if found is None or number < found[1]:
             found = colours, number
@@ -108,7 +108,7 @@ def by_rows(pattern: Any) -> Colouring:
 
 
 def _split(pattern: Any, most: int) -> Colouring | None:
-    """Return a colouring with the fullest rows from the left and all others from the right, if it has fewer than `most` products."""
+    """Return a colouring with the fullest rows from the left and all others from the right; None if it needs `most` or more products."""
     counts = np.diff(pattern.indptr)
     order = np.argsort(-counts)
     ordered = counts[order]
@@ -222,7 +222,7 @@ def by_stars(pattern: Any) -> Colouring:
 # -- reading entries off ---------------------------------------------------------------------------------------------------
 
 
-def _alone(first: Any, colours: Any, count: int, size: int) -> Any:
+def _is_alone(first: Any, colours: Any, count: int, size: int) -> Any:
     """Return whether each entry is the only one in its row (`first`) with its colour; `colours` is -1 for entries in no product."""
     keys = first * (count + 1) + colours + 1
     return (np.bincount(keys, minlength=size * (count + 1))[keys] == 1) & (colours >= 0)
@@ -241,9 +241,9 @@ def reading(pattern: Any, colouring: Colouring) -> Any:
     m, n = pattern.shape
     rows, columns = np.repeat(np.arange(m), np.diff(pattern.indptr)), pattern.indices.astype(np.int64)
     right, left = colouring.columns[columns], colouring.rows[rows]
-    from_right = _alone(rows, right, colouring.column_colours, m)
-    from_left = _alone(columns, left, colouring.row_colours, n)
-    return _chosen(from_right, right * m + rows, from_left, colouring.column_colours * m + left * n + columns)
+    from_right = _is_alone(rows, right, colouring.column_colours, m)
+    from_left = _is_alone(columns, left, colouring.row_colours, n)
+    return _select_entries(from_right, right * m + rows, from_left, colouring.column_colours * m + left * n + columns)
 
 
 def symmetric_reading(pattern: Any, colouring: Colouring) -> Any:
@@ -254,12 +254,12 @@ def symmetric_reading(pattern: Any, colouring: Colouring) -> Any:
     n = pattern.shape[0]
     rows, columns = np.repeat(np.arange(n), np.diff(pattern.indptr)), pattern.indices.astype(np.int64)
     here, across = colouring.columns[columns], colouring.columns[rows]
-    from_here = _alone(rows, here, colouring.column_colours, n)
-    from_across = _alone(columns, across, colouring.column_colours, n)
-    return _chosen(from_here, here * n + rows, from_across, across * n + columns)
+    from_here = _is_alone(rows, here, colouring.column_colours, n)
+    from_across = _is_alone(columns, across, colouring.column_colours, n)
+    return _select_entries(from_here, here * n + rows, from_across, across * n + columns)
 
 
-def _chosen(first: Any, places: Any, second: Any, other: Any) -> Any:
+def _select_entries(first: Any, places: Any, second: Any, other: Any) -> Any:
     if not np.all(first | second):
         msg = "a colouring mixes entries that it should keep apart: please report this, with the pattern"
         raise AssertionError(msg)

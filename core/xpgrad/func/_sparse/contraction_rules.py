@@ -16,14 +16,14 @@ _MANY_TERMS = 20_000_000  # terms of a product with a known matrix that are foll
 def _reduction(walk: Walk, operation: Operation) -> Dependence:
     x, *rest = operation.args
     axes = rest[0] if rest else operation.options.get("axis")
-    found = union_along(walk.of(x), axes)
+    found = union_along(walk.dependence_of(x), axes)
     return found.rearrange(found.which.reshape(operation.out.shape))
 
 
 def _running(walk: Walk, operation: Operation) -> Dependence | None:
-    """Return the dependence of ``running_sum(x, axis)``: element i depends on elements 0..i."""
+    """Return the dependence of ``running_sum(x, axis)``: element i depends on elements 0..i. None if that has too many terms."""
     x, axis = operation.args
-    found = walk.of(x)
+    found = walk.dependence_of(x)
     lanes = np.moveaxis(np.arange(found.which.size).reshape(x.shape), axis, -1)
     n = lanes.shape[-1]
     if lanes.size * n > 2 * _MANY_TERMS:
@@ -36,7 +36,7 @@ def _mixed_along(walk: Walk, operation: Operation) -> Dependence:
     """Return the dependence of a transform along one axis: each element depends on all elements along that axis."""
     x, *rest = operation.args
     axis = rest[1] if len(rest) > 1 else operation.options.get("axis", -1)
-    return broadcast(union_along(walk.of(x), axis), operation.out.shape)
+    return broadcast(union_along(walk.dependence_of(x), axis), operation.out.shape)
 
 
 # -- products of matrices -------------------------------------------------------------------------------------------------
@@ -67,17 +67,17 @@ def _through(x: Dependence, axis: int, kept: Any) -> Dependence:
     return gather_sets(x, places[:, j].reshape(-1), lanes[:, k].reshape(-1), tuple(shape))
 
 
-def _left(walk: Walk, a: Variable, b: Variable, full: tuple[int, ...]) -> Dependence:
+def _through_left(walk: Walk, a: Variable, b: Variable, full: tuple[int, ...]) -> Dependence:
     """Return the dependence of ``a @ b`` through `a`; `full` is the shape of the result with both of its last axes."""
-    x = walk.of(a)
+    x = walk.dependence_of(a)
     x = x if len(a.shape) > 1 else x.rearrange(x.which.reshape(1, -1))
     kept = _known_matrix(walk, b, x.which.size // max(b.shape[0], 1))
     return broadcast(union_along(x, -1) if kept is None else _through(x, x.which.ndim - 1, kept), full)
 
 
-def _right(walk: Walk, a: Variable, b: Variable, full: tuple[int, ...]) -> Dependence:
+def _through_right(walk: Walk, a: Variable, b: Variable, full: tuple[int, ...]) -> Dependence:
     """Return the dependence of ``a @ b`` through `b`."""
-    x = walk.of(b)
+    x = walk.dependence_of(b)
     x = x if len(b.shape) > 1 else x.rearrange(x.which.reshape(-1, 1))
     kept = _known_matrix(walk, a, x.which.size // max(a.shape[-1], 1))
     return broadcast(union_along(x, -2) if kept is None else _through(x, x.which.ndim - 2, kept.T), full)
@@ -88,7 +88,7 @@ def _matmul(walk: Walk, operation: Operation) -> Dependence:
     shape = operation.out.shape
     full = shape if len(b.shape) > 1 else (*shape, 1)
     full = full if len(a.shape) > 1 else (*full[:-1], 1, full[-1])
-    parts = [side(walk, a, b, full) for side, v in ((_left, a), (_right, b)) if v in walk.tracked]
+    parts = [side(walk, a, b, full) for side, v in ((_through_left, a), (_through_right, b)) if v in walk.tracked]
     found = parts[0] if len(parts) == 1 else union(*parts)
     return found.rearrange(found.which.reshape(shape))
 
@@ -103,7 +103,7 @@ def _tensordot(walk: Walk, operation: Operation) -> Dependence:
         if v in walk.tracked:
             gone = {g % len(v.shape) for g in gone}
             kept = tuple(n for i, n in enumerate(v.shape) if i not in gone)
-            x = union_along(walk.of(v), tuple(gone))
+            x = union_along(walk.dependence_of(v), tuple(gone))
             parts.append(broadcast(x.rearrange(x.which.reshape((1,) * before + kept + (1,) * after)), operation.out.shape))
     return parts[0] if len(parts) == 1 else union(*parts)
 
@@ -115,7 +115,7 @@ def _vecdot(walk: Walk, operation: Operation) -> Dependence:
     found: Dependence | None = None
     for v in (a, b):
         if v in walk.tracked:
-            x = broadcast(walk.of(v), shape)
+            x = broadcast(walk.dependence_of(v), shape)
             found = x if found is None else union(found, x)
     assert found is not None
     found = union_along(found, axis)
@@ -124,8 +124,8 @@ def _vecdot(walk: Walk, operation: Operation) -> Dependence:
 
 def _outer(walk: Walk, operation: Operation) -> Dependence:
     a, b = operation.args
-    parts = [broadcast(x.rearrange(x.which.reshape(shape)), operation.out.shape)
-             for x, shape, v in ((walk.of(a), (-1, 1), a), (walk.of(b), (1, -1), b)) if v in walk.tracked]  # fmt: skip
+    found = [(walk.dependence_of(v), shape) for v, shape in ((a, (-1, 1)), (b, (1, -1))) if v in walk.tracked]
+    parts = [broadcast(x.rearrange(x.which.reshape(shape)), operation.out.shape) for x, shape in found]
     return parts[0] if len(parts) == 1 else union(*parts)
 
 
@@ -135,7 +135,7 @@ def _cross(walk: Walk, operation: Operation) -> Dependence:
     found: Dependence | None = None
     for v in operation.args[:2]:
         if v in walk.tracked:
-            x = broadcast(walk.of(v), operation.out.shape)
+            x = broadcast(walk.dependence_of(v), operation.out.shape)
             one = union(x.rearrange(np.roll(x.which, 1, axis)), x.rearrange(np.roll(x.which, 2, axis)))
             found = one if found is None else union(found, one)
     assert found is not None
@@ -147,7 +147,7 @@ def _solve(walk: Walk, operation: Operation) -> Dependence | None:
     a, b = operation.args
     if a in walk.tracked:
         return None
-    return broadcast(union_along(walk.of(b), -1 if len(b.shape) == 1 else -2), operation.out.shape)
+    return broadcast(union_along(walk.dependence_of(b), -1 if len(b.shape) == 1 else -2), operation.out.shape)
 
 
 RULES_OF_KINDS: dict[str, Rule] = {"reduction": _reduction, "transform": _mixed_along}

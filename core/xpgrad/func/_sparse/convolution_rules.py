@@ -24,12 +24,12 @@ def _taps(walk: Walk, h: Variable, rank: int) -> Iterator[tuple[int, ...]]:
         yield tuple(tap.tolist())
 
 
-def _moved(walk: Walk, operation: Operation, x: Variable, h: Variable, rank: int, full: bool) -> Dependence | None:
-    """Return the dependence of a convolution through `x`.
+def _through_operand(walk: Walk, operation: Operation, x: Variable, h: Variable, rank: int, full: bool) -> Dependence | None:
+    """Return the dependence of a convolution through `x`; None if it has too many terms.
 
     ``out[i + k]`` depends on ``x[i]`` if the convolution is full, else ``out[i]`` on ``x[i + k]``.
     """
-    found, shape = walk.of(x), operation.out.shape
+    found, shape = walk.dependence_of(x), operation.out.shape
     batch = shape[: len(shape) - rank]
     lengths = x.shape[len(x.shape) - rank :]
     elements = np.broadcast_to(np.arange(found.which.size).reshape(x.shape), (*batch, *lengths))
@@ -47,7 +47,7 @@ def _moved(walk: Walk, operation: Operation, x: Variable, h: Variable, rank: int
 
 def _full(walk: Walk, operation: Operation) -> Dependence | None:
     x, h, rank = operation.args[:3]
-    parts = [_moved(walk, operation, a, b, rank, True) for a, b in ((x, h), (h, x)) if a in walk.tracked]
+    parts = [_through_operand(walk, operation, a, b, rank, True) for a, b in ((x, h), (h, x)) if a in walk.tracked]
     if any(part is None for part in parts):
         return None
     first, *rest = [part for part in parts if part is not None]
@@ -56,11 +56,11 @@ def _full(walk: Walk, operation: Operation) -> Dependence | None:
 
 def _sliding(walk: Walk, operation: Operation) -> Dependence | None:
     x, h, rank = operation.args[:3]
-    found = _moved(walk, operation, x, h, rank, False) if x in walk.tracked else None
+    found = _through_operand(walk, operation, x, h, rank, False) if x in walk.tracked else None
     if x in walk.tracked and found is None:
         return None
     if h in walk.tracked:
-        kernel = union_along(walk.of(h), tuple(range(-rank, 0)))
+        kernel = union_along(walk.dependence_of(h), tuple(range(-rank, 0)))
         whole = broadcast(kernel, operation.out.shape)
         found = whole if found is None else union(found, whole)
     return found

@@ -193,11 +193,11 @@ class SparseDerivative:
         RuntimeError, CaptureError, ValueError, CapabilityError
             As `sparse_jacobian`.
         """
-        from xpgrad.func._sparse.prepared import Options, prepared  # loads late: NumPy and SciPy
+        from xpgrad.func._sparse.prepared import Options, prepare  # loads late: NumPy and SciPy
         from xpgrad.func._sparse.tracing import Call  # loads late: the same
 
         options = Options(self._name == "sparse_hessian", self._pattern, self._by, self._format, self._chunk_size)
-        return prepared(Call(self._name, self._func, args, kwargs, self._argnums, self._has_aux), options)
+        return prepare(Call(self._name, self._func, args, kwargs, self._argnums, self._has_aux), options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Trace the pattern and return the matrix; with `has_aux` a pair of it and `aux`."""

@@ -1,4 +1,4 @@
-"""NumPy and `scipy.sparse`, of which patterns, colourings and results are made.
+"""NumPy and `scipy.sparse`, which hold patterns, colourings and results.
 
 Importing this module loads both. The arrays are those of the host's backend (`host_backend`): the core names no library.
 """

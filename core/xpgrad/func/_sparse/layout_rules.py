@@ -8,7 +8,7 @@ from xpgrad._backends.classes import host_backend
 from xpgrad.func._sparse.dependence import Dependence, broadcast, by_places, no_dependence, share_sets, union, union_along
 from xpgrad.func._sparse.host import np
 from xpgrad.func._sparse.propagation import Rule, Walk
-from xpgrad.programs.program import Operation, Variable, substituted, variables_in
+from xpgrad.programs.program import Operation, Variable, substitute, variables_in
 
 
 def _mask(x: Dependence, kept: Any) -> Dependence:
@@ -44,14 +44,14 @@ def _product(walk: Walk, operation: Operation) -> Dependence:
     return found
 
 
-def _where(walk: Walk, operation: Operation) -> Dependence:
+def _where_rule(walk: Walk, operation: Operation) -> Dependence:
     """Return the dependence of `where`: on both branches, or on the chosen one if the condition is known."""
     condition, *parts = operation.args
     value = None if condition in walk.tracked else walk.value(condition)
     if value is None:
         return _elementwise(walk, operation)
     shape = operation.out.shape
-    chosen = [walk.of(x) if x.__class__ is Variable else no_dependence((), walk.total) for x in parts]
+    chosen = [walk.dependence_of(x) if x.__class__ is Variable else no_dependence((), walk.total) for x in parts]
     yes, no = share_sets([broadcast(x, shape) for x in chosen])
     return yes.rearrange(np.where(value, yes.which, no.which))
 
@@ -75,12 +75,15 @@ def _share(walk: Walk, operation: Operation) -> Dependence:
 
 
 def _select(walk: Walk, operation: Operation) -> Dependence | list[Dependence] | None:
-    """Apply the kernel to the numbers of the sets; indices among its arguments must be known."""
+    """Return the dependence of a selection: the kernel applied to the numbers of the sets.
+
+    If indices are unknown, each element depends on all elements along the axis. None if there is no such axis.
+    """
     arguments = (operation.args, tuple(operation.options.values()))
     variables = list(dict.fromkeys(variables_in(arguments)))
     data = [v for v in variables if v.dtype.differentiable]
     arrays: dict[Variable, Any] = {}
-    for v, x in zip(data, parts := share_sets([walk.of(v) for v in data])):
+    for v, x in zip(data, parts := share_sets([walk.dependence_of(v) for v in data])):
         arrays[v] = np.array(x.which)
     for v in variables:
         if v not in arrays:
@@ -88,10 +91,10 @@ def _select(walk: Walk, operation: Operation) -> Dependence | list[Dependence] |
             if value is None:
                 return _select_somewhere(operation, parts)
             arrays[v] = value
-    args = substituted(operation.args, arrays.__getitem__)
+    args = substitute(operation.args, arrays.__getitem__)
     if operation.name in ("written", "put"):
         args = _without_number(operation.name, args)
-    options = {k: substituted(x, arrays.__getitem__) for k, x in operation.options.items()}
+    options = {k: substitute(x, arrays.__getitem__) for k, x in operation.options.items()}
     function: Any = host_backend().kernels
     for name in operation.name.split("."):
         function = getattr(function, name)
@@ -106,7 +109,7 @@ _AXES = {"gather_along": 2, "ordered_back": 2, "take": 2, "take_along_axis": 2}
 
 
 def _select_somewhere(operation: Operation, parts: list[Dependence]) -> Dependence | None:
-    """Return the dependence of a selection along one axis at unknown places: each element depends on all along the axis."""
+    """Return the dependence of a selection at unknown places along one axis: on all elements along it. None for other selections."""
     at = _AXES.get(operation.name)
     if at is None:
         return None
@@ -137,23 +140,23 @@ def _positions(walk: Walk, key: Any, shape: tuple[int, ...]) -> Any:
 def _scatter_add(walk: Walk, operation: Operation) -> Dependence | None:
     g, key, shape = operation.args
     places = _positions(walk, key, shape)
-    return None if places is None else by_places(walk.of(g), np.broadcast_to(places, g.shape), tuple(shape))
+    return None if places is None else by_places(walk.dependence_of(g), np.broadcast_to(places, g.shape), tuple(shape))
 
 
 def _add_at(walk: Walk, operation: Operation) -> Dependence | None:
-    """Return the dependence of ``buffer[key] += g``."""
+    """Return the dependence of ``buffer[key] += g``; None if the places are not known."""
     buffer, g, key = operation.args
     places = _positions(walk, key, buffer.shape)
     if places is None:
         return None
-    added = by_places(walk.of(g), np.broadcast_to(places, g.shape), buffer.shape)
-    return union(walk.of(buffer), added) if buffer in walk.tracked else added
+    added = by_places(walk.dependence_of(g), np.broadcast_to(places, g.shape), buffer.shape)
+    return union(walk.dependence_of(buffer), added) if buffer in walk.tracked else added
 
 
 def _segment_sum(walk: Walk, operation: Operation) -> Dependence | None:
     values, positions, size = operation.args
     places = walk.value(positions)
-    return None if places is None else by_places(walk.of(values), places, (size,))
+    return None if places is None else by_places(walk.dependence_of(values), places, (size,))
 
 
 def _scatter_along(walk: Walk, operation: Operation) -> Dependence | None:
@@ -162,13 +165,13 @@ def _scatter_along(walk: Walk, operation: Operation) -> Dependence | None:
     if picks is None:
         return None
     places = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
-    return by_places(walk.of(g), np.take_along_axis(places, picks, axis), tuple(shape))
+    return by_places(walk.dependence_of(g), np.take_along_axis(places, picks, axis), tuple(shape))
 
 
 def _sum_to(walk: Walk, operation: Operation) -> Dependence:
     x, shape = operation.args
     places = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
-    return by_places(walk.of(x), np.broadcast_to(places, x.shape), tuple(shape))
+    return by_places(walk.dependence_of(x), np.broadcast_to(places, x.shape), tuple(shape))
 
 
 #: By the kind of a kernel.
@@ -179,7 +182,7 @@ RULES_OF_KINDS: dict[str, Rule] = {
 
 #: By its name, where its kind says too little.
 RULES: dict[str, Rule] = {
-    "multiply": _product, "scale": _product, "where": _where, "keep": _keep, "share": _share,
+    "multiply": _product, "scale": _product, "where": _where_rule, "keep": _keep, "share": _share,
     "scatter_add": _scatter_add, "scatter_into": _add_at, "add_at": _add_at, "segment_sum": _segment_sum, "scatter_along": _scatter_along,
     "sum_to": _sum_to,
 }  # fmt: skip

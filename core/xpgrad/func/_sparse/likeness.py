@@ -28,8 +28,8 @@ class Likeness:
         leaves, self.structure = flatten((call.args, call.kwargs))
         self.kinds = [self._kind(x) for x in leaves]
 
-    def checked(self, call: Call) -> Call:
-        """Return a call with like arguments, whose raw arrays are moved to the devices of the Tensors in their places.
+    def check(self, call: Call) -> Call:
+        """Check that a call has similar arguments, and return it with its raw arrays moved to the devices of the original Tensors.
 
         Raises
         ------

@@ -28,7 +28,7 @@ class Options(NamedTuple):
 
 
 @state.restoring
-def prepared(call: Call, options: Options) -> Prepared:
+def prepare(call: Call, options: Options) -> Prepared:
     """Prepare a derivative for arguments like those of a call."""
     leaves = leaves_of(call)
     check_leaves(call.name, leaves)
@@ -45,7 +45,7 @@ def prepared(call: Call, options: Options) -> Prepared:
     elif options.hessian:
         found = hessian_pattern(call, options.pattern == "local")
     else:
-        found, options = _traced(call, options)
+        found, options = _trace(call, options)
     if options.by == "symmetric":
         found = found._replace(matrix=sparse.csr_array(found.matrix + found.matrix.T))
     made = Prepared(call, options, found, leaves, outs)
@@ -54,7 +54,7 @@ def prepared(call: Call, options: Options) -> Prepared:
     return made
 
 
-def _traced(call: Call, options: Options) -> tuple[Pattern, Options]:
+def _trace(call: Call, options: Options) -> tuple[Pattern, Options]:
     """Trace the pattern of a Jacobian in the modes that will compute it; a function without forward mode gets products from the left."""
     local = options.pattern == "local"
     try:
@@ -64,7 +64,7 @@ def _traced(call: Call, options: Options) -> tuple[Pattern, Options]:
             raise
         options = options._replace(by="rows")
         return jacobian_pattern(call, local, True), options
-    if options.by in ("auto", "both") and _coloured(found.matrix, options.by).row_colours:
+    if options.by in ("auto", "both") and _colour(found.matrix, options.by).row_colours:
         other = jacobian_pattern(call, local, True)
         found = Pattern(
             sparse.csr_array(found.matrix + other.matrix), list(dict.fromkeys(found.unresolved + other.unresolved)), found.fixed
@@ -72,7 +72,7 @@ def _traced(call: Call, options: Options) -> tuple[Pattern, Options]:
     return found, options
 
 
-def _coloured(pattern: Any, by: str) -> colourings.Colouring:
+def _colour(pattern: Any, by: str) -> colourings.Colouring:
     if by == "symmetric":
         both = colourings.by_stars(pattern), colourings.by_columns(pattern)
         return min(both, key=lambda found: found.products)
@@ -121,7 +121,7 @@ class Prepared:
         self.pattern = pattern = traced.matrix
         pattern.sort_indices()
         self.unresolved = traced.unresolved
-        self._colouring = found = _coloured(pattern, options.by)
+        self._colouring = found = _colour(pattern, options.by)
         self.colours = found.products
         self.column_colours, self.row_colours = found.columns, found.rows
         symmetric = options.by == "symmetric"
@@ -162,7 +162,7 @@ class Prepared:
         ValueError
             If shapes, dtypes or structure differ, or values that are neither arrays nor floats.
         """
-        call = self._likeness.checked(Call(self._name, self._func, args, kwargs, self._argnums, self._has_aux))
+        call = self._likeness.check(Call(self._name, self._func, args, kwargs, self._argnums, self._has_aux))
         check_leaves(self._name, leaves_of(call))
         values, aux = self._values(call)
         matrix = matrix_of(self.pattern, values, self._options.format)

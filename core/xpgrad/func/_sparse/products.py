@@ -11,7 +11,7 @@ from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
 from xpgrad.func._jacobians import batched_dual, stacked_tangents
-from xpgrad.func._reverse import chosen, fresh, put_back
+from xpgrad.func._reverse import make_input, put_back, select_arguments
 from xpgrad.func._sparse.host import np
 from xpgrad.func._sparse.tracing import Call
 from xpgrad.func._tree import flatten, unflatten
@@ -43,7 +43,7 @@ class Seeds:
     def of(cls, vector: Any, like: list[Any]) -> Seeds:
         """Return one seed with given values."""
         self = cls.__new__(cls)
-        self.chunks = [_cut(vector.reshape(1, -1), like)]
+        self.chunks = [_split_rows(vector.reshape(1, -1), like)]
         return self
 
 
@@ -51,10 +51,10 @@ def _seeds(colours: Any, first: int, stop: int, like: list[Any]) -> list[Any]:
     members = np.flatnonzero((colours >= first) & (colours < stop))
     whole = np.zeros((stop - first, len(colours)))
     whole[colours[members] - first, members] = 1.0
-    return _cut(whole, like)
+    return _split_rows(whole, like)
 
 
-def _cut(whole: Any, like: list[Any]) -> list[Any]:
+def _split_rows(whole: Any, like: list[Any]) -> list[Any]:
     """Return rows of a NumPy array as Tensors of shape ``(rows, *x.shape)``, of the dtype and on the device of each `x`."""
     parts, start = [], 0
     for x in like:
@@ -74,17 +74,17 @@ def chunk_for(given: int | None, inputs: int, outputs: int) -> int:
 
 def leaves_of(call: Call) -> list[Any]:
     """Return the arguments with respect to which a function is differentiated, detached."""
-    _, leaves, _ = chosen(call.name, call.args, call.argnums)
+    _, leaves, _ = select_arguments(call.name, call.args, call.argnums)
     return [x.detach() for x in leaves]
 
 
 def outputs_of(call: Call, out: Any) -> tuple[list[Any], Any]:
-    """Return the outputs of a function, checked, and its `aux`.
+    """Check the outputs of a function, and return them and its `aux`.
 
     Raises
     ------
     RuntimeError
-        If an output is not a real floating-point Tensor, or there is no pair although `has_aux` is True.
+        If an output is not a real floating-point Tensor, or `has_aux` is True and the function returned no pair.
     """
     aux: Any = None
     if call.has_aux:
@@ -122,7 +122,7 @@ def _whole(pieces: list[Any]) -> Any:
 
 def from_right(call: Call, seeds: Seeds) -> tuple[Any, Any]:
     """Return the Jacobian times each seed, of shape ``(seeds, outputs)``, and the function's `aux`."""
-    places, leaves, structure = chosen(call.name, call.args, call.argnums)
+    places, leaves, structure = select_arguments(call.name, call.args, call.argnums)
     leaves = [x.detach() for x in leaves]
     pieces: list[Any] = []
     aux: Any = None
@@ -144,7 +144,7 @@ def from_left(call: Call, seeds: Seeds) -> tuple[Any, Any]:
     """Return each seed times the Jacobian, of shape ``(seeds, inputs)``, and the function's `aux`."""
     with switches.recorded():
         inner, outs, aux = _run(call)
-        return _pulled(outs, inner, seeds), aux
+        return _pull_back(outs, inner, seeds), aux
 
 
 def of_gradient(call: Call, seeds: Seeds) -> tuple[Any, Any]:
@@ -153,7 +153,7 @@ def of_gradient(call: Call, seeds: Seeds) -> tuple[Any, Any]:
         inner, outs, aux = _run(call)
         check_scalar(call.name, outs)
         slopes = _gradient(outs, inner)
-        return _pulled(slopes, inner, seeds), aux
+        return _pull_back(slopes, inner, seeds), aux
 
 
 def check_scalar(name: str, outs: list[Any]) -> None:
@@ -174,8 +174,8 @@ def _gradient(outs: list[Any], inner: list[Any]) -> list[Any]:
 
 def _run(call: Call) -> tuple[list[Any], list[Any], Any]:
     """Run the function on new Tensors at which a history begins; return these, the outputs and `aux`."""
-    places, leaves, structure = chosen(call.name, call.args, call.argnums)
-    inner = [fresh(x.detach()) for x in leaves]
+    places, leaves, structure = select_arguments(call.name, call.args, call.argnums)
+    inner = [make_input(x.detach()) for x in leaves]
     out = run_transformed(
         call.name, inner, call.func, *put_back(call.args, call.argnums, places, unflatten(structure, inner)), **call.kwargs
     )
@@ -183,7 +183,7 @@ def _run(call: Call) -> tuple[list[Any], list[Any], Any]:
     return inner, outs, aux
 
 
-def _pulled(outs: list[Any], inner: list[Any], seeds: Seeds) -> Any:
+def _pull_back(outs: list[Any], inner: list[Any], seeds: Seeds) -> Any:
     pieces = []
     for k, chunk in enumerate(seeds.chunks):
         rows = len(chunk[0])

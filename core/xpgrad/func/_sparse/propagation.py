@@ -77,9 +77,9 @@ class Walk:
                 self._take(operation)
             except TooDense as exc:
                 raise TooDense(place_of(operation)) from exc
-        return [self.of(v) for v in self.program.outputs]
+        return [self.dependence_of(v) for v in self.program.outputs]
 
-    def of(self, v: Variable) -> Dependence:
+    def dependence_of(self, v: Variable) -> Dependence:
         """Return the dependence of a variable."""
         found = self.tracked.get(v)
         return no_dependence(v.shape, self.total) if found is None else found
@@ -88,16 +88,16 @@ class Walk:
         """Return the value of an argument, a variable's as a NumPy array; None if it is not known."""
         if x.__class__ is not Variable:
             return x
-        raw = self._computed(x)
+        raw = self._compute(x)
         return None if raw is None else self.backend.to_host(raw)
 
-    def given(self, x: Any) -> Any:
-        """Return an argument with variables replaced by NumPy arrays, and by None if they are not known."""
+    def with_values(self, x: Any) -> Any:
+        """Return an argument with each variable replaced by a NumPy array, or by None if its value is not known."""
         if x.__class__ is tuple or x.__class__ is list:
-            return x.__class__([self.given(item) for item in x])
+            return x.__class__([self.with_values(item) for item in x])
         return self.value(x)
 
-    def _computed(self, v: Variable) -> Any:
+    def _compute(self, v: Variable) -> Any:
         """Return the raw value of a variable that depends on known values only, computed at first use; None if it depends on others."""
         stack = [v]
         while stack:
@@ -126,7 +126,7 @@ class Walk:
         rule = self.rule_of(operation.name)
         found = None if rule is None else rule(self, operation)
         if found is None:
-            found = self._mixed(operation)
+            found = self._assume_dense(operation)
         each = found if isinstance(found, list) else [found]
         for v, x in zip(operation.results, each):
             if x.which.shape != v.shape:
@@ -135,7 +135,7 @@ class Walk:
             if v.dtype.differentiable:
                 tracked[v] = x
 
-    def _mixed(self, operation: Operation) -> list[Dependence]:
+    def _assume_dense(self, operation: Operation) -> list[Dependence]:
         """Record the operation and return the conservative answer."""
         self.unresolved[f"{operation.name} ({place_of(operation)})"] = None
         parts = [union_of_all(self.tracked[v]) for v in dict.fromkeys(operation.operands()) if v in self.tracked]

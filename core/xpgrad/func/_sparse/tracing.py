@@ -1,7 +1,7 @@
-"""Tracing: capture the derivative of a function as a program with a direction as its input, and propagate the dependence on that.
+"""Capture the derivative of a function as a program whose input is a direction, and propagate which outputs depend on which elements of it.
 
-The derivative is traced, not the function: the pattern is that of the later computation, with custom rules, `detach` and rounding
-included.
+The derivative is traced, not the function, so that the pattern is exactly that of the computation that runs later, including custom rules,
+`detach` and rounding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xpgrad._rows.kernels import kernel_of
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.errors import CaptureError
 from xpgrad.func._forward import jvp
-from xpgrad.func._reverse import Argnums, chosen, grad, put_back, vjp
+from xpgrad.func._reverse import Argnums, grad, put_back, select_arguments, vjp
 from xpgrad.func._sparse import contraction_rules, convolution_rules, layout_rules
 from xpgrad.func._sparse.dependence import TooDense, input_dependence
 from xpgrad.func._sparse.host import sparse
@@ -34,7 +34,7 @@ RULES_OF_KINDS = {**layout_rules.RULES_OF_KINDS, **contraction_rules.RULES_OF_KI
 
 
 def rule_of(name: str) -> Rule | None:
-    """Return the rule by which dependence passes a kernel; None if each element may depend on everything."""
+    """Return the rule that propagates dependence through a kernel; None if there is none, so that each element may depend on everything."""
     return RULES.get(name) or RULES_OF_KINDS.get(kernel_of(name).kind)
 
 
@@ -68,7 +68,7 @@ class Call(NamedTuple):
 
     def run(self) -> Any:
         """Return the function's results for detached arguments."""
-        places, leaves, structure = chosen(self.name, self.args, self.argnums)
+        places, leaves, structure = select_arguments(self.name, self.args, self.argnums)
         tree = unflatten(structure, [x.detach() for x in leaves])
         return self.func(*put_back(self.args, self.argnums, places, tree), **self.kwargs)
 
@@ -90,7 +90,7 @@ def jacobian_pattern(call: Call, local: bool, left: bool) -> Pattern:
     """
 
     def derivative(start: Callable[[Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        places, leaves, structure = chosen(call.name, args, call.argnums)
+        places, leaves, structure = select_arguments(call.name, args, call.argnums)
 
         def of_chosen(tree: Any) -> Any:
             return call.value(*put_back(args, call.argnums, places, tree), **kwargs)
@@ -111,7 +111,7 @@ def hessian_pattern(call: Call, local: bool) -> Pattern:
     """Trace the pattern of a Hessian; it raises the same errors as `jacobian_pattern`."""
 
     def derivative(start: Callable[[Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        places, leaves, structure = chosen(call.name, args, call.argnums)
+        places, leaves, structure = select_arguments(call.name, args, call.argnums)
         directions = unflatten(structure, [start(x) for x in leaves])
 
         def gradient(tree: Any) -> Any:
@@ -131,13 +131,13 @@ def _pattern(call: Call, derivative: Callable[..., list[Any]], local: bool) -> P
     numbers = [i for i, x in enumerate(leaves) if isinstance(as_scalar(x), (float, complex)) and i not in arrays]
     if numbers:
         try:
-            return Pattern(*_captured(call, derivative, local, leaves, structure, sorted(arrays + numbers)), False)
+            return Pattern(*_capture(call, derivative, local, leaves, structure, sorted(arrays + numbers)), False)
         except (CaptureError, TypeError, ValueError, RuntimeError):
             pass  # a number that has to be one: the prepared object is for this value of it
-    return Pattern(*_captured(call, derivative, local, leaves, structure, arrays), bool(numbers))
+    return Pattern(*_capture(call, derivative, local, leaves, structure, arrays), bool(numbers))
 
 
-def _captured(
+def _capture(
     call: Call, derivative: Callable[..., list[Any]], local: bool, leaves: list[Any], structure: Any, places: list[int]
 ) -> tuple[Any, list[str]]:
     given = unify(call.name, lift_leaves(call.name, [leaves[i] for i in places], leaves, numbers=True))
@@ -174,7 +174,7 @@ def _captured(
     try:
         program, _, _ = capture(inside, run, [x._array for x in given], [])
     except CaptureError as exc:
-        raise _untraced(call.name, str(exc)) from exc
+        raise _tracing_error(call.name, str(exc)) from exc
     program = without_dead_code(program)
     tracked = {v: input_dependence(v.shape, first, total) for v, first in started}
     known = dict(zip(program.inputs, [x._array for x in given])) if local else {}
@@ -192,7 +192,7 @@ def _captured(
     return whole, list(walk.unresolved)
 
 
-def _untraced(name: str, text: str) -> CaptureError:
+def _tracing_error(name: str, text: str) -> CaptureError:
     """Return the error for a function that depends on values, in words that do not mention compilation."""
     what = text.partition(" inside of a compiled function")[0]
     line = next(iter(re.findall(r" \([^()]*, line \d+, in [^()]*\)", text)), "")

@@ -53,31 +53,31 @@ def finfo(book: Rulebook, dtype: Any) -> Any:
     return book.xp.finfo(dtype)
 
 
-def _created(book: Rulebook, name: str, *args: Any, dtype: Any = None) -> Any:
+def _creation_rule(book: Rulebook, name: str, *args: Any, dtype: Any = None) -> Any:
     inner = book.backend.inner
     return book.raw(inner.lift(getattr(book.xp, name)(*args, dtype=dtype, device=inner.device)), None)
 
 
 @batched
 def zeros(book: Rulebook, shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    return _created(book, "zeros", shape, dtype=dtype)
+    return _creation_rule(book, "zeros", shape, dtype=dtype)
 
 
 @batched
 def arange(book: Rulebook, *bounds: Any, dtype: Any = None, device: Any = None) -> Any:
-    return _created(book, "arange", *bounds, dtype=dtype)
+    return _creation_rule(book, "arange", *bounds, dtype=dtype)
 
 
 @batched
 def zeros_like(book: Rulebook, x: Any, *, dtype: Any = None) -> Any:
-    return _created(book, "zeros", x.shape, dtype=dtype or x.dtype)
+    return _creation_rule(book, "zeros", x.shape, dtype=dtype or x.dtype)
 
 
 @batched
 def ones_like(book: Rulebook, x: Any, *, dtype: Any = None) -> Any:
-    return _created(book, "ones", x.shape, dtype=dtype or x.dtype)
+    return _creation_rule(book, "ones", x.shape, dtype=dtype or x.dtype)
 
 
 @batched
 def full_like(book: Rulebook, x: Any, value: Any, *, dtype: Any = None) -> Any:
-    return _created(book, "full", x.shape, value, dtype=dtype or x.dtype)
+    return _creation_rule(book, "full", x.shape, value, dtype=dtype or x.dtype)

@@ -79,7 +79,7 @@ def check_regular(book: Rulebook, x: Any) -> None:
 
 
 class Linalg:
-    """The functions of the linear algebra extension, which take stacks of matrices: on a batch as they are."""
+    """The functions of the linear algebra extension: they take stacks of matrices, so they apply to a batch directly."""
 
     def __init__(self, book: Rulebook) -> None:
         self._book = book

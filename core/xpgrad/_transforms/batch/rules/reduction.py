@@ -1,4 +1,4 @@
-"""Rules of reductions in the form in which kernels call them, with keywords, and of the operations that undo broadcasting."""
+"""Batch rules for reductions, with the keyword arguments that kernels pass, and for the operations that undo broadcasting."""
 
 from __future__ import annotations
 

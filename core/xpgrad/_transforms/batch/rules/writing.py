@@ -28,7 +28,7 @@ def put(book: Rulebook, x: Any, value: Any, key: Any) -> Any:
     if is_basic(key):
         place = (slice(None), *full_key(key, x.shape))
         rank = len(book.xp.index_basic(whole, place).shape) - 1
-        return book.raw(book.xp.put(whole, _fitted(book, value, rank), place), level)
+        return book.raw(book.xp.put(whole, _fit_rank(book, value, rank), place), level)
     flat = flat_positions(book, key, x.shape)
     count, picked = math.prod(x.shape), math.prod(flat.shape)
     value = book.kernels.broadcast_view(_drop_ones(book, value, len(flat.shape)), tuple(flat.shape))
@@ -42,8 +42,8 @@ def put(book: Rulebook, x: Any, value: Any, key: Any) -> Any:
     return book.raw(book.xp.reshape_to(out, (level.size, *x.shape)), level)
 
 
-def _fitted(book: Rulebook, value: Any, rank: int) -> Any:
-    """Return the written value with as many axes as the place; as in NumPy, further axes of length 1 are dropped."""
+def _fit_rank(book: Rulebook, value: Any, rank: int) -> Any:
+    """Return the value to write with `rank` axes, those of the part to overwrite; as in NumPy, further axes of length 1 are dropped."""
     return book.pad(_drop_ones(book, value, rank), rank)
 
 
@@ -54,7 +54,7 @@ def _drop_ones(book: Rulebook, value: Any, rank: int) -> Any:
 
 
 def _rows(book: Rulebook, name: str, x: Any, key: Any, shape: Any) -> tuple[Any, Any, Any]:
-    """Apply a function of written places to the rows of a batch; batched keys become positions in the flattened batch."""
+    """Apply a function of written places to the rows of a batch, flattened if the key is batched; also return level and positions."""
     level = book.level(x, *(key if isinstance(key, tuple) else (key,)))
     flat = flat_positions(book, key, shape)
     count, picked = math.prod(shape), math.prod(flat.shape)

@@ -1,0 +1,563 @@
+"""Law: `scan`, `fori_loop`, `while_loop` and `cond` compute what Python's loops and branches compute, with the same derivatives.
+
+The law holds if Python runs the loop, if only carries are saved, and if the backend runs it (`Backend.control_flow`), which NumPy's
+imitates in some tests. On JAX the results are also those of `jax.lax`.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import xpgrad as xp
+from support import DEVICES
+from support.central_differences import SINGLE, numbers, values
+from xpgrad import func
+from xpgrad.errors import CaptureError
+from xpgrad.func import _loop_passes
+from xpgrad.func._tree import flatten
+
+KINDS = ("python", "checkpoint", "backend")
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: Any, xpgrad_device: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return how loops run; "backend" gives the device's backend loops of its own."""
+    if request.param == "backend":
+        cls = type(xp.registry.backend_for(xp.Device(xpgrad_device).table))
+        monkeypatch.setattr(cls, "control_flow", lambda self, arrays: _loop_passes.python_loops(self))
+    return str(request.param)
+
+
+@pytest.fixture(params=DEVICES)
+def xpgrad_device(request: Any) -> str:
+    """Return a device."""
+    return str(request.param)
+
+
+def _close(a: Any, b: Any, tolerance: float = 1e-9) -> None:
+    mine, others = (flatten(tree)[0] for tree in (a, b))
+    assert len(mine) == len(others)
+    for x, y in zip(mine, others):
+        assert (x is None) == (y is None)
+        if x is not None:
+            assert x.shape == tuple(y.shape)
+            single = x.dtype in (xp.float32, xp.complex64)
+            other = values(y) if isinstance(y, xp.Tensor) else np.asarray(y)
+            np.testing.assert_allclose(values(x), other, rtol=max(tolerance, SINGLE if single else 0), atol=SINGLE if single else 1e-12)
+
+
+def _plain_scan(f: Any, init: Any, xs: Any, reverse: bool = False) -> Any:
+    """Return the results of a scan of one Tensor, with one result, by a plain loop."""
+    carry, ys = init, []
+    order = range(xs.shape[0] - 1, -1, -1) if reverse else range(xs.shape[0])
+    for k in order:
+        carry, y = f(carry, xs[k])
+        ys.append(y)
+    return carry, xp.stack(ys[::-1] if reverse else ys)
+
+
+def _recurrence(scan: Any, weight: Any, start: Any, xs: Any) -> Any:
+    """Return a number that depends on a recurrent network with a closed-over weight."""
+
+    half = 0.5 * weight  # the step closes over this, and over what it was computed from
+
+    def step(h: Any, x: Any) -> Any:
+        h = xp.tanh(half @ h + x + weight[0])
+        return h, xp.sum(h * h) * x[0]
+
+    last, ys = scan(step, start, xs)
+    return xp.sum(last**3) + xp.sum(ys * ys)
+
+
+def _arguments(device: str, length: int = 4, dtype: Any = np.float64) -> list[Any]:
+    return [xp.asarray(0.5 * numbers(s, k, dtype), device=device) for k, s in enumerate([(3, 3), (3,), (length, 3)])]
+
+
+def _pair(kind: str, reverse: bool = False) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the function by `scan`, and by a plain loop."""
+    scan = functools.partial(func.scan, reverse=reverse, checkpoint=kind == "checkpoint")
+    return functools.partial(_recurrence, scan), functools.partial(_recurrence, functools.partial(_plain_scan, reverse=reverse))
+
+
+TRANSFORMS: dict[str, Callable[[Any], Any]] = {
+    "value": lambda f: f,
+    "grad": lambda f: func.grad(f, argnums=(0, 1, 2)),
+    "jacfwd": lambda f: func.jacfwd(f, argnums=(0, 1, 2)),
+    "hessian": lambda f: func.hessian(f, argnums=(0, 1)),
+    "jacrev of grad": lambda f: func.jacrev(func.grad(f, argnums=2), argnums=(0, 1, 2)),
+    "jvp of grad": lambda f: lambda *args: func.jvp(func.grad(f, argnums=(0, 1, 2)), args, tuple(0.5 * a for a in args)),
+    "grad of jvp": lambda f: func.grad(lambda *args: func.jvp(f, args, tuple(0.5 * a for a in args))[1], argnums=(0, 1, 2)),
+    "vmap": lambda f: lambda w, h, x: func.vmap(f, in_dims=(None, 0, None))(w, xp.stack([h, 2.0 * h]), x),
+    "vmap of grad": lambda f: (
+        lambda w, h, x: func.vmap(func.grad(f, argnums=(0, 1, 2)), in_dims=(0, None, 1))(
+            xp.stack([w, 2.0 * w]), h, xp.stack([x, x], axis=1)
+        )
+    ),
+    "vmap of hessian": lambda f: lambda w, h, x: func.vmap(func.hessian(f), in_dims=(None, 0, None))(w, xp.stack([h, 2.0 * h]), x),
+    "vmap of vmap": lambda f: (
+        lambda w, h, x: func.vmap(func.vmap(func.grad(f), in_dims=(None, 0, None)), in_dims=(0, None, None))(
+            xp.stack([w, 2.0 * w]), xp.stack([h, 2.0 * h]), x
+        )
+    ),
+    "vmap of jvp": lambda f: (
+        lambda w, h, x: func.vmap(lambda h: func.jvp(lambda h: f(w, h, x), (h,), (h,))[1])(xp.stack([h, 2.0 * h]))
+    ),
+    "linearize": lambda f: lambda *args: func.linearize(f, *args)[1](*args),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_scan_agrees_with_a_plain_loop(transform: str, kind: str, xpgrad_device: str) -> None:
+    mine, plain = (TRANSFORMS[transform](f) for f in _pair(kind))
+    args = _arguments(xpgrad_device)
+    _close(mine(*args), plain(*args))
+
+
+def test_gradients_reach_leaves_twice(kind: str, xpgrad_device: str) -> None:
+    found = []
+    for f in _pair(kind, reverse=True):
+        leaves = [a.requires_grad_() for a in _arguments(xpgrad_device)]
+        first = xp.autograd.grad(f(*leaves), leaves, create_graph=True)
+        sum((xp.sum(g * g) for g in first), start=xp.asarray(0.0, device=xpgrad_device)).backward()
+        found.append([*first, *(leaf.grad for leaf in leaves)])
+    _close(*found)
+
+
+def test_batched_cotangents(kind: str, xpgrad_device: str) -> None:
+    found = []
+    for f in (lambda *a: func.scan(lambda c, x: (xp.sin(a[0] @ c) + x, c * x), *a[1:], checkpoint=kind == "checkpoint")[1],
+              lambda *a: _plain_scan(lambda c, x: (xp.sin(a[0] @ c) + x, c * x), *a[1:])[1]):  # fmt: skip
+        leaves = [a.requires_grad_() for a in _arguments(xpgrad_device)]
+        out = f(*leaves)
+        seeds = xp.asarray(numbers((2, *out.shape)), device=xpgrad_device)
+        found.append(xp.autograd.grad(out, leaves, seeds, is_grads_batched=True))
+    _close(*found)
+
+
+def test_no_grad_records_nothing(kind: str, xpgrad_device: str) -> None:
+    leaves = [a.requires_grad_() for a in _arguments(xpgrad_device)]
+    with xp.no_grad():
+        assert not _pair(kind)[0](*leaves).requires_grad
+
+
+def test_a_pass_frees_what_was_saved(kind: str, xpgrad_device: str) -> None:
+    leaves = [a.requires_grad_() for a in _arguments(xpgrad_device)]
+    out = _pair(kind)[0](*leaves)
+    out.backward(retain_graph=True)
+    out.backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        out.backward()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    length=st.integers(0, 5), reverse=st.booleans(), dtype=st.sampled_from(["float32", "float64", "complex128", "int64"]),
+    checkpoint=st.booleans(), shape=st.sampled_from([(), (2,), (2, 3)]), unroll=st.sampled_from([1, 2, True]),
+)  # fmt: skip
+def test_scan_of_any_length(length: int, reverse: bool, dtype: str, checkpoint: bool, shape: Any, unroll: Any) -> None:
+    kind = dtype if dtype != "int64" else "float64"
+    xs, start = (xp.asarray((3 * numbers(s, k, kind)).astype(dtype)) for k, s in enumerate([(length, *shape), shape]))
+    for x in (xs, start):
+        if x.dtype.differentiable:
+            x.requires_grad_()
+
+    def step(c: Any, x: Any) -> Any:
+        return c * x + x, (c - x, {"both": c * c})
+
+    carry, (differences, squares) = func.scan(step, start, xs, length, reverse, unroll, checkpoint=checkpoint)
+    assert carry.dtype is xs.dtype
+    assert differences.shape == squares["both"].shape == (length, *shape)
+    assert differences.dtype is squares["both"].dtype is xs.dtype
+    if not length:
+        _close(carry, start)
+        return
+    wanted = _plain_scan(lambda c, x: (step(c, x)[0], xp.stack([c - x, c * c])), start, xs, reverse)
+    _close((carry, xp.stack([differences, squares["both"]], axis=1)), wanted)
+    if xs.requires_grad:
+        parts = [(carry, differences, squares["both"]), (wanted[0], wanted[1][:, 0], wanted[1][:, 1])]
+        totals = [sum(xp.sum(xp.real(part * part)) for part in p) for p in parts]
+        _close(*(xp.autograd.grad(t, (xs, start)) for t in totals))
+
+
+class _Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+@dataclass
+class _Cell:
+    state: Any
+    label: str
+    more: Any = None
+
+
+def test_pytrees(kind: str, xpgrad_device: str) -> None:
+    x, y = xp.asarray(numbers((4,)), device=xpgrad_device), xp.asarray(numbers((4, 2)), device=xpgrad_device)
+    init = {"cell": _Cell(x[:2], "name"), "count": 0, "pair": _Pair(1.0, [xp.asarray(2.0, device=xpgrad_device)]), "none": None}
+
+    def step(c: Any, given: Any) -> Any:
+        assert c["none"] is None
+        assert c["cell"].label == "name"
+        cell = _Cell(c["cell"].state * given[0] + given[1]["row"], "name")
+        carry = {"pair": _Pair(c["pair"].a + given[0], [c["pair"].b[0] * 2.0]), "count": c["count"] + 1, "none": None, "cell": cell}
+        return carry, _Pair(cell, (None, given[0]))
+
+    carry, ys = func.scan(step, init, (x, {"row": y}), checkpoint=kind == "checkpoint")
+    assert list(carry) == list(init)
+    assert isinstance(carry["cell"], _Cell)
+    assert isinstance(ys, _Pair)
+    assert ys.b[0] is None
+    assert carry["count"].item() == 4
+    assert carry["count"].dtype.kind == "signed integer"
+    _close(carry["pair"].a, 1.0 + xp.sum(x))
+    _close(carry["pair"].b[0], np.asarray(32.0))
+    state = x[:2]
+    for k in range(4):
+        state = state * x[k] + y[k]
+        _close(ys.a.state[k], state)
+    _close(ys.b[1], x)
+
+
+def test_without_slices(xpgrad_device: str) -> None:
+    start = xp.asarray(1.0, device=xpgrad_device)
+    carry, ys = func.scan(lambda c, x: (c * 2.0, c if x is None else None), start, None, 3)
+    assert (carry.item(), ys.tolist()) == (8.0, [1.0, 2.0, 4.0])
+    carry, ys = func.scan(lambda c, x: (c * 2.0, None), start, length=3)
+    assert (carry.item(), ys) == (8.0, None)
+
+
+def test_numbers_take_the_dtype_of_the_first_step(xpgrad_device: str) -> None:
+    xs = xp.asarray([1.5, 2.5], dtype="float64", device=xpgrad_device)
+    carry, _ = func.scan(lambda c, x: ((c[0] + x, c[1] + 1), None), (0, 0), xs)
+    assert (carry[0].dtype, carry[0].item(), carry[0].device) == (xp.float64, 4.0, xs.device)
+    assert carry[1].dtype.kind == "signed integer"
+    total = func.fori_loop(0, 3, lambda i, v: v + xs[1] * i, 0.0)
+    assert (total.dtype, total.item()) == (xp.float64, 7.5)
+    halved = func.while_loop(lambda v: v > 1.0, lambda v: v * xs[0] / 3.0, 4)
+    assert (halved.dtype, halved.item()) == (xp.float64, 1.0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(lower=st.integers(-3, 4), upper=st.integers(-3, 6), checkpoint=st.booleans())
+def test_fori_loop(lower: int, upper: int, checkpoint: bool) -> None:
+    x = xp.tensor(1.25, requires_grad=True)
+
+    def body(i: Any, v: Any) -> Any:
+        return (v[0] * x + i, v[1] + i)
+
+    mine = func.fori_loop(lower, upper, body, (x, 0), checkpoint=checkpoint)
+    plain: Any = (x, 0)
+    for i in range(lower, upper):
+        plain = body(i, plain)
+    assert mine[1].item() == plain[1]
+    _close(mine[0], plain[0])
+    _close(*(xp.autograd.grad(v[0], x) for v in (mine, plain)))
+    _close(func.fori_loop(xp.asarray(lower), xp.asarray(upper), body, (x, 0))[0], plain[0])
+
+
+def test_fori_loop_indexes(xpgrad_device: str) -> None:
+    x = xp.asarray(numbers((5,)), device=xpgrad_device)
+    slope = func.grad(lambda x: func.fori_loop(1, 4, lambda i, v: v * xp.take(x, xp.reshape(i, (1,)))[0], 1.0))(x)
+    _close(slope, func.grad(lambda x: x[1] * x[2] * x[3])(x))
+
+
+def _root(a: Any) -> Any:
+    return func.while_loop(lambda x: xp.abs(x * x - a) > 1e-5, lambda x: 0.5 * (x + a / x), a)
+
+
+def test_while_loop(xpgrad_device: str) -> None:
+    a = xp.asarray(2.0, device=xpgrad_device)
+    _close(_root(a), xp.sqrt(a), 1e-5)
+    _close(func.grad(_root)(a), 0.5 / xp.sqrt(a), 1e-4)
+    _close(func.jvp(_root, (a,), (a,))[1], 0.5 * xp.sqrt(a), 1e-4)
+    assert func.while_loop(lambda v: False, lambda v: v * 2.0, a).item() == 2.0
+
+
+def test_while_loop_of_a_batch(xpgrad_device: str) -> None:
+    many = xp.asarray([0.01, 1.0, 2.0, 900.0], device=xpgrad_device)
+    apart = xp.stack([_root(a) for a in many])
+    _close(func.vmap(_root)(many), apart)  # each element takes the number of steps that it takes alone
+    _close(func.vmap(func.grad(_root))(many), xp.stack([func.grad(_root)(a) for a in many]))
+    _close(func.grad(lambda a: xp.sum(func.vmap(_root)(a)))(many), func.vmap(func.grad(_root))(many))
+    steps = func.vmap(lambda n: func.while_loop(lambda v: v[0] < n, lambda v: (v[0] + 1, v[1] * 2), (0, 1))[1])
+    assert steps(xp.asarray([0, 3, 1], device=xpgrad_device)).tolist() == [1, 8, 2]
+    counts = func.vmap(lambda n: func.fori_loop(1, n, lambda i, v: v * i, 1))(xp.asarray([0, 3, 5], device=xpgrad_device))
+    assert counts.tolist() == [1, 2, 24]
+    nested = func.vmap(func.vmap(_root))(xp.reshape(many, (2, 2)))
+    _close(nested, xp.reshape(apart, (2, 2)))
+
+
+def _bent(x: Any) -> Any:
+    return func.cond(xp.sum(x) > 0.0, lambda x: {"y": x * x, "n": None}, lambda x: {"n": None, "y": -x}, x)["y"]
+
+
+def test_cond(xpgrad_device: str) -> None:
+    for sign in (1.0, -1.0):
+        x = xp.asarray(sign * np.asarray([1.0, 2.0]), device=xpgrad_device)
+        _close(_bent(x), x * x if sign > 0 else -x)
+        _close(func.grad(lambda x: xp.sum(_bent(x)))(x), 2.0 * x if sign > 0 else -xp.ones_like(x))
+    assert func.cond(True, lambda: 1, lambda: 2) == 1
+    assert func.cond(0.0, lambda: 1, lambda: 2) == 2
+    ran: list[str] = []
+    func.cond(x[0] > 0.0, lambda: ran.append("true"), lambda: ran.append("false"))
+    assert ran == ["false"]
+
+
+def test_cond_of_a_batch_computes_both(xpgrad_device: str) -> None:
+    rows = xp.asarray([[1.0, 2.0], [-3.0, 1.0], [0.5, 0.5]], device=xpgrad_device)
+    _close(func.vmap(_bent)(rows), xp.stack([_bent(row) for row in rows]))
+    slope = func.grad(lambda x: xp.sum(_bent(x)))
+    _close(func.vmap(slope)(rows), xp.stack([slope(row) for row in rows]))
+    hessian = func.hessian(lambda x: xp.sum(_bent(x)))
+    _close(func.vmap(hessian)(rows), xp.stack([hessian(row) for row in rows]))
+    shared = func.vmap(lambda x: func.cond(rows[0, 0] > 0.0, lambda x: x, lambda x: 1.0, x))  # no one asks the other branch
+    _close(shared(rows), rows)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("transform", ["grad", "hessian", "jacrev of grad", "vmap of grad", "grad of jvp", "jvp of grad"])
+def test_a_backend_runs_branches(monkeypatch: pytest.MonkeyPatch, transform: str, sign: float) -> None:
+    def f(w: Any, h: Any, x: Any) -> Any:
+        y = func.cond(sign > 0.0 * w[0, 0], lambda h: xp.sum(w @ h) ** 3, lambda h: xp.sum(h * xp.sum(x)) ** 2, h)
+        return y * y
+
+    args = _arguments("numpy")
+    wanted = TRANSFORMS[transform](f)(*args)
+    cls = type(xp.registry.backend_for("numpy"))
+    monkeypatch.setattr(cls, "control_flow", lambda self, arrays: _loop_passes.python_loops(self))
+    _close(TRANSFORMS[transform](f)(*args), wanted)
+
+
+def test_a_backend_runs_while_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = xp.asarray([0.01, 1.0, 2.0, 900.0], device="numpy")
+    wanted = func.vmap(_root)(many)
+    slope = func.jvp(_root, (many[2],), (many[2],))
+    cls = type(xp.registry.backend_for("numpy"))
+    monkeypatch.setattr(cls, "control_flow", lambda self, arrays: _loop_passes.python_loops(self))
+    _close(func.vmap(_root)(many), wanted)
+    _close(func.jvp(_root, (many[2],), (many[2],)), slope)
+    with pytest.raises(RuntimeError, match=r"reverse mode cannot differentiate a `while_loop`"):
+        func.grad(_root)(many[2])
+    bound = xp.asarray(3, device="numpy")
+    assert func.fori_loop(0, bound, lambda i, v: v * 2.0 + i, many[1]).item() == 12.0
+
+
+def test_a_function_that_changes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = [xp.tensor(2.0, requires_grad=True) * 1.0, xp.tensor(3.0, requires_grad=True) * 1.0]
+    seen: list[Any] = [weights[0]]
+    out, _ = func.scan(lambda c, _: (c * seen[0], None), xp.asarray(1.0), length=2, checkpoint=True)
+    seen[0] = weights[1]
+    with pytest.raises(RuntimeError, match="must compute the same each time"):
+        out.backward()
+
+
+# -- compiled ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_compiled_scan(xpgrad_device: str) -> None:
+    f, plain = _pair("python")
+    found = []
+    for function in (xp.compile(f), plain):
+        leaves = [a.requires_grad_() for a in _arguments(xpgrad_device)]
+        value = function(*leaves)
+        first = xp.autograd.grad(value, leaves, create_graph=True)
+        second = xp.autograd.grad(xp.sum(first[0] * first[0]), leaves)
+        found.append([value, *first, *second])
+    _close(*found)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: func.while_loop(lambda v: v < 10.0, lambda v: v * 2.0, x), lambda x: func.cond(x > 0.0, lambda x: x, lambda x: -x, x),
+    lambda x: func.fori_loop(0, xp.astype(x, "int64"), lambda i, v: v * 2.0, 1.0),
+    lambda x: xp.sum(func.vmap(lambda v: func.while_loop(lambda v: v < 10.0, lambda v: v * 2.0, v))(xp.stack([x, x]))),
+])  # fmt: skip
+def test_what_depends_on_values_is_not_exported(function: Any) -> None:
+    x = xp.asarray(3.0, device="numpy")
+    with pytest.raises(CaptureError, match="depends on values of its arguments, and what it is compiled for has no such"):
+        xp.export(function, x)
+    with pytest.raises(CaptureError, match=r"depends on the arguments .*; use `xpgrad\.where`"):
+        func.sparse_jacobian(lambda x: xp.reshape(function(x[0]), (1,)))(xp.reshape(x, (1,)))
+
+
+# -- JAX --------------------------------------------------------------------------------------------------------------------------
+
+
+def _with_jax() -> tuple[Any, Any]:
+    jax = pytest.importorskip("jax")
+    return jax, jax.numpy
+
+
+@pytest.fixture
+def x64() -> Any:
+    """Enable JAX's 64-bit dtypes."""
+    jax = pytest.importorskip("jax")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+def _lax_recurrence(weight: Any, start: Any, xs: Any) -> Any:
+    jax, jnp = _with_jax()
+
+    def step(h: Any, x: Any) -> Any:
+        h = jnp.tanh(0.5 * weight @ h + x + weight[0])
+        return h, jnp.sum(h * h) * x[0]
+
+    last, ys = jax.lax.scan(step, start, xs)
+    return jnp.sum(last**3) + jnp.sum(ys * ys)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("transform", ["grad", "hessian", "jacrev of grad", "jvp", "vmap of grad"])
+def test_traced_scan_agrees_with_lax(transform: str) -> None:
+    jax, jnp = _with_jax()
+    mine = _pair("python")[0]
+    raws = [jnp.asarray(a.numpy()) for a in _arguments("numpy")]
+    args = [xp.asarray(a) for a in raws]
+    both = {
+        "grad": (func.grad(mine, argnums=(0, 1, 2)), jax.grad(_lax_recurrence, argnums=(0, 1, 2))),
+        "hessian": (func.hessian(mine, argnums=(0, 2)), jax.hessian(_lax_recurrence, argnums=(0, 2))),
+        "jacrev of grad": (func.jacrev(func.grad(mine), argnums=(0, 2)), jax.jacrev(jax.grad(_lax_recurrence), argnums=(0, 2))),
+        "jvp": (lambda *a: func.jvp(mine, a, a), lambda *a: jax.jvp(_lax_recurrence, a, a)),
+        "vmap of grad": (
+            lambda w, h, x: func.vmap(func.grad(mine), in_dims=(None, 0, None))(w, xp.stack([h, h * 2.0]), x),
+            lambda w, h, x: jax.vmap(jax.grad(_lax_recurrence), in_axes=(None, 0, None))(w, jnp.stack([h, h * 2.0]), x),
+        ),
+    }[transform]  # fmt: skip
+    wanted = jax.tree.leaves(both[1](*raws))
+    _close(flatten(jax.jit(both[0])(*args))[0], wanted)
+    _close(flatten(both[0](*args))[0], wanted)
+    text = [len(str(jax.make_jaxpr(both[0])(args[0], args[1], xp.asarray(jnp.ones((n, 3)))))) for n in (3, 8)]
+    if transform != "hessian":  # forward and reverse mode at once: unrolled
+        assert abs(text[0] - text[1]) < 50, "the loop is unrolled"
+
+
+@pytest.mark.usefixtures("x64")
+def test_compiled_on_jax() -> None:
+    _, jnp = _with_jax()
+    found = []
+    for function in (xp.compile(_pair("python")[0]), _pair("python")[1]):
+        leaves = [xp.asarray(jnp.asarray(a.numpy())).requires_grad_() for a in _arguments("numpy")]
+        value = function(*leaves)
+        first = xp.autograd.grad(value, leaves, create_graph=True)
+        found.append([value, *first, *xp.autograd.grad(xp.sum(first[0] * first[0]), leaves)])
+    _close(*found)
+
+
+@pytest.mark.usefixtures("x64")
+def test_traced_while_loop_and_cond_agree_with_lax() -> None:
+    jax, jnp = _with_jax()
+    many = jnp.asarray([0.01, 1.0, 2.0, 900.0])
+
+    def root(a: Any) -> Any:
+        return jax.lax.while_loop(lambda x: jnp.abs(x * x - a) > 1e-5, lambda x: 0.5 * (x + a / x), a)
+
+    _close(jax.jit(_root)(xp.asarray(many[2])), root(many[2]))
+    _close(jax.jit(func.vmap(_root))(xp.asarray(many)), jax.vmap(root)(many))
+    forward = jax.jit(lambda a: func.jvp(_root, (a,), (a,)))(xp.asarray(many[2]))
+    _close(forward, jax.jvp(root, (many[2],), (many[2],)))
+    with pytest.raises(RuntimeError, match="reverse mode cannot differentiate a `while_loop`"):
+        jax.jit(func.grad(_root))(xp.asarray(many[2]))
+    bound = jax.jit(lambda n, x: func.fori_loop(0, n, lambda i, v: v * x + i, 1.0))
+    _close(bound(xp.asarray(jnp.asarray(4)), xp.asarray(many[2])), jax.lax.fori_loop(0, 4, lambda i, v: v * 2.0 + i, 1.0))
+
+    def bent(x: Any, w: Any) -> Any:
+        return jax.lax.cond(jnp.sum(x) > 0.0, lambda x: jnp.sum(x * x * w), lambda x: jnp.sum(jnp.sin(x)), x)
+
+    def mine(x: Any, w: Any) -> Any:
+        return func.cond(xp.sum(x) > 0.0, lambda x: xp.sum(x * x * w), lambda x: xp.sum(xp.sin(x)), x)
+
+    w = jnp.asarray([2.0, 3.0])
+    for x in (jnp.asarray([1.0, 0.5]), jnp.asarray([-1.0, 0.5])):
+        args = (xp.asarray(x), xp.asarray(w))
+        for ours, theirs in ((func.grad, jax.grad), (func.hessian, jax.hessian)):
+            _close(flatten(jax.jit(ours(mine, argnums=(0, 1)))(*args))[0], jax.tree.leaves(theirs(bent, argnums=(0, 1))(x, w)))
+        _close(jax.jit(lambda *a: func.jvp(mine, a, a))(*args), jax.jvp(bent, (x, w), (x, w)))
+    assert "cond[" in str(jax.make_jaxpr(func.grad(mine))(*args))
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda x: func.scan(3, x, x), TypeError, "scan"),
+    (lambda x: func.scan(lambda c, v: c, x, x), TypeError, r"scan: `f` must return a pair \(carry, y\)"),
+    (lambda x: func.scan(lambda c, v: ((c, c), v), x, x), TypeError, r"a carry of the structure of `init`: that is \*, but"),
+    (lambda x: func.scan(lambda c, v: (None, v), x, x), TypeError, "but it returned None"),
+    (lambda x: func.scan(lambda c, v: ({"b": c["a"]}, v), {"a": x}, x), TypeError, r"that is dict\('a': \*\), but it returned dict\('b'"),
+    (lambda x: func.scan(lambda c, v: (c[0], v), x, x), TypeError, r"leaf 0 of \* is float64\[3\] in `init`, and `f` returned float64\[\]"),
+    (lambda x: func.scan(lambda c, v: (xp.astype(c, "float32"), v), x, x), TypeError, r"float64\[3\] in `init`, .* returned float32\[3\]"),
+    (lambda x: func.scan(lambda c, v: (c, v), "text", x), TypeError, "`init` must consist of Tensors, arrays and numbers"),
+    (lambda x: func.scan(lambda c, v: (c, "text"), x, x), TypeError, "the results of `f` must consist of Tensors"),
+    (lambda x: func.scan(lambda c, v: (c, v), x, "text"), TypeError, "`xs` must consist of Tensors"),
+    (lambda x: func.scan(lambda c, v: (c, v), x), ValueError, "give `xs`, or the number of steps as `length`"),
+    (lambda x: func.scan(lambda c, v: (c, v), x, x[0]), ValueError, "a leaf is 0-d"),
+    (lambda x: func.scan(lambda c, v: (c, v), x, x, 2), ValueError, r"and length=2, but have \[3\]"),
+    (lambda x: func.scan(lambda c, v: (c, v), x, (x, x[:2])), ValueError, r"the same length along their first axis, but have \[3, 2\]"),
+    (lambda x: func.scan(lambda c, v: (c, v), x, length=-1), (TypeError, ValueError), "length"),
+    (lambda x: func.scan(lambda c, v: (c, v), x, x, reverse=None), TypeError, "reverse"),
+    (lambda x: func.fori_loop(0, 2.0, lambda i, v: v, x), TypeError, "`upper` must be an int or a 0-d Tensor of .*, but is float"),
+    (lambda x: func.fori_loop(x, 2, lambda i, v: v, x), TypeError, r"`lower` must be .*, but is a Tensor float64\[3\]"),
+    (lambda x: func.fori_loop(0, 2, lambda i, v: v[:1], x), TypeError, r"in `init_val`, and `body_fun` returned float64\[1\]"),
+    (lambda x: func.fori_loop(0, 2, None, x), TypeError, "body_fun"),
+    (lambda x: func.while_loop(lambda v: v > 0, lambda v: v, x), TypeError, r"`cond_fun` must be a boolean scalar, .* bool\[3\]"),
+    (lambda x: func.while_loop(lambda v: 1, lambda v: v, x), TypeError, "must be a boolean scalar, but is int 1"),
+    (lambda x: func.while_loop(lambda v: True, lambda v: v[:2], x), TypeError, r"`body_fun` returned float64\[2\]"),
+    (lambda x: func.cond(x > 0, lambda: x, lambda: x), TypeError, r"`pred` must be a boolean scalar, but is a Tensor bool\[3\]"),
+    (lambda x: func.cond("yes", lambda: x, lambda: x), TypeError, "`pred` must be a boolean scalar, but is str"),
+    (lambda x: func.vmap(lambda v: func.cond(v > 0, lambda: (v,), lambda: v))(x), TypeError, r"returned tuple\(\*\) and `false_fun`"),
+    (lambda x: func.vmap(lambda v: func.cond(v > 0, lambda: v, lambda: x))(x), TypeError, r"leaf 0 is float64\[\] from `true_fun`"),
+])  # fmt: skip
+def test_errors_say_what_to_do(call: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(xp.asarray([1.0, 2.0, 3.0], dtype="float64", device="numpy"))
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_loop_leaves_no_garbage() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        x = xp.tensor([0.5, 1.0, 2.0], requires_grad=True)
+        out, ys = func.scan(lambda c, v: (c * v, c + v), x[0], x, checkpoint=True)
+        kept = weakref.ref(out.grad_fn)
+        assert kept() is not None
+        del out, ys
+        assert kept() is None
+    finally:
+        gc.enable()
+
+
+def test_writes_are_noticed_if_only_carries_are_saved() -> None:
+    xs = xp.asarray([0.5, 1.0, 2.0], device="numpy")
+    w = xp.tensor(2.0, requires_grad=True, device="numpy")
+    out, _ = func.scan(lambda c, v: (c * v * w, None), xp.ones((), device="numpy"), xs, checkpoint=True)
+    xs[0] = 9.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.backward()
+
+    def writing(c: Any, v: Any) -> Any:
+        c += v
+        return c, None
+
+    with pytest.raises(RuntimeError, match=r"(?i)in-?place"):
+        func.scan(writing, xp.ones(2, device="numpy"), xp.ones((3, 2), device="numpy"), checkpoint=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_anomaly_mode_checks_loops() -> None:
+    x = xp.tensor([0.0, 1.0], requires_grad=True)
+    with xp.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values"):
+        func.scan(lambda c, v: (c + xp.sqrt(v * 0.0) * 0.0, None), 0.0, x, checkpoint=True)[0].backward()
