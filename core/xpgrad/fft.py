@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from xpgrad._basics.arguments import check_choice
 from xpgrad._basics.device import Device
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.dtypes import as_dtype, complex_of, float32
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.scalars import as_scalar, is_scalar
@@ -37,6 +38,80 @@ def __dir__() -> list[str]:
 
 
 Norm = Literal["backward", "ortho", "forward"]
+
+
+# -- what docstrings have in common -------------------------------------------------------------------------------------------
+
+_OPERAND = """\
+x : Tensor or raw array
+    At least one axis; floating-point or complex."""
+_NORM = """\
+norm : {"backward", "ortho", "forward"}
+    Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
+    ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together."""
+_document_axis = shares(
+    parameters=f"""\
+{_OPERAND}
+n : int, optional
+    Length of the transform: `x` is trimmed or padded with zeros to it. The length of the axis by default.
+axis : int
+    Axis to transform.
+{_NORM}""",
+    raises="""\
+TypeError
+    If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `n` or `axis` is not an int.
+ValueError
+    If `x` is 0-d, `n` is not positive, or `norm` is none of the three.
+IndexError
+    If `axis` is out of range.""",
+)
+_document_axes = shares(
+    parameters=f"""\
+{_OPERAND}
+s : sequence of int, optional
+    Lengths along `axes`, to which `x` is trimmed or padded with zeros; -1 keeps the length of the axis.
+axes : sequence of int, optional
+    Axes to transform; by default all of them, or the last ``len(s)`` ones.
+{_NORM}""",
+    raises="""\
+TypeError
+    If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `s` does not consist of ints.
+ValueError
+    If a length is not positive, `s` and `axes` do not fit together, or `norm` is none of the three.
+IndexError
+    If an axis is out of range.""",
+)
+_document_frequencies = shares(
+    parameters="""\
+n : int
+    Length of the transform.
+d : float
+    Distance between samples; not 0.
+dtype : DType, optional
+    Real floating-point data type; the device's default one by default.
+device : Device or str, optional
+    Device of the result; the default device by default.""",
+    raises="""\
+TypeError
+    If `n` is not an int, `d` is not a real number, or `dtype` is not real floating-point.
+ValueError
+    If `n` is not positive, or `d` is 0.""",
+)
+_document_shift = shares(
+    parameters="""\
+x : Tensor or raw array
+    Any shape and dtype.
+axes : int or sequence of int, optional
+    Axes to roll; all of them by default.""",
+    returns="""\
+Tensor
+    Has the shape and dtype of `x`.""",
+    raises="""\
+TypeError
+    If `x` is not a Tensor or an array, or `axes` does not consist of ints.
+IndexError
+    If an axis is out of range.""",
+)
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------------------
@@ -150,34 +225,14 @@ def _transform_axes(name: str, x: Tensor, s: Any, axes: Any, norm: str, forward:
 
 
 @front
+@_document_axis
 def fft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Return the discrete Fourier transform along one axis.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        At least one axis; floating-point or complex.
-    n : int, optional
-        Length of the transform: `x` is trimmed or padded with zeros to it. The length of the axis by default.
-    axis : int
-        Axis to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
-        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
         Complex; has the shape of `x`, with length `n` along the axis.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `n` or `axis` is not an int.
-    ValueError
-        If `x` is 0-d, `n` is not positive, or `norm` is none of the three.
-    IndexError
-        If `axis` is out of range.
 
     Examples
     --------
@@ -194,34 +249,14 @@ def fft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backwa
 
 
 @front
+@_document_axis
 def ifft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Return the inverse discrete Fourier transform along one axis.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        At least one axis; floating-point or complex.
-    n : int, optional
-        Length of the transform: `x` is trimmed or padded with zeros to it. The length of the axis by default.
-    axis : int
-        Axis to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
-        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
         Complex; has the shape of `x`, with length `n` along the axis.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `n` or `axis` is not an int.
-    ValueError
-        If `x` is 0-d, `n` is not positive, or `norm` is none of the three.
-    IndexError
-        If `axis` is out of range.
 
     Examples
     --------
@@ -233,34 +268,14 @@ def ifft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
 
 
 @front
+@_document_axes
 def fftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
     """Return the discrete Fourier transform over several axes.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        At least one axis; floating-point or complex.
-    s : sequence of int, optional
-        Lengths along `axes`, to which `x` is trimmed or padded with zeros; -1 keeps the length of the axis.
-    axes : sequence of int, optional
-        Axes to transform; by default all of them, or the last ``len(s)`` ones.
-    norm : {"backward", "ortho", "forward"}
-        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
-        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
         Complex; has the shape of `x`, with the lengths `s` along `axes`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `s` does not consist of ints.
-    ValueError
-        If a length is not positive, `s` and `axes` do not fit together, or `norm` is none of the three.
-    IndexError
-        If an axis is out of range.
 
     Examples
     --------
@@ -273,34 +288,14 @@ def fftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | Non
 
 
 @front
+@_document_axes
 def ifftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
     """Return the inverse discrete Fourier transform over several axes.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        At least one axis; floating-point or complex.
-    s : sequence of int, optional
-        Lengths along `axes`, to which `x` is trimmed or padded with zeros; -1 keeps the length of the axis.
-    axes : sequence of int, optional
-        Axes to transform; by default all of them, or the last ``len(s)`` ones.
-    norm : {"backward", "ortho", "forward"}
-        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
-        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
         Complex; has the shape of `x`, with the lengths `s` along `axes`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `s` does not consist of ints.
-    ValueError
-        If a length is not positive, `s` and `axes` do not fit together, or `norm` is none of the three.
-    IndexError
-        If an axis is out of range.
 
     Examples
     --------
@@ -330,6 +325,7 @@ def _from_half(name: str, x: Tensor, length: int | None, place: int, norm: str) 
 
 
 @front
+@_document_axis
 def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Return the discrete Fourier transform of a real Tensor along one axis: its frequencies from zero up.
 
@@ -337,13 +333,6 @@ def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
     ----------
     x : Tensor or raw array
         At least one axis; real floating-point.
-    n : int, optional
-        Length of the transform: `x` is trimmed or padded with zeros to it. The length of the axis by default.
-    axis : int
-        Axis to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
-        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
@@ -354,10 +343,6 @@ def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
     ------
     TypeError
         If `x` is not a Tensor or an array, its dtype is not real floating-point, or `n` or `axis` is not an int.
-    ValueError
-        If `x` is 0-d, `n` is not positive, or `norm` is none of the three.
-    IndexError
-        If `axis` is out of range.
 
     Examples
     --------
@@ -370,6 +355,7 @@ def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
 
 
 @front
+@_document_axis
 def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Return the inverse of `rfft`.
 
@@ -380,11 +366,6 @@ def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "back
         ignored.
     n : int, optional
         Length of the result along the axis; by default the even one, ``2 * (m - 1)`` for m frequencies.
-    axis : int
-        Axis to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
-        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
@@ -393,12 +374,8 @@ def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "back
 
     Raises
     ------
-    TypeError
-        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `n` or `axis` is not an int.
     ValueError
         If `x` is 0-d, `n` is not positive, or omitted for a single frequency, or `norm` is none of the three.
-    IndexError
-        If `axis` is out of range.
 
     Examples
     --------
@@ -411,6 +388,7 @@ def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "back
 
 
 @front
+@_document_axes
 def rfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
     """Return the transform of a real Tensor over several axes: `rfft` along the last of them, then `fftn` over the others.
 
@@ -418,13 +396,6 @@ def rfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | No
     ----------
     x : Tensor or raw array
         At least one axis; real floating-point.
-    s : sequence of int, optional
-        Lengths along `axes`, to which `x` is trimmed or padded with zeros; -1 keeps the length of the axis.
-    axes : sequence of int, optional
-        Axes to transform; by default all of them, or the last ``len(s)`` ones.
-    norm : {"backward", "ortho", "forward"}
-        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
-        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
@@ -435,10 +406,6 @@ def rfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | No
     ------
     TypeError
         If `x` is not a Tensor or an array, its dtype is not real floating-point, or `s` does not consist of ints.
-    ValueError
-        If a length is not positive, `s` and `axes` do not fit together, or `norm` is none of the three.
-    IndexError
-        If an axis is out of range.
 
     Examples
     --------
@@ -455,6 +422,7 @@ def rfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | No
 
 
 @front
+@_document_axes
 def irfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward") -> Tensor:
     """Return the inverse of `rfftn`.
 
@@ -465,25 +433,11 @@ def irfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | N
     s : sequence of int, optional
         Lengths of the result along `axes`; -1 stands for the default: the length of `x`, and along the last axis the even length
         ``2 * (m - 1)`` for m frequencies.
-    axes : sequence of int, optional
-        Axes to transform; by default all of them, or the last ``len(s)`` ones.
-    norm : {"backward", "ortho", "forward"}
-        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
-        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
     Tensor
         Real; has the shape of `x`, with the lengths `s` along `axes`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `s` does not consist of ints.
-    ValueError
-        If a length is not positive, `s` and `axes` do not fit together, or `norm` is none of the three.
-    IndexError
-        If an axis is out of range.
 
     Examples
     --------
@@ -501,6 +455,7 @@ def irfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | N
 
 
 @composite
+@_document_axis
 def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Return the real transform of a signal with Hermitian symmetry, given its half from zero up.
 
@@ -510,11 +465,6 @@ def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
         First half of the signal along the axis; floating-point or complex.
     n : int, optional
         Length of the result along the axis; by default the even one, ``2 * (m - 1)`` for m elements.
-    axis : int
-        Axis to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
-        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
@@ -523,12 +473,8 @@ def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
 
     Raises
     ------
-    TypeError
-        If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `n` or `axis` is not an int.
     ValueError
         If `x` is 0-d, `n` is not positive, or omitted for a single element, or `norm` is none of the three.
-    IndexError
-        If `axis` is out of range.
 
     Examples
     --------
@@ -541,6 +487,7 @@ def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
 
 
 @composite
+@_document_axis
 def ihfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Return the inverse of `hfft`: the first half of a signal with Hermitian symmetry whose transform is real.
 
@@ -548,13 +495,6 @@ def ihfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "back
     ----------
     x : Tensor or raw array
         At least one axis; real floating-point.
-    n : int, optional
-        Length of the transform: `x` is trimmed or padded with zeros to it. The length of the axis by default.
-    axis : int
-        Axis to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which transform has the factor: ``1 / n`` in the inverse one ("backward") or in the forward one ("forward"), or
-        ``1 / sqrt(n)`` in both ("ortho"); `n` is the number of elements transformed together.
 
     Returns
     -------
@@ -565,10 +505,6 @@ def ihfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "back
     ------
     TypeError
         If `x` is not a Tensor or an array, its dtype is not real floating-point, or `n` or `axis` is not an int.
-    ValueError
-        If `x` is 0-d, `n` is not positive, or `norm` is none of the three.
-    IndexError
-        If `axis` is out of range.
 
     Examples
     --------
@@ -601,31 +537,14 @@ def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, half: bool)
 
 
 @nondifferentiable(primitive=True)
+@_document_frequencies
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | str | None = None) -> Tensor:
     """Return the frequencies of the results of `fft`, in cycles per unit of `d`.
-
-    Parameters
-    ----------
-    n : int
-        Length of the transform.
-    d : float
-        Distance between samples; not 0.
-    dtype : DType, optional
-        Real floating-point data type; the device's default one by default.
-    device : Device or str, optional
-        Device of the result; the default device by default.
 
     Returns
     -------
     Tensor
         Of shape (n,): 0 and the positive frequencies, then the negative ones.
-
-    Raises
-    ------
-    TypeError
-        If `n` is not an int, `d` is not a real number, or `dtype` is not real floating-point.
-    ValueError
-        If `n` is not positive, or `d` is 0.
 
     Examples
     --------
@@ -637,31 +556,14 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | st
 
 
 @nondifferentiable(primitive=True)
+@_document_frequencies
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Device | str | None = None) -> Tensor:
     """Return the frequencies of the results of `rfft`, in cycles per unit of `d`.
-
-    Parameters
-    ----------
-    n : int
-        Length of the transform.
-    d : float
-        Distance between samples; not 0.
-    dtype : DType, optional
-        Real floating-point data type; the device's default one by default.
-    device : Device or str, optional
-        Device of the result; the default device by default.
 
     Returns
     -------
     Tensor
         Of shape (n // 2 + 1,), ascending from 0.
-
-    Raises
-    ------
-    TypeError
-        If `n` is not an int, `d` is not a real number, or `dtype` is not real floating-point.
-    ValueError
-        If `n` is not positive, or `d` is 0.
 
     Examples
     --------
@@ -681,27 +583,9 @@ def _shift(name: str, x: Any, axes: Any, sign: int) -> Tensor:
 
 
 @composite
+@_document_shift
 def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """Roll `x` so that frequency zero is in the middle of axes.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Any shape and dtype.
-    axes : int or sequence of int, optional
-        Axes to roll; all of them by default.
-
-    Returns
-    -------
-    Tensor
-        Has the shape and dtype of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axes` does not consist of ints.
-    IndexError
-        If an axis is out of range.
 
     Examples
     --------
@@ -713,27 +597,9 @@ def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
 
 
 @composite
+@_document_shift
 def ifftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """Undo `fftshift`: roll `x` so that frequency zero is at the start of axes.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Any shape and dtype.
-    axes : int or sequence of int, optional
-        Axes to roll; all of them by default.
-
-    Returns
-    -------
-    Tensor
-        Has the shape and dtype of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axes` does not consist of ints.
-    IndexError
-        If an axis is out of range.
 
     Examples
     --------

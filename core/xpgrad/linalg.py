@@ -10,6 +10,7 @@ import math
 from typing import Any, Literal, NamedTuple
 
 from xpgrad._basics.arguments import as_flag, as_int, check_choice
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.shapes import common_shape, normalize_axis, normalize_reduction_axes
 from xpgrad._modes import state
@@ -179,6 +180,36 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
+# -- what docstrings have in common -------------------------------------------------------------------------------------------
+
+_TYPE_ERROR = """\
+TypeError
+    If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex."""
+_document_square = shares(
+    parameters="""\
+x : Tensor or raw array
+    Square matrices, of shape (..., M, M); floating-point or complex.""",
+    raises=f"""\
+{_TYPE_ERROR}
+ValueError
+    If `x` has fewer than two axes, or its matrices are not square.""",
+)
+_document_matrices = shares(
+    parameters="""\
+x : Tensor or raw array
+    Matrices, of shape (..., M, N); floating-point or complex.""",
+    raises=f"""\
+{_TYPE_ERROR}
+ValueError
+    If `x` has fewer than two axes.""",
+)
+_document_iteration = shares(
+    raises="""\
+numpy.linalg.LinAlgError
+    If the iteration does not converge. Other backends raise the errors of their libraries."""
+)
+
+
 def _is_recorded(x: Tensor) -> bool:
     """Return whether an operation on `x` will be recorded, or may have a tangent."""
     mode = state.current()
@@ -194,13 +225,9 @@ def _call_unrecorded(x: Tensor, name: str, **options: Any) -> Tensor:
 
 
 @front
+@_document_square
 def inv(x: Tensor, /) -> Tensor:
     """Return the inverses of square matrices.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Square matrices, of shape (..., M, M); floating-point or complex.
 
     Returns
     -------
@@ -209,10 +236,6 @@ def inv(x: Tensor, /) -> Tensor:
 
     Raises
     ------
-    TypeError
-        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
-    ValueError
-        If `x` has fewer than two axes, or its matrices are not square.
     numpy.linalg.LinAlgError
         If a matrix is singular. Other backends raise the errors of their libraries.
 
@@ -284,13 +307,13 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 @front
+@_document_matrices
+@_document_iteration
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """Return the Moore-Penrose inverses of matrices; differentiable where the rank does not change.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Matrices, of shape (..., M, N); floating-point or complex.
     rtol : float or Tensor, optional
         Singular values below `rtol` times the largest one count as 0; a Tensor has a shape that broadcasts to the batch of `x`.
         ``max(M, N)`` times the dtype's eps by default.
@@ -306,8 +329,6 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
         If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `rtol` is not real.
     ValueError
         If `x` has fewer than two axes, or `rtol` does not broadcast to its batch.
-    numpy.linalg.LinAlgError
-        If the iteration does not converge. Other backends raise the errors of their libraries.
 
     Examples
     --------
@@ -321,27 +342,16 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 
 @front
+@_document_square
 def det(x: Tensor, /) -> Tensor:
     """Return the determinants of square matrices.
 
-    The first and second derivatives exist for singular matrices, too; the third needs regular ones.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Square matrices, of shape (..., M, M); floating-point or complex.
+    The first and second derivatives also exist for singular matrices; the third does not.
 
     Returns
     -------
     Tensor
         One number for each matrix, of shape (...) and the dtype of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
-    ValueError
-        If `x` has fewer than two axes, or its matrices are not square.
 
     Examples
     --------
@@ -360,27 +370,16 @@ def det(x: Tensor, /) -> Tensor:
 
 
 @front
+@_document_square
 def slogdet(x: Tensor, /) -> SlogdetResult:
     """Return the signs of determinants and the logarithms of their absolute values.
 
     The gradient is nan for a singular matrix.
 
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Square matrices, of shape (..., M, M); floating-point or complex.
-
     Returns
     -------
     SlogdetResult
         Named tuple of `sign` and `logabsdet`, both of shape (...).
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
-    ValueError
-        If `x` has fewer than two axes, or its matrices are not square.
 
     Examples
     --------
@@ -397,13 +396,12 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
 
 
 @composite
+@_document_square
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """Multiply square matrices with themselves `n` times, in newly allocated memory.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Square matrices, of shape (..., M, M); floating-point or complex.
     n : int
         Exponent. Negative ones give powers of the inverse, 0 gives identity matrices.
 
@@ -416,8 +414,6 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     ------
     TypeError
         If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `n` is not an int.
-    ValueError
-        If `x` has fewer than two axes, or its matrices are not square.
     numpy.linalg.LinAlgError
         If `n` is negative and a matrix is singular. Other backends raise the errors of their libraries.
 
@@ -448,13 +444,13 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 
 @nondifferentiable(primitive=True)
+@_document_matrices
+@_document_iteration
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """Return the ranks of matrices: how many singular values of each are above a tolerance.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Matrices, of shape (..., M, N); floating-point or complex.
     rtol : float or Tensor, optional
         Singular values count if they are above `rtol` times the largest one; a Tensor has a shape that broadcasts to the batch of `x`.
         ``max(M, N)`` times the dtype's eps by default.
@@ -470,8 +466,6 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
         If `x` is not a Tensor or an array, its dtype is neither floating-point nor complex, or `rtol` is not real.
     ValueError
         If `x` has fewer than two axes, or `rtol` does not broadcast to its batch.
-    numpy.linalg.LinAlgError
-        If the iteration does not converge. Other backends raise the errors of their libraries.
 
     Examples
     --------
@@ -489,6 +483,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 
 @front
+@_document_square
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """Return the triangular Cholesky factors of Hermitian positive definite matrices.
 
@@ -508,10 +503,6 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
     Raises
     ------
-    TypeError
-        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
-    ValueError
-        If `x` has fewer than two axes, or its matrices are not square.
     numpy.linalg.LinAlgError
         If a matrix is not positive definite. Other backends raise the errors of their libraries.
 
@@ -528,16 +519,12 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 
 @front
+@_document_square
 def eig(x: Tensor, /) -> EigResult:
     """Return the eigenvalues and eigenvectors of square matrices (Array API 2025.12, `eig`; `torch.linalg.eig`).
 
     The gradient of real matrices is real. It needs independent eigenvectors. The gradient through the eigenvectors also needs distinct
     eigenvalues and a loss that does not depend on the vectors' phases: otherwise backward raises RuntimeError, as in PyTorch.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Square matrices, of shape (..., M, M); floating-point or complex.
 
     Returns
     -------
@@ -547,10 +534,6 @@ def eig(x: Tensor, /) -> EigResult:
 
     Raises
     ------
-    TypeError
-        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
-    ValueError
-        If `x` has fewer than two axes, or its matrices are not square.
     CapabilityError
         If the backend's library has no `eig`, or none for this device.
     numpy.linalg.LinAlgError
@@ -567,15 +550,11 @@ def eig(x: Tensor, /) -> EigResult:
 
 
 @front
+@_document_square
 def eigvals(x: Tensor, /) -> Tensor:
     """Return the eigenvalues of square matrices (Array API 2025.12, `eigvals`).
 
     Where eigenvalues coincide, only symmetric functions of them have a gradient, and none has if their eigenvectors coincide as well.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Square matrices, of shape (..., M, M); floating-point or complex.
 
     Returns
     -------
@@ -584,10 +563,6 @@ def eigvals(x: Tensor, /) -> Tensor:
 
     Raises
     ------
-    TypeError
-        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
-    ValueError
-        If `x` has fewer than two axes, or its matrices are not square.
     CapabilityError
         If the backend's library has no `eig`, or none for this device.
     numpy.linalg.LinAlgError
@@ -610,6 +585,8 @@ def eigvals(x: Tensor, /) -> Tensor:
 
 
 @front
+@_document_square
+@_document_iteration
 def eigh(x: Tensor, /) -> EighResult:
     """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
@@ -626,15 +603,6 @@ def eigh(x: Tensor, /) -> EighResult:
     EighResult
         Named tuple of `eigenvalues`, real, ascending and of shape (..., M), and `eigenvectors`, orthonormal columns of shape (..., M, M).
 
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
-    ValueError
-        If `x` has fewer than two axes, or its matrices are not square.
-    numpy.linalg.LinAlgError
-        If the iteration does not converge. Other backends raise the errors of their libraries.
-
     Examples
     --------
     >>> import xpgrad as xp
@@ -646,6 +614,8 @@ def eigh(x: Tensor, /) -> EighResult:
 
 
 @front
+@_document_square
+@_document_iteration
 def eigvalsh(x: Tensor, /) -> Tensor:
     """Return the eigenvalues of Hermitian matrices, in ascending order.
 
@@ -658,15 +628,6 @@ def eigvalsh(x: Tensor, /) -> Tensor:
     -------
     Tensor
         Eigenvalues, of shape (..., M); real.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
-    ValueError
-        If `x` has fewer than two axes, or its matrices are not square.
-    numpy.linalg.LinAlgError
-        If the iteration does not converge. Other backends raise the errors of their libraries.
 
     See Also
     --------
@@ -686,6 +647,7 @@ def eigvalsh(x: Tensor, /) -> Tensor:
 
 
 @front
+@_document_matrices
 def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
     """Decompose matrices into orthonormal columns times upper triangular matrices: ``x == Q @ R``.
 
@@ -694,8 +656,6 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Matrices, of shape (..., M, N); floating-point or complex.
     mode : {"reduced", "complete"}
         Whether `Q` has ``min(M, N)`` columns or is square.
 
@@ -706,8 +666,6 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
 
     Raises
     ------
-    TypeError
-        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
     ValueError
         If `x` has fewer than two axes, or `mode` is neither "reduced" nor "complete".
 
@@ -725,6 +683,8 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
 
 
 @front
+@_document_matrices
+@_document_iteration
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     """Decompose matrices into singular vectors and singular values: ``x == U @ diag(S) @ Vh``.
 
@@ -733,8 +693,6 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Matrices, of shape (..., M, N); floating-point or complex.
     full_matrices : bool
         Whether `U` and `Vh` are square, rather than with ``K = min(M, N)`` columns and rows.
 
@@ -743,15 +701,6 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     SVDResult
         Named tuple of `U`, of shape (..., M, M) or (..., M, K); `S`, real, descending and of shape (..., K); and `Vh`, of shape (..., N,
         N) or (..., K, N).
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
-    ValueError
-        If `x` has fewer than two axes.
-    numpy.linalg.LinAlgError
-        If the iteration does not converge. Other backends raise the errors of their libraries.
 
     Examples
     --------
@@ -766,27 +715,15 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 @front
+@_document_matrices
+@_document_iteration
 def svdvals(x: Tensor, /) -> Tensor:
     """Return the singular values of matrices, in descending order.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Matrices, of shape (..., M, N); floating-point or complex.
 
     Returns
     -------
     Tensor
         Singular values, of shape (..., min(M, N)); real.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or its dtype is neither floating-point nor complex.
-    ValueError
-        If `x` has fewer than two axes.
-    numpy.linalg.LinAlgError
-        If the iteration does not converge. Other backends raise the errors of their libraries.
 
     See Also
     --------
@@ -860,13 +797,12 @@ def vector_norm(
 
 
 @composite
+@_document_matrices
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Tensor:  # noqa: A002
     """Return the norms of matrices.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Matrices, of shape (..., M, N); floating-point or complex.
     keepdims : bool
         Whether the last two axes stay, with length 1.
     ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf} or None

@@ -9,7 +9,7 @@ from xpgrad._basics.scalars import is_raw_array, is_scalar
 
 
 def not_a_tensor(name: str, *args: Any) -> TypeError:
-    """Return the error for operands one of which is not a Tensor although it has to be."""
+    """Return the error for operands that should all be Tensors."""
     for arg in args:
         if isinstance(arg, TensorBase) or (is_scalar(arg) and any(isinstance(a, TensorBase) for a in args)):
             continue

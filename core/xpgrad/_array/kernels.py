@@ -9,12 +9,44 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.dtypes import complex_of, float32
 from xpgrad._basics.keys import check_ellipsis, full_key, is_basic, out_of_range, too_many_indices_error, zero_step_error
 from xpgrad._basics.shapes import common_shape, row_major_strides
 from xpgrad.errors import CapabilityError
 
 _BLOCK = 1 << 20  # number of elements in a comparison of a block of places with all indices
+
+
+#: What the docstrings of kernels have in common.
+_PARAMETERS = """\
+xp : Kernels
+    The raw namespace of the backend, which has every kernel by its name.
+x : array
+    A raw array.
+like : array
+    A raw array on the device of the result.
+shape : tuple of int
+    A shape.
+buffer : array
+    A raw array that belongs to the caller and may be overwritten.
+key : tuple
+    A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
+value : array or number
+    The value to write; it broadcasts to ``buffer[key]``.
+g : array
+    The raw array to add.
+positions : array
+    Integers from 0 to size - 1, one axis, checked by the caller.
+size : int
+    The number of places."""
+_document_kernel = shares(
+    _PARAMETERS,
+    returns="""\
+array
+    A raw array of the library.""",
+)
+_document_check = shares(_PARAMETERS)
 
 
 def _is_integer(part: Any) -> bool:
@@ -38,20 +70,9 @@ class DefaultKernels:
     """
 
     @staticmethod
+    @_document_kernel
     def copy(xp: Any, x: Any) -> Any:
         """Return a copy in new memory.
-
-        Parameters
-        ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        x : array
-            A raw array.
-
-        Returns
-        -------
-        array
-            A raw array of the library.
 
         Examples
         --------
@@ -66,22 +87,14 @@ class DefaultKernels:
         return xp.asarray(x, copy=True)
 
     @staticmethod
+    @_document_kernel
     def cast(xp: Any, x: Any, dtype: Any) -> Any:
         """Return `x` converted to a raw dtype.
 
         Parameters
         ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        x : array
-            A raw array.
         dtype : object
             A raw dtype of the library.
-
-        Returns
-        -------
-        array
-            A raw array of the library.
 
         Examples
         --------
@@ -95,15 +108,9 @@ class DefaultKernels:
         return xp.to_dtype(x, dtype)
 
     @staticmethod
+    @_document_kernel
     def wide(xp: Any, x: Any) -> Any:
         """Return `x` in float32 if its dtype is a 16-bit floating one, which cannot hold large counts or their reciprocals; else `x`.
-
-        Parameters
-        ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        x : array
-            A raw array.
 
         Returns
         -------
@@ -124,13 +131,12 @@ class DefaultKernels:
         return xp.cast(x, backend.raw_dtype(float32)) if dtype.kind == "real floating" and dtype.itemsize < 4 else x
 
     @staticmethod
+    @_document_check
     def check_phase(xp: Any, drift: Any, size: Any, name: str) -> None:
         """Raise if a loss depends on the phases that a factorisation leaves undetermined (`drift` should vanish).
 
         Parameters
         ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
         drift : array
             The quantity that should vanish.
         size : array
@@ -163,15 +169,9 @@ class DefaultKernels:
             raise RuntimeError(msg)
 
     @staticmethod
+    @_document_kernel
     def general_eigen(xp: Any, x: Any) -> Any:
         """Return the eigenvalues and eigenvectors of square matrices, always complex: the library's `eig` (Array API 2025.12).
-
-        Parameters
-        ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        x : array
-            A raw array.
 
         Returns
         -------
@@ -193,23 +193,12 @@ class DefaultKernels:
         >>> values
         array([0.+1.j, 0.-1.j])
         """
-        return tuple(_as_complex(xp, part) for part in _eigen(xp, "eig", x))
+        return tuple(_as_complex(xp, part) for part in _eig_without_symmetry(xp, "eig", x))
 
     @staticmethod
+    @_document_kernel
     def general_eigenvalues(xp: Any, x: Any) -> Any:
         """Return the eigenvalues of square matrices, always complex: the library's `eigvals` (Array API 2025.12).
-
-        Parameters
-        ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        x : array
-            A raw array.
-
-        Returns
-        -------
-        array
-            A raw array of the library.
 
         Raises
         ------
@@ -225,18 +214,12 @@ class DefaultKernels:
         >>> DefaultKernels.general_eigenvalues(kernels, np.asarray([[0.0, 1.0], [-1.0, 0.0]]))
         array([0.+1.j, 0.-1.j])
         """
-        return _as_complex(xp, _eigen(xp, "eigvals", x))
+        return _as_complex(xp, _eig_without_symmetry(xp, "eigvals", x))
 
     @staticmethod
+    @_document_kernel
     def surely_nonzero(xp: Any, x: Any) -> bool:
         """Return whether no element is 0, if reading the values costs nothing; False if that is unknown.
-
-        Parameters
-        ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        x : array
-            A raw array.
 
         Returns
         -------
@@ -255,13 +238,12 @@ class DefaultKernels:
         return False
 
     @staticmethod
+    @_document_check
     def check_regular(xp: Any, x: Any) -> None:
         """Raise if a matrix is singular up to rounding.
 
         Parameters
         ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
         x : array
             Square matrices.
 
@@ -289,22 +271,14 @@ class DefaultKernels:
     # -- reading ---------------------------------------------------------------------------------------------------------
 
     @staticmethod
+    @_document_kernel
     def count_up(xp: Any, like: Any, *bounds: int) -> Any:
         """Return ``arange(*bounds)`` in the dtype of indices, on the device of `like`.
 
         Parameters
         ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        like : array
-            A raw array on the device of the result.
         *bounds : int
             As `arange` takes them.
-
-        Returns
-        -------
-        array
-            A raw array of the library.
 
         Examples
         --------
@@ -321,22 +295,9 @@ class DefaultKernels:
         return xp.arange(*bounds, dtype=dtype, **backend.creation_options(device))
 
     @staticmethod
+    @_document_kernel
     def zeros_near(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
         """Return zeros of the dtype of `x`, on its device. NB: not every array, or traced stand-in, has a device attribute.
-
-        Parameters
-        ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        x : array
-            A raw array.
-        shape : tuple of int
-            A shape.
-
-        Returns
-        -------
-        array
-            A raw array of the library.
 
         Examples
         --------
@@ -351,22 +312,12 @@ class DefaultKernels:
         return xp.zeros(shape, dtype=x.dtype, **backend.creation_options(backend.device_of(x)))
 
     @staticmethod
+    @_document_kernel
     def flat_index(xp: Any, key: Any, shape: tuple[int, ...], like: Any) -> Any:
         """Return the positions in the flattened array of `shape` that ``[key]`` selects, as integers of the result's shape.
 
         Integer arrays broadcast together. As in NumPy their axes go where the first of them is, or in front if a slice, an ellipsis
         or a new axis separates them. `like` is an array on the device of the result.
-
-        Parameters
-        ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        key : tuple
-            A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
-        shape : tuple of int
-            A shape.
-        like : array
-            A raw array on the device of the result.
 
         Returns
         -------
@@ -449,21 +400,18 @@ class DefaultKernels:
         return out
 
     @staticmethod
+    @_document_kernel
     def from_front(xp: Any, indices: Any, n: int, axis: int, like: Any) -> Any:
         """Return indices into an axis of length `n` in the dtype of indices, counted from the front, on the device of `like`.
 
         Parameters
         ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
         indices : array
             Integers from -n to n - 1.
         n : int
             The length of the axis.
         axis : int
             The number of the axis, for the message.
-        like : array
-            A raw array on the device of the result.
 
         Returns
         -------
@@ -496,22 +444,14 @@ class DefaultKernels:
         return xp.where(indices < 0, indices + n, indices)
 
     @staticmethod
+    @_document_kernel
     def take_flat(xp: Any, x: Any, flat: Any) -> Any:
         """Return the elements of the flattened `x` at positions of any shape.
 
         Parameters
         ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        x : array
-            A raw array.
         flat : array
             Integers from 0 to the number of elements - 1, checked by the caller; any shape.
-
-        Returns
-        -------
-        array
-            A raw array of the library.
 
         Examples
         --------
@@ -526,22 +466,9 @@ class DefaultKernels:
         return xp.reshape(xp.take(xp.reshape(x, (math.prod(x.shape),)), xp.reshape(flat, (math.prod(shape),)), axis=0), shape)
 
     @staticmethod
+    @_document_kernel
     def read(xp: Any, x: Any, key: Any) -> Any:
         """Return ``x[key]`` for a key of any kind.
-
-        Parameters
-        ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        x : array
-            A raw array.
-        key : tuple
-            A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
-
-        Returns
-        -------
-        array
-            A raw array of the library.
 
         Examples
         --------
@@ -557,6 +484,7 @@ class DefaultKernels:
     # -- adding and writing ----------------------------------------------------------------------------------------------
 
     @staticmethod
+    @_document_kernel
     def segment_sum(xp: Any, values: Any, positions: Any, size: int) -> Any:
         """Return the sums of the `values` (one axis) that share a position, for the positions 0 .. size - 1.
 
@@ -565,14 +493,8 @@ class DefaultKernels:
 
         Parameters
         ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
         values : array
             One axis, as long as `positions`.
-        positions : array
-            Integers from 0 to size - 1, one axis, checked by the caller.
-        size : int
-            The number of places.
 
         Returns
         -------
@@ -594,17 +516,9 @@ class DefaultKernels:
         return _by_place(xp, positions, size, lambda hit: xp.sum(xp.where(hit, values, zero), axis=1, dtype=values.dtype))
 
     @staticmethod
+    @_document_kernel
     def last_writer(xp: Any, positions: Any, size: int) -> Any:
         """Return, for each place 0 .. size - 1, 1 + the index of the last of the `positions` equal to it, or 0.
-
-        Parameters
-        ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        positions : array
-            Integers from 0 to size - 1, one axis, checked by the caller.
-        size : int
-            The number of places.
 
         Returns
         -------
@@ -625,19 +539,9 @@ class DefaultKernels:
         return _by_place(xp, positions, size, lambda hit: xp.max(xp.where(hit, number, zero), axis=1))
 
     @staticmethod
+    @_document_kernel
     def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
         """Return `buffer`, which belongs to the caller, with ``[key]`` overwritten; the last of duplicate indices counts.
-
-        Parameters
-        ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        buffer : array
-            A raw array that belongs to the caller and may be overwritten.
-        key : tuple
-            A key of any kind, as `x[key]` takes it: ints, slices, ellipses, None, integer and bool arrays.
-        value : array or number
-            The value to write; it broadcasts to ``buffer[key]``.
 
         Returns
         -------
@@ -687,24 +591,16 @@ class DefaultKernels:
         return xp.reshape(out, shape)
 
     @staticmethod
+    @_document_kernel
     def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
         """Return a copy of `root` in which the part that a path of views leads to holds `value`.
 
         Parameters
         ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
         root : array
             The base of the views.
         path : sequence of (str, tuple)
             The names of the kernels of the views, each with its further arguments.
-        value : array or number
-            The value to write; it broadcasts to ``buffer[key]``.
-
-        Returns
-        -------
-        array
-            A raw array of the library.
 
         Examples
         --------
@@ -734,24 +630,14 @@ class DefaultKernels:
         return xp.reshape(xp.written(flat, (xp.reshape(places, (-1,)),), xp.reshape(value, (-1,))), tuple(root.shape))
 
     @staticmethod
+    @_document_kernel
     def scatter_into(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
         """Return `buffer` with `g` added at an advanced index, duplicates included.
 
         Parameters
         ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        buffer : array
-            A raw array that belongs to the caller and may be overwritten.
-        g : array
-            The raw array to add.
         key : tuple
             A key with at least one integer or bool array; it may also contain ints, slices, an ellipsis and None.
-
-        Returns
-        -------
-        array
-            A raw array of the library.
 
         Examples
         --------
@@ -765,22 +651,16 @@ class DefaultKernels:
         return buffer + xp.scatter_add(g, key, tuple(buffer.shape))
 
     @staticmethod
+    @_document_kernel
     def scale(xp: Any, g: Any, factor: Any) -> Any:
         """Return ``g * factor``, in the memory of `g` if that is possible.
 
         Parameters
         ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
         g : array
             The raw array to scale; it may be overwritten.
         factor : number or array
             A factor; an array has no axes.
-
-        Returns
-        -------
-        array
-            A raw array of the library.
 
         Examples
         --------
@@ -794,17 +674,12 @@ class DefaultKernels:
         return g * factor
 
     @staticmethod
+    @_document_kernel
     def add_at(xp: Any, buffer: Any, g: Any, key: Any) -> Any:
         """Return `buffer` after ``buffer[key] += g`` for a basic key, in place if arrays can be written to.
 
         Parameters
         ----------
-        xp : Kernels
-            The raw namespace of the backend, which has every kernel by its name.
-        buffer : array
-            A raw array that belongs to the caller and may be overwritten.
-        g : array
-            The raw array to add.
         key : tuple
             A basic key: ints, slices, an ellipsis and None.
 
@@ -879,7 +754,7 @@ def _key_parts(xp: Any, key: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ..
     return parts, used
 
 
-def _eigen(xp: Any, name: str, x: Any) -> Any:
+def _eig_without_symmetry(xp: Any, name: str, x: Any) -> Any:
     """Call the library's function for matrices that are not Hermitian.
 
     Raises
@@ -948,7 +823,7 @@ def _axes_of(xp: Any, part: Any) -> int:
 
 
 def _by_place(xp: Any, positions: Any, size: int, reduce: Any) -> Any:
-    """Reduce, for each place, over the positions equal to it; in blocks of places to bound the memory."""
+    """Return ``reduce(mask)``, where ``mask[i, k]`` says whether ``positions[k]`` is `i`, for `i` below `size`; in blocks of rows."""
     rows = max(_BLOCK // max(positions.shape[0], 1), 1)
     places = [xp.count_up(positions, start, min(start + rows, size)) for start in range(0, max(size, 1), rows)]
     blocks = [reduce(xp.reshape(p, (-1, 1)) == xp.reshape(positions, (1, -1))) for p in places]

@@ -29,7 +29,19 @@ def add_operators(cls: type, kernels: Callable[[Any], Any]) -> None:
 
 
 def _operator(method: str, name: str, kernels: Callable[[Any], Any], *, swapped: bool = False, unary: bool = False) -> Any:
-    """Return a special method that finds its kernel at its first use and then replaces itself on the array's class."""
+    """Return a special method that finds its kernel at its first use and then replaces itself on the array's class.
+
+    Parameters
+    ----------
+    method, name : str
+        The special method, such as ``__radd__``, and its kernel.
+    kernels : callable
+        As for `add_operators`.
+    swapped : bool
+        Whether the array is the kernel's second operand.
+    unary : bool
+        Whether there is only one operand.
+    """
 
     def first(self: Any, *others: Any) -> Any:
         kernel = getattr(kernels(self), name)

@@ -370,7 +370,7 @@ class iinfo:  # noqa: N801 (the standard's name)
     dtype: DType
 
     def __init__(self, type: Any, /) -> None:  # noqa: A002 (the standard's name)
-        dtype = as_dtype(_of(type))
+        dtype = as_dtype(_to_dtype(type))
         if dtype.kind not in (_SIGNED, _UNSIGNED):
             msg = f"iinfo describes integer dtypes, not {dtype}; use `xpgrad.finfo` for floating ones"
             raise TypeError(msg)
@@ -407,7 +407,7 @@ class finfo:  # noqa: N801 (the standard's name)
     dtype: DType
 
     def __init__(self, type: Any, /) -> None:  # noqa: A002 (the standard's name)
-        dtype = real_of(as_dtype(_of(type)))
+        dtype = real_of(as_dtype(_to_dtype(type)))
         if dtype.kind != _REAL:
             msg = f"finfo describes floating dtypes, not {dtype}; use `xpgrad.iinfo` for integers"
             raise TypeError(msg)
@@ -419,7 +419,7 @@ class finfo:  # noqa: N801 (the standard's name)
         vars(self).update(bits=8 * dtype.itemsize, eps=2.0**-mantissa, max=largest, min=-largest, smallest_normal=smallest, dtype=dtype)
 
 
-def _of(obj: Any) -> Any:
+def _to_dtype(obj: Any) -> Any:
     """Return the dtype of a Tensor, or the object itself, which may be a dtype in any spelling."""
     found = getattr(obj, "dtype", None)
     return found if isinstance(found, DType) and not isinstance(obj, DType) else obj

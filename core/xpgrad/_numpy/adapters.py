@@ -39,7 +39,22 @@ def signature_of(name: str) -> inspect.Signature:
 
 def _write_adapter(name: str, function: Callable[..., Any], arrays: int, floating: bool, ints: tuple[str, ...], scope: dict[str, Any]
                    ) -> Text:  # fmt: skip
-    """Generate the source of the adapter of `function`, and put the defaults that the source names into `scope`."""
+    """Generate the source of the adapter of `function`, and put the defaults that the source names into `scope`.
+
+    Parameters
+    ----------
+    name : str
+        NumPy's name, whose signature the adapter gets.
+    function : callable
+    arrays : int
+        The number of leading arguments that are arrays; 0 for one sequence of arrays.
+    floating : bool
+        Whether integers among the arrays become floating-point numbers.
+    ints : tuple of str
+        The arguments that must consist of ints.
+    scope : dict
+        The globals of the compiled source.
+    """
     ours, theirs = inspect.signature(function).parameters, signature_of(name).parameters
     count = arrays or 1
     names, options = [*theirs][:count], [*theirs][count:]
@@ -78,7 +93,7 @@ def _compile_and_call(*args: Any, **given: Any) -> Any:
 
 
 def _replace_code(call: Any, write: Callable[[dict[str, Any]], Text], scope: dict[str, Any]) -> Any:
-    """Replace the placeholder code of `call` by the compiled adapter. Compiling every adapter at import would take too long."""
+    """Replace the placeholder code of `call` by the adapter that ``write(scope)`` generates. Compiling all at import would be slow."""
     made = write(scope).compile(f"np.{scope['_name']}()", scope)["call"]
     call.__code__, call.__defaults__ = made.__code__, made.__defaults__
     return call

@@ -110,8 +110,8 @@ def _as_matrix(x: Any) -> Any:
 def build_diagonal(x: Any, k: int) -> Any:
     """Return a square matrix with the vector `x` on its k-th diagonal and zeros elsewhere."""
     n = x.shape[0] + abs(k)
-    places = xp.arange(x.shape[0], device=x.device) * (n + 1) + (k if k > 0 else -k * n)
-    flat = add_slices(xp.zeros((n * n,), dtype=x.dtype, device=x.device), 0, places, x)
+    positions = xp.arange(x.shape[0], device=x.device) * (n + 1) + (k if k > 0 else -k * n)
+    flat = add_slices(xp.zeros((n * n,), dtype=x.dtype, device=x.device), 0, positions, x)
     return xp.reshape(flat, (n, n))
 
 

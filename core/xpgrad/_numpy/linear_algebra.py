@@ -192,7 +192,7 @@ _REAL = "real if the matrix and all eigenvalues are real, as in NumPy; complex i
 
 
 def can_read_values(x: Any) -> bool:
-    """Return whether the values of `x` can be read: not in `vmap`, and not if it is lazy or traced. NumPy chooses some dtypes by values."""
+    """Return whether the values of `x` can be read, by which NumPy chooses some dtypes: not inside `vmap`, or if `x` is lazy or traced."""
     return not (x.depth or x.backend.capabilities.lazy or x.backend.is_traced(x._array))
 
 

@@ -129,20 +129,20 @@ adapt("broadcast_to", lambda x, shape: xp.broadcast_to(x, as_tuple(shape)), ints
 @adapt("lib.stride_tricks.sliding_window_view", ints=("window_shape", "axis"), note="a copy; `writeable=` raises")
 def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     name, out = "lib.stride_tricks.sliding_window_view", x
-    sizes, places = as_tuple(window_shape), tuple(range(out.ndim)) if axis is None else as_tuple(axis)
-    if len(sizes) != len(places):
-        msg = f"np.{name}: `window_shape`={sizes} must have one length for each of the axes {places} of shape {out.shape}"
+    sizes, axes = as_tuple(window_shape), tuple(range(out.ndim)) if axis is None else as_tuple(axis)
+    if len(sizes) != len(axes):
+        msg = f"np.{name}: `window_shape`={sizes} must have one length for each of the axes {axes} of shape {out.shape}"
         raise ValueError(msg)
-    for size, place in zip(sizes, places):
-        place = normalize_axis(place, x.ndim, name, "axis")
-        count = out.shape[place] - size + 1
+    for size, a in zip(sizes, axes):
+        a = normalize_axis(a, x.ndim, name, "axis")
+        count = out.shape[a] - size + 1
         if size < 0 or count < 1:
             msg = f"np.{name}: windows of shape {sizes} do not fit an array of shape {x.shape}"
             raise ValueError(msg)
         starts, steps = (xp.arange(n, device=out.device) for n in (count, size))
-        flat = xp.take(out, xp.reshape(xp.reshape(starts, (-1, 1)) + xp.reshape(steps, (1, -1)), (-1,)), axis=place)
-        shape = (*out.shape[:place], count, size, *out.shape[place + 1 :])
-        out = xp.moveaxis(xp.reshape(flat, shape), place + 1, -1)
+        flat = xp.take(out, xp.reshape(xp.reshape(starts, (-1, 1)) + xp.reshape(steps, (1, -1)), (-1,)), axis=a)
+        shape = (*out.shape[:a], count, size, *out.shape[a + 1 :])
+        out = xp.moveaxis(xp.reshape(flat, shape), a + 1, -1)
     return out
 
 
@@ -251,8 +251,8 @@ def _resize(x: Any, new_shape: Any) -> Any:
     return xp.reshape(xp.tile(flat, (-(-count // x.size),))[:count], shape)
 
 
-def _take_positions(x: Any, places: list[int], axis: int) -> Any:
-    return xp.take(x, xp.asarray(places, dtype=x.default_dtype("indexing"), device=x.device), axis=axis)
+def _take_positions(x: Any, positions: list[int], axis: int) -> Any:
+    return xp.take(x, xp.asarray(positions, dtype=x.default_dtype("indexing"), device=x.device), axis=axis)
 
 
 def _find_positions(name: str, obj: Any, n: int) -> list[int]:
@@ -289,20 +289,20 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     n = x.shape[axis]
     given = obj.tolist() if hasattr(obj, "tolist") else obj
     if isinstance(given, slice) or (isinstance(given, (list, tuple)) and given and all(isinstance(i, bool) for i in given)):
-        places = _find_positions("insert", given, n)
+        positions = _find_positions("insert", given, n)
     else:
-        places = [i + n if i < 0 else i for i in as_tuple(as_ints("insert", "obj", given))]
-    if any(not 0 <= i <= n for i in places):
+        positions = [i + n if i < 0 else i for i in as_tuple(as_ints("insert", "obj", given))]
+    if any(not 0 <= i <= n for i in positions):
         msg = f"np.insert: a position is out of range for an axis of length {n}: {obj!r:.60}"
         raise IndexError(msg)
     v = v._cast(x.dtype)
-    if len(places) == 1:  # one position for all new elements
+    if len(positions) == 1:  # one position for all new elements
         v = xp.reshape(v, (1,) * (x.ndim - v.ndim) + v.shape)
         v = v if isinstance(given, (list, tuple, slice)) else xp.moveaxis(v, 0, axis)
-        places = places * v.shape[axis]
-    v = xp.broadcast_to(v, (*x.shape[:axis], len(places), *x.shape[axis + 1 :]))
+        positions = positions * v.shape[axis]
+    v = xp.broadcast_to(v, (*x.shape[:axis], len(positions), *x.shape[axis + 1 :]))
     # New elements precede the old element at their position, in the order in which they were given.
-    order = sorted([(i, 0, k, n + k) for k, i in enumerate(places)] + [(i, 1, 0, i) for i in range(n)])
+    order = sorted([(i, 0, k, n + k) for k, i in enumerate(positions)] + [(i, 1, 0, i) for i in range(n)])
     return _take_positions(xp.concat([x, v], axis=axis), [source for *_, source in order], axis)
 
 

@@ -159,9 +159,9 @@ def lift_weak(name: str, *args: Any) -> Any:
 
 
 def _unify_tensors(name: str, out: list[Any]) -> Any:
-    places = [i for i, a in enumerate(out) if isinstance(a, Tensor)]
-    if len({type(out[i]) for i in places}) > 1:
-        for i, t in zip(places, unify(f"np.{name}", [out[i] for i in places])):
+    positions = [i for i, a in enumerate(out) if isinstance(a, Tensor)]
+    if len({type(out[i]) for i in positions}) > 1:
+        for i, t in zip(positions, unify(f"np.{name}", [out[i] for i in positions])):
             out[i] = t
     return tuple(out)
 

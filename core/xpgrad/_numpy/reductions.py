@@ -251,9 +251,9 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
             if axis is None or w.shape != tuple(x.shape[i] for i in axes):
                 msg = f"np.average: `weights` of shape {w.shape} fit neither `a` of shape {x.shape} nor its axis {axis}"
                 raise (TypeError if axis is None else ValueError)(msg)
-            places = [i % x.ndim for i in axes]
-            w = xp.permute_dims(w, tuple(sorted(range(len(places)), key=places.__getitem__)))
-            w = xp.reshape(w, tuple(n if i in places else 1 for i, n in enumerate(x.shape)))
+            weight_axes = [i % x.ndim for i in axes]
+            w = xp.permute_dims(w, tuple(sorted(range(len(weight_axes)), key=weight_axes.__getitem__)))
+            w = xp.reshape(w, tuple(n if i in weight_axes else 1 for i, n in enumerate(x.shape)))
         w = xp.broadcast_to(w, x.shape)
         number = xp.sum(w, axis=axis, keepdims=has_keepdims(keepdims))
         result = xp.sum(x * w, axis=axis, keepdims=has_keepdims(keepdims)) / number

@@ -29,11 +29,11 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.sets import UniqueAll, UniqueCounts, UniqueInverse
 
 
-def _as_index(x: Any, places: Any) -> Any:
+def _as_index(x: Any, positions: Any) -> Any:
     """Convert indices of `x` to a Tensor of integers; an empty list becomes an empty Tensor."""
-    if isinstance(places, Tensor):
-        return places
-    return as_constant("take", places, x) if not isinstance(places, (list, tuple)) or places else xp.asarray(
+    if isinstance(positions, Tensor):
+        return positions
+    return as_constant("take", positions, x) if not isinstance(positions, (list, tuple)) or positions else xp.asarray(
         [], dtype=x.default_dtype("indexing"), device=x.device
     )  # fmt: skip
 
@@ -187,7 +187,17 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min:
 
 
 def _declare_sort(name: str, row: Callable[..., Any], differentiable: bool = True, note: str = "") -> None:
-    """Implement a NumPy function that sorts or partitions, by a full sort; `kind`, `stable` and `kth` are ignored."""
+    """Implement a NumPy function that sorts or partitions, by a full sort; `kind`, `stable` and `kth` are ignored.
+
+    Parameters
+    ----------
+    name : str
+        NumPy's name.
+    row : callable
+        `xpgrad.sort` or `xpgrad.argsort`.
+    differentiable, note
+        As for `implements`.
+    """
 
     @adapt(name, differentiable=differentiable, note=note)
     def sort(x: Any, axis: Any = -1, kth: Any = None, kind: Any = None, order: Any = None, stable: Any = None) -> Any:
@@ -232,7 +242,7 @@ def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any
 
 
 def _search(x: Any, values: Any, side: Any, order: Any = None) -> Any:
-    """Return insertion positions of `values` in the sorted vector `x`, in the shape of `values`."""
+    """Return insertion positions of `values` in the vector `x`, in the shape of `values`; the options are those of `numpy.searchsorted`."""
     flat = xp.searchsorted(x, xp.reshape(values, (-1,)), side=side, sorter=order)
     return xp.reshape(flat, values.shape)
 
@@ -305,11 +315,11 @@ def _find_distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
         differs = differs & ~(xp.isnan(ranked[1:]) & xp.isnan(ranked[:-1]))
     first = xp.concat([xp.ones((1,), dtype=xp.bool, device=x.device), differs])
     (starts,) = xp.nonzero(first)
-    places = xp.take(order, starts)
+    positions = xp.take(order, starts)
     number = xp.cumulative_sum(first._cast(order.dtype)) - 1
     inverse = xp.take(number, xp.argsort(order))
     ends = xp.concat([starts[1:], xp.full((1,), flat.size, dtype=starts.dtype, device=x.device)])
-    return xp.take(flat, places), places, xp.reshape(inverse, x.shape), ends - starts
+    return xp.take(flat, positions), positions, xp.reshape(inverse, x.shape), ends - starts
 
 
 @adapt("unique", note="`axis=` raises; the gradient goes to the first of equal elements")

@@ -69,7 +69,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
         if method == "nearest":
             below = xp.round(place.detach())
     above = xp.minimum(below + 1.0, last)
-    lower, upper = (_take_ranked(ranked, t) for t in (below, above))
+    lower, upper = (_take_sorted(ranked, t) for t in (below, above))
     # A `q` that is not a Tensor has the default precision, which must not change the dtype of the result.
     result = lower + (upper - lower) * fraction
     result = result if isinstance(q, Tensor) else result._cast(x.dtype)
@@ -82,7 +82,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     return write_out(name, out, xp.reshape(result, at.shape + result.shape[1:]))
 
 
-def _take_ranked(ranked: Any, place: Any) -> Any:
+def _take_sorted(ranked: Any, place: Any) -> Any:
     """Take elements of sorted rows. The first axis of `place` is that of the quantiles; the positions may differ from row to row."""
     index = xp.moveaxis(place._cast(place.default_dtype("indexing")), 0, -1)
     return xp.moveaxis(xp.take_along_axis(ranked, index, axis=-1), -1, 0)

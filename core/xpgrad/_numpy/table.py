@@ -38,7 +38,17 @@ ABSENT: dict[str, str] = {}
 
 
 def implements(*names: str, differentiable: bool = True, note: str = "") -> Callable[[F], F]:
-    """Return a decorator that enters a function in the table as the implementation of NumPy's functions of these names."""
+    """Return a decorator that enters a function in the table as the implementation of NumPy's functions of these names.
+
+    Parameters
+    ----------
+    *names : str
+        NumPy's names, below ``np``.
+    differentiable : bool
+        Whether the result can have a gradient, for the documentation.
+    note : str
+        A remark for the documentation.
+    """
 
     def declare(func: F) -> F:
         for name in names:

@@ -584,10 +584,10 @@ def _reduceat(
     name = f"{ufunc.name}.reduceat"
     like = next((t for t in (*inputs, _first_output(out)) if isinstance(t, Tensor)), None)
     first, *rest = inputs
-    places = rest[0] if rest else indices
+    boundaries = rest[0] if rest else indices
     x = _prepare_operand(ufunc, "reduceat", first, dtype, like)
     axis = _normalize_one_axis(name, x, axis)
-    starts = [int(i) for i in (places.tolist() if hasattr(places, "tolist") else places)]
+    starts = [int(i) for i in (boundaries.tolist() if hasattr(boundaries, "tolist") else boundaries)]
     size = x.shape[axis]
     if not all(0 <= i < size for i in starts):
         msg = f"np.{name}: each index must be in [0, {size}), the length of axis {axis}, but got {starts}"

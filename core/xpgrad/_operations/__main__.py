@@ -47,14 +47,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(argv)
     try:
-        print(_generated(options.operation, options.pattern, options.backend, options.broadcast), end="")
+        print(_generate(options.operation, options.pattern, options.backend, options.broadcast), end="")
     except (LookupError, XpgradError) as exc:
         print(exc.args[0], file=sys.stderr)
         return 1
     return 0
 
 
-def _generated(name: str, pattern: str | None, backend_name: str, broadcast: bool) -> str:
+def _generate(name: str, pattern: str | None, backend_name: str, broadcast: bool) -> str:
     """Return the text, or raise a LookupError that lists the valid names."""
     if name not in ROWS:
         near = [n for n in ROWS if name in n] or difflib.get_close_matches(name, ROWS) or sorted(ROWS)

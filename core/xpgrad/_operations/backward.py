@@ -159,7 +159,7 @@ class _Pattern:
         return self.mask[self.row.tensors.index(name)]
 
     def gradient(self, i: int, xp: str) -> str:
-        """Return the expression of the i-th formula in the local names."""
+        """Return the expression of the i-th formula in the local names; `xp` is the name of the table of kernels."""
         text = self.row.texts[i]
         return text if text is not None else f"_formula{i}({', '.join(xp if n == 'xp' else n for n in self.row.reads[i])})"
 
@@ -171,7 +171,7 @@ def _text(p: _Pattern) -> Text:
     t = Text()
     with t.block("class NodeClass(Node):"):
         t(f"__slots__ = {tuple(_slots(p))!r}")
-        for write in (_reach, _step, _grads, _graph_grads, _operands, _edges, _redirect, _release, _held, _released):
+        for write in (_reach, _step, _grads, _graph_grads, _operands, _edges, _redirect, _release, _write_saved_arrays, _write_is_released):
             t("")
             write(t, p)
     return t
@@ -330,7 +330,7 @@ def _gradients(t: Text, p: _Pattern, xp: str, sum_to: str) -> None:
 
 
 def _load(t: Text, p: _Pattern, i: int) -> None:
-    """Load the values that the i-th formula reads, and check that they were neither freed nor overwritten."""
+    """Write the code that loads the values of the i-th formula, and checks that they were neither freed nor overwritten."""
     for name in p.row.reads[i]:
         if name in ("g", "xp"):
             continue
@@ -348,7 +348,7 @@ def _load(t: Text, p: _Pattern, i: int) -> None:
 
 
 def _unpack(t: Text, p: _Pattern, i: int) -> None:
-    """Turn the loaded raw values into Tensors with their history."""
+    """Write the code that turns the loaded raw values into Tensors with their history."""
     for name in p.row.reads[i]:
         if name == "out":
             t("out = _unpack_out(_backend, _self, out)")
@@ -387,16 +387,16 @@ def _release(t: Text, p: _Pattern) -> None:
 
 
 def _forget(t: Text, p: _Pattern) -> None:
-    """Free the saved arrays and the constant Tensors that they belong to."""
+    """Write the code that frees the saved arrays and the constant Tensors to which they belong."""
     t(" = ".join(f"_self.{name}" for name in [*p.arrays, *(f"c_{name}" for name in p.constants)]) + " = None")
 
 
-def _held(t: Text, p: _Pattern) -> None:
+def _write_saved_arrays(t: Text, p: _Pattern) -> None:
     with t.block("def held(_self):"):
         t(f"return [{', '.join('*(_self.out or ())' if n == 'out' and p.slotted else f'_self.{n}' for n in p.arrays)}]")
 
 
-def _released(t: Text, p: _Pattern) -> None:
+def _write_is_released(t: Text, p: _Pattern) -> None:
     with t.block("def released(_self):"):
         t(f"return _self.{p.arrays[0]} is None" if p.arrays else "return False")
 

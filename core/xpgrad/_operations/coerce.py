@@ -56,7 +56,7 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
 
 
 def _move(t: Any, anchors: list[Any], target: Any) -> Any:
-    """Move a 0-d Tensor on a host device to the device of the others, in the dtype that a Python scalar of its kind would get."""
+    """Move a 0-d Tensor on a host device to the class `target`, in the dtype that a Python scalar of its kind gets beside `anchors`."""
     dtype, sample = t.dtype, _SAMPLES[t.dtype.kind]
     weak = not is_movable(anchors[0]) or target.backend.find_dtype(dtype.name) is None
     if weak and not isinstance(sample, bool):
@@ -204,7 +204,7 @@ def _overflows(backend: Any, number: int, arrays: Any) -> bool:
 
 
 def _meaningless(backend: Any, row: Row, arrays: Any) -> bool:
-    """Return whether the function is undefined for operands of these kinds, whichever error the library raised."""
+    """Return whether a row is not defined for operands of these kinds, so that its own error can replace the library's."""
     domain = row.domains[0]
     kinds = {backend.dtype_of(a.dtype).kind if hasattr(a, "dtype") else kind_of(a) for a in arrays}
     if domain.numbers == "integer":

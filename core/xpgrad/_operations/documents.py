@@ -1,13 +1,10 @@
-"""Complete the docstrings of declared functions from their rows: sections for operands, result and errors."""
+"""Complete docstrings with what their rows say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from xpgrad._basics.docstrings import complete
 from xpgrad._rows.row import Row
 
-#: The sections of a docstring, as numpydoc orders them.
-ORDER = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References", "Examples")
 #: By `Domain.numbers`: the text about an operand's dtype, and the dtypes that are a TypeError.
 _NUMBERS = {
     "complex": ("Any dtype", ""),
@@ -16,26 +13,12 @@ _NUMBERS = {
     "integer": ("Integers or bools", ", or is neither integer nor bool"),
     "bool": ("bool; in other dtypes every nonzero element counts as True", ""),
 }
-
-
-def complete(doc: str | None, sections: Iterable[tuple[str, str]]) -> str:
-    """Return a docstring with further sections, in numpydoc's order; a section that it already has stays.
-
-    Parameters
-    ----------
-    doc : str or None
-        Text as written in the source: all lines but the first are indented.
-    sections : iterable of (str, str)
-        Headings and texts.
-    """
-    first, *rest = (doc or "").rstrip().splitlines() or [""]
-    margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
-    lines = [first.strip(), *(line[margin:].rstrip() for line in rest)]
-    starts = [i - 1 for i, line in enumerate(lines) if i and line and not line.strip("-")]
-    pieces = ["\n".join(lines[a:b]).strip() for a, b in zip([0, *starts], [*starts, len(lines)])]
-    found = {heading: f"{heading}\n{'-' * len(heading)}\n{text}" for heading, text in sections}
-    found |= {piece.partition("\n")[0]: piece for piece in pieces[1:]}
-    return "\n\n".join([pieces[0], *(found[heading] for heading in ORDER if heading in found)])
+#: The result of an in-place method, and why it raises an error.
+IN_PLACE_RESULT = "Tensor\n    This Tensor, with its new values."
+IN_PLACE_REFUSAL = "If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf"
+IN_PLACE_ERROR = (
+    f"RuntimeError\n    {IN_PLACE_REFUSAL};\n    or if the result has another shape, or a dtype that cannot be cast to that of this Tensor."
+)
 
 
 def document_elementwise(doc: str | None, row: Row) -> str:
@@ -78,16 +61,11 @@ def document_in_place(name: str, row: Row) -> str:
     several = len(row.tensors) > 1
     numbers = _NUMBERS[row.domains[-1].numbers][0]
     operand = f"other : Tensor, raw array or number\n    {numbers}; a shape that broadcasts to that of this Tensor."
-    errors = (
-        "RuntimeError\n    If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf;"
-        "\n    or if the result has another shape, or a dtype that cannot be cast to that of this Tensor."
-    )
     example = f""">>> import xpgrad as xp
 >>> x = xp.asarray([{value}, {value}])
 >>> x.{name}_({value if several else ""}) is x
 True"""
-    result = "Tensor\n    This Tensor, with its new values."
-    sections = {"Returns": result, "Raises": errors, "See Also": f"xpgrad.{row.public[0]}", "Examples": example}
+    sections = {"Returns": IN_PLACE_RESULT, "Raises": IN_PLACE_ERROR, "See Also": f"xpgrad.{row.public[0]}", "Examples": example}
     return complete(
         f"Compute ``x.{name}({'other' if several else ''})`` in place, where ``x`` is this Tensor.",
         ({"Parameters": operand} | sections if several else sections).items(),

@@ -252,7 +252,7 @@ def _compute(t: Text, f: Form) -> None:
 
 
 def _wrap(t: Text, f: Form) -> None:
-    """Write the creation of the result, or the results, from the raw array."""
+    """Write the code that creates the results from the raw arrays."""
     if f.several:
         t("""
             _out = [None] * len(_raw)
@@ -287,7 +287,17 @@ def _attach_history(t: Text, f: Form) -> None:
 
 
 def _branch(t: Text, f: Form, undecided: list[str], needing: tuple[str, ...]) -> None:
-    """Write a branch on whether each operand requires grad, and in each leaf of it the recording of that pattern."""
+    """Write a branch on whether each operand requires grad, and in each leaf of it the recording of that pattern.
+
+    Parameters
+    ----------
+    t : Text
+    f : Form
+    undecided : list of str
+        The operands on which to branch.
+    needing : tuple of str
+        The operands that require grad in the branches around this one.
+    """
     if undecided:
         first, *rest = undecided
         with t.block(f"if _e_{first} is not None:"):
@@ -310,7 +320,7 @@ def _branch(t: Text, f: Form, undecided: list[str], needing: tuple[str, ...]) ->
 
 
 def _record(t: Text, f: Form, mask: str, broadcast: bool) -> None:
-    """Write the creation of a node and of its fields."""
+    """Write the creation of a node and of its fields, for a pattern of operands (`mask`), which may have unlike shapes (`broadcast`)."""
     row, arrays = f.row, f.row.freeable(mask)
     f.patterns.append((mask, broadcast))
     t(f"""

@@ -1,4 +1,4 @@
-"""Convert operands that are not Tensors: raw arrays become constants, and numbers become Tensors if there is none.
+"""Convert operands that are not Tensors: raw arrays become constants, and numbers become Tensors if no operand is a Tensor or an array.
 
 A constant has no history, tangent or batch, and shares its array's memory if the library can. An array of the other operands' library and
 device is wrapped, and NumPy's arrays go to any device on the host. Any other array is an error, never moved silently.
@@ -191,7 +191,7 @@ def lift_all(name: str, operands: Sequence[Any]) -> list[Any]:
 
 
 def as_tensors(name: str, *operands: Any) -> Sequence[Any]:
-    """Return operands that are Tensors or raw arrays, all as Tensors.
+    """Convert operands, each a Tensor or a raw array, to Tensors.
 
     Raises
     ------
@@ -241,7 +241,7 @@ def lift_leaves(name: str, leaves: list[Any], among: Iterable[Any] = (), numbers
 
 
 def lift_like(name: str, x: Any, like: Any) -> Any:
-    """Convert a raw array that should have the shape of `like`; a number becomes a 0-d Tensor of its dtype and device."""
+    """Convert a raw array to a Tensor, and a number to a 0-d Tensor of the dtype and device of `like`."""
     if is_scalar(x):
         return operations.asarray(x, dtype=like.dtype, device=like.device)
     return lift(name, x, like)
@@ -260,7 +260,7 @@ def find_strongest(operands: Sequence[Any], places: Iterable[int]) -> int:
     return max(places, key=lambda i: _STRENGTH.index(type(operands[i])))
 
 
-def scaled(x: Any, other: Any, alpha: Any, name: str) -> Any:
+def scale(x: Any, other: Any, alpha: Any, name: str) -> Any:
     """Return ``other * alpha``, for the methods of `x` that take the factor `alpha`.
 
     Raises

@@ -40,7 +40,7 @@ def install(row: Row, backend: Any, methods: Methods, make: Callable[[Any], Meth
     """Set the implementation of a row on a backend's Tensor class: `methods`, or ``make(kernel)`` while the row is watched."""
     cls = backend.tensor_base
     if cls.stage:  # batches and captures end in operations on the Tensors that they interpret, which are watched
-        _put(cls, methods)
+        _install(cls, methods)
         return
     with _LOCK:
         _MADE.setdefault(row, {})[backend] = pair = _Pair(cls, methods, [], make)
@@ -49,20 +49,20 @@ def install(row: Row, backend: Any, methods: Methods, make: Callable[[Any], Meth
 
 def _choose(row: Row, pair: _Pair) -> None:
     if not _WATCHERS.get(row):
-        _put(pair.cls, pair.plain)
+        _install(pair.cls, pair.plain)
         return
     if not pair.watched:
         pair.watched.append(pair.make(_make_asking_kernel(row, pair.cls.backend)))
-    _put(pair.cls, pair.watched[0])
+    _install(pair.cls, pair.watched[0])
 
 
-def _put(cls: Any, methods: Methods) -> None:
+def _install(cls: Any, methods: Methods) -> None:
     for name, method in methods.items():
         setattr(cls, name, method)
 
 
 def _make_asking_kernel(row: Row, backend: Any) -> Callable[..., Any]:
-    """Return a kernel that asks the mode before it computes."""
+    """Return a kernel that returns a result supplied by the mode, if there is one, and otherwise computes, timed if the mode profiles."""
     compute: Any = getattr(backend.kernels, row.name, None)
     if row.operator and backend.operators and not row.statics:
         compute = row.operator.function
@@ -75,7 +75,7 @@ def _make_asking_kernel(row: Row, backend: Any) -> Callable[..., Any]:
             found = mode.selecting.result(row, backend, args)
             if found is not ABSENT:
                 return found
-        return compute(*args) if mode.profiling is None else mode.profiling.timed(row, backend, compute, args)
+        return compute(*args) if mode.profiling is None else mode.profiling.time_operation(row, backend, compute, args)
 
     return kernel
 

@@ -71,7 +71,7 @@ class Kernel:
     operator : Operator or None
         Python's operator that computes it.
     helper : bool
-        Programs for NumPy bring a function of their own for it, named after it with an underscore in front.
+        Programs for NumPy include a helper function for it, named after it with an underscore in front.
     whole : bool
         A captured program holds it as one operation, although on most libraries it is composed of others.
     grows : bool
@@ -247,4 +247,4 @@ _kernels("static", "shared", "other", "isdtype", "finfo", "iinfo", "result_type"
 
 # -- operations that passes over programs make ---------------------------------------------------------------------------
 
-_kernels("opaque", "new", "other", "loop", "products")
+_kernels("opaque", "new", "other", "branch", "loop", "part", "products", "scan", "unwind", "while")

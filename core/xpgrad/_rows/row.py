@@ -31,14 +31,14 @@ class Domain:
     ----------
     numbers : {"complex", "library", "real", "integer", "bool"}
         The largest set of numbers that it takes. "real" and "integer" (which includes bools): operands of other dtypes are a TypeError on
-        every backend. "library": real numbers, and "bool": bools; what becomes of others is the library's affair.
+        every backend. "library" (real numbers) and "bool" (bools): the library decides about other dtypes.
     bools : bool
         Whether it takes bools.
     low, high : float
         The open interval of real numbers where it is finite and has a derivative.
     integers : {"floating", "exact", "truth"}
-        What NumPy's function computes with integers and bools: the floating numbers with their values; they themselves, since the
-        function has integers as results, or truths; or whether each is not zero.
+        How NumPy's function treats integers and bools. "floating": it converts them to floating numbers. "exact": it computes with them,
+        and its result is an integer or a bool. "truth": it only tests whether each is not zero.
 
     Examples
     --------
@@ -270,7 +270,7 @@ def _compile_formula(text: str) -> Callable[..., Any]:
 
 
 def parameters(func: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of a function's parameters. NB: importing `inspect` would take as long as this package may."""
+    """Return the names of a function's parameters. NB: importing `inspect` would take too long."""
     return func.__code__.co_varnames[: func.__code__.co_argcount]
 
 

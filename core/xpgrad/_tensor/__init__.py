@@ -1,1 +1,1 @@
-"""The objects that users hold."""
+"""The Tensor class: its methods, in-place writes, printing and copying."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from xpgrad._aliasing.cells import Alias, View, alias_of, note_sharing
+from xpgrad._aliasing.cells import Alias, View, alias_of, chain_of, follow, note_sharing
+from xpgrad._modes.switches import no_grad
+from xpgrad._rows.namespace import operations
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import alias as view_of_all
 
@@ -42,13 +44,20 @@ def shallow(x: Any) -> Any:
 
 
 def deep(x: Any, memo: dict[int, Any]) -> Any:
-    """Return a leaf with copies of the values and of `.grad`; a Tensor that carries a derivative of a transform is cloned instead."""
+    """Return a leaf with copies of the values and of `.grad`; a Tensor that carries a derivative of a transform is cloned instead.
+
+    The copy of a view is a view of the copy of its base, as in PyTorch.
+    """
     if id(x) in memo:
         return memo[id(x)]
     if x.depth or x._has_tangent() or x._transformed_by() is not None:
         memo[id(x)] = out = x.clone()
         return out
     _refuse(x, "deepcopy")
+    if _is_plain_view(x):
+        with no_grad():
+            memo[id(x)] = out = follow(deep(x._base, memo), chain_of(x), operations)
+        return out
     out = x._wrap(x.backend.kernels.copy(x._array))
     memo[id(x)] = out
     if x.requires_grad:
@@ -57,6 +66,18 @@ def deep(x: Any, memo: dict[int, Any]) -> Any:
     if grad is not None:
         out.grad = copy.deepcopy(grad, memo) if grad.is_leaf else grad.detach().clone()
     return out
+
+
+def _is_plain_view(x: Any) -> bool:
+    """Return whether `x` is a constant made from its base by operations that can be applied to another base."""
+    base = x._base
+    if base is None or x.requires_grad or not base.is_leaf or x.grad is not None:
+        return False
+    while x is not base:
+        if x._alias.row is None:
+            return False
+        x = x._alias.parent
+    return True
 
 
 def _rebuild_tensor(host: Any, dtype: Any, device: str, requires_grad: bool, grad: Any) -> Any:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor
+from xpgrad._basics.docstrings import shares
 from xpgrad._modes import state
 from xpgrad._modes.running import transform_inputs, transforming
-from xpgrad._operations.lift import lift, scaled
+from xpgrad._operations.documents import IN_PLACE_ERROR, IN_PLACE_REFUSAL, IN_PLACE_RESULT
+from xpgrad._operations.lift import lift, scale
 from xpgrad._tape.node import walk
 from xpgrad._tensor import turning, writing
 from xpgrad.errors import missing
@@ -20,6 +22,20 @@ from xpgrad.rules.transfer import to_device
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
+
+
+# -- what docstrings have in common --------------------------------------------------------------------------------------
+
+_document_in_place = shares(returns=IN_PLACE_RESULT, raises=f"RuntimeError\n    {IN_PLACE_REFUSAL}.")
+_document_arithmetic = shares(
+    parameters="""\
+other : Tensor, raw array or number
+    Second operand, of a shape that broadcasts to that of this Tensor.
+alpha : number
+    Factor of `other`.""",
+    returns=IN_PLACE_RESULT,
+    raises=IN_PLACE_ERROR,
+)
 
 
 class TensorMethods(TensorBase):
@@ -66,7 +82,7 @@ class TensorMethods(TensorBase):
     def _leaves(self, call: str, value: Any) -> Any:
         """Report a value that leaves the graph through a call to an audit, which may replace it (`_audit.tracing`), and return it."""
         mode = state.current()
-        return value if mode is None or mode.auditing is None else mode.auditing.left(call, self, value)
+        return value if mode is None or mode.auditing is None else mode.auditing.record_leaving(call, self, value)
 
     @property
     def array(self) -> Any:
@@ -334,26 +350,9 @@ class TensorMethods(TensorBase):
     _rewrite = writing.rewrite
     _update = writing.apply
 
+    @_document_arithmetic
     def add_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """Add ``alpha * other`` in place.
-
-        Parameters
-        ----------
-        other : Tensor, raw array or number
-            Second operand, of a shape that broadcasts to that of this Tensor.
-        alpha : number
-            Factor of `other`.
-
-        Returns
-        -------
-        Tensor
-            This Tensor, with its new values.
-
-        Raises
-        ------
-        RuntimeError
-            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf; or if the result has another shape,
-            or a dtype that cannot be cast to that of this Tensor.
 
         Examples
         --------
@@ -362,28 +361,11 @@ class TensorMethods(TensorBase):
         >>> x.add_(1.0)
         tensor([2., 5.])
         """
-        return writing.apply(self, "add", scaled(self, other, alpha, "add_"))
+        return writing.apply(self, "add", scale(self, other, alpha, "add_"))
 
+    @_document_arithmetic
     def sub_(self, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """Subtract ``alpha * other`` in place.
-
-        Parameters
-        ----------
-        other : Tensor, raw array or number
-            Second operand, of a shape that broadcasts to that of this Tensor.
-        alpha : number
-            Factor of `other`.
-
-        Returns
-        -------
-        Tensor
-            This Tensor, with its new values.
-
-        Raises
-        ------
-        RuntimeError
-            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf; or if the result has another shape,
-            or a dtype that cannot be cast to that of this Tensor.
 
         Examples
         --------
@@ -392,8 +374,9 @@ class TensorMethods(TensorBase):
         >>> x.sub_(1.0)
         tensor([0., 3.])
         """
-        return writing.apply(self, "subtract", scaled(self, other, alpha, "sub_"))
+        return writing.apply(self, "subtract", scale(self, other, alpha, "sub_"))
 
+    @_document_in_place
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002 (PyTorch's names)
         """Limit the elements to ``[min, max]`` in place.
 
@@ -402,15 +385,8 @@ class TensorMethods(TensorBase):
         min, max : Tensor, raw array, int or float, optional
             Bounds, of shapes that broadcast to that of this Tensor; None means no bound.
 
-        Returns
-        -------
-        Tensor
-            This Tensor, with its new values.
-
         Raises
         ------
-        RuntimeError
-            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf.
         TypeError
             If a bound is complex, or is floating-point and this Tensor is not.
         ValueError
@@ -427,6 +403,7 @@ class TensorMethods(TensorBase):
         tensors = [b for b in (min, max) if isinstance(b, TensorBase)]
         return writing.rewrite(self, lambda x: elementwise.clip(x, min, max), *tensors)
 
+    @_document_in_place
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
         """Replace the elements where `mask` is True by one value, in place.
 
@@ -436,11 +413,6 @@ class TensorMethods(TensorBase):
             bool, of a shape that broadcasts to that of this Tensor.
         value : number or 0-d Tensor
             New value of these elements.
-
-        Returns
-        -------
-        Tensor
-            This Tensor, with its new values.
 
         Raises
         ------
@@ -470,6 +442,7 @@ class TensorMethods(TensorBase):
         tensors = [t for t in (mask, value) if isinstance(t, TensorBase)]
         return writing.rewrite(self, lambda x: elementwise.where(mask, value, x), *tensors)
 
+    @_document_in_place
     def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """Add slices of `source` at indices along an axis in place, duplicates included.
 
@@ -483,11 +456,6 @@ class TensorMethods(TensorBase):
             Slices to add: the shape of this Tensor, with the length of `index` along the axis.
         alpha : number
             Factor of `source`.
-
-        Returns
-        -------
-        Tensor
-            This Tensor, with its new values.
 
         Raises
         ------
@@ -508,22 +476,13 @@ class TensorMethods(TensorBase):
         """
         source = lift("index_add_", source, self)
         need_tensor("index_add_", source)
-        source = scaled(self, source, alpha, "index_add_")
+        source = scale(self, source, alpha, "index_add_")
         writing.refuse_kind(self, source.dtype, "index_add_: a `source` (times `alpha`) of dtype")
         return writing.rewrite(self, lambda x: add_slices(x, dim, index, source), source)
 
+    @_document_in_place
     def zero_(self) -> Tensor:
         """Fill with zeros in place.
-
-        Returns
-        -------
-        Tensor
-            This Tensor, with its new values.
-
-        Raises
-        ------
-        RuntimeError
-            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf.
 
         Examples
         --------
@@ -534,6 +493,7 @@ class TensorMethods(TensorBase):
         """
         return writing.fill(self, 0)
 
+    @_document_in_place
     def fill_(self, value: Any) -> Tensor:
         """Fill with one value in place.
 
@@ -542,15 +502,8 @@ class TensorMethods(TensorBase):
         value : number, Tensor or raw array
             New value of all elements; a Tensor broadcasts to the shape of this one.
 
-        Returns
-        -------
-        Tensor
-            This Tensor, with its new values.
-
         Raises
         ------
-        RuntimeError
-            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf.
         TypeError
             If this Tensor's dtype cannot hold a value of that kind.
         ValueError
@@ -565,6 +518,7 @@ class TensorMethods(TensorBase):
         """
         return writing.fill(self, value)
 
+    @_document_in_place
     def copy_(self: Any, source: Any) -> Tensor:
         """Overwrite with the values of another Tensor in place; the gradient goes to `source`.
 
@@ -573,15 +527,8 @@ class TensorMethods(TensorBase):
         source : Tensor, raw array or number
             New values, of a shape that broadcasts to that of this Tensor.
 
-        Returns
-        -------
-        Tensor
-            This Tensor, with its new values.
-
         Raises
         ------
-        RuntimeError
-            If recording is on and this Tensor is a leaf that requires grad, or a view of such a leaf.
         TypeError
             If this Tensor's dtype cannot hold values of that kind.
         ValueError
@@ -664,7 +611,7 @@ class TensorMethods(TensorBase):
 
     @property
     def real(self: Any) -> Tensor:
-        """Real part: a view of a complex Tensor, a real one itself.
+        """Real part: a view if this Tensor is complex, otherwise this Tensor.
 
         Examples
         --------

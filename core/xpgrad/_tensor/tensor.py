@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._aliasing.cells import Alias, DetachedCell, alias_of, note_sharing, share_memory
+from xpgrad._aliasing.sharing import replace_data
 from xpgrad._array import classes
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import need_tensor
@@ -521,12 +522,24 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
     def data(self) -> Tensor:
         """A Tensor with the same memory but without history, and with its own version counter: autograd does not detect writes to it.
 
+        A Tensor of the same shape, dtype and device may be assigned: its memory is shared from then on.
+
+        Raises
+        ------
+        TypeError
+            If another object than a Tensor is assigned.
+        RuntimeError
+            If the assigned Tensor has another shape, dtype or device, or this one is a view or has one.
+
         Examples
         --------
         >>> import xpgrad as xp
         >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
         >>> x.data.requires_grad
         False
+        >>> x.data -= 0.5
+        >>> x
+        tensor([0.5, 3.5], requires_grad=True)
         """
         out = self._wrap(self.backend.own(self))
         if not self.is_inference():
@@ -536,6 +549,11 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
             out._alias = Alias(cell, alias.path, alias.memory)
             note_sharing(out)
         return self._leaves(".data", out)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        need_tensor("data", value)
+        replace_data(self, value)
 
     @property
     def _version(self) -> int:

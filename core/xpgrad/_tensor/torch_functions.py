@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xpgrad._array.base import TensorBase
 from xpgrad._basics.arguments import as_flag
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
-from xpgrad._operations.lift import as_tensor, lift, scaled
+from xpgrad._operations.lift import as_tensor, lift, scale
 from xpgrad._operations.methods import axis_of, keepdims_of
 from xpgrad._rows import namespace
 from xpgrad.rules import elementwise, indexing, linear_algebra, manipulation, reduction, searching, sorting, statistical, utility
@@ -63,7 +64,7 @@ def _one_axis(axis: Any, dim: Any, name: str) -> Any:
 
 
 def _correction(name: str, correction: Any, unbiased: Any, torch: bool) -> Any:
-    """Return the correction of the number of elements, which depends on the names of the arguments that were given."""
+    """Return the correction of `var` and `std`, which `unbiased` may name instead; its default is 1 in PyTorch's form (`torch`), else 0."""
     if unbiased is None:
         return (1.0 if torch else 0.0) if correction is None else correction
     if correction is not None:
@@ -118,7 +119,7 @@ def _to_floating(x: Any, dtype: Any) -> Any:
 def _largest(x: Any, dim: Any) -> Any:
     """Return the largest elements over axes, as a constant.
 
-    What is computed from them does not depend on the shift, but does not overflow.
+    Subtracting them before an exponential avoids overflow, and does not change the final result.
     """
     return reduction.max(x.detach(), axis=dim, keepdims=True)
 
@@ -169,7 +170,7 @@ def _need_axes(name: str, count: int, **operands: Any) -> None:
 
 
 def _need_as_many(name: str, one: Any, two: Any) -> None:
-    """Raise ValueError for stacks of different lengths, which PyTorch does not broadcast."""
+    """Raise ValueError if two stacks of matrices have different lengths, which PyTorch does not broadcast."""
     if one.shape[0] != two.shape[0]:
         msg = f"{name}: the stacks must be equally long, but the shapes are {one.shape} and {two.shape}; use `@`, which broadcasts"
         raise ValueError(msg)
@@ -181,10 +182,110 @@ def _add_scaled(x: Any, product: Any, beta: Any, alpha: Any, name: str) -> Any:
         if getattr(factor, "ndim", 0):
             msg = f"{name}: `{what}` must be a number or a 0-d Tensor, but has shape {tuple(factor.shape)}"
             raise ValueError(msg)
-    scaled_product = scaled(x, product, alpha, name)
+    scaled_product = scale(x, product, alpha, name)
     if isinstance(beta, (int, float)) and beta == 0:
         return scaled_product
-    return manipulation.broadcast_to(scaled(x, x, beta, name), product.shape) + scaled_product
+    return manipulation.broadcast_to(scale(x, x, beta, name), product.shape) + scaled_product
+
+
+# -- what docstrings have in common ----------------------------------------------------------------------------------
+
+_document_operand = shares(
+    parameters="""\
+other : Tensor, raw array or number
+    Second operand, of a shape that broadcasts with that of this Tensor.
+rtol : float
+    Tolerance relative to the magnitude of `other`.
+atol : float
+    Absolute tolerance.
+equal_nan : bool
+    Whether nan is close to nan.
+alpha : number
+    Factor of `other`.""",
+    returns="""\
+Tensor
+    Has the shape to which the operands broadcast and the dtype to which they promote.""",
+    raises="""\
+TypeError
+    If `other` is not a Tensor, an array or a number.
+ValueError
+    If the shapes do not broadcast.""",
+)
+_document_axis = shares(
+    raises="""\
+TypeError
+    If `dim` is not an int.
+IndexError
+    If `dim` is out of range.""",
+)
+_document_running = shares(
+    returns="""\
+Tensor
+    Has the shape and dtype of this Tensor, except that bools and integers narrower than the default integer dtype are widened to
+    it.""",
+)
+_document_softmax = shares(
+    parameters="""\
+dtype : DType, optional
+    Data type to which this Tensor is converted first.""",
+    returns="""\
+Tensor
+    Has the shape of this Tensor, and its dtype or `dtype`; integers and bools give the default floating-point dtype.""",
+)
+_document_reduction = shares(
+    parameters="""\
+dim : int or tuple of int, optional
+    Axes to reduce; all of them by default.
+keepdim : bool
+    Whether reduced axes stay, with length 1.""",
+    returns="""\
+Tensor
+    Has the shape of this Tensor without the reduced axes, and its dtype.""",
+    raises="""\
+TypeError
+    If `dim` is not an int or a tuple of ints.
+IndexError
+    If `dim` is out of range.
+ValueError
+    If a reduced axis has length 0.""",
+)
+_document_extremum = shares(
+    parameters="""\
+axis : int, tuple of int or Tensor, optional
+    Axes to reduce, all of them by default; or the Tensor to compare with.
+keepdim : bool, optional
+    Whether the reduced axis stays, with length 1, in PyTorch's form.
+keepdims : bool
+    Whether reduced axes stay, with length 1.
+dim : int, optional
+    Axis to reduce in PyTorch's form.""",
+    raises="""\
+TypeError
+    If `keepdim` is given without an axis, or an axis is not an int.
+IndexError
+    If an axis is out of range.
+ValueError
+    If a reduced axis has length 0.""",
+)
+_document_spread = shares(
+    parameters="""\
+axis, dim : int or tuple of int, optional
+    Axes to reduce; all of them by default.
+correction : float, optional
+    The sum of squares is divided by ``N - correction``.
+keepdims, keepdim : bool
+    Whether reduced axes stay, with length 1.
+unbiased : bool, optional
+    True means ``correction=1``, False ``correction=0``.""",
+    returns="""\
+Tensor
+    Has the shape of this Tensor without the reduced axes; real floating-point.""",
+    raises="""\
+TypeError
+    If both `correction` and `unbiased`, or both `axis` and `dim`, are given, or an axis is not an int.
+IndexError
+    If an axis is out of range.""",
+)
 
 
 class TorchFunctions(TensorBase):
@@ -194,27 +295,9 @@ class TorchFunctions(TensorBase):
 
     # -- elementwise ----------------------------------------------------------------------------------------------------
 
+    @_document_operand
     def add(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """Return ``self + alpha * other``, elementwise with broadcasting.
-
-        Parameters
-        ----------
-        other : Tensor, raw array or number
-            Second operand, of a shape that broadcasts with that of this Tensor.
-        alpha : number
-            Factor of `other`.
-
-        Returns
-        -------
-        Tensor
-            Has the shape to which the operands broadcast and the dtype to which they promote.
-
-        Raises
-        ------
-        TypeError
-            If `other` is not a Tensor, an array or a number.
-        ValueError
-            If the shapes do not broadcast.
 
         Examples
         --------
@@ -223,29 +306,11 @@ class TorchFunctions(TensorBase):
         >>> x.add(xp.tensor([1.0, 1.0]), alpha=10.0)
         tensor([11., 14.])
         """
-        return elementwise.add(self, scaled(self, other, alpha, "add"))
+        return elementwise.add(self, scale(self, other, alpha, "add"))
 
+    @_document_operand
     def sub(self: Any, other: Any, /, *, alpha: Any = 1) -> Tensor:
         """Return ``self - alpha * other``, elementwise with broadcasting.
-
-        Parameters
-        ----------
-        other : Tensor, raw array or number
-            Second operand, of a shape that broadcasts with that of this Tensor.
-        alpha : number
-            Factor of `other`.
-
-        Returns
-        -------
-        Tensor
-            Has the shape to which the operands broadcast and the dtype to which they promote.
-
-        Raises
-        ------
-        TypeError
-            If `other` is not a Tensor, an array or a number.
-        ValueError
-            If the shapes do not broadcast.
 
         Examples
         --------
@@ -254,7 +319,7 @@ class TorchFunctions(TensorBase):
         >>> x.sub(xp.tensor([1.0, 1.0]), alpha=2.0)
         tensor([-1.,  2.])
         """
-        return elementwise.subtract(self, scaled(self, other, alpha, "sub"))
+        return elementwise.subtract(self, scale(self, other, alpha, "sub"))
 
     def where(self: Any, condition: Tensor, other: Any) -> Tensor:
         """Return the elements of this Tensor where `condition` is True, and those of `other` elsewhere.
@@ -336,31 +401,14 @@ class TorchFunctions(TensorBase):
 
     # -- comparisons ------------------------------------------------------------------------------------------------------
 
+    @_document_operand
     def isclose(self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
         """Return whether ``|self - other| <= atol + rtol * |other|``, elementwise with broadcasting.
-
-        Parameters
-        ----------
-        other : Tensor, raw array or number
-            Second operand, of a shape that broadcasts with that of this Tensor.
-        rtol : float
-            Tolerance relative to the magnitude of `other`.
-        atol : float
-            Absolute tolerance.
-        equal_nan : bool
-            Whether nan is close to nan.
 
         Returns
         -------
         Tensor
             bool, of the shape to which the operands broadcast.
-
-        Raises
-        ------
-        TypeError
-            If `other` is not a Tensor, an array or a number.
-        ValueError
-            If the shapes do not broadcast.
 
         Examples
         --------
@@ -371,31 +419,14 @@ class TorchFunctions(TensorBase):
         """
         return utility.isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
+    @_document_operand
     def allclose(self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
         """Return whether all elements are close, as `isclose` defines it.
-
-        Parameters
-        ----------
-        other : Tensor, raw array or number
-            Second operand, of a shape that broadcasts with that of this Tensor.
-        rtol : float
-            Tolerance relative to the magnitude of `other`.
-        atol : float
-            Absolute tolerance.
-        equal_nan : bool
-            Whether nan is close to nan.
 
         Returns
         -------
         bool
             True if every element is close.
-
-        Raises
-        ------
-        TypeError
-            If `other` is not a Tensor, an array or a number.
-        ValueError
-            If the shapes do not broadcast.
 
         Examples
         --------
@@ -538,7 +569,7 @@ class TorchFunctions(TensorBase):
         return linear_algebra.matmul(self, mat2)
 
     def outer(self: Any, vec2: Tensor, /) -> Tensor:
-        """Return all products of an element of this vector and an element of another.
+        """Return the outer product of this vector and another.
 
         Parameters
         ----------
@@ -644,36 +675,17 @@ class TorchFunctions(TensorBase):
 
     # -- reductions ----------------------------------------------------------------------------------------------------
 
+    @_document_extremum
     def max(self: Any, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Any:
         """Return the largest element over axes; with `dim` or `keepdim`, as in PyTorch, the values along one axis and their indices.
 
         Equal elements share the gradient evenly; with `dim` or `keepdim` it goes to the element at the index. If `axis` is a Tensor, the
         two are compared element by element, as by `xpgrad.maximum`.
 
-        Parameters
-        ----------
-        axis : int, tuple of int or Tensor, optional
-            Axes to reduce, all of them by default; or the Tensor to compare with.
-        keepdim : bool, optional
-            Whether the reduced axis stays, with length 1, in PyTorch's form.
-        keepdims : bool
-            Whether reduced axes stay, with length 1.
-        dim : int, optional
-            Axis to reduce in PyTorch's form.
-
         Returns
         -------
         Tensor or MaxResult
             With `dim` or `keepdim` a named tuple of `values` and `indices`, else the values.
-
-        Raises
-        ------
-        TypeError
-            If `keepdim` is given without an axis, or an axis is not an int.
-        IndexError
-            If an axis is out of range.
-        ValueError
-            If a reduced axis has length 0.
 
         Examples
         --------
@@ -690,36 +702,17 @@ class TorchFunctions(TensorBase):
             return reduction.max(self, axis=axis, keepdims=keepdims)
         return MaxResult(*_select(self, searching.argmax, _one_axis(axis, dim, "max"), keepdims_of(keepdims, keepdim)))
 
+    @_document_extremum
     def min(self: Any, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Any:
         """Return the smallest element over axes; with `dim` or `keepdim`, as in PyTorch, the values along one axis and their indices.
 
         Equal elements share the gradient evenly; with `dim` or `keepdim` it goes to the element at the index. If `axis` is a Tensor, the
         two are compared element by element, as by `xpgrad.minimum`.
 
-        Parameters
-        ----------
-        axis : int, tuple of int or Tensor, optional
-            Axes to reduce, all of them by default; or the Tensor to compare with.
-        keepdim : bool, optional
-            Whether the reduced axis stays, with length 1, in PyTorch's form.
-        keepdims : bool
-            Whether reduced axes stay, with length 1.
-        dim : int, optional
-            Axis to reduce in PyTorch's form.
-
         Returns
         -------
         Tensor or MinResult
             With `dim` or `keepdim` a named tuple of `values` and `indices`, else the values.
-
-        Raises
-        ------
-        TypeError
-            If `keepdim` is given without an axis, or an axis is not an int.
-        IndexError
-            If an axis is out of range.
-        ValueError
-            If a reduced axis has length 0.
 
         Examples
         --------
@@ -736,6 +729,7 @@ class TorchFunctions(TensorBase):
             return reduction.min(self, axis=axis, keepdims=keepdims)
         return MinResult(*_select(self, searching.argmin, _one_axis(axis, dim, "min"), keepdims_of(keepdims, keepdim)))
 
+    @_document_axis
     def median(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
         """Return the lower of the two middle elements, or NaN if there is one.
 
@@ -755,8 +749,6 @@ class TorchFunctions(TensorBase):
 
         Raises
         ------
-        TypeError
-            If `dim` is not an int.
         IndexError
             If `dim` is out of range, or there is no element.
 
@@ -772,29 +764,9 @@ class TorchFunctions(TensorBase):
             return _share_among_equals(x, value) if x.dtype.differentiable else value
         return MedianResult(*_select(self, _argmedian, dim, keepdim))
 
+    @_document_reduction
     def amax(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
         """Return the largest element over axes; equal ones share the gradient evenly.
-
-        Parameters
-        ----------
-        dim : int or tuple of int, optional
-            Axes to reduce; all of them by default.
-        keepdim : bool
-            Whether reduced axes stay, with length 1.
-
-        Returns
-        -------
-        Tensor
-            Has the shape of this Tensor without the reduced axes, and its dtype.
-
-        Raises
-        ------
-        TypeError
-            If `dim` is not an int or a tuple of ints.
-        IndexError
-            If `dim` is out of range.
-        ValueError
-            If a reduced axis has length 0.
 
         Examples
         --------
@@ -805,29 +777,9 @@ class TorchFunctions(TensorBase):
         """
         return reduction.max(self, axis=dim, keepdims=keepdim)
 
+    @_document_reduction
     def amin(self: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
         """Return the smallest element over axes; equal ones share the gradient evenly.
-
-        Parameters
-        ----------
-        dim : int or tuple of int, optional
-            Axes to reduce; all of them by default.
-        keepdim : bool
-            Whether reduced axes stay, with length 1.
-
-        Returns
-        -------
-        Tensor
-            Has the shape of this Tensor without the reduced axes, and its dtype.
-
-        Raises
-        ------
-        TypeError
-            If `dim` is not an int or a tuple of ints.
-        IndexError
-            If `dim` is out of range.
-        ValueError
-            If a reduced axis has length 0.
 
         Examples
         --------
@@ -838,6 +790,7 @@ class TorchFunctions(TensorBase):
         """
         return reduction.min(self, axis=dim, keepdims=keepdim)
 
+    @_document_spread
     def var(
         self: Any, axis: Any = None, *, correction: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None,
         unbiased: Any = None,
@@ -845,29 +798,6 @@ class TorchFunctions(TensorBase):
         """Return the variance over axes.
 
         `correction` is 0 by default, as in the standard; with one of PyTorch's arguments `dim` and `keepdim` it is 1, as in PyTorch.
-
-        Parameters
-        ----------
-        axis, dim : int or tuple of int, optional
-            Axes to reduce; all of them by default.
-        correction : float, optional
-            The sum of squares is divided by ``N - correction``.
-        keepdims, keepdim : bool
-            Whether reduced axes stay, with length 1.
-        unbiased : bool, optional
-            True means ``correction=1``, False ``correction=0``.
-
-        Returns
-        -------
-        Tensor
-            Has the shape of this Tensor without the reduced axes; real floating-point.
-
-        Raises
-        ------
-        TypeError
-            If both `correction` and `unbiased`, or both `axis` and `dim`, are given, or an axis is not an int.
-        IndexError
-            If an axis is out of range.
 
         Examples
         --------
@@ -881,6 +811,7 @@ class TorchFunctions(TensorBase):
         correction = _correction("var", correction, unbiased, dim is not None or keepdim is not None)
         return statistical.var(self, axis=axis_of(axis, dim), correction=correction, keepdims=keepdims_of(keepdims, keepdim))
 
+    @_document_spread
     def std(
         self: Any, axis: Any = None, *, correction: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None,
         unbiased: Any = None,
@@ -888,29 +819,6 @@ class TorchFunctions(TensorBase):
         """Return the standard deviation over axes; its gradient where all values are equal is taken as 0.
 
         `correction` is 0 by default, as in the standard; with one of PyTorch's arguments `dim` and `keepdim` it is 1, as in PyTorch.
-
-        Parameters
-        ----------
-        axis, dim : int or tuple of int, optional
-            Axes to reduce; all of them by default.
-        correction : float, optional
-            The sum of squares is divided by ``N - correction``.
-        keepdims, keepdim : bool
-            Whether reduced axes stay, with length 1.
-        unbiased : bool, optional
-            True means ``correction=1``, False ``correction=0``.
-
-        Returns
-        -------
-        Tensor
-            Has the shape of this Tensor without the reduced axes; real floating-point.
-
-        Raises
-        ------
-        TypeError
-            If both `correction` and `unbiased`, or both `axis` and `dim`, are given, or an axis is not an int.
-        IndexError
-            If an axis is out of range.
 
         Examples
         --------
@@ -924,6 +832,8 @@ class TorchFunctions(TensorBase):
         correction = _correction("std", correction, unbiased, dim is not None or keepdim is not None)
         return statistical.std(self, axis=axis_of(axis, dim), correction=correction, keepdims=keepdims_of(keepdims, keepdim))
 
+    @_document_axis
+    @_document_running
     def cumsum(self: Any, dim: int) -> Tensor:
         """Return running sums along an axis.
 
@@ -931,19 +841,6 @@ class TorchFunctions(TensorBase):
         ----------
         dim : int
             Axis along which to add.
-
-        Returns
-        -------
-        Tensor
-            Has the shape and dtype of this Tensor, except that bools and integers narrower than the default integer dtype are widened to
-            it.
-
-        Raises
-        ------
-        TypeError
-            If `dim` is not an int.
-        IndexError
-            If `dim` is out of range.
 
         Examples
         --------
@@ -953,6 +850,8 @@ class TorchFunctions(TensorBase):
         """
         return statistical.cumulative_sum(self, axis=dim)
 
+    @_document_axis
+    @_document_running
     def cumprod(self: Any, dim: int) -> Tensor:
         """Return running products along an axis; the gradient is exact where elements are zero.
 
@@ -960,19 +859,6 @@ class TorchFunctions(TensorBase):
         ----------
         dim : int
             Axis along which to multiply.
-
-        Returns
-        -------
-        Tensor
-            Has the shape and dtype of this Tensor, except that bools and integers narrower than the default integer dtype are widened to
-            it.
-
-        Raises
-        ------
-        TypeError
-            If `dim` is not an int.
-        IndexError
-            If `dim` is out of range.
 
         Examples
         --------
@@ -982,6 +868,7 @@ class TorchFunctions(TensorBase):
         """
         return statistical.cumulative_prod(self, axis=dim)
 
+    @_document_reduction
     def logsumexp(self: Any, dim: Any, keepdim: bool = False) -> Tensor:
         """Return ``log(sum(exp(x)))`` over axes, without overflow.
 
@@ -989,20 +876,11 @@ class TorchFunctions(TensorBase):
         ----------
         dim : int or tuple of int
             Axes to reduce.
-        keepdim : bool
-            Whether reduced axes stay, with length 1.
 
         Returns
         -------
         Tensor
             Has the shape of this Tensor without the reduced axes, and its dtype; integers and bools give the default floating-point dtype.
-
-        Raises
-        ------
-        TypeError
-            If `dim` is not an int or a tuple of ints.
-        IndexError
-            If `dim` is out of range.
 
         Examples
         --------
@@ -1017,6 +895,8 @@ class TorchFunctions(TensorBase):
         out = elementwise.log(reduction.sum(elementwise.exp(x - shift), axis=dim, keepdims=True)) + shift
         return out if as_flag(keepdim, "logsumexp", "keepdim") else out.squeeze(dim=dim)
 
+    @_document_axis
+    @_document_softmax
     def softmax(self: Any, dim: int, *, dtype: Any = None) -> Tensor:
         """Return ``exp(x) / sum(exp(x))`` along an axis, without overflow.
 
@@ -1024,20 +904,6 @@ class TorchFunctions(TensorBase):
         ----------
         dim : int
             Axis along which the results add up to 1.
-        dtype : DType, optional
-            Data type to which this Tensor is converted first.
-
-        Returns
-        -------
-        Tensor
-            Has the shape of this Tensor, and its dtype or `dtype`; integers and bools give the default floating-point dtype.
-
-        Raises
-        ------
-        TypeError
-            If `dim` is not an int.
-        IndexError
-            If `dim` is out of range.
 
         Examples
         --------
@@ -1050,6 +916,8 @@ class TorchFunctions(TensorBase):
         powers = elementwise.exp(x - _largest(x, dim))
         return powers / reduction.sum(powers, axis=dim, keepdims=True)
 
+    @_document_axis
+    @_document_softmax
     def log_softmax(self: Any, dim: int, *, dtype: Any = None) -> Tensor:
         """Return the logarithm of `softmax`, without overflow.
 
@@ -1057,20 +925,6 @@ class TorchFunctions(TensorBase):
         ----------
         dim : int
             Axis along which the exponentials of the results add up to 1.
-        dtype : DType, optional
-            Data type to which this Tensor is converted first.
-
-        Returns
-        -------
-        Tensor
-            Has the shape of this Tensor, and its dtype or `dtype`; integers and bools give the default floating-point dtype.
-
-        Raises
-        ------
-        TypeError
-            If `dim` is not an int.
-        IndexError
-            If `dim` is out of range.
 
         Examples
         --------
@@ -1126,13 +980,12 @@ class TorchFunctions(TensorBase):
             raise ValueError(msg)
         return linalg.vector_norm(x, axis=dim, keepdims=keepdim, ord=2 if p is None or isinstance(p, str) else p)
 
+    @_document_operand
     def dist(self: Any, other: Any, p: float = 2) -> Tensor:
         """Return the norm of order `p` of the difference from another Tensor.
 
         Parameters
         ----------
-        other : Tensor, raw array or number
-            Second operand, of a shape that broadcasts with that of this Tensor.
         p : float
             Order of the vector norm.
 
@@ -1145,8 +998,6 @@ class TorchFunctions(TensorBase):
         ------
         TypeError
             If `other` is not a Tensor, an array or a number, or the difference is neither floating-point nor complex.
-        ValueError
-            If the shapes do not broadcast.
 
         Examples
         --------
@@ -1159,6 +1010,7 @@ class TorchFunctions(TensorBase):
 
     # -- order ----------------------------------------------------------------------------------------------------------
 
+    @_document_axis
     def sort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> SortResult:
         """Return the elements in order along an axis, and their indices; the order is always stable.
 
@@ -1176,13 +1028,6 @@ class TorchFunctions(TensorBase):
         SortResult
             Named tuple of `values` and `indices`, both of the shape of this Tensor.
 
-        Raises
-        ------
-        TypeError
-            If `dim` is not an int.
-        IndexError
-            If `dim` is out of range.
-
         Examples
         --------
         >>> import xpgrad as xp
@@ -1192,6 +1037,7 @@ class TorchFunctions(TensorBase):
         order = self.argsort(dim, descending, stable=stable)
         return SortResult(indexing.take_along_axis(self, order, axis=dim) if self.ndim else self.clone(), order)
 
+    @_document_axis
     def argsort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
         """Return the indices that sort along an axis; the order is always stable.
 
@@ -1209,13 +1055,6 @@ class TorchFunctions(TensorBase):
         Tensor
             Indices of the default integer dtype, of the shape of this Tensor.
 
-        Raises
-        ------
-        TypeError
-            If `dim` is not an int.
-        IndexError
-            If `dim` is out of range.
-
         Examples
         --------
         >>> import xpgrad as xp
@@ -1227,6 +1066,7 @@ class TorchFunctions(TensorBase):
             return searching.argmax(self, axis=dim)  # the only element, if `dim` is an axis of it
         return sorting.argsort(self, axis=dim, descending=descending)
 
+    @_document_axis
     def diff(self: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
         """Return the differences of neighbouring elements along an axis, taken `n` times.
 
@@ -1252,8 +1092,6 @@ class TorchFunctions(TensorBase):
             If `n` or `dim` is not an int.
         ValueError
             If `n` is negative, or the shapes of `prepend` or `append` do not fit.
-        IndexError
-            If `dim` is out of range.
 
         Examples
         --------

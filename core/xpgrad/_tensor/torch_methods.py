@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._basics.device import Device
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.dtypes import DTYPES, DType, as_dtype
 from xpgrad._basics.shapes import normalize_axes, normalize_axis, shape_tuple
 from xpgrad._operations.lift import as_tensor
@@ -25,6 +26,33 @@ if TYPE_CHECKING:
 def _as_one(given: tuple[Any, ...]) -> Any:
     """Return lengths or axes that were given one by one, or as one tuple or list."""
     return given[0] if len(given) == 1 else given
+
+
+# -- what docstrings have in common ------------------------------------------------------------------------------------
+
+_document_axes = shares(
+    raises="""\
+TypeError
+    If an axis is not an int.
+IndexError
+    If an axis is out of range."""
+)
+_document_new = shares(
+    parameters="""\
+*size : int or tuple of int
+    Shape of the result, as one tuple or as several ints.
+dtype : DType, optional
+    Data type; that of this Tensor by default.
+device : Device or str, optional
+    Device of the result; that of this Tensor by default.
+requires_grad : bool
+    Whether operations on the result are recorded.""",
+    raises="""\
+TypeError
+    If the shape does not consist of ints, or `dtype` is not a data type.
+ValueError
+    If a length is negative.""",
+)
 
 
 class TorchMethods(TensorBase):
@@ -193,6 +221,7 @@ class TorchMethods(TensorBase):
 
     view = reshape
 
+    @_document_axes
     def flatten(self: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         """Merge the axes from `start_dim` to `end_dim` into one.
 
@@ -212,8 +241,6 @@ class TorchMethods(TensorBase):
         ------
         RuntimeError
             If `start_dim` comes after `end_dim`.
-        IndexError
-            If an axis is out of range.
 
         Examples
         --------
@@ -314,6 +341,7 @@ class TorchMethods(TensorBase):
         """
         return manipulation.tile(self, shape_tuple(_as_one(dims), "dims"))
 
+    @_document_axes
     def squeeze(self: Any, axis: Any = None, *, dim: Any = None) -> Tensor:
         """Return a view without axes of length 1.
 
@@ -331,8 +359,6 @@ class TorchMethods(TensorBase):
         ------
         TypeError
             If both `axis` and `dim` are given, or an axis is not an int.
-        IndexError
-            If an axis is out of range.
 
         Examples
         --------
@@ -377,6 +403,7 @@ class TorchMethods(TensorBase):
         """
         return manipulation.expand_dims(self, axis=dim)
 
+    @_document_axes
     def permute(self: Any, *dims: Any) -> Tensor:
         """Return a view with the axes in another order.
 
@@ -392,10 +419,6 @@ class TorchMethods(TensorBase):
 
         Raises
         ------
-        TypeError
-            If an axis is not an int.
-        IndexError
-            If an axis is out of range.
         ValueError
             If `dims` does not name each axis exactly once.
 
@@ -408,6 +431,7 @@ class TorchMethods(TensorBase):
         order: Any = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
         return manipulation.permute_dims(self, order)
 
+    @_document_axes
     def transpose(self: Any, dim0: int, dim1: int) -> Tensor:
         """Return a view with two axes exchanged.
 
@@ -420,13 +444,6 @@ class TorchMethods(TensorBase):
         -------
         Tensor
             A view with the same elements.
-
-        Raises
-        ------
-        TypeError
-            If an axis is not an int.
-        IndexError
-            If an axis is out of range.
 
         Examples
         --------
@@ -590,6 +607,7 @@ class TorchMethods(TensorBase):
         """
         return manipulation.unstack(self, axis=dim)
 
+    @_document_axes
     def flip(self: Any, *dims: Any) -> Tensor:
         """Return this Tensor reversed along axes, in newly allocated memory.
 
@@ -602,13 +620,6 @@ class TorchMethods(TensorBase):
         -------
         Tensor
             Has the shape and dtype of this Tensor.
-
-        Raises
-        ------
-        TypeError
-            If an axis is not an int.
-        IndexError
-            If an axis is out of range.
 
         Examples
         --------
@@ -801,31 +812,14 @@ class TorchMethods(TensorBase):
         """Return the dtype and the device of a new Tensor: those given, or those of this Tensor."""
         return {"dtype": self.dtype if dtype is None else dtype, "device": self.device if device is None else device}
 
+    @_document_new
     def new_zeros(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         """Return a Tensor of zeros, by default in the dtype and on the device of this Tensor.
-
-        Parameters
-        ----------
-        *size : int or tuple of int
-            Shape of the result, as one tuple or as several ints.
-        dtype : DType, optional
-            Data type; that of this Tensor by default.
-        device : Device or str, optional
-            Device of the result; that of this Tensor by default.
-        requires_grad : bool
-            Whether operations on the result are recorded.
 
         Returns
         -------
         Tensor
             Zeros of that shape.
-
-        Raises
-        ------
-        TypeError
-            If the shape does not consist of ints, or `dtype` is not a data type.
-        ValueError
-            If a length is negative.
 
         Examples
         --------
@@ -837,31 +831,14 @@ class TorchMethods(TensorBase):
         """
         return creation.zeros(_as_one(size), **self._dtype_and_device(dtype, device), requires_grad=requires_grad)
 
+    @_document_new
     def new_ones(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         """Return a Tensor of ones, by default in the dtype and on the device of this Tensor.
-
-        Parameters
-        ----------
-        *size : int or tuple of int
-            Shape of the result, as one tuple or as several ints.
-        dtype : DType, optional
-            Data type; that of this Tensor by default.
-        device : Device or str, optional
-            Device of the result; that of this Tensor by default.
-        requires_grad : bool
-            Whether operations on the result are recorded.
 
         Returns
         -------
         Tensor
             Ones of that shape.
-
-        Raises
-        ------
-        TypeError
-            If the shape does not consist of ints, or `dtype` is not a data type.
-        ValueError
-            If a length is negative.
 
         Examples
         --------
@@ -872,31 +849,14 @@ class TorchMethods(TensorBase):
         """
         return creation.ones(_as_one(size), **self._dtype_and_device(dtype, device), requires_grad=requires_grad)
 
+    @_document_new
     def new_empty(self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         """Return a Tensor with unspecified values, by default in the dtype and on the device of this Tensor.
-
-        Parameters
-        ----------
-        *size : int or tuple of int
-            Shape of the result, as one tuple or as several ints.
-        dtype : DType, optional
-            Data type; that of this Tensor by default.
-        device : Device or str, optional
-            Device of the result; that of this Tensor by default.
-        requires_grad : bool
-            Whether operations on the result are recorded.
 
         Returns
         -------
         Tensor
             Of that shape; its values are arbitrary.
-
-        Raises
-        ------
-        TypeError
-            If the shape does not consist of ints, or `dtype` is not a data type.
-        ValueError
-            If a length is negative.
 
         Examples
         --------
@@ -907,6 +867,7 @@ class TorchMethods(TensorBase):
         """
         return creation.empty(_as_one(size), **self._dtype_and_device(dtype, device), requires_grad=requires_grad)
 
+    @_document_new
     def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         """Return a Tensor filled with one value, by default in the dtype and on the device of this Tensor.
 
@@ -916,12 +877,6 @@ class TorchMethods(TensorBase):
             Shape of the result.
         fill_value : number or 0-d Tensor
             Value of all elements.
-        dtype : DType, optional
-            Data type; that of this Tensor by default.
-        device : Device or str, optional
-            Device of the result; that of this Tensor by default.
-        requires_grad : bool
-            Whether operations on the result are recorded.
 
         Returns
         -------
@@ -946,6 +901,7 @@ class TorchMethods(TensorBase):
         """
         return creation.full(size, fill_value, **self._dtype_and_device(dtype, device), requires_grad=requires_grad)
 
+    @_document_new
     def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         """Return a new leaf with a copy of `data`, by default in the dtype and on the device of this Tensor.
 
@@ -953,12 +909,6 @@ class TorchMethods(TensorBase):
         ----------
         data : scalar, nested sequence, array or Tensor
             Numbers or bools, which are copied.
-        dtype : DType, optional
-            Data type; that of this Tensor by default.
-        device : Device or str, optional
-            Device of the result; that of this Tensor by default.
-        requires_grad : bool
-            Whether operations on the result are recorded.
 
         Returns
         -------

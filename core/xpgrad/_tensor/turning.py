@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._aliasing.cells import alias_of
-from xpgrad._aliasing.sharing import bump, uninterrupted
+from xpgrad._aliasing.sharing import bump, run_uninterrupted
 from xpgrad._aliasing.stale import take_over
 from xpgrad._modes import state
 from xpgrad._tensor.writing import check_writable
@@ -43,7 +43,7 @@ def turn(x: Any, dim0: int, dim1: int) -> Any:
         if node is not None:
             take_over(x, node)
 
-    uninterrupted(steps)
+    run_uninterrupted(steps)
     del turned  # no view of `x` is left
     bump(x)
     return x

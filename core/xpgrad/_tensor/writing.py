@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._aliasing.cells import ForbiddenView, alias_of, follow, next_number
-from xpgrad._aliasing.sharing import adopt, bump, copies, rebind, uninterrupted
+from xpgrad._aliasing.sharing import adopt, bump, copies, rebind, run_uninterrupted
 from xpgrad._aliasing.stale import take_over
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
@@ -204,7 +204,7 @@ def _commit(x: Any, out: Any, old: Any, mode: Any) -> None:
         if levels:
             levels.settle(pending)
 
-    uninterrupted(steps)
+    run_uninterrupted(steps)
     if mode is not None:
         mode.note_write(x, out)
 
@@ -364,7 +364,7 @@ def _compute_in_place(x: Any, name: str, other: Any, mode: Any) -> bool:
 
 
 def fill(x: Any, value: Any) -> Any:
-    """Overwrite every element with one value."""
+    """Overwrite every element of `x` with one value, and return `x`."""
     setitem(x, ..., value)
     return x
 
@@ -420,7 +420,7 @@ def _write_at(x: Any, key: Any, value: Any, mode: Any) -> None:
         change = functools.partial(mode.call, "setitem", change)
     if copying:
         raw = change(backend.kernels.copy(array), key, value._array)
-        uninterrupted(lambda: rebind(x, raw))
+        run_uninterrupted(lambda: rebind(x, raw))
     else:
         _write_in_place(x, change, array, key, value._array)
     if mode is not None:

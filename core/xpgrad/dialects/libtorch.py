@@ -64,7 +64,7 @@ def backward(
     (tensor(5.), None)
     """
     seeds = _seeds(tensors, grad_tensors, create_graph)
-    wanted = _listed("inputs", inputs)
+    wanted = _as_list("inputs", inputs)
     autograd.backward(list(tensors), seeds, retain_graph, create_graph, inputs=wanted or None)
 
 
@@ -101,7 +101,7 @@ def grad(
     (tensor(4.),)
     """
     seeds = _seeds(outputs, grad_outputs, create_graph)
-    wanted = _listed("inputs", inputs)
+    wanted = _as_list("inputs", inputs)
     if not wanted:
         msg = "grad requires non-empty inputs."
         raise RuntimeError(msg)
@@ -214,7 +214,7 @@ def remove_hook(tensor: Tensor, index: int) -> None:
         entry.function = None
 
 
-def _listed(name: str, given: Any) -> list[Tensor]:
+def _as_list(name: str, given: Any) -> list[Tensor]:
     """Return a list of Tensors; a single Tensor is refused, as in C++."""
     if isinstance(given, Tensor) or not isinstance(given, Sequence):
         msg = f"`{name}` is a list of Tensors in C++, but got a {type(given).__name__}; write [{name[:-1]}]"
@@ -228,7 +228,7 @@ def _listed(name: str, given: Any) -> list[Tensor]:
 
 def _seeds(tensors: Sequence[Tensor], gradients: Sequence[Tensor | None], create: bool) -> list[Tensor | None]:
     """Return one cotangent or None per root, with the root's shape; raise before anything has changed."""
-    roots = _listed("tensors", tensors)
+    roots = _as_list("tensors", tensors)
     if isinstance(gradients, Tensor) or not isinstance(gradients, Sequence):
         msg = f"gradients are a list of Tensors or None in C++, but got a {type(gradients).__name__}; write [gradient]"
         raise TypeError(msg)
@@ -243,7 +243,7 @@ def _seeds(tensors: Sequence[Tensor], gradients: Sequence[Tensor | None], create
         if not root.requires_grad:  # CPP-04: whatever its gradient
             msg = f"element {i} of tensors does not require grad and does not have a grad_fn"
             raise RuntimeError(msg)
-    return [g if g is None else _reduced(i, root, g, create) for i, (root, g) in enumerate(zip(roots, given))]
+    return [g if g is None else _reduce_to_root(i, root, g, create) for i, (root, g) in enumerate(zip(roots, given))]
 
 
 def _check_implicit(root: Tensor) -> None:
@@ -255,7 +255,7 @@ def _check_implicit(root: Tensor) -> None:
         raise RuntimeError(msg)
 
 
-def _reduced(i: int, root: Tensor, g: Any, create: bool) -> Tensor:
+def _reduce_to_root(i: int, root: Tensor, g: Any, create: bool) -> Tensor:
     """Sum a cotangent to the shape of its root, which must broadcast to that of the cotangent (CPP-05)."""
     if not isinstance(g, Tensor):
         msg = f"gradients can be either Tensors or None, but got {type(g).__name__}; wrap it with `xpgrad.asarray`"

@@ -96,7 +96,7 @@ class autograd:  # noqa: N801 (OneFlow's name)
         --------
         xpgrad.dialects.oneflow.autograd
         """
-        roots, seeds = _checked(tensors, grad_tensors)
+        roots, seeds = _check_gradients(tensors, grad_tensors)
         xpgrad.autograd.backward(roots, seeds, create_graph or retain_graph, create_graph)
 
     @staticmethod
@@ -128,18 +128,18 @@ class autograd:  # noqa: N801 (OneFlow's name)
         --------
         xpgrad.dialects.oneflow.autograd
         """
-        wanted = _listed("inputs", inputs)
+        wanted = _as_list("inputs", inputs)
         if not wanted:
             autograd.backward(outputs, grad_outputs, retain_graph, create_graph)
             return ()
         _check_required("input", wanted)
         _check_dtypes("input", wanted)
-        roots, seeds = _checked(outputs, grad_outputs)
+        roots, seeds = _check_gradients(outputs, grad_outputs)
         found: tuple[Tensor, ...] = xpgrad.autograd.grad(roots, wanted, seeds, create_graph or retain_graph, create_graph)
         return found
 
 
-def _listed(name: str, given: Any) -> list[Tensor]:
+def _as_list(name: str, given: Any) -> list[Tensor]:
     """Return one Tensor or several as a list."""
     found = [given] if isinstance(given, Tensor) else given
     if not isinstance(found, Sequence) or not all(isinstance(x, Tensor) for x in found):
@@ -176,9 +176,9 @@ def _leaves(roots: list[Tensor]) -> Iterator[Tensor]:
         stack.extend(below for below, _ in node.next_functions)
 
 
-def _checked(outputs: Any, gradients: Any) -> tuple[list[Tensor], list[Tensor | None]]:
-    """Roots and their gradients; nothing has been touched if one is refused."""
-    roots = _listed("outputs", outputs)
+def _check_gradients(outputs: Any, gradients: Any) -> tuple[list[Tensor], list[Tensor | None]]:
+    """Return the roots and their gradients as lists after all checks, so that an error changes nothing."""
+    roots = _as_list("outputs", outputs)
     _check_required("output", roots)
     _check_dtypes("output", [*roots, *_leaves(roots)])
     if gradients is None:

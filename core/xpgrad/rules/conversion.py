@@ -92,8 +92,17 @@ def _contains_tensor(data: Any) -> bool:
     return False
 
 
-def _stack_nested(data: Any, dtype: DType | None, target: Any) -> Tensor:
-    """Return nested sequences with Tensors among numbers and raw arrays as one Tensor, stacked so that gradients flow back."""
+def _stack_sequences(data: Any, dtype: DType | None, target: Any) -> Tensor:
+    """Return nested sequences with Tensors among numbers and raw arrays as one Tensor, stacked so that gradients flow back.
+
+    Parameters
+    ----------
+    data : nested sequences
+    dtype : DType or None
+        By default the one to which all promote.
+    target : type or None
+        The class of Tensors of the device; None for the device of the Tensors.
+    """
     leaves = list(_leaves(data))
     for x in leaves:
         if not (isinstance(x, TensorBase) or is_raw_array(x) or is_scalar(x)):
@@ -255,7 +264,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if wanted is not None and not wanted.is_complex and wanted.name != "bool" and _holds_complex(obj):
         raise _drops_imaginary("the data", wanted)
     if nested:
-        return _stack_nested(obj, wanted, target)
+        return _stack_sequences(obj, wanted, target)
     host = host_array(obj, wanted, cls)
     out = new_tensor(cls, cls.backend.from_host(host, cls.device))
     return out if wanted is None else out._cast(wanted)

@@ -12,6 +12,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._backends.classes import tensor_class
 from xpgrad._backends.default_device import as_device
 from xpgrad._basics.arguments import as_flag, as_int, as_real, as_size, check_choice, shown
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.dtypes import DType, as_dtype, float32, iinfo, promote, promote_scalar, real_of
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._basics.shapes import MOST_ELEMENTS, check_fits, shape_tuple
@@ -162,34 +163,50 @@ def _lengths(name: str, first: Any, others: tuple[Any, ...]) -> tuple[int, ...]:
     return shape_tuple(shape)
 
 
+_CONSTANTS = """\
+dtype : DType, optional
+    Data type; the default floating-point dtype of the device by default.
+device : Device or str, optional
+    Device of the result; the default device by default.
+requires_grad : bool
+    Whether operations on the result are recorded."""
+_document_constants = shares(_CONSTANTS)
+_document_shape = shares(
+    parameters=f"""\
+shape : int or tuple of int
+    Shape of the result, or its first length.
+*sizes : int
+    Further lengths, if `shape` is the first.
+{_CONSTANTS}""",
+    raises="""\
+TypeError
+    If the shape does not consist of ints, or `dtype` is not a data type.
+ValueError
+    If a length is negative.""",
+)
+_document_like = shares(
+    parameters="""\
+x : Tensor or raw array
+    Any shape and dtype.
+dtype : DType, optional
+    Data type; that of `x` by default.
+device : Device or str, optional
+    Device of the result; that of `x` by default.""",
+    raises="""\
+TypeError
+    If `x` is not a Tensor or an array.""",
+)
+
+
 @nondifferentiable(primitive=True)
+@_document_shape
 def zeros(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Return a Tensor of zeros; ``zeros(2, 3)`` is PyTorch's spelling of ``zeros((2, 3))``.
-
-    Parameters
-    ----------
-    shape : int or tuple of int
-        Shape of the result, or its first length.
-    *sizes : int
-        Further lengths, if `shape` is the first.
-    dtype : DType, optional
-        Data type; the default floating-point dtype of the device by default.
-    device : Device or str, optional
-        Device of the result; the default device by default.
-    requires_grad : bool
-        Whether operations on the result are recorded.
 
     Returns
     -------
     Tensor
         Zeros of that shape.
-
-    Raises
-    ------
-    TypeError
-        If the shape does not consist of ints, or `dtype` is not a data type.
-    ValueError
-        If a length is negative.
 
     Examples
     --------
@@ -203,33 +220,14 @@ def zeros(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: An
 
 
 @nondifferentiable(primitive=True)
+@_document_shape
 def ones(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Return a Tensor of ones; ``ones(2, 3)`` is PyTorch's spelling of ``ones((2, 3))``.
-
-    Parameters
-    ----------
-    shape : int or tuple of int
-        Shape of the result, or its first length.
-    *sizes : int
-        Further lengths, if `shape` is the first.
-    dtype : DType, optional
-        Data type; the default floating-point dtype of the device by default.
-    device : Device or str, optional
-        Device of the result; the default device by default.
-    requires_grad : bool
-        Whether operations on the result are recorded.
 
     Returns
     -------
     Tensor
         Ones of that shape.
-
-    Raises
-    ------
-    TypeError
-        If the shape does not consist of ints, or `dtype` is not a data type.
-    ValueError
-        If a length is negative.
 
     Examples
     --------
@@ -243,33 +241,14 @@ def ones(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any
 
 
 @nondifferentiable(primitive=True)
+@_document_shape
 def empty(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Return a Tensor with unspecified values; ``empty(2, 3)`` is PyTorch's spelling of ``empty((2, 3))``.
-
-    Parameters
-    ----------
-    shape : int or tuple of int
-        Shape of the result, or its first length.
-    *sizes : int
-        Further lengths, if `shape` is the first.
-    dtype : DType, optional
-        Data type; the default floating-point dtype of the device by default.
-    device : Device or str, optional
-        Device of the result; the default device by default.
-    requires_grad : bool
-        Whether operations on the result are recorded.
 
     Returns
     -------
     Tensor
         Of that shape; its values are arbitrary.
-
-    Raises
-    ------
-    TypeError
-        If the shape does not consist of ints, or `dtype` is not a data type.
-    ValueError
-        If a length is negative.
 
     Examples
     --------
@@ -282,27 +261,14 @@ def empty(shape: int | Sequence[int], *sizes: int, dtype: Any = None, device: An
 
 
 @nondifferentiable(primitive=True)
+@_document_like
 def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Return zeros of the shape of `x`.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Any shape and dtype.
-    dtype : DType, optional
-        Data type; that of `x` by default.
-    device : Device or str, optional
-        Device of the result; that of `x` by default.
 
     Returns
     -------
     Tensor
         Zeros of the shape of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array.
 
     Examples
     --------
@@ -314,27 +280,14 @@ def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
 
 
 @nondifferentiable(primitive=True)
+@_document_like
 def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Return ones of the shape of `x`.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Any shape and dtype.
-    dtype : DType, optional
-        Data type; that of `x` by default.
-    device : Device or str, optional
-        Device of the result; that of `x` by default.
 
     Returns
     -------
     Tensor
         Ones of the shape of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array.
 
     Examples
     --------
@@ -346,27 +299,14 @@ def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 @nondifferentiable(primitive=True)
+@_document_like
 def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Return a Tensor of the shape of `x` with unspecified values.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Any shape and dtype.
-    dtype : DType, optional
-        Data type; that of `x` by default.
-    device : Device or str, optional
-        Device of the result; that of `x` by default.
 
     Returns
     -------
     Tensor
         Of the shape of `x`; its values are arbitrary.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array.
 
     Examples
     --------
@@ -384,6 +324,7 @@ def _like(name: str, x: Any, dtype: Any, device: Any) -> Tensor:
 
 
 @composite
+@_document_constants
 def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Return a Tensor filled with one value; differentiable with respect to a 0-d Tensor `fill_value`.
 
@@ -397,8 +338,6 @@ def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, devi
         Data type; by default that of a Tensor `fill_value`, or the device's default dtype of the kind of a scalar.
     device : Device or str, optional
         Device of the result; by default that of a Tensor `fill_value`, or the default device.
-    requires_grad : bool
-        Whether operations on the result are recorded.
 
     Returns
     -------
@@ -466,19 +405,14 @@ def _check_fill(value: complex, dtype: DType) -> None:
 
 
 @composite
+@_document_like
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Return a Tensor of the shape of `x` filled with one value; differentiable with respect to a 0-d Tensor `fill_value`.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype.
     fill_value : scalar or 0-d Tensor
         Value of all elements.
-    dtype : DType, optional
-        Data type; that of `x` by default.
-    device : Device or str, optional
-        Device of the result; that of `x` by default.
 
     Returns
     -------
@@ -505,6 +439,7 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any =
 
 
 @nondifferentiable(primitive=True)
+@_document_constants
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -516,10 +451,6 @@ def arange(
         First value, end of the interval, and distance between values. With `start` alone, the interval is ``[0, start)``.
     dtype : DType, optional
         Data type; by default the device's integer dtype, or its floating-point dtype if one of the numbers is a float.
-    device : Device or str, optional
-        Device of the result; the default device by default.
-    requires_grad : bool
-        Whether operations on the result are recorded.
 
     Returns
     -------
@@ -595,6 +526,7 @@ def _number(value: Any, name: str, what: str) -> Any:
 
 
 @composite
+@_document_constants
 def linspace(
     start: complex | Tensor, stop: complex | Tensor, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True,
     requires_grad: bool = False,
@@ -613,8 +545,6 @@ def linspace(
         Device of the result; by default that of the Tensors, or the default device.
     endpoint : bool
         Whether `stop` is the last value.
-    requires_grad : bool
-        Whether operations on the result are recorded.
 
     Returns
     -------
@@ -681,6 +611,7 @@ def _linspace_tensors(start: Any, stop: Any, num: int, dtype: Any, device: Any, 
 
 
 @nondifferentiable(primitive=True)
+@_document_constants
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -694,12 +625,6 @@ def eye(
         Number of columns; by default the number of rows.
     k : int
         Diagonal with the ones: 0 is the main one, positive ones are above it.
-    dtype : DType, optional
-        Data type; the default floating-point dtype of the device by default.
-    device : Device or str, optional
-        Device of the result; the default device by default.
-    requires_grad : bool
-        Whether operations on the result are recorded.
 
     Returns
     -------
@@ -764,28 +689,30 @@ def _matrix(name: str, x: Any) -> Tensor:
     return x
 
 
+_document_triangle = shares(
+    parameters="""\
+x : Tensor or raw array
+    Matrices, of shape (..., M, N); any dtype.""",
+    returns="""\
+Tensor
+    Has the shape and dtype of `x`.""",
+    raises="""\
+TypeError
+    If `x` is not a Tensor or an array, or `k` is not an int.
+ValueError
+    If `x` has fewer than two axes.""",
+)
+
+
 @front
+@_document_triangle
 def tril(x: Tensor, /, k: int = 0) -> Tensor:
     """Return the part of matrices on and below the k-th diagonal, with zeros above it.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Matrices, of shape (..., M, N); any dtype.
     k : int
         Last diagonal to keep: 0 is the main one, positive ones are above it.
-
-    Returns
-    -------
-    Tensor
-        Has the shape and dtype of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `k` is not an int.
-    ValueError
-        If `x` has fewer than two axes.
 
     Examples
     --------
@@ -800,27 +727,14 @@ def tril(x: Tensor, /, k: int = 0) -> Tensor:
 
 
 @front
+@_document_triangle
 def triu(x: Tensor, /, k: int = 0) -> Tensor:
     """Return the part of matrices on and above the k-th diagonal, with zeros below it.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Matrices, of shape (..., M, N); any dtype.
     k : int
         First diagonal to keep: 0 is the main one, positive ones are above it.
-
-    Returns
-    -------
-    Tensor
-        Has the shape and dtype of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `k` is not an int.
-    ValueError
-        If `x` has fewer than two axes.
 
     Examples
     --------

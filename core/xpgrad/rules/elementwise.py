@@ -769,7 +769,7 @@ def _at_bound(x: Any, lo: Any, hi: Any) -> Any:
     return at
 
 
-def _inside(g: Any, x: Any, lo: Any, hi: Any, xp: Any) -> Any:
+def _mask_inside(g: Any, x: Any, lo: Any, hi: Any, xp: Any) -> Any:
     # At a bound the gradient passes (SUB-07).
     if lo is None or hi is None:
         outside = x < lo if hi is None else x > hi
@@ -779,8 +779,8 @@ def _inside(g: Any, x: Any, lo: Any, hi: Any, xp: Any) -> Any:
 
 
 @rule(
-    _inside,
-    conj=False, fresh=True, node="ClampBackward1", jvp=lambda d_x, x, lo, hi, xp: _inside(d_x, x, lo, hi, xp), batch="stacked",
+    _mask_inside,
+    conj=False, fresh=True, node="ClampBackward1", jvp=lambda d_x, x, lo, hi, xp: _mask_inside(d_x, x, lo, hi, xp), batch="stacked",
     kink=Kink(_AT_BOUND, _at_bound, (1.0, 1.0, 2.0)), public="clip",
 )  # fmt: skip
 def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:

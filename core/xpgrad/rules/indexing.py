@@ -78,7 +78,7 @@ def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:
 
 
 def prepare_key(x: Tensor, key: Any) -> tuple[Any, ...]:
-    """Return a key that is not a `basic_key` as kernels take it: raw arrays instead of Tensors, and Python's ints.
+    """Convert a key that is not a `basic_key` for kernels: Tensors to raw arrays, and integer scalars to Python ints.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def to_signed(indices: Any) -> Any:
     return xp.where(xp.less(out, xp.zeros_like(out)), xp.full_like(out, iinfo(wanted).max), out)
 
 
-def _as_indexed(name: str, x: Any, indices: Any) -> Any:
+def _lift_indexed(name: str, x: Any, indices: Any) -> Any:
     """Return the operand to index as a Tensor; a raw array becomes one on the device of `indices`, if they are a Tensor."""
     return as_tensor(name, lift(name, x, indices) if isinstance(indices, TensorBase) else x)
 
@@ -219,7 +219,7 @@ def take(x: Tensor, indices: Tensor, /, axis: int | None = None) -> Tensor:
     >>> x.grad
     tensor([1., 0., 2.])
     """
-    x = x if isinstance(x, TensorBase) else _as_indexed("take", x, indices)
+    x = x if isinstance(x, TensorBase) else _lift_indexed("take", x, indices)
     if axis is None:
         if x.ndim != 1:
             msg = f"take: `axis` may be left out for a one-dimensional Tensor only, but x has shape {x.shape}"
@@ -292,7 +292,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
     tensor([[1., 3.],
             [2., 4.]])
     """
-    x = x if isinstance(x, TensorBase) else _as_indexed("take_along_axis", x, indices)
+    x = x if isinstance(x, TensorBase) else _lift_indexed("take_along_axis", x, indices)
     if not isinstance(indices, TensorBase) and not is_raw_array(indices):
         raise not_a_tensor("take_along_axis", indices)
     x = to_level_of(x, indices)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._basics.arguments import as_flag, as_int, as_size, shown
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.dtypes import promote
 from xpgrad._basics.shapes import check_fits, common_shape, normalize_axes, normalize_axis, shape_tuple
 from xpgrad._operations.coerce import unify
@@ -24,6 +25,17 @@ __all__ = [
     "matrix_transpose", "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis", "pad", "permute_dims",
     "repeat", "reshape", "roll", "squeeze", "stack", "tile", "unstack",
 ]  # fmt: skip
+
+
+#: What the docstrings of functions of axes have in common.
+_document_axes = shares(
+    parameters="""\
+x : Tensor or raw array
+    Any shape and dtype.""",
+    raises="""\
+IndexError
+    If an axis is out of range.""",
+)
 
 
 # -- reshaping ----------------------------------------------------------------------------------------------------------
@@ -92,13 +104,12 @@ def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = Non
 
 
 @front
+@_document_axes
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     """Return a view of `x` without axes of length 1.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype.
     axis : int or tuple of int
         Axes to remove, each of length 1.
 
@@ -111,8 +122,6 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     ------
     TypeError
         If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
-    IndexError
-        If an axis is out of range.
     ValueError
         If an axis has another length than 1.
 
@@ -135,13 +144,12 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 
 @front
+@_document_axes
 def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
     """Return a view of `x` with a new axis of length 1.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype.
     axis : int
         Position of the new axis in the result.
 
@@ -154,8 +162,6 @@ def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
     ------
     TypeError
         If `x` is not a Tensor or an array, or `axis` is not an int.
-    IndexError
-        If `axis` is out of range.
 
     Examples
     --------
@@ -194,13 +200,12 @@ def swap_last(xp: Any, x: Any) -> Any:
 
 
 @front
+@_document_axes
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     """Return a view of `x` with its axes in another order.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype.
     axes : tuple of int
         The axes of `x` in their new order, each exactly once.
 
@@ -213,8 +218,6 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     ------
     TypeError
         If `x` is not a Tensor or an array, or `axes` is not a tuple of ints.
-    IndexError
-        If an axis is out of range.
     ValueError
         If `axes` does not name each axis exactly once.
 
@@ -272,13 +275,12 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 @front
+@_document_axes
 def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
     """Return a view of `x` with some axes moved to other positions; the others keep their order.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype.
     source : int or tuple of int
         Axes to move.
     destination : int or tuple of int
@@ -293,8 +295,6 @@ def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[
     ------
     TypeError
         If `x` is not a Tensor or an array, or an axis is not an int.
-    IndexError
-        If an axis is out of range.
     ValueError
         If `source` and `destination` have different lengths, or one names an axis twice.
 
@@ -405,13 +405,12 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
 
 
 @composite
+@_document_axes
 def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tensor:
     """Repeat each element along an axis, in newly allocated memory.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype.
     repeats : int or Tensor of integers
         Number of repetitions: one for all elements, or one for each index of the axis.
     axis : int, optional
@@ -426,8 +425,6 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
     ------
     TypeError
         If `x` is not a Tensor or an array, or `repeats` or `axis` does not consist of ints.
-    IndexError
-        If `axis` is out of range.
     ValueError
         If `repeats` is negative or has another length than the axis, or the result would be larger than an array can be.
 
@@ -514,13 +511,12 @@ def reverse(xp: Any, x: Any, axes: Any) -> Any:
 
 
 @front
+@_document_axes
 def flip(x: Tensor, /, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """Return `x` reversed along axes, in newly allocated memory.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype.
     axis : int or tuple of int, optional
         Axes to reverse; all of them by default.
 
@@ -533,8 +529,6 @@ def flip(x: Tensor, /, axis: int | tuple[int, ...] | None = None) -> Tensor:
     ------
     TypeError
         If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
-    IndexError
-        If an axis is out of range.
 
     Examples
     --------
@@ -557,13 +551,12 @@ def shift_by(xp: Any, x: Any, shift: Any, axes: Any) -> Any:
 
 
 @front
+@_document_axes
 def roll(x: Tensor, /, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Tensor:
     """Roll elements along axes: those that leave at the end come in at the start.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype.
     shift : int or tuple of int
         Number of places by which to roll; negative ones roll towards the start. One for all axes, or one for each.
     axis : int or tuple of int, optional
@@ -578,8 +571,6 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], axis: int | tuple[int, ...]
     ------
     TypeError
         If `x` is not a Tensor or an array, or `shift` or `axis` does not consist of ints.
-    IndexError
-        If an axis is out of range.
     ValueError
         If `shift` is a tuple and `axis` is not a tuple of the same length.
 
@@ -635,7 +626,7 @@ def _pieces(g: Any, xs_shape: Any, axis: int, xp: Any) -> list[Any]:
 
 @rule(_pieces, conj=False, varargs=True, node="CatBackward0", batch="stacked", public="concat")
 def join(xp: Any, xs: Any, axis: int) -> Any:
-    """Return arrays one after the other along an axis."""
+    """Concatenate arrays along an axis."""
     return xp.concat(xs, axis=axis)
 
 
@@ -645,7 +636,7 @@ def join(xp: Any, xs: Any, axis: int) -> Any:
     public="stack",
 )  # fmt: skip
 def pile(xp: Any, xs: Any, axis: int) -> Any:
-    """Return arrays side by side along a new axis."""
+    """Stack arrays along a new axis."""
     return xp.stack(xs, axis=axis)
 
 
@@ -757,6 +748,7 @@ def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
 
 
 @front
+@_document_axes
 def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
     """Return the slices of `x` along an axis, as views that cannot be written to while operations are recorded.
 
@@ -776,8 +768,6 @@ def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
     ------
     TypeError
         If `x` is not a Tensor or an array, or `axis` is not an int.
-    IndexError
-        If `axis` is out of range.
 
     Examples
     --------
@@ -794,14 +784,14 @@ def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def _pad_pairs(x: Tensor, pad_width: Any) -> list[tuple[int, int]]:
-    """Return the numbers of elements before and after, for each axis.
+    """Return the numbers of elements to add before and after each axis.
 
     Raises
     ------
     TypeError
-        If they are not ints.
+        If a width is not an int.
     ValueError
-        If there are not as many as axes, or one is negative.
+        If there is not one pair per axis, or a width is negative.
     """
     if callable(getattr(pad_width, "tolist", None)):
         pad_width = pad_width.tolist()

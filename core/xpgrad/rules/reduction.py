@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._basics.arguments import as_flag
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import Axis, normalize_reduction_axes
 from xpgrad._modes import state
@@ -61,35 +62,40 @@ def sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
 PRIMITIVES["sum_to"] = lambda x, shape: x if x.shape == tuple(shape) else sum_to(x, shape)
 
 
+#: What the docstrings of reductions have in common.
+_document_axes = shares(
+    parameters="""\
+x : Tensor or raw array
+    Any shape and dtype.
+axis : int or tuple of int, optional
+    Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
+keepdims : bool
+    Whether reduced axes stay, with length 1.""",
+    raises="""\
+TypeError
+    If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
+IndexError
+    If `axis` is out of range.
+ValueError
+    If `axis` names an axis twice.""",
+)
+
+
 @front(method="sum")
+@_document_axes
 def sum(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """Return the sum over axes.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype.
-    axis : int or tuple of int, optional
-        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     dtype : DType, optional
         Data type in which to sum, and of the result. By default that of `x`, except that bools and integers narrower than
         the default integer dtype are widened to it.
-    keepdims : bool
-        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
         Has the shape of `x` without the reduced axes.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
-    IndexError
-        If `axis` is out of range.
-    ValueError
-        If `axis` names an axis twice.
 
     Examples
     --------
@@ -121,17 +127,17 @@ _ORDERED = Domain("library")
 
 
 def ties(xp: Any, chosen: Any, like: Any, axes: Any, keepdims: bool) -> tuple[Any, Any]:
-    """Return how many elements share a gradient evenly (SUB-05), at least 1, and the gradient of all others.
+    """Return the number of elements that share a gradient evenly (SUB-05), and the gradient of the other elements.
 
-    The others get 0. If no element equals the extremum, because it is nan, all of them get nan.
+    The latter is 0. If no element equals the extremum, because it is nan, the number is 1 and the gradient of all elements is nan.
     """
     count = xp.reduce_sum(xp.cast(chosen, like.dtype), axes, keepdims)
     none, zeros = count == 0, xp.zeros_like(count)
     return xp.where(none, xp.ones_like(count), count), xp.where(none, zeros + math.nan, zeros)
 
 
-def _tied(x: Any, out: Any, axes: Any, keepdims: bool) -> Any:
-    """Return which elements share an extremum with another."""
+def _mask_of_ties(x: Any, out: Any, axes: Any, keepdims: bool) -> Any:
+    """Return a mask of the elements that equal the extremum, where it occurs more than once."""
     if axes is not None and not keepdims:
         out = out.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])
     chosen = x == out
@@ -158,7 +164,7 @@ def _extremum_jvp(d_x: Any, x: Any, out: Any, x_shape: Any, axes: Any, keepdims:
 @rule(
     _extremum_vjp,
     conj=False, fresh=True, node="AmaxBackward0", jvp=_extremum_jvp, batch="stacked", kind="reduction", memory="new", dtype="same",
-    numpy="maximum.reduce", public="max", domain=_ORDERED, kink=Kink("of equal largest elements", _tied, (1.0, 1.0), tie=True),
+    numpy="maximum.reduce", public="max", domain=_ORDERED, kink=Kink("of equal largest elements", _mask_of_ties, (1.0, 1.0), tie=True),
 )  # fmt: skip
 def reduce_max(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Return the largest element over axes (a tuple, or None for all)."""
@@ -168,7 +174,7 @@ def reduce_max(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 @rule(
     _extremum_vjp,
     conj=False, fresh=True, node="AminBackward0", jvp=_extremum_jvp, batch="stacked", kind="reduction", memory="new", dtype="same",
-    numpy="minimum.reduce", public="min", domain=_ORDERED, kink=Kink("of equal smallest elements", _tied, (1.0, 1.0), tie=True),
+    numpy="minimum.reduce", public="min", domain=_ORDERED, kink=Kink("of equal smallest elements", _mask_of_ties, (1.0, 1.0), tie=True),
 )  # fmt: skip
 def reduce_min(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """Return the smallest element over axes (a tuple, or None for all)."""
@@ -191,6 +197,7 @@ def _extremum(name: str, primitive: Any, x: Tensor, axis: Axis, keepdims: bool) 
 
 
 @front
+@_document_axes
 def max(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Return the largest element over axes; equal ones share the gradient evenly.
 
@@ -198,10 +205,6 @@ def max(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
     ----------
     x : Tensor or raw array
         Any shape, with at least one element along the reduced axes; real.
-    axis : int or tuple of int, optional
-        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
-    keepdims : bool
-        Whether reduced axes stay, with length 1.
 
     Returns
     -------
@@ -210,10 +213,6 @@ def max(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
 
     Raises
     ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
-    IndexError
-        If `axis` is out of range.
     ValueError
         If a reduced axis has length 0, or `axis` names an axis twice.
 
@@ -233,6 +232,7 @@ def max(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
 
 
 @front
+@_document_axes
 def min(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Return the smallest element over axes; equal ones share the gradient evenly.
 
@@ -240,10 +240,6 @@ def min(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
     ----------
     x : Tensor or raw array
         Any shape, with at least one element along the reduced axes; real.
-    axis : int or tuple of int, optional
-        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
-    keepdims : bool
-        Whether reduced axes stay, with length 1.
 
     Returns
     -------
@@ -252,10 +248,6 @@ def min(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
 
     Raises
     ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
-    IndexError
-        If `axis` is out of range.
     ValueError
         If a reduced axis has length 0, or `axis` names an axis twice.
 
@@ -297,6 +289,7 @@ def wrap_constant(x: Tensor, raw: Any, name: str) -> Tensor:
 
 
 @nondifferentiable(primitive=True, method="all")
+@_document_axes
 def all(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Return whether all elements over axes are True.
 
@@ -304,24 +297,11 @@ def all(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
     ----------
     x : Tensor or raw array
         Any shape; every nonzero element counts as True.
-    axis : int or tuple of int, optional
-        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
-    keepdims : bool
-        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
         bool, of the shape of `x` without the reduced axes; True for an empty reduction.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
-    IndexError
-        If `axis` is out of range.
-    ValueError
-        If `axis` names an axis twice.
 
     Examples
     --------
@@ -336,6 +316,7 @@ def all(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
 
 
 @nondifferentiable(primitive=True, method="any")
+@_document_axes
 def any(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 (the standard's name)
     """Return whether at least one element over axes is True.
 
@@ -343,24 +324,11 @@ def any(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bo
     ----------
     x : Tensor or raw array
         Any shape; every nonzero element counts as True.
-    axis : int or tuple of int, optional
-        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
-    keepdims : bool
-        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
         bool, of the shape of `x` without the reduced axes; False for an empty reduction.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
-    IndexError
-        If `axis` is out of range.
-    ValueError
-        If `axis` names an axis twice.
 
     Examples
     --------

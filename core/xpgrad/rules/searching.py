@@ -194,7 +194,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 
 def _unify_pair(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
-    """Return two operands, one of which may be a scalar, on one device and in one dtype, detached."""
+    """Return the operands `x1` and `x2`, one of which may be a scalar, as detached Tensors on one device and in one dtype."""
     x1, x2 = lift_all(name, (x1, x2))
     tensors = [x for x in (x1, x2) if isinstance(x, TensorBase)]
     if not tensors or not all(isinstance(x, TensorBase) or is_scalar(x) for x in (x1, x2)):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from xpgrad._basics.docstrings import shares
 from xpgrad._modes import state
 from xpgrad._operations.declare import composite
 from xpgrad._operations.lift import as_tensor
@@ -45,6 +46,17 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+#: What the docstrings of these functions have in common.
+_document_unique = shares(
+    parameters="""\
+x : Tensor or raw array
+    Any shape; real.""",
+    raises="""\
+TypeError
+    If `x` is not a Tensor or an array.
+CapabilityError
+    If the backend has no shapes that depend on values.""",
+)
 #: Of each function: the fields of `UniqueAll` that it returns.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "unique_all": UniqueAll._fields, "unique_counts": UniqueCounts._fields, "unique_inverse": UniqueInverse._fields,
@@ -79,28 +91,17 @@ def _is_differentiated(x: Any) -> bool:
 
 
 @composite
+@_document_unique
 def unique_all(x: Tensor, /) -> UniqueAll:
     """Return the distinct elements with their first indices, the positions of all elements among them, and their counts.
 
     The gradient of a value goes to its first occurrence in the flattened `x`.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Any shape; real.
 
     Returns
     -------
     UniqueAll
         Named tuple of `values`, one-dimensional; `indices`, where each value occurs first in the flattened `x`; `inverse_indices`, of the
         shape of `x`, such that ``values[inverse_indices]`` is `x`; and `counts`, how often each value occurs.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array.
-    CapabilityError
-        If the backend has no shapes that depend on values.
 
     Examples
     --------
@@ -112,27 +113,16 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 
 @composite
+@_document_unique
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """Return the distinct elements and how often each occurs.
 
     The gradient of a value goes to its first occurrence in the flattened `x`.
 
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Any shape; real.
-
     Returns
     -------
     UniqueCounts
         Named tuple of `values` and `counts`, both one-dimensional.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array.
-    CapabilityError
-        If the backend has no shapes that depend on values.
 
     Examples
     --------
@@ -144,27 +134,16 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
 
 @composite
+@_document_unique
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """Return the distinct elements and the position of each element among them.
 
     The gradient of a value goes to its first occurrence in the flattened `x`.
 
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Any shape; real.
-
     Returns
     -------
     UniqueInverse
         Named tuple of `values`, one-dimensional, and `inverse_indices`, of the shape of `x`, such that ``values[inverse_indices]`` is `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array.
-    CapabilityError
-        If the backend has no shapes that depend on values.
 
     Examples
     --------
@@ -176,27 +155,16 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
 
 
 @composite
+@_document_unique
 def unique_values(x: Tensor, /) -> Tensor:
     """Return the distinct elements, in the order of the backend's library.
 
     The gradient of a value goes to its first occurrence in the flattened `x`.
 
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Any shape; real.
-
     Returns
     -------
     Tensor
         One-dimensional, of the dtype of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array.
-    CapabilityError
-        If the backend has no shapes that depend on values.
 
     Examples
     --------

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, as_real
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import normalize_axis, normalize_reduction_axes
 from xpgrad._operations.declare import front, rule
@@ -17,6 +18,7 @@ from xpgrad._operations.lift import as_tensor
 from xpgrad._rows.row import Kink
 from xpgrad.rules.creation import full
 from xpgrad.rules.manipulation import concat, reshape
+from xpgrad.rules.reduction import _document_axes
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -57,31 +59,14 @@ def reduce_mean(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 
 @front(method="mean")
+@_document_axes
 def mean(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:
     """Return the arithmetic mean over axes.
-
-    Parameters
-    ----------
-    x : Tensor or raw array
-        Any shape and dtype.
-    axis : int or tuple of int, optional
-        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
-    keepdims : bool
-        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
         Has the shape of `x` without the reduced axes, and its dtype; integers and bools give the default floating-point dtype.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
-    IndexError
-        If `axis` is out of range.
-    ValueError
-        If `axis` names an axis twice.
 
     Examples
     --------
@@ -165,33 +150,19 @@ def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 
 
 @front
+@_document_axes
 def var(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the variance over axes, which is real also for complex numbers.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype.
-    axis : int or tuple of int, optional
-        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     correction : float
         The sum of squares is divided by ``N - correction``: 0 for the variance of a population, 1 for that of a sample.
-    keepdims : bool
-        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
         Has the shape of `x` without the reduced axes; real floating-point.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
-    IndexError
-        If `axis` is out of range.
-    ValueError
-        If `axis` names an axis twice.
 
     Examples
     --------
@@ -213,33 +184,19 @@ def var(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, correction: 
 
 
 @front
+@_document_axes
 def std(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over axes; its gradient where all values are equal is taken as 0.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype.
-    axis : int or tuple of int, optional
-        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     correction : float
         The sum of squares is divided by ``N - correction``: 0 for a population, 1 for a sample.
-    keepdims : bool
-        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
         Has the shape of `x` without the reduced axes; real floating-point.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
-    IndexError
-        If `axis` is out of range.
-    ValueError
-        If `axis` names an axis twice.
 
     Examples
     --------
@@ -302,34 +259,20 @@ def reduce_prod(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 
 @front(method="prod")
+@_document_axes
 def prod(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product over axes; its gradient is exact where elements are zero.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype.
-    axis : int or tuple of int, optional
-        Axes to reduce; all of them by default. A 0-d `x` may be reduced along axis 0 or -1.
     dtype : DType, optional
         Data type in which to multiply, and of the result. By default that of `x`, except that bools and integers narrower than
         the default integer dtype are widened to it.
-    keepdims : bool
-        Whether reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
         Has the shape of `x` without the reduced axes.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axis` is not an int or a tuple of ints.
-    IndexError
-        If `axis` is out of range.
-    ValueError
-        If `axis` names an axis twice.
 
     Examples
     --------
@@ -434,35 +377,37 @@ def _running(name: str, primitive: Any, first: int, x: Tensor, axis: int | None,
     return out
 
 
+_document_running = shares(
+    parameters="""\
+x : Tensor or raw array
+    Any shape and dtype. A 0-d `x` has axis 0 or -1, as in PyTorch, and the result is 0-d.
+axis : int, optional
+    Axis along which to compute. It may be omitted only if `x` is one-dimensional.
+dtype : DType, optional
+    Data type in which to compute, and of the result. By default that of `x`, except that bools and integers narrower than
+    the default integer dtype are widened to it.""",
+    returns="""\
+Tensor
+    Has the shape of `x`, or one element more along the axis with `include_initial`.""",
+    raises="""\
+TypeError
+    If `x` is not a Tensor or an array, or `axis` is not an int.
+IndexError
+    If `axis` is out of range.
+ValueError
+    If `axis` is omitted and `x` is not one-dimensional, or if `include_initial` is True and `x` is 0-d.""",
+)
+
+
 @front
+@_document_running
 def cumulative_sum(x: Tensor, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
     """Return running sums along an axis.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype. A 0-d `x` has axis 0 or -1, as in PyTorch, and the result is 0-d.
-    axis : int, optional
-        Axis along which to add. It may be omitted only if `x` is one-dimensional.
-    dtype : DType, optional
-        Data type in which to add, and of the result. By default that of `x`, except that bools and integers narrower than
-        the default integer dtype are widened to it.
     include_initial : bool
         Whether to begin with 0, the empty sum.
-
-    Returns
-    -------
-    Tensor
-        Has the shape of `x`, or one element more along the axis with `include_initial`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axis` is not an int.
-    IndexError
-        If `axis` is out of range.
-    ValueError
-        If `axis` is omitted and `x` is not one-dimensional, or if `include_initial` is True and `x` is 0-d.
 
     Examples
     --------
@@ -479,34 +424,14 @@ def cumulative_sum(x: Tensor, /, axis: int | None = None, *, dtype: Any = None, 
 
 
 @front
+@_document_running
 def cumulative_prod(x: Tensor, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
     """Return running products along an axis; the gradient is exact where elements are zero.
 
     Parameters
     ----------
-    x : Tensor or raw array
-        Any shape and dtype. A 0-d `x` has axis 0 or -1, as in PyTorch, and the result is 0-d.
-    axis : int, optional
-        Axis along which to multiply. It may be omitted only if `x` is one-dimensional.
-    dtype : DType, optional
-        Data type in which to multiply, and of the result. By default that of `x`, except that bools and integers narrower than
-        the default integer dtype are widened to it.
     include_initial : bool
         Whether to begin with 1, the empty product.
-
-    Returns
-    -------
-    Tensor
-        Has the shape of `x`, or one element more along the axis with `include_initial`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axis` is not an int.
-    IndexError
-        If `axis` is out of range.
-    ValueError
-        If `axis` is omitted and `x` is not one-dimensional, or if `include_initial` is True and `x` is 0-d.
 
     Examples
     --------

@@ -364,7 +364,7 @@ def _labels(equation: str, text: str, ndim: int) -> _Labels:
 
 
 def _diagonals(x: Tensor, labels: _Labels) -> tuple[Tensor, _Labels]:
-    """Take the diagonal of axes with the same label: every (n + 1)-th element of the two axes merged into one."""
+    """Take the diagonal of axes with the same label: every (n + 1)-th element of the two merged; return the rest and its labels."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first = labels.index(label)
@@ -395,7 +395,7 @@ def _sizes(equation: str, terms: Sequence[tuple[Tensor, _Labels]]) -> dict[Any, 
 
 
 def _without_ones(x: Tensor, labels: _Labels, sizes: dict[Any, int]) -> tuple[Tensor, _Labels]:
-    """Drop the axes of length 1 that broadcast."""
+    """Drop the axes of length 1 that broadcast; return the rest and its labels."""
     kept = [i for i, label in enumerate(labels) if x.shape[i] == sizes[label]]
     if len(kept) == len(labels):
         return x, labels
@@ -403,7 +403,7 @@ def _without_ones(x: Tensor, labels: _Labels, sizes: dict[Any, int]) -> tuple[Te
 
 
 def _sum_out(x: Tensor, labels: _Labels, wanted: set[Any]) -> tuple[Tensor, _Labels]:
-    """Sum over the axes whose labels are not wanted."""
+    """Sum over the axes whose labels are not wanted; return the sums and their labels."""
     axes = tuple(i for i, label in enumerate(labels) if label not in wanted)
     if not axes:
         return x, labels
@@ -412,7 +412,23 @@ def _sum_out(x: Tensor, labels: _Labels, wanted: set[Any]) -> tuple[Tensor, _Lab
 
 
 def _contract(x: Tensor, xl: _Labels, y: Tensor, yl: _Labels, wanted: set[Any]) -> tuple[Tensor, _Labels]:
-    """Multiply two operands and sum over the labels that no other operand or the output has, as a product of stacks of matrices."""
+    """Multiply two operands with labelled axes, and sum over the labels that neither `wanted` nor the other operand has.
+
+    Parameters
+    ----------
+    x, y : Tensor
+    xl, yl : list
+        The label of each axis.
+    wanted : set
+        The labels that are needed later.
+
+    Returns
+    -------
+    Tensor
+        A product of stacks of matrices.
+    list
+        Its labels.
+    """
     x, xl = _sum_out(x, xl, wanted | set(yl))
     y, yl = _sum_out(y, yl, wanted | set(xl))
     stacked = [label for label in xl if label in yl and label in wanted]

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, as_int
+from xpgrad._basics.docstrings import shares
 from xpgrad._rows.namespace import operations
 from xpgrad.scipy._declare import front, no_derivative, operands_of, row_only, special
 
@@ -21,6 +22,45 @@ __all__ = [
     "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jn", "jv", "kv", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn",
     "y0", "y1", "yn", "yv",
 ]  # fmt: skip
+
+
+# -- what docstrings have in common ----------------------------------------------------------------------------------------
+
+_document_real = shares(
+    parameters="""\
+x : Tensor or number
+    Any shape; real. Differentiable."""
+)
+_document_order = shares(
+    parameters="""\
+v : Tensor or number
+    The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
+z : Tensor or number
+    Real or complex; broadcasts with the order. Differentiable. For a negative real number the value is nan unless
+    the order is an integer."""
+)
+_document_spherical = shares(
+    parameters="""\
+n : int
+    The order, at least 0; one for all elements.
+z : Tensor or number
+    Real or complex. Differentiable.
+derivative : bool
+    Whether to return the derivative with respect to `z`, which is differentiable as well.""",
+    returns="""\
+Tensor
+    The shape of `z`, floating-point or complex.""",
+    raises="""\
+TypeError
+    `n` is not an integer, `derivative` is not a bool, or `z` is neither a Tensor, an array nor a number.
+ValueError
+    `n` is negative.
+CapabilityError
+    The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.""",
+)
+
+
+# -- of the orders 0 and 1 -------------------------------------------------------------------------------------------------
 
 
 def _over_x(x: Any, value: Any, sign: float, decay: Any, xp: Any) -> Any:
@@ -36,17 +76,10 @@ def _over_x(x: Any, value: Any, sign: float, decay: Any, xp: Any) -> Any:
     return xp.where(near, series, value / xp.where(near, xp.ones_like(x), x))
 
 
-# -- of the orders 0 and 1 -------------------------------------------------------------------------------------------------
-
-
 @special(lambda g, x, xp: -g * xp.special_j1(x))
+@_document_real
 def j0(x: Operand, /) -> Tensor:
     """Return the Bessel function of the first kind of order 0.
-
-    Parameters
-    ----------
-    x : Tensor or number
-        Any shape; real. Differentiable.
 
     Examples
     --------
@@ -62,13 +95,9 @@ def j0(x: Operand, /) -> Tensor:
 
 
 @special(lambda g, x, out, xp: g * (xp.special_j0(x) - _over_x(x, out, -1.0, None, xp)))
+@_document_real
 def j1(x: Operand, /) -> Tensor:
     """Return the Bessel function of the first kind of order 1.
-
-    Parameters
-    ----------
-    x : Tensor or number
-        Any shape; real. Differentiable.
 
     Examples
     --------
@@ -122,13 +151,9 @@ def y1(x: Operand, /) -> Tensor:
 
 
 @special(lambda g, x, xp: g * xp.special_i1(x))
+@_document_real
 def i0(x: Operand, /) -> Tensor:
     """Return the modified Bessel function of the first kind of order 0.
-
-    Parameters
-    ----------
-    x : Tensor or number
-        Any shape; real. Differentiable.
 
     Examples
     --------
@@ -142,13 +167,9 @@ def i0(x: Operand, /) -> Tensor:
 
 
 @special(lambda g, x, out, xp: g * (xp.special_i0(x) - _over_x(x, out, 1.0, None, xp)))
+@_document_real
 def i1(x: Operand, /) -> Tensor:
     """Return the modified Bessel function of the first kind of order 1.
-
-    Parameters
-    ----------
-    x : Tensor or number
-        Any shape; real. Differentiable.
 
     Examples
     --------
@@ -162,13 +183,9 @@ def i1(x: Operand, /) -> Tensor:
 
 
 @special(lambda g, x, out, xp: g * (xp.special_i1e(x) - xp.sign(x) * out))
+@_document_real
 def i0e(x: Operand, /) -> Tensor:
     """Return ``exp(-abs(x)) * i0(x)``; at its kink at 0 the derivative is 0.
-
-    Parameters
-    ----------
-    x : Tensor or number
-        Any shape; real. Differentiable.
 
     Examples
     --------
@@ -184,13 +201,9 @@ def i0e(x: Operand, /) -> Tensor:
 
 
 @special(lambda g, x, out, xp: g * (xp.special_i0e(x) - xp.sign(x) * out - _over_x(x, out, 1.0, xp.exp(-xp.abs(x)), xp)))
+@_document_real
 def i1e(x: Operand, /) -> Tensor:
     """Return ``exp(-abs(x)) * i1(x)``.
-
-    Parameters
-    ----------
-    x : Tensor or number
-        Any shape; real. Differentiable.
 
     Examples
     --------
@@ -207,16 +220,9 @@ def i1e(x: Operand, /) -> Tensor:
 
 
 @special(no_derivative("jv", "v"), lambda g, v, z, xp: g * ((xp.special_jv(v - 1.0, z) - xp.special_jv(v + 1.0, z)) * 0.5), complex="z")
+@_document_order
 def jv(v: Operand, z: Operand, /) -> Tensor:
     """Return the Bessel function of the first kind of real order `v`.
-
-    Parameters
-    ----------
-    v : Tensor or number
-        The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
-    z : Tensor or number
-        Real or complex; broadcasts with the order. Differentiable. For a negative real number the value is nan unless
-        the order is an integer.
 
     Examples
     --------
@@ -234,16 +240,9 @@ def jv(v: Operand, z: Operand, /) -> Tensor:
 
 
 @special(row="jv", complex="z")
+@_document_order
 def jn(v: Operand, z: Operand, /) -> Tensor:
     """Return the Bessel function of the first kind of real order `v`; another name of `jv`.
-
-    Parameters
-    ----------
-    v : Tensor or number
-        The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
-    z : Tensor or number
-        Real or complex; broadcasts with the order. Differentiable. For a negative real number the value is nan unless
-        the order is an integer.
 
     Examples
     --------
@@ -257,13 +256,12 @@ def jn(v: Operand, z: Operand, /) -> Tensor:
 
 
 @special(no_derivative("yv", "v"), lambda g, v, z, xp: g * ((xp.special_yv(v - 1.0, z) - xp.special_yv(v + 1.0, z)) * 0.5), complex="z")
+@_document_order
 def yv(v: Operand, z: Operand, /) -> Tensor:
     """Return the Bessel function of the second kind of real order `v`.
 
     Parameters
     ----------
-    v : Tensor or number
-        The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
     z : Tensor or number
         Real or complex; broadcasts with the order. Differentiable. Infinite at 0, nan for negative real numbers.
 
@@ -307,16 +305,9 @@ def yn(n: Operand, x: Operand, /) -> Tensor:
 
 
 @special(no_derivative("iv", "v"), lambda g, v, z, xp: g * ((xp.special_iv(v - 1.0, z) + xp.special_iv(v + 1.0, z)) * 0.5), complex="z")
+@_document_order
 def iv(v: Operand, z: Operand, /) -> Tensor:
     """Return the modified Bessel function of the first kind of real order `v`.
-
-    Parameters
-    ----------
-    v : Tensor or number
-        The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
-    z : Tensor or number
-        Real or complex; broadcasts with the order. Differentiable. For a negative real number the value is nan unless
-        the order is an integer.
 
     Examples
     --------
@@ -334,13 +325,12 @@ def _ive_slope(g: Any, v: Any, z: Any, out: Any, xp: Any) -> Any:
 
 
 @special(no_derivative("ive", "v"), _ive_slope)
+@_document_order
 def ive(v: Operand, z: Operand, /) -> Tensor:
     """Return ``exp(-abs(z)) * iv(v, z)`` for real `z`.
 
     Parameters
     ----------
-    v : Tensor or number
-        The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
     z : Tensor or number
         Real; broadcasts with the order. Differentiable. For a negative number the value is nan unless the order is an
         integer.
@@ -357,13 +347,12 @@ def ive(v: Operand, z: Operand, /) -> Tensor:
 
 
 @special(no_derivative("kv", "v"), lambda g, v, z, xp: g * ((xp.special_kv(v - 1.0, z) + xp.special_kv(v + 1.0, z)) * -0.5), complex="z")
+@_document_order
 def kv(v: Operand, z: Operand, /) -> Tensor:
     """Return the modified Bessel function of the second kind of real order `v`.
 
     Parameters
     ----------
-    v : Tensor or number
-        The order, real. Not differentiable: the backward pass raises NotImplementedError if it requires grad.
     z : Tensor or number
         Real or complex; broadcasts with the order. Differentiable. Infinite at 0, nan for negative real numbers.
 
@@ -400,22 +389,22 @@ _kn_slope = _neighbours("spherical_kn", -1.0, -1.0)
 
 @row_only(_jn_slope)
 def _spherical_jn(z: Any, n: int) -> Any:
-    """Compute `spherical_jn` after its argument checks: a row."""
+    """Compute `spherical_jn` for checked arguments; this function declares its row."""
 
 
 @row_only(_yn_spherical_slope)
 def _spherical_yn(z: Any, n: int) -> Any:
-    """Compute `spherical_yn` after its argument checks: a row."""
+    """Compute `spherical_yn` for checked arguments; this function declares its row."""
 
 
 @row_only(_in_slope)
 def _spherical_in(z: Any, n: int) -> Any:
-    """Compute `spherical_in` after its argument checks: a row."""
+    """Compute `spherical_in` for checked arguments; this function declares its row."""
 
 
 @row_only(_kn_slope)
 def _spherical_kn(z: Any, n: int) -> Any:
-    """Compute `spherical_kn` after its argument checks: a row."""
+    """Compute `spherical_kn` for checked arguments; this function declares its row."""
 
 
 def _spherical(name: str, row: Any, slope: Any, n: Any, z: Any, derivative: Any) -> Any:
@@ -429,31 +418,9 @@ def _spherical(name: str, row: Any, slope: Any, n: Any, z: Any, derivative: Any)
 
 
 @front
+@_document_spherical
 def spherical_jn(n: int, z: Operand, derivative: bool = False) -> Tensor:
     """Return the spherical Bessel function of the first kind, or its derivative.
-
-    Parameters
-    ----------
-    n : int
-        The order, at least 0; one for all elements.
-    z : Tensor or number
-        Real or complex. Differentiable.
-    derivative : bool
-        Whether to return the derivative with respect to `z`, which is differentiable as well.
-
-    Returns
-    -------
-    Tensor
-        The shape of `z`, floating-point or complex.
-
-    Raises
-    ------
-    TypeError
-        `n` is not an integer, `derivative` is not a bool, or `z` is neither a Tensor, an array nor a number.
-    ValueError
-        `n` is negative.
-    CapabilityError
-        The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.
 
     Examples
     --------
@@ -472,31 +439,14 @@ def spherical_jn(n: int, z: Operand, derivative: bool = False) -> Tensor:
 
 
 @front
+@_document_spherical
 def spherical_yn(n: int, z: Operand, derivative: bool = False) -> Tensor:
     """Return the spherical Bessel function of the second kind, or its derivative.
 
     Parameters
     ----------
-    n : int
-        The order, at least 0; one for all elements.
     z : Tensor or number
         Real or complex; minus infinity at 0. Differentiable elsewhere.
-    derivative : bool
-        Whether to return the derivative with respect to `z`, which is differentiable as well.
-
-    Returns
-    -------
-    Tensor
-        The shape of `z`, floating-point or complex.
-
-    Raises
-    ------
-    TypeError
-        `n` is not an integer, `derivative` is not a bool, or `z` is neither a Tensor, an array nor a number.
-    ValueError
-        `n` is negative.
-    CapabilityError
-        The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.
 
     Examples
     --------
@@ -511,31 +461,9 @@ def spherical_yn(n: int, z: Operand, derivative: bool = False) -> Tensor:
 
 
 @front
+@_document_spherical
 def spherical_in(n: int, z: Operand, derivative: bool = False) -> Tensor:
     """Return the modified spherical Bessel function of the first kind, or its derivative.
-
-    Parameters
-    ----------
-    n : int
-        The order, at least 0; one for all elements.
-    z : Tensor or number
-        Real or complex. Differentiable.
-    derivative : bool
-        Whether to return the derivative with respect to `z`, which is differentiable as well.
-
-    Returns
-    -------
-    Tensor
-        The shape of `z`, floating-point or complex.
-
-    Raises
-    ------
-    TypeError
-        `n` is not an integer, `derivative` is not a bool, or `z` is neither a Tensor, an array nor a number.
-    ValueError
-        `n` is negative.
-    CapabilityError
-        The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.
 
     Examples
     --------
@@ -550,31 +478,14 @@ def spherical_in(n: int, z: Operand, derivative: bool = False) -> Tensor:
 
 
 @front
+@_document_spherical
 def spherical_kn(n: int, z: Operand, derivative: bool = False) -> Tensor:
     """Return the modified spherical Bessel function of the second kind, or its derivative.
 
     Parameters
     ----------
-    n : int
-        The order, at least 0; one for all elements.
     z : Tensor or number
         Real or complex; infinite at 0. Differentiable elsewhere.
-    derivative : bool
-        Whether to return the derivative with respect to `z`, which is differentiable as well.
-
-    Returns
-    -------
-    Tensor
-        The shape of `z`, floating-point or complex.
-
-    Raises
-    ------
-    TypeError
-        `n` is not an integer, `derivative` is not a bool, or `z` is neither a Tensor, an array nor a number.
-    ValueError
-        `n` is negative.
-    CapabilityError
-        The library of the arrays has no such function, and SciPy is not installed or cannot reach the memory.
 
     Examples
     --------

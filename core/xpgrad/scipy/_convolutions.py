@@ -52,7 +52,7 @@ def _last_axes(rank: int) -> tuple[int, ...]:
 
 
 def _convolve_by_fft(xp: Any, x: Any, h: Any, lengths: list[int], rank: int) -> Any:
-    """Compute a circular convolution of given lengths by Fourier transforms."""
+    """Compute the circular convolution of `x` and `h` over the last `rank` axes, of these lengths, by Fourier transforms."""
     axes = _last_axes(rank)
     if not xp._backend.is_complex(x):
         return xp.fft.irfftn(xp.fft.rfftn(x, s=lengths, axes=axes) * xp.fft.rfftn(h, s=lengths, axes=axes), s=lengths, axes=axes)
@@ -62,7 +62,7 @@ def _convolve_by_fft(xp: Any, x: Any, h: Any, lengths: list[int], rank: int) -> 
 
 
 def _full_kernel(xp: Any, x: Any, h: Any, rank: int, fourier: bool) -> Any:
-    """Compute the full convolution, by transforms or directly."""
+    """Compute the full convolution of `x` and `h` over the last `rank` axes, by Fourier transforms if `fourier`, else directly."""
     sizes = [n + m - 1 for n, m in zip(x.shape[-rank:], h.shape[-rank:])]
     if fourier:
         lengths = [fast_length(n) for n in sizes]
@@ -76,7 +76,7 @@ def _full_kernel(xp: Any, x: Any, h: Any, rank: int, fourier: bool) -> Any:
 
 
 def _slide_kernel(xp: Any, x: Any, h: Any, rank: int, fourier: bool) -> Any:
-    """Compute the sliding product, by transforms or directly."""
+    """Compute the sliding product of `x` and `h` over the last `rank` axes, by Fourier transforms if `fourier`, else directly."""
     if not fourier:
         return _slide_directly(xp, x, h, rank)
     # A circular convolution of the length of `x` suffices: what wraps around does not reach the windows inside `x`.
@@ -108,7 +108,7 @@ def _slide_directly(xp: Any, x: Any, h: Any, rank: int) -> Any:
 
 
 def _slide_by_matrices(xp: Any, x: Any, h: Any, rank: int, sizes: tuple[int, ...]) -> Any:
-    """Compute the sums of `_slide_directly` by matrix products with windows along the last axis."""
+    """Compute the sums of `_slide_directly` by products with matrices of windows along the last axis; the result has `sizes` there."""
     taps = h.shape[-rank:]
     rows = max(1, _WINDOWS // (taps[-1] * max(1, math.prod(x.shape[:-1]))))
     total: Any = None

@@ -34,7 +34,7 @@ def _kernel(xp: Any, x: Any, kind: int, sine: bool, axis: int) -> Any:
 def _transform_real(xp: Any, x: Any, kind: int, sine: bool) -> Any:
     """Transform real arrays along the last axis."""
     if kind == 1:
-        return _odd(xp, x) if sine else _even(xp, x)
+        return _odd(xp, x) if sine else _transform_even_extension(xp, x)
     if not sine:
         return _COSINES[kind](xp, x)
     # A sine transform is a cosine transform of the reversed sequence with alternating signs.
@@ -50,7 +50,7 @@ def _alternate_signs(xp: Any, x: Any) -> Any:
     return xp.where(xp.count_up(x, 0, x.shape[-1], 1) % 2 == 1, -x, x)
 
 
-def _even(xp: Any, x: Any) -> Any:
+def _transform_even_extension(xp: Any, x: Any) -> Any:
     """Transform by cosines of kind 1, through the even extension."""
     ends = xp.concat([x[..., :1] * 2, x[..., 1:-1], x[..., -1:] * 2], axis=-1)
     return xp.real(xp.fft.rfft(xp.concat([ends, xp.flip(x[..., 1:-1], axis=-1)], axis=-1), axis=-1))

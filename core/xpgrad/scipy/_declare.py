@@ -13,10 +13,10 @@ from typing import Any, NoReturn, TypeVar
 from xpgrad._array.base import TensorBase
 from xpgrad._backends.classes import host_backend, tensor_class
 from xpgrad._basics.arguments import shown
+from xpgrad._basics.docstrings import complete
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar
 from xpgrad._basics.shapes import common_shape
 from xpgrad._operations.dispatch import dispatcher
-from xpgrad._operations.documents import complete
 from xpgrad._operations.lift import as_operand, lift_all
 from xpgrad._rows.namespace import EXTRAS, PRIMITIVES, operations
 from xpgrad._rows.row import ROWS, Formula, Row, parameters
@@ -82,7 +82,18 @@ def on_the_host(xp: Any, name: str, *args: Any) -> Any:
 
 
 def _row(name: str, func: Callable[..., Any], formulas: tuple[Formula, ...], composed: Any, **options: Any) -> Any:
-    """Make the row of a function, and the operation on Tensors, which takes all arguments by position."""
+    """Make the row of a function, and the operation on Tensors, which takes all arguments by position.
+
+    Parameters
+    ----------
+    name : str
+    func : callable
+        The declared function, whose first parameters are the operands.
+    formulas, composed
+        As for `special`.
+    **options : object
+        Other fields of the row.
+    """
     names = parameters(func)
     count = len(formulas)
     statics = names[count : func.__code__.co_argcount]
@@ -146,7 +157,18 @@ def row_only(*formulas: Formula, composed: Any = None, **options: Any) -> Callab
 
 
 def _document(doc: str | None, names: tuple[str, ...], takes_complex: bool | str, *, by_host: bool) -> str:
-    """Complete the docstring of a public special function with its result and errors."""
+    """Complete the docstring of a public special function with its result and errors.
+
+    Parameters
+    ----------
+    doc : str or None
+    names : tuple of str
+        The operands.
+    takes_complex : bool or str
+        As `complex` of `special`.
+    by_host : bool
+        Whether SciPy computes the function.
+    """
     several = len(names) > 1
     shape = "The shape to which the arguments broadcast" if several else f"The shape of `{', '.join(names)}`"
     errors = f"TypeError\n    An argument is not a Tensor, an array or a number{'' if takes_complex is True else ', or is complex'}."
@@ -165,7 +187,7 @@ def _publish(name: str, public: Any, func: F) -> F:
 
 
 def front(func: F) -> F:
-    """Register a public function that calls rows; it stands for the row with its name."""
+    """Register a public function that calls rows. If a row has the same name, the function becomes its public name."""
     title = f"scipy.special.{func.__name__}"
     EXTRAS[title] = func
     if (row := ROWS.get(PREFIX + func.__name__)) is not None:
@@ -183,7 +205,7 @@ def refuse_complex(title: str, argument: str, x: Any) -> None:
 
 
 def _unary(name: str, primitive: Any, takes_complex: bool | str) -> Any:
-    """Make the public function of one operand."""
+    """Make the public function of one operand, which checks it and calls `primitive`."""
 
     def public(x: Any, /) -> Any:
         if not isinstance(x, TensorBase):
@@ -268,7 +290,7 @@ def operands_of(
 
 
 def _several(name: str, primitive: Any, takes_complex: bool | str, names: tuple[str, ...]) -> Any:
-    """Make the public function of several operands."""
+    """Make the public function of the operands `names`, which checks them and calls `primitive`."""
 
     def public(*operands: Any) -> Any:
         if len(operands) != len(names):

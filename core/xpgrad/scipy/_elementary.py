@@ -126,7 +126,7 @@ def _ratio(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _domain(slope: Any, y: Any, low: float, xp: Any) -> Any:
-    """Return a derivative with NaN for real `y` below a bound."""
+    """Return the derivative `slope` with NaN where a real `y` is below `low`."""
     return slope if is_complex(y, xp) else xp.where(y < low, xp.zeros_like(y) + math.nan, slope)
 
 
@@ -272,7 +272,7 @@ def rel_entr(x: Operand, y: Operand, /) -> Tensor:
 
 @special(lambda g, x, y, xp: g * _log_ratio(x, y, xp), _divergence_y, composed=_kl_div)
 def kl_div(x: Operand, y: Operand, /) -> Tensor:
-    """Return ``x * log(x / y) - x + y``, `y` for `x` = 0 and `y` >= 0, and infinite elsewhere.
+    """Return ``x * log(x / y) - x + y`` for positive `x` and `y`, `y` if `x` is 0 and `y` at least 0, and infinity otherwise.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def _logsumexp_kernel(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 @row_only(_logsumexp_vjp, composed=_logsumexp_kernel, jvp=_logsumexp_jvp)
 def _logsumexp(x: Any, axes: Any, keepdims: bool) -> Any:
-    """Compute `logsumexp`: a row."""
+    """Compute `logsumexp`; this function declares its row."""
 
 
 def _pair_vjp(g: Any, out: Any, x_shape: Any, axes: Any, xp: Any) -> Any:
@@ -407,7 +407,7 @@ def _softmax_vjp(g: Any, out: Any, axes: Any, xp: Any) -> Any:
 
 @row_only(_softmax_vjp, composed=_softmax_kernel, jvp=lambda d_x, out, axes, xp: _softmax_vjp(d_x, out, axes, xp))
 def _softmax(x: Any, axes: Any) -> Any:
-    """Compute `softmax`: a row."""
+    """Compute `softmax`; this function declares its row."""
 
 
 def _log_softmax_kernel(xp: Any, x: Any, axes: Any) -> Any:
@@ -420,7 +420,7 @@ def _log_softmax_kernel(xp: Any, x: Any, axes: Any) -> Any:
     jvp=lambda d_x, out, axes, xp: d_x - xp.reduce_sum(d_x * xp.exp(out), axes, True),
 )  # fmt: skip
 def _log_softmax(x: Any, axes: Any) -> Any:
-    """Compute `log_softmax`: a row."""
+    """Compute `log_softmax`; this function declares its row."""
 
 
 @front
@@ -583,7 +583,7 @@ def log_softmax(x: Tensor, axis: Axis = None) -> Tensor:
 
 @row_only(lambda g, out, xp: g * (xp.exp(-out) / (out + 1.0)))
 def _lambertw(z: Any, k: int) -> Any:
-    """Compute `lambertw`: a row."""
+    """Compute `lambertw`; this function declares its row."""
 
 
 @front

@@ -25,7 +25,7 @@ from xpgrad.linalg import solve
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import arange
 from xpgrad.rules.elementwise import cos
-from xpgrad.scipy._cutting import Once, cut
+from xpgrad.scipy._cutting import Once, cut_graph
 
 LINEAR_SOLVERS = ("auto", "dense", "cg", "gmres")
 #: Up to this many unknowns the Jacobian is made and factorised; beyond, it is multiplied with vectors.
@@ -75,7 +75,7 @@ def implicit(residual: Callable[[Any], Any], solution: Any, how: Any, *, symmetr
     """
     solution = solution.detach()
     recording = state.is_grad_enabled()
-    value, _, links = cut(residual, solution)
+    value, _, links = cut_graph(residual, solution)
     if value.shape != solution.shape:
         msg = f"the residual must have the shape of the unknowns, {solution.shape}, but has shape {value.shape}"
         raise ValueError(msg)
@@ -140,7 +140,7 @@ class ImplicitNode(ListNode):
         u = _solve_jacobian(residual, x, g, how, symmetric, transposed=True)
         u = implicit(lambda v: vjp(residual, x)[1](v)[0] - g, u, how, symmetric=symmetric)
         # Evaluate the residual again at the solution with its history, which stays cut off until the gradients of the parameters exist.
-        value, own, links = cut(residual, x)
+        value, own, links = cut_graph(residual, x)
         inner = {link.inner: link for link in links}
         parameters = [e.original for e in self.e]  # in a pass inside of another one a node's edges lead to its shadows
         if not inner.keys() >= set(parameters):
@@ -152,9 +152,9 @@ class ImplicitNode(ListNode):
         return list(found)
 
     def _check(self) -> None:
-        """Raise if a value on which the residual depends has changed since, for the Jacobian is taken of the residual as it is now."""
+        """Raise if a value on which the residual depends has changed: the Jacobian would be that of the present residual."""
         # As it was evaluated then: what is recorded may be computed in another way, and round otherwise.
-        value, _, _ = cut(self.residual, self.solution)
+        value, _, _ = cut_graph(self.residual, self.solution)
         moved = _norm(value.detach() - self.value.detach())
         if moved != 0.0:
             msg = (
@@ -174,7 +174,20 @@ class ImplicitNode(ListNode):
 
 
 def _carry_tangents(residual: Any, x: Any, value: Any, out: Any, how: Any, symmetric: bool, *, recording: bool) -> None:
-    """Give the solution its tangent: minus the inverse of the Jacobian times that of the residual."""
+    """Give the solution `out` its tangent: minus the inverse of the Jacobian times that of the residual.
+
+    Parameters
+    ----------
+    residual : callable
+    x : Tensor
+        The solution, without history.
+    value, out : Tensor
+        The residual at `x`, which has a tangent, and the solution that gets one.
+    how, symmetric
+        As for `_solve_jacobian`.
+    recording : bool
+        Whether a backward pass through the tangent raises an error.
+    """
     mode = state.current()
     levels: Any = () if mode is None or not mode.levels or not mode.levels.running else mode.levels
     found = [(i, level, t) for i, level in enumerate(levels) if (t := level.tangent(value)) is not None]
@@ -185,7 +198,7 @@ def _carry_tangents(residual: Any, x: Any, value: Any, out: Any, how: Any, symme
     ((i, level, tangent),) = found
     before = state.current()
     try:
-        state.put(state.mode_with(levels=levels.outside(i)))
+        state.put(state.mode_with(levels=levels.levels_outside(i)))
         t = -_solve_jacobian(residual, x, tangent, how, symmetric, transposed=False)
         if recording:
             t = Once.apply(t, value, _ONCE)
@@ -205,7 +218,16 @@ _ONCE = (
 
 
 def _solve_jacobian(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *, transposed: bool) -> Any:
-    """Solve ``J u = b`` or ``J.T u = b`` without recording, where J is the residual's Jacobian at `x`."""
+    """Solve ``J u = b``, or ``J.T u = b`` if `transposed`, without recording, where J is the residual's Jacobian at `x`.
+
+    Parameters
+    ----------
+    residual : callable
+    x, b : Tensor, shape (n,)
+    how : str or callable
+        The option `linear_solver` of the public functions.
+    symmetric, transposed : bool
+    """
     x, b = x.detach(), b.detach()
     if not x.shape[0]:
         return b
@@ -217,7 +239,7 @@ def _solve_jacobian(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *,
 
 
 def _by_factors(residual: Any, x: Any, b: Any, transposed: bool) -> Any:
-    """Solve ``J u = b``, or ``J.T u = b``, with the dense Jacobian; raise RuntimeError if it is singular to working precision."""
+    """Solve ``J u = b``, or ``J.T u = b`` if `transposed`, with the dense Jacobian; raise RuntimeError if it is numerically singular."""
     jacobian = jacrev(residual)(x).detach()
     matrix = jacobian.mT if transposed else jacobian
     probe = cos(arange(x.shape[0], dtype=x.dtype, device=x.device))  # which no structure of a matrix is likely to be blind to
@@ -247,7 +269,7 @@ def _singular() -> RuntimeError:
 
 
 def _by_products(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, transposed: bool) -> Any:
-    """Solve ``J u = b``, or ``J.T u = b``, by an iterative method of SciPy, or by the given function, with products only."""
+    """Solve ``J u = b``, or ``J.T u = b``, with products only: by an iterative method of SciPy or by `how`; see `_solve_jacobian`."""
     sparse: Any = importlib.import_module("scipy.sparse.linalg")
     _, pull = vjp(residual, x)
 

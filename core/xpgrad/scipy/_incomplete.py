@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from xpgrad._basics.docstrings import shares
 from xpgrad.scipy._declare import helper, no_derivative, special, valid
 
 if TYPE_CHECKING:
@@ -23,6 +24,38 @@ _STEP = 1.0 / 16.0
 _NODES = [
     (math.exp(u - math.exp(-u)), _STEP * math.exp(u - math.exp(-u)) * (1.0 + math.exp(-u))) for u in (-3.6 + _STEP * k for k in range(131))
 ]
+
+
+# -- what docstrings have in common ---------------------------------------------------------------------------------------------
+
+_ONCE = "Differentiable once, by quadrature; second derivatives raise NotImplementedError."
+_PROBABILITY = """\
+y : Tensor or number
+    Probability in [0, 1]; nan outside. Broadcasts with the shape parameters. Differentiable."""
+_document_gamma = shares(
+    parameters=f"""\
+a : Tensor or number
+    Shape parameter, real, above 0; nan otherwise. {_ONCE}
+x : Tensor or number
+    Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order.
+{_PROBABILITY}"""
+)
+_document_beta = shares(
+    parameters=f"""\
+a : Tensor or number
+    First shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives with
+    respect to shape parameters raise NotImplementedError.
+b : Tensor or number
+    Second shape parameter; see `a`. All three arguments broadcast.
+x : Tensor or number
+    Real, in [0, 1]; nan outside. Differentiable to every order.
+{_PROBABILITY}"""
+)
+_document_student = shares(
+    parameters=f"""\
+df : Tensor or number
+    Degrees of freedom, real, above 0; nan otherwise. {_ONCE}"""
+)
 
 
 # -- the gamma distribution -----------------------------------------------------------------------------------------------------
@@ -66,16 +99,9 @@ def gammainc_by_a(xp: Any, a: Any, x: Any) -> Any:
 
 
 @special(_gamma_by_a, _gamma_by_x)
+@_document_gamma
 def gammainc(a: Operand, x: Operand, /) -> Tensor:
     """Return the regularised lower incomplete gamma function.
-
-    Parameters
-    ----------
-    a : Tensor or number
-        Shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
-        NotImplementedError.
-    x : Tensor or number
-        Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order.
 
     Examples
     --------
@@ -90,16 +116,9 @@ def gammainc(a: Operand, x: Operand, /) -> Tensor:
 
 
 @special(lambda g, a, x, out, xp: _gamma_by_a(-g, a, x, out, xp), lambda g, a, x, out, xp: _gamma_by_x(-g, a, x, out, xp))
+@_document_gamma
 def gammaincc(a: Operand, x: Operand, /) -> Tensor:
     """Return the regularised upper incomplete gamma function, ``1 - gammainc(a, x)``.
-
-    Parameters
-    ----------
-    a : Tensor or number
-        Shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
-        NotImplementedError.
-    x : Tensor or number
-        Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order.
 
     Examples
     --------
@@ -117,16 +136,9 @@ def _quantile_by_a(g: Any, a: Any, out: Any, xp: Any) -> Any:
 
 
 @special(_quantile_by_a, lambda g, a, out, xp: g / _gamma_density(a, out, xp))
+@_document_gamma
 def gammaincinv(a: Operand, y: Operand, /) -> Tensor:
     """Return the inverse of `gammainc` in `x`.
-
-    Parameters
-    ----------
-    a : Tensor or number
-        Shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
-        NotImplementedError.
-    y : Tensor or number
-        Probability in [0, 1]; nan outside. Broadcasts with the shape parameters. Differentiable.
 
     Examples
     --------
@@ -142,16 +154,9 @@ def gammaincinv(a: Operand, y: Operand, /) -> Tensor:
 
 
 @special(_quantile_by_a, lambda g, a, out, xp: -g / _gamma_density(a, out, xp))
+@_document_gamma
 def gammainccinv(a: Operand, y: Operand, /) -> Tensor:
     """Return the inverse of `gammaincc` in `x`.
-
-    Parameters
-    ----------
-    a : Tensor or number
-        Shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
-        NotImplementedError.
-    y : Tensor or number
-        Probability in [0, 1]; nan outside. Broadcasts with the shape parameters. Differentiable.
 
     Examples
     --------
@@ -224,18 +229,9 @@ def betainc_by_a(xp: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
 
 
 @special(_beta_by_a, _beta_by_b, _beta_by_x)
+@_document_beta
 def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     """Return the regularised incomplete beta function.
-
-    Parameters
-    ----------
-    a : Tensor or number
-        First shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives with
-        respect to shape parameters raise NotImplementedError.
-    b : Tensor or number
-        Second shape parameter; see `a`. All three arguments broadcast.
-    x : Tensor or number
-        Real, in [0, 1]; nan outside. Differentiable to every order.
 
     Examples
     --------
@@ -252,18 +248,9 @@ def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     lambda g, a, b, x, out, xp: _beta_by_a(-g, a, b, x, out, xp), lambda g, a, b, x, out, xp: _beta_by_b(-g, a, b, x, out, xp),
     lambda g, a, b, x, out, xp: _beta_by_x(-g, a, b, x, out, xp),
 )  # fmt: skip
+@_document_beta
 def betaincc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     """Return the complement of `betainc`, ``1 - betainc(a, b, x)``.
-
-    Parameters
-    ----------
-    a : Tensor or number
-        First shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives with
-        respect to shape parameters raise NotImplementedError.
-    b : Tensor or number
-        Second shape parameter; see `a`. All three arguments broadcast.
-    x : Tensor or number
-        Real, in [0, 1]; nan outside. Differentiable to every order.
 
     Examples
     --------
@@ -285,18 +272,9 @@ def _beta_quantile_by_b(g: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
 
 
 @special(_beta_quantile_by_a, _beta_quantile_by_b, lambda g, a, b, out, xp: g / _beta_density(a, b, out, xp))
+@_document_beta
 def betaincinv(a: Operand, b: Operand, y: Operand, /) -> Tensor:
     """Return the inverse of `betainc` in `x`.
-
-    Parameters
-    ----------
-    a : Tensor or number
-        First shape parameter, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives with
-        respect to shape parameters raise NotImplementedError.
-    b : Tensor or number
-        Second shape parameter; see `a`. All three arguments broadcast.
-    y : Tensor or number
-        Probability in [0, 1]; nan outside. Broadcasts with the shape parameters. Differentiable.
 
     Examples
     --------
@@ -328,14 +306,12 @@ def _student_by_df(df: Any, t: Any, xp: Any) -> Any:
     lambda g, df, t, out, xp: g * valid(_student_by_df(df, t, xp), out, xp),
     lambda g, df, t, out, xp: g * valid(_student_density(df, t, xp), out, xp),
 )  # fmt: skip
+@_document_student
 def stdtr(df: Operand, t: Operand, /) -> Tensor:
     """Return the cumulative distribution function of Student's t distribution.
 
     Parameters
     ----------
-    df : Tensor or number
-        Degrees of freedom, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
-        NotImplementedError.
     t : Tensor or number
         Real; broadcasts with `df`. Differentiable: the derivative is the density.
 
@@ -354,14 +330,12 @@ def stdtr(df: Operand, t: Operand, /) -> Tensor:
     lambda g, df, out, xp: g * -(_student_by_df(df, out, xp) / _student_density(df, out, xp)),
     lambda g, df, out, xp: g / _student_density(df, out, xp),
 )  # fmt: skip
+@_document_student
 def stdtrit(df: Operand, p: Operand, /) -> Tensor:
     """Return the inverse of `stdtr` in `t`.
 
     Parameters
     ----------
-    df : Tensor or number
-        Degrees of freedom, real, above 0; nan otherwise. Differentiable once, by quadrature; second derivatives raise
-        NotImplementedError.
     p : Tensor or number
         Probability in [0, 1]; the result is infinite at 0 and 1, and nan outside. Broadcasts with `df`. Differentiable.
 

@@ -61,7 +61,7 @@ def arrays_of(title: str, *, exact: bool = False, real: bool = False, **given: A
 
 
 def _stack(x: Any) -> Any:
-    """Stack a sequence with Tensors into one Tensor, which keeps their history."""
+    """Stack a sequence with Tensors into one Tensor, which keeps their history; return any other value unchanged."""
     if isinstance(x, (list, tuple)) and any(isinstance(v, TensorBase) for v in x):
         like = next(v for v in x if isinstance(v, TensorBase))
         return operations.stack([v if isinstance(v, TensorBase) else operations.asarray(v, device=like.device) for v in x])

@@ -117,7 +117,7 @@ def _inner_equations(dx: Any, slope: Any) -> tuple[list[Any], Any]:
 
 
 def _end_equation(condition: Any, dx: Any, slope: Any, direction: float) -> tuple[Any, Any, Any]:
-    """Return the diagonal, the neighbouring element and the right side of an end's equation; `way` is -1 at the right end."""
+    """Return the diagonal, the neighbouring element and the right side of an end's equation; `direction` is -1 at the right end."""
     one = dx[:1]
     if condition == "not-a-knot":  # the third derivative is continuous at the next knot
         both = one + dx[1:2]
@@ -129,7 +129,7 @@ def _end_equation(condition: Any, dx: Any, slope: Any, direction: float) -> tupl
 
 
 def _parabola(dx: Any, slope: Any) -> Any:
-    """Return the slope of the parabola through three points at an end."""
+    """Return the slopes at three points of the parabola through them."""
     middle = (dx[1] * slope[0] + dx[0] * slope[1]) / (dx[0] + dx[1])
     return ops.stack([slope[0] * 2.0 - middle, middle, slope[1] * 2.0 - middle])
 

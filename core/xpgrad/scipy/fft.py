@@ -12,9 +12,9 @@ from typing import Any, Literal, Protocol
 
 from xpgrad import fft as _ours
 from xpgrad._basics.arguments import as_flag, as_int, check_choice, shown
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
-from xpgrad._operations.documents import complete
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.scipy._convolutions import fast_length
@@ -60,6 +60,117 @@ class _TransformN(Protocol):
     ) -> Tensor: ...
 
 
+# -- what docstrings have in common ----------------------------------------------------------------------------------------
+
+_COMMON = """\
+x : Tensor, array or sequence of numbers
+    Real or complex, with at least one axis; differentiable. Integers become the default floating-point dtype.
+axis : int
+    Axis of the transform.
+s : sequence of int, optional
+    Lengths along `axes`; `x` is trimmed or padded with zeros. Default: those of `x`.
+axes : int or sequence of int, optional
+    Axes of the transform. Default: the last ``len(s)`` axes, or all if `s` is not given.
+overwrite_x : bool
+    Has no effect: nothing is written to `x`.
+workers : int, optional
+    Has no effect: the library decides."""
+_FOURIER = f"""\
+{_COMMON}
+n : int, optional
+    Length along `axis` to which the longer of `x` and the result is trimmed or padded with zeros. Default: that of `x`.
+norm : {{'backward', 'ortho', 'forward'}}, optional
+    Which transforms are divided by the number of elements n: the inverse ones ("backward", the default), or the forward ones. "ortho"
+    divides both by the square root of n.
+plan : None
+    Must be None, as in SciPy."""
+_FOURIER_ERRORS = """\
+TypeError
+    `x` is not an array of numbers.
+ValueError
+    `norm` is unknown, a length is not positive, or `s` and `axes` do not fit together.
+IndexError
+    An axis is out of range.
+NotImplementedError
+    `plan` is not None."""
+_COMPLEX = """\
+Tensor
+    Complex, with the shape of `x` except for the given lengths."""
+_HALF = """\
+Tensor
+    Complex, with the shape of `x` except along the last axis of the transform, where m real numbers give the length ``m // 2 + 1``."""
+_REAL = """\
+Tensor
+    Real. Along the last axis of the transform it has the given length, by default twice that of `x` less two."""
+_document_cosines = shares(
+    parameters=f"""\
+{_COMMON}
+type : {{1, 2, 3, 4}}
+    Type of the transform; the types differ in the symmetry at the ends.
+n : int, optional
+    Length of the transform: `x` is trimmed or padded with zeros at its end. Default: the length of `x`.
+norm : {{'backward', 'ortho', 'forward'}}, optional
+    Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
+    the forward ones ("forward").
+orthogonalize : bool, optional
+    Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.""",
+    returns="""\
+Tensor
+    Floating-point, or complex like `x`; the shape of `x` except for the given lengths.""",
+    raises="""\
+TypeError
+    `x` is not an array of numbers.
+ValueError
+    `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
+IndexError
+    An axis is out of range.""",
+)
+_document_frequencies = shares(
+    parameters="""\
+n : int
+    The length of the transform, at least 1.
+d : number
+    The spacing of the samples.
+xp : object
+    Without effect: the results are Tensors.
+device : Device or str, optional
+    Where to put the result; default: the default device.""",
+    raises="""\
+TypeError
+    `n` is not an integer.
+ValueError
+    `n` is not positive.""",
+)
+_document_shift = shares(
+    parameters="""\
+x : Tensor or array
+    Of any dtype. Differentiable.
+axes : int or sequence of int, optional
+    Axes to rotate. Default: all.""",
+    returns="""\
+Tensor
+    The shape and dtype of `x`.""",
+    raises="""\
+TypeError
+    `x` is neither a Tensor nor an array.
+IndexError
+    An axis is out of range.""",
+)
+_document_length = shares(
+    parameters="""\
+target : int
+    A length, at least 1.
+real : bool
+    Whether the transform is of real numbers, which are fast for fewer lengths.""",
+    returns="int",
+    raises="""\
+TypeError
+    `target` is not an integer.
+ValueError
+    `target` is not positive.""",
+)
+
+
 # -- Fourier transforms ----------------------------------------------------------------------------------------------------
 
 
@@ -78,7 +189,7 @@ def _tuple(axes: Any) -> Any:
     return tuple(axes) if isinstance(axes, list) else (axes,) if isinstance(axes, int) else axes
 
 
-def _one(name: str, doc: str) -> Any:
+def _one(name: str, returns: str, doc: str) -> Any:
     """Make the transform along one axis with a name."""
     ours = getattr(_ours, name)
 
@@ -89,10 +200,10 @@ def _one(name: str, doc: str) -> Any:
         out: Tensor = ours(x, n=n, axis=axis, norm=norm)
         return out
 
-    return _name(function, name, doc)
+    return _name(function, name, returns, doc)
 
 
-def _several(name: str, default: Axes = None, base: str = "", *, doc: str) -> Any:
+def _several(name: str, returns: str, default: Axes = None, base: str = "", *, doc: str) -> Any:
     """Make the transform over several axes with a name; `base` is the transform that computes it."""
     ours: Any = _HERMITIAN.get(base or name) or getattr(_ours, base or name)
 
@@ -103,48 +214,13 @@ def _several(name: str, default: Axes = None, base: str = "", *, doc: str) -> An
         out: Tensor = ours(x, s=s if s is None else list(_tuple(s)), axes=_tuple(axes), norm=norm)
         return out
 
-    return _name(function, name, doc)
+    return _name(function, name, returns, doc)
 
 
-def _name(function: Any, name: str, doc: str) -> Any:
+def _name(function: Any, name: str, returns: str, doc: str) -> Any:
     function.__name__ = function.__qualname__ = name
-    lengths = _LENGTHS if "s" in function.__code__.co_varnames else _LENGTH
-    function.__doc__ = complete(doc, (("Parameters", f"{_OPERAND}\n{lengths}\n{_OPTIONS}"), ("Raises", _ERRORS)))
-    return function
-
-
-_OPERAND = """\
-x : Tensor, array or sequence of numbers
-    Real or complex, with at least one axis. Integers become the default floating-point dtype."""
-_LENGTH = """\
-n : int, optional
-    Length along `axis` to which the longer of `x` and the result is trimmed or padded with zeros. Default: that of `x`.
-axis : int
-    Axis of the transform."""
-_LENGTHS = """\
-s : sequence of int, optional
-    Lengths along `axes`; `x` is trimmed or padded with zeros. Default: those of `x`.
-axes : int or sequence of int, optional
-    Axes of the transform. Default: the last ``len(s)`` axes, or all if `s` is not given."""
-_OPTIONS = """\
-norm : {'backward', 'ortho', 'forward'}, optional
-    Which transforms are divided by the number of elements n: the inverse ones ("backward", the default), or the forward ones. "ortho"
-    divides both by the square root of n.
-overwrite_x : bool
-    Has no effect: nothing is written to `x`.
-workers : int, optional
-    Has no effect: the library decides.
-plan : None
-    SciPy's argument, without use."""
-_ERRORS = """\
-TypeError
-    `x` is not an array of numbers.
-ValueError
-    `norm` is unknown, a length is not positive, or `s` and `axes` do not fit together.
-IndexError
-    An axis is out of range.
-NotImplementedError
-    `plan` is not None."""
+    function.__doc__ = doc
+    return shares(_FOURIER, _FOURIER_ERRORS, returns=returns)(function)
 
 
 def _hfftn(x: Any, s: Any, axes: Any, norm: str) -> Any:
@@ -160,12 +236,8 @@ _HERMITIAN = {"hfftn": _hfftn, "ihfftn": _ihfftn}
 
 fft: _Transform = _one(
     "fft",
+    _COMPLEX,
     doc="""Return the discrete Fourier transform along one axis.
-
-    Returns
-    -------
-    Tensor
-        Complex, with the shape of `x` except for the lengths that `n` gives.
 
     Examples
     --------
@@ -182,12 +254,8 @@ fft: _Transform = _one(
 )
 ifft: _Transform = _one(
     "ifft",
+    _COMPLEX,
     doc="""Return the inverse discrete Fourier transform along one axis.
-
-    Returns
-    -------
-    Tensor
-        Complex, with the shape of `x` except for the lengths that `n` gives.
 
     Examples
     --------
@@ -204,12 +272,8 @@ ifft: _Transform = _one(
 )
 rfft: _Transform = _one(
     "rfft",
+    _HALF,
     doc="""Return the discrete Fourier transform of real numbers along one axis.
-
-    Returns
-    -------
-    Tensor
-        Complex, with the shape of `x` except along `axis`, where the length becomes ``m // 2 + 1`` for m real numbers.
 
     Examples
     --------
@@ -226,12 +290,8 @@ rfft: _Transform = _one(
 )
 irfft: _Transform = _one(
     "irfft",
+    _REAL,
     doc="""Return the inverse of the discrete Fourier transform of real numbers along one axis.
-
-    Returns
-    -------
-    Tensor
-        Real. Along `axis` its length is `n` if given, else twice that of `x` less two.
 
     Examples
     --------
@@ -248,12 +308,8 @@ irfft: _Transform = _one(
 )
 hfft: _Transform = _one(
     "hfft",
+    _REAL,
     doc="""Return the discrete Fourier transform of numbers with Hermitian symmetry along one axis.
-
-    Returns
-    -------
-    Tensor
-        Real. Along `axis` its length is `n` if given, else twice that of `x` less two.
 
     Examples
     --------
@@ -270,12 +326,8 @@ hfft: _Transform = _one(
 )
 ihfft: _Transform = _one(
     "ihfft",
+    _HALF,
     doc="""Return the inverse of the discrete Fourier transform of numbers with Hermitian symmetry along one axis.
-
-    Returns
-    -------
-    Tensor
-        Complex, with the shape of `x` except along `axis`, where the length becomes ``m // 2 + 1`` for m real numbers.
 
     Examples
     --------
@@ -289,12 +341,8 @@ ihfft: _Transform = _one(
 )
 fftn: _TransformN = _several(
     "fftn",
+    _COMPLEX,
     doc="""Return the discrete Fourier transform over several axes.
-
-    Returns
-    -------
-    Tensor
-        Complex, with the shape of `x` except for the lengths that `s` gives.
 
     Examples
     --------
@@ -313,12 +361,8 @@ fftn: _TransformN = _several(
 )
 ifftn: _TransformN = _several(
     "ifftn",
+    _COMPLEX,
     doc="""Return the inverse discrete Fourier transform over several axes.
-
-    Returns
-    -------
-    Tensor
-        Complex, with the shape of `x` except for the lengths that `s` gives.
 
     Examples
     --------
@@ -334,12 +378,8 @@ ifftn: _TransformN = _several(
 )
 rfftn: _TransformN = _several(
     "rfftn",
+    _HALF,
     doc="""Return the discrete Fourier transform of real numbers over several axes.
-
-    Returns
-    -------
-    Tensor
-        Complex, with the shape of `x` except along the last of the axes, where the length becomes ``m // 2 + 1`` for m real numbers.
 
     Examples
     --------
@@ -357,12 +397,8 @@ rfftn: _TransformN = _several(
 )
 irfftn: _TransformN = _several(
     "irfftn",
+    _REAL,
     doc="""Return the inverse of the discrete Fourier transform of real numbers over several axes.
-
-    Returns
-    -------
-    Tensor
-        Real. Along the last of the axes its length follows `s`; by default it is twice that of `x` less two.
 
     Examples
     --------
@@ -376,12 +412,8 @@ irfftn: _TransformN = _several(
 )
 hfftn: _TransformN = _several(
     "hfftn",
+    _REAL,
     doc="""Return the discrete Fourier transform of numbers with Hermitian symmetry over several axes.
-
-    Returns
-    -------
-    Tensor
-        Real. Along the last of the axes its length follows `s`; by default it is twice that of `x` less two.
 
     Examples
     --------
@@ -394,12 +426,8 @@ hfftn: _TransformN = _several(
 )
 ihfftn: _TransformN = _several(
     "ihfftn",
+    _HALF,
     doc="""Return the inverse of the discrete Fourier transform of numbers with Hermitian symmetry over several axes.
-
-    Returns
-    -------
-    Tensor
-        Complex, with the shape of `x` except along the last of the axes, where the length becomes ``m // 2 + 1`` for m real numbers.
 
     Examples
     --------
@@ -416,14 +444,10 @@ ihfftn: _TransformN = _several(
 )
 fft2: _TransformN = _several(
     "fft2",
+    _COMPLEX,
     (-2, -1),
     "fftn",
     doc="""Return the discrete Fourier transform over the last two axes.
-
-    Returns
-    -------
-    Tensor
-        Complex, with the shape of `x` except for the lengths that `s` gives.
 
     Examples
     --------
@@ -439,14 +463,10 @@ fft2: _TransformN = _several(
 )
 ifft2: _TransformN = _several(
     "ifft2",
+    _COMPLEX,
     (-2, -1),
     "ifftn",
     doc="""Return the inverse discrete Fourier transform over the last two axes.
-
-    Returns
-    -------
-    Tensor
-        Complex, with the shape of `x` except for the lengths that `s` gives.
 
     Examples
     --------
@@ -465,14 +485,10 @@ ifft2: _TransformN = _several(
 )
 rfft2: _TransformN = _several(
     "rfft2",
+    _HALF,
     (-2, -1),
     "rfftn",
     doc="""Return the discrete Fourier transform of real numbers over the last two axes.
-
-    Returns
-    -------
-    Tensor
-        Complex, with the shape of `x` except along the last of the axes, where the length becomes ``m // 2 + 1`` for m real numbers.
 
     Examples
     --------
@@ -487,14 +503,10 @@ rfft2: _TransformN = _several(
 )
 irfft2: _TransformN = _several(
     "irfft2",
+    _REAL,
     (-2, -1),
     "irfftn",
     doc="""Return the inverse of the discrete Fourier transform of real numbers over the last two axes.
-
-    Returns
-    -------
-    Tensor
-        Real. Along the last of the axes its length follows `s`; by default it is twice that of `x` less two.
 
     Examples
     --------
@@ -513,14 +525,10 @@ irfft2: _TransformN = _several(
 )
 hfft2: _TransformN = _several(
     "hfft2",
+    _REAL,
     (-2, -1),
     "hfftn",
     doc="""Return the discrete Fourier transform of numbers with Hermitian symmetry over the last two axes.
-
-    Returns
-    -------
-    Tensor
-        Real. Along the last of the axes its length follows `s`; by default it is twice that of `x` less two.
 
     Examples
     --------
@@ -533,14 +541,10 @@ hfft2: _TransformN = _several(
 )
 ihfft2: _TransformN = _several(
     "ihfft2",
+    _HALF,
     (-2, -1),
     "ihfftn",
     doc="""Return the inverse of the discrete Fourier transform of numbers with Hermitian symmetry over the last two axes.
-
-    Returns
-    -------
-    Tensor
-        Complex, with the shape of `x` except along the last of the axes, where the length becomes ``m // 2 + 1`` for m real numbers.
 
     Examples
     --------
@@ -553,31 +557,14 @@ ihfft2: _TransformN = _several(
 )
 
 
+@_document_frequencies
 def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Tensor:
     """Return the frequencies of the results of `fft`, in cycles per unit of the spacing `d`.
-
-    Parameters
-    ----------
-    n : int
-        The length of the transform, at least 1.
-    d : number
-        The spacing of the samples.
-    xp : object
-        Without effect: the results are Tensors.
-    device : Device or str, optional
-        Where to put the result; default: the default device.
 
     Returns
     -------
     Tensor, shape (n,)
         Floating, in cycles per unit of `d`; the negative frequencies are behind the others.
-
-    Raises
-    ------
-    TypeError
-        `n` is no integer.
-    ValueError
-        `n` is not positive.
 
     Examples
     --------
@@ -590,31 +577,14 @@ def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Te
     return _ours.fftfreq(n, d=d, device=device)
 
 
+@_document_frequencies
 def rfftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Tensor:
     """Return the frequencies of the results of `rfft`, in cycles per unit of the spacing `d`.
-
-    Parameters
-    ----------
-    n : int
-        The length of the transform, at least 1.
-    d : number
-        The spacing of the samples.
-    xp : object
-        Without effect: the results are Tensors.
-    device : Device or str, optional
-        Where to put the result; default: the default device.
 
     Returns
     -------
     Tensor, shape (n // 2 + 1,)
         Floating, in cycles per unit of `d`.
-
-    Raises
-    ------
-    TypeError
-        `n` is no integer.
-    ValueError
-        `n` is not positive.
 
     Examples
     --------
@@ -627,27 +597,9 @@ def rfftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> T
     return _ours.rfftfreq(n, d=d, device=device)
 
 
+@_document_shift
 def fftshift(x: Any, axes: Axes = None) -> Tensor:
     """Rotate `x` along axes so that frequency zero is in the middle.
-
-    Parameters
-    ----------
-    x : Tensor or array
-        Of any dtype. Differentiable.
-    axes : int or sequence of int, optional
-        Axes to rotate. Default: all.
-
-    Returns
-    -------
-    Tensor
-        The shape and dtype of `x`.
-
-    Raises
-    ------
-    TypeError
-        `x` is neither a Tensor nor an array.
-    IndexError
-        An axis is out of range.
 
     Examples
     --------
@@ -663,27 +615,9 @@ def fftshift(x: Any, axes: Axes = None) -> Tensor:
     return _ours.fftshift(x, axes=_tuple(axes))
 
 
+@_document_shift
 def ifftshift(x: Any, axes: Axes = None) -> Tensor:
     """Undo `fftshift`.
-
-    Parameters
-    ----------
-    x : Tensor or array
-        Of any dtype. Differentiable.
-    axes : int or sequence of int, optional
-        Axes to rotate. Default: all.
-
-    Returns
-    -------
-    Tensor
-        The shape and dtype of `x`.
-
-    Raises
-    ------
-    TypeError
-        `x` is neither a Tensor nor an array.
-    IndexError
-        An axis is out of range.
 
     Examples
     --------
@@ -698,24 +632,9 @@ def ifftshift(x: Any, axes: Axes = None) -> Tensor:
     return _ours.ifftshift(x, axes=_tuple(axes))
 
 
+@_document_length
 def next_fast_len(target: int, real: bool = False) -> int:
     """Return the smallest length of at least `target` for which transforms are fast.
-
-    Parameters
-    ----------
-    target : int
-        A length, at least 1.
-    real : bool
-        Whether the transform is of real numbers, which are fast for fewer lengths.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    TypeError, ValueError
-        `target` is not a positive integer.
 
     Examples
     --------
@@ -730,26 +649,9 @@ def next_fast_len(target: int, real: bool = False) -> int:
     return fast_length(n, (2, 3, 5) if real else (2, 3, 5, 7, 11))
 
 
+@_document_length
 def prev_fast_len(target: int, real: bool = False) -> int:
     """Return the largest length of at most `target` for which transforms are fast.
-
-    Parameters
-    ----------
-    target : int
-        A length, at least 1.
-    real : bool
-        Whether the transform is of real numbers, which are fast for fewer lengths.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    TypeError
-        `target` is not an integer.
-    ValueError
-        `target` is not positive.
 
     Examples
     --------
@@ -787,7 +689,7 @@ def _kind(title: str, given: Any) -> int:
 
 
 def _fit_length(title: str, x: Any, n: Any, place: int, least: int) -> Any:
-    """Trim `x`, or pad it with zeros, to a length along an axis."""
+    """Trim `x`, or pad it with zeros, to the length `n` along the axis `place`; raise ValueError if that is below `least`."""
     have = x.shape[place]
     length = have if n is None else as_int(n, title, "n")
     if length < least:
@@ -799,7 +701,7 @@ def _fit_length(title: str, x: Any, n: Any, place: int, least: int) -> Any:
 
 
 def _weigh(x: Any, place: int, first: float, inner: float, last: float) -> Any:
-    """Multiply `x` by constants along an axis: one at each end, and one in between."""
+    """Multiply `x` along the axis `place` by constants: `first` and `last` at the ends, and `inner` in between."""
     n = x.shape[place]
     if first == inner == last:
         return x if inner == 1.0 else x * inner
@@ -809,9 +711,10 @@ def _weigh(x: Any, place: int, first: float, inner: float, last: float) -> Any:
 
 
 def _transform_axis(x: Any, kind: int, sine: bool, place: int, norm: str, ortho: bool, inverse: bool) -> Any:
-    """Compute one transform along an axis by the matrix of its kind.
+    """Compute one cosine or sine transform along the axis `place` by the matrix of its kind, 1 to 4.
 
-    A transform halves, and `orthogonalize` scales, the first element for cosines (for type 1 also the last) and the last one for sines.
+    A transform halves, and `ortho` scales, the first element for cosines (for type 1 also the last) and the last one for sines. `norm` and
+    `inverse` are those of the public functions.
     """
     if inverse:
         kind, norm = _INVERSE[kind], _OPPOSITE[norm]
@@ -833,7 +736,7 @@ def _transform_axis(x: Any, kind: int, sine: bool, place: int, norm: str, ortho:
 def _transform(
     name: str, x: Any, kind: Any, n: Any, axis: Any, norm: Any, orthogonalize: Any, *, sine: bool, inverse: bool = False
 ) -> Tensor:  # fmt: skip
-    """Check the arguments of a cosine or sine transform along one axis, and compute it."""
+    """Check the arguments of a cosine or sine transform along one axis, those of the public function `name`, and compute it."""
     title = f"scipy.fft.{name}"
     kind = _kind(title, kind)
     x, norm = _prepare(name, x, norm, None)
@@ -850,7 +753,7 @@ def _transform(
 def _transform_n(
     name: str, x: Any, kind: Any, s: Any, axes: Any, norm: Any, orthogonalize: Any, *, sine: bool, inverse: bool = False
 ) -> Tensor:  # fmt: skip
-    """Check the arguments of a cosine or sine transform over several axes, and compute it."""
+    """Check the arguments of a cosine or sine transform over several axes, those of the public function `name`, and compute it."""
     title = f"scipy.fft.{name}"
     x, _ = _prepare(name, x, norm, None)
     lengths = None if s is None else [s] if isinstance(s, int) else list(s)
@@ -870,44 +773,12 @@ def _transform_n(
     return x
 
 
+@_document_cosines
 def dct(
     x: Any, type: Kind = 2, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the discrete cosine transform along an axis (`scipy.fft.dct`).
-
-    Parameters
-    ----------
-    x : Tensor
-        Real, or complex, of which both parts are transformed; at least one axis. Integers are cast to the default floating dtype.
-        Differentiable.
-    type : {1, 2, 3, 4}
-        Type of the transform; the types differ in the symmetry at the ends.
-    n : int, optional
-        Length of the transform, at least 2 for type 1: `x` is truncated or padded with zeros at its end. Default: the length of `x`.
-    axis : int
-        Axis of the transform.
-    norm : {"backward", "ortho", "forward"}, optional
-        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
-        the forward ones ("forward").
-    overwrite_x, workers
-        Accepted for compatibility; they have no effect.
-    orthogonalize : bool, optional
-        Whether to scale the ends so that the matrix is orthogonal for ``norm="ortho"``. Default: True for "ortho" only.
-
-    Returns
-    -------
-    Tensor
-        Floating-point, or complex like `x`; the shape of `x` except for `n`.
-
-    Raises
-    ------
-    TypeError
-        `x` is not an array of numbers.
-    ValueError
-        `type` or `norm` is unknown, `x` is 0-d, or the length is too short (type 1 needs 2).
-    IndexError
-        `axis` is out of range.
 
     Examples
     --------
@@ -919,45 +790,12 @@ def dct(
     return _transform("dct", x, type, n, axis, norm, orthogonalize, sine=False)
 
 
+@_document_cosines
 def idct(
     x: Any, type: Kind = 2, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the inverse of `dct` along an axis.
-
-    Parameters
-    ----------
-    x : Tensor, array or sequence of numbers
-        Real or complex, with at least one axis. Integers are cast to the default floating dtype. Differentiable.
-    type : {1, 2, 3, 4}
-        Type of the transform; the types differ in the symmetry at the ends.
-    n : int, optional
-        Length of the transform: `x` is truncated or padded with zeros at its end. Default: the length of `x`.
-    axis : int
-        Axis of the transform.
-    norm : {'backward', 'ortho', 'forward'}, optional
-        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
-        the forward ones ("forward").
-    overwrite_x : bool
-        Accepted for compatibility; `x` is never overwritten.
-    workers : int, optional
-        Accepted for compatibility; it has no effect.
-    orthogonalize : bool, optional
-        Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.
-
-    Returns
-    -------
-    Tensor
-        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
-
-    Raises
-    ------
-    TypeError
-        `x` is not an array of numbers.
-    ValueError
-        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
-    IndexError
-        An axis is out of range.
 
     Examples
     --------
@@ -967,51 +805,18 @@ def idct(
     >>> fft.idct(fft.dct(x.detach()))
     tensor([1., 2., 4.])
     >>> fft.idct(x, norm="ortho").sum().backward()
-    >>> x.grad[0]  # sqrt(3): of the mean; the others are waves around 0
+    >>> x.grad[0]  # sqrt(3), because the elements of all components but the constant one sum to 0
     tensor(1.7321)
     """
     return _transform("idct", x, type, n, axis, norm, orthogonalize, sine=False, inverse=True)
 
 
+@_document_cosines
 def dst(
     x: Any, type: Kind = 2, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the discrete sine transform along an axis (`scipy.fft.dst`).
-
-    Parameters
-    ----------
-    x : Tensor, array or sequence of numbers
-        Real or complex, with at least one axis. Integers are cast to the default floating dtype. Differentiable.
-    type : {1, 2, 3, 4}
-        Type of the transform; the types differ in the symmetry at the ends.
-    n : int, optional
-        Length of the transform: `x` is truncated or padded with zeros at its end. Default: the length of `x`.
-    axis : int
-        Axis of the transform.
-    norm : {'backward', 'ortho', 'forward'}, optional
-        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
-        the forward ones ("forward").
-    overwrite_x : bool
-        Accepted for compatibility; `x` is never overwritten.
-    workers : int, optional
-        Accepted for compatibility; it has no effect.
-    orthogonalize : bool, optional
-        Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.
-
-    Returns
-    -------
-    Tensor
-        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
-
-    Raises
-    ------
-    TypeError
-        `x` is not an array of numbers.
-    ValueError
-        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
-    IndexError
-        An axis is out of range.
 
     Examples
     --------
@@ -1025,45 +830,12 @@ def dst(
     return _transform("dst", x, type, n, axis, norm, orthogonalize, sine=True)
 
 
+@_document_cosines
 def idst(
     x: Any, type: Kind = 2, n: int | None = None, axis: int = -1, norm: Norm = None, overwrite_x: bool = False, workers: Any = None,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the inverse of `dst` along an axis.
-
-    Parameters
-    ----------
-    x : Tensor, array or sequence of numbers
-        Real or complex, with at least one axis. Integers are cast to the default floating dtype. Differentiable.
-    type : {1, 2, 3, 4}
-        Type of the transform; the types differ in the symmetry at the ends.
-    n : int, optional
-        Length of the transform: `x` is truncated or padded with zeros at its end. Default: the length of `x`.
-    axis : int
-        Axis of the transform.
-    norm : {'backward', 'ortho', 'forward'}, optional
-        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
-        the forward ones ("forward").
-    overwrite_x : bool
-        Accepted for compatibility; `x` is never overwritten.
-    workers : int, optional
-        Accepted for compatibility; it has no effect.
-    orthogonalize : bool, optional
-        Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.
-
-    Returns
-    -------
-    Tensor
-        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
-
-    Raises
-    ------
-    TypeError
-        `x` is not an array of numbers.
-    ValueError
-        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
-    IndexError
-        An axis is out of range.
 
     Examples
     --------
@@ -1074,34 +846,12 @@ def idst(
     return _transform("idst", x, type, n, axis, norm, orthogonalize, sine=True, inverse=True)
 
 
+@_document_cosines
 def dctn(
     x: Any, type: Kind = 2, s: Any = None, axes: Axes = None, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the discrete cosine transform over several axes (`scipy.fft.dctn`).
-
-    Parameters
-    ----------
-    x, type, norm, overwrite_x, workers, orthogonalize
-        See `dct`.
-    s : sequence of int, optional
-        Lengths along `axes`: `x` is truncated or padded with zeros. Default: the lengths of `x`.
-    axes : int or sequence of int, optional
-        Axes of the transform. Default: the last ``len(s)`` axes, or all if `s` is not given.
-
-    Returns
-    -------
-    Tensor
-        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
-
-    Raises
-    ------
-    TypeError
-        `x` is not an array of numbers.
-    ValueError
-        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
-    IndexError
-        An axis is out of range.
 
     Examples
     --------
@@ -1117,45 +867,12 @@ def dctn(
     return _transform_n("dctn", x, type, s, axes, norm, orthogonalize, sine=False)
 
 
+@_document_cosines
 def idctn(
     x: Any, type: Kind = 2, s: Any = None, axes: Axes = None, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the inverse of `dctn` over several axes.
-
-    Parameters
-    ----------
-    x : Tensor, array or sequence of numbers
-        Real or complex, with at least one axis. Integers are cast to the default floating dtype. Differentiable.
-    type : {1, 2, 3, 4}
-        Type of the transform; the types differ in the symmetry at the ends.
-    s : sequence of int, optional
-        Lengths along `axes`: `x` is truncated or padded with zeros. Default: the lengths of `x`.
-    axes : int or sequence of int, optional
-        Axes of the transform. Default: the last ``len(s)`` axes, or all if `s` is not given.
-    norm : {'backward', 'ortho', 'forward'}, optional
-        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
-        the forward ones ("forward").
-    overwrite_x : bool
-        Accepted for compatibility; `x` is never overwritten.
-    workers : int, optional
-        Accepted for compatibility; it has no effect.
-    orthogonalize : bool, optional
-        Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.
-
-    Returns
-    -------
-    Tensor
-        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
-
-    Raises
-    ------
-    TypeError
-        `x` is not an array of numbers.
-    ValueError
-        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
-    IndexError
-        An axis is out of range.
 
     Examples
     --------
@@ -1168,45 +885,12 @@ def idctn(
     return _transform_n("idctn", x, type, s, axes, norm, orthogonalize, sine=False, inverse=True)
 
 
+@_document_cosines
 def dstn(
     x: Any, type: Kind = 2, s: Any = None, axes: Axes = None, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the discrete sine transform over several axes (`scipy.fft.dstn`).
-
-    Parameters
-    ----------
-    x : Tensor, array or sequence of numbers
-        Real or complex, with at least one axis. Integers are cast to the default floating dtype. Differentiable.
-    type : {1, 2, 3, 4}
-        Type of the transform; the types differ in the symmetry at the ends.
-    s : sequence of int, optional
-        Lengths along `axes`: `x` is truncated or padded with zeros. Default: the lengths of `x`.
-    axes : int or sequence of int, optional
-        Axes of the transform. Default: the last ``len(s)`` axes, or all if `s` is not given.
-    norm : {'backward', 'ortho', 'forward'}, optional
-        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
-        the forward ones ("forward").
-    overwrite_x : bool
-        Accepted for compatibility; `x` is never overwritten.
-    workers : int, optional
-        Accepted for compatibility; it has no effect.
-    orthogonalize : bool, optional
-        Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.
-
-    Returns
-    -------
-    Tensor
-        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
-
-    Raises
-    ------
-    TypeError
-        `x` is not an array of numbers.
-    ValueError
-        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
-    IndexError
-        An axis is out of range.
 
     Examples
     --------
@@ -1219,45 +903,12 @@ def dstn(
     return _transform_n("dstn", x, type, s, axes, norm, orthogonalize, sine=True)
 
 
+@_document_cosines
 def idstn(
     x: Any, type: Kind = 2, s: Any = None, axes: Axes = None, norm: Norm = None, overwrite_x: bool = False, workers: Any = None, *,  # noqa: A002
     orthogonalize: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the inverse of `dstn` over several axes.
-
-    Parameters
-    ----------
-    x : Tensor, array or sequence of numbers
-        Real or complex, with at least one axis. Integers are cast to the default floating dtype. Differentiable.
-    type : {1, 2, 3, 4}
-        Type of the transform; the types differ in the symmetry at the ends.
-    s : sequence of int, optional
-        Lengths along `axes`: `x` is truncated or padded with zeros. Default: the lengths of `x`.
-    axes : int or sequence of int, optional
-        Axes of the transform. Default: the last ``len(s)`` axes, or all if `s` is not given.
-    norm : {'backward', 'ortho', 'forward'}, optional
-        Which transforms are scaled: the inverse ("backward", the default), both, by the square root of the factor ("ortho"), or
-        the forward ones ("forward").
-    overwrite_x : bool
-        Accepted for compatibility; `x` is never overwritten.
-    workers : int, optional
-        Accepted for compatibility; it has no effect.
-    orthogonalize : bool, optional
-        Whether to scale the ends so that the matrix is orthogonal for ``norm='ortho'``. Default: True for "ortho" only.
-
-    Returns
-    -------
-    Tensor
-        Floating-point, or complex like `x`; the shape of `x` except for the given lengths.
-
-    Raises
-    ------
-    TypeError
-        `x` is not an array of numbers.
-    ValueError
-        `type` or `norm` is unknown, `x` is 0-d, or a length is too short (cosine transforms of type 1 need 2).
-    IndexError
-        An axis is out of range.
 
     Examples
     --------

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xpgrad._basics.arguments import check_callable, shown
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.faces import public_names
 from xpgrad._modes import switches
 from xpgrad._tensor.tensor import Tensor
@@ -46,6 +47,29 @@ _WITH_HESSIAN = ("dogleg", "trust-exact")
 _WITH_JACOBIAN = ("hybr", "lm")
 
 
+_document_solver = shares(
+    parameters="""\
+x0 : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
+    Initial guess; real. The function receives a tree of the same structure.
+args : tuple
+    Further arguments of the function.
+tol, callback, options : optional
+    Passed to SciPy.
+failure : {"raise", "warn", "ignore"}
+    What to do if SciPy reports that it did not converge.
+linear_solver : {"auto", "dense", "cg", "gmres"} or callable
+    How to solve the linear systems of the implicit function theorem. "auto" factorises the Jacobian of up to 512 unknowns; beyond
+    that it uses products with it, by CG if it is symmetric, else by GMRES. A callable receives the function that multiplies a
+    vector by the matrix, and the right-hand side, both with NumPy vectors of float64, and returns the solution.""",
+    raises="""\
+TypeError
+    An argument has a wrong type.
+ImportError
+    SciPy is not installed.""",
+)
+
+
+@_document_solver
 def minimize(
     fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), method: str | None = None, *, bounds: Any = None,
     tol: float | None = None, callback: Any = None, options: Any = None, failure: Failure = "raise", linear_solver: Any = "auto",
@@ -56,23 +80,11 @@ def minimize(
     ----------
     fun : callable
         ``fun(x, *args)`` returns a 0-d real Tensor.
-    x0 : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
-        Initial guess; real. `fun` receives a tree of the same structure.
-    args : tuple
-        Further arguments of `fun`.
     method : str, optional
         One of SciPy's methods. xpgrad supplies the gradient and, for methods that use them, Hessians or products with the Hessian.
     bounds : sequence of (min, max), or `scipy.optimize.Bounds`, optional
         Bounds of each number in `x0`, in the order of `xpgrad.func.ravel_pytree`: numbers, 0-d Tensors or None. The solution is
         differentiable with respect to active bounds.
-    tol, callback, options
-        Passed to SciPy.
-    failure : {"raise", "warn", "ignore"}
-        What to do if SciPy reports that it did not converge.
-    linear_solver : {"auto", "dense", "cg", "gmres"} or callable
-        How to solve the linear systems of the implicit function theorem. "auto" factorises the Jacobian of up to 512 unknowns; beyond
-        that it uses products with it, by CG if it is symmetric, else by GMRES. A callable receives the function that multiplies a
-        vector by the matrix, and the right-hand side, both with NumPy vectors of float64, and returns the solution.
 
     Returns
     -------
@@ -84,12 +96,8 @@ def minimize(
     RuntimeError
         SciPy does not converge and `failure` is "raise". Differentiating the solution raises it if the Hessian is singular, which means
         that the solution is not a strict minimum.
-    TypeError
-        An argument has a wrong type.
     ValueError
         `fun` does not return a single real number, or `bounds`, `failure` or `linear_solver` is invalid.
-    ImportError
-        SciPy is not installed.
 
     See Also
     --------
@@ -132,10 +140,11 @@ def minimize(
         return grad(objective.scalar)(flat)
 
     return _answer(
-        result, objective, _bounded_residual(gradient, objective.inside(result.x), low, high), linear_solver, symmetric=True, fun=True
+        result, objective, _bounded_residual(gradient, objective.to_tensor(result.x), low, high), linear_solver, symmetric=True, fun=True
     )
 
 
+@_document_solver
 def root(
     fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), method: str = "hybr", *, tol: float | None = None, callback: Any = None,
     options: Any = None, failure: Failure = "raise", linear_solver: Any = "auto",
@@ -146,8 +155,6 @@ def root(
     ----------
     fun : callable
         ``fun(x, *args)`` returns a real Tensor, or a tree of Tensors, with as many numbers as `x0`; it is zero at the root.
-    x0, args, tol, callback, options, failure, linear_solver
-        See `minimize`.
     method : str
         One of SciPy's methods. "hybr" and "lm" use xpgrad's Jacobian.
 
@@ -160,12 +167,8 @@ def root(
     ------
     RuntimeError
         SciPy does not converge and `failure` is "raise". Differentiating the root raises it if the Jacobian is singular there.
-    TypeError
-        An argument has a wrong type.
     ValueError
         `fun` returns another number of values than it gets, or `failure` or `linear_solver` is invalid.
-    ImportError
-        SciPy is not installed.
 
     Examples
     --------
@@ -198,6 +201,7 @@ _LOSSES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@_document_solver
 def least_squares(
     fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, bounds: Any = None, method: str = "trf", loss: str = "linear",
     f_scale: float = 1.0, failure: Failure = "raise", linear_solver: Any = "auto", **options: Any,
@@ -207,9 +211,8 @@ def least_squares(
     Parameters
     ----------
     fun : callable
-        ``fun(x, *args)`` returns the residuals: a real Tensor of any shape, or a tree of Tensors.
-    x0, args, failure, linear_solver
-        See `minimize`. Derivatives of the fit use second derivatives of `fun`, so custom rules in it must be twice differentiable.
+        ``fun(x, *args)`` returns the residuals: a real Tensor of any shape, or a tree of Tensors. Derivatives of the fit use its second
+        derivatives, so custom rules in it must be twice differentiable.
     bounds : sequence of (min, max), or `scipy.optimize.Bounds`, optional
         See `minimize`; only for the methods "trf" and "dogbox".
     method : {"trf", "dogbox", "lm"}
@@ -234,8 +237,6 @@ def least_squares(
         An argument has a wrong type, or `jac`, `jac_sparsity` or `kwargs` is given.
     ValueError
         `loss`, `bounds`, `failure` or `linear_solver` is invalid.
-    ImportError
-        SciPy is not installed.
 
     Examples
     --------
@@ -270,12 +271,13 @@ def least_squares(
         values = objective.vector(flat) / scale
         return total(_LOSSES[loss](values * values)) * (0.5 * scale**2)
 
-    residual = _bounded_residual(grad(cost), objective.inside(result.x), low, high)
+    residual = _bounded_residual(grad(cost), objective.to_tensor(result.x), low, high)
     found = _answer(result, objective, residual, linear_solver, symmetric=True)
     found.cost = cost(objective.ravel(found.x))
     return found
 
 
+@_document_solver
 def brentq(
     f: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] = (), xtol: float = 2e-12, rtol: float | None = None, maxiter: int = 100,
     *, failure: Failure = "raise",
@@ -288,12 +290,8 @@ def brentq(
         ``f(x, *args)`` returns a 0-d real Tensor for a 0-d Tensor.
     a, b : Tensor, array or number
         Ends of the interval, at which `f` has different signs. The root does not depend on them.
-    args : tuple
-        Further arguments of `f`.
     xtol, rtol, maxiter
         Passed to SciPy.
-    failure : {"raise", "warn", "ignore"}
-        What to do if SciPy does not converge.
 
     Returns
     -------
@@ -306,10 +304,6 @@ def brentq(
         `f` has the same sign at both ends.
     RuntimeError
         SciPy does not converge and `failure` is "raise". Differentiating the root raises it if the derivative of `f` is zero there.
-    TypeError
-        An argument has a wrong type.
-    ImportError
-        SciPy is not installed.
 
     Examples
     --------
@@ -331,9 +325,10 @@ def brentq(
         lambda x: float(objective.fun([x])[0]), low, high, xtol=xtol, maxiter=maxiter, full_output=True, disp=False, **more
     )
     _require_convergence(name, bool(report.converged), f"{report.flag} after {report.iterations} iterations", failure)
-    return objective.unravel_out(implicit(objective.vector, objective.inside([x]), "dense"))
+    return objective.unravel_out(implicit(objective.vector, objective.to_tensor([x]), "dense"))
 
 
+@_document_solver
 def fixed_point(
     func: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), xtol: float = 1e-8, maxiter: int = 500, method: str = "del2", *,
     failure: Failure = "raise", linear_solver: Any = "auto",
@@ -344,8 +339,6 @@ def fixed_point(
     ----------
     func : callable
         ``func(x, *args)`` returns a tree of the structure and shapes of `x`.
-    x0, args, failure, linear_solver
-        See `minimize`.
     xtol, maxiter
         Passed to SciPy.
     method : {"del2", "iteration"}
@@ -360,12 +353,8 @@ def fixed_point(
     ------
     RuntimeError
         SciPy does not converge and `failure` is "raise". Differentiating the fixed point raises it if the fixed point is not isolated.
-    TypeError
-        An argument has a wrong type.
     ValueError
         `func` returns another number of values than it gets, or `failure` or `linear_solver` is invalid.
-    ImportError
-        SciPy is not installed.
 
     Examples
     --------
@@ -389,7 +378,7 @@ def fixed_point(
         x = objective.x0
         for _ in range(maxiter):
             x = objective.fun(x)
-    return objective.unravel_out(implicit(lambda flat: flat - objective.vector(flat), objective.inside(x), linear_solver))
+    return objective.unravel_out(implicit(lambda flat: flat - objective.vector(flat), objective.to_tensor(x), linear_solver))
 
 
 def custom_root(
@@ -474,9 +463,9 @@ class _Objective(ScipyObjective):
         flat, self.unravel_out = ravel_pytree(x0)
         self.start = flat.detach()
 
-    def inside(self, x: Any) -> Any:
+    def to_tensor(self, x: Any) -> Any:
         """Copy SciPy's vector into a Tensor."""
-        return self._in(x)
+        return self._to_tensor(x)
 
     def ravel(self, tree: Any) -> Any:
         """Flatten a tree to a vector."""
@@ -515,7 +504,7 @@ def _objective(name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: b
 
 
 def _check_arguments(name: str, fun: Any, args: Any, failure: Any, linear_solver: Any = "auto") -> Any:
-    """Check the arguments, and import SciPy's optimisers."""
+    """Check the arguments that all functions of this module have; return SciPy's module."""
     check_callable(fun, name, "fun")
     if not isinstance(args, tuple):
         msg = f"{name}: `args` must be a tuple of further arguments of the function, but got {shown(args)}; give `(argument,)`"
@@ -542,8 +531,19 @@ def _require_convergence(name: str, well: bool, message: str, failure: str) -> N
 
 
 def _answer(result: Any, objective: _Objective, residual: Any, how: Any, *, symmetric: bool = False, fun: bool = False) -> Any:
-    """Return SciPy's result with the solution and, on request, the value as Tensors with their history."""
-    flat = implicit(residual, objective.inside(result.x), how, symmetric=symmetric)
+    """Return SciPy's result with the solution and, if `fun`, the value as Tensors with their history.
+
+    Parameters
+    ----------
+    result : OptimizeResult
+    objective : _Objective
+    residual : callable
+        What is 0 at the solution, which is differentiated implicitly.
+    how, symmetric
+        As for `implicit`.
+    fun : bool
+    """
+    flat = implicit(residual, objective.to_tensor(result.x), how, symmetric=symmetric)
     result.x = objective.unravel_out(flat)
     if fun:
         result.fun = objective.scalar(flat)
@@ -582,7 +582,7 @@ def _as_floats(side: Limits, missing: float) -> list[float]:
 
 
 def _bounded_residual(gradient: Any, x: Any, low: Limits, high: Limits) -> Any:
-    """Return the residual of a minimum with bounds: the gradient or, at an active bound, the distance to it."""
+    """Return the residual of a minimum at `x` with the bounds `low` and `high`: the gradient or, at an active bound, the distance to it."""
     if low is None or high is None:
         return gradient
     slope = gradient(x).detach().tolist()
@@ -614,6 +614,6 @@ def _detach(x: Any) -> Any:
 
 
 def _to_tensors(tree: Any, near: Any) -> Any:
-    """Convert a solution in NumPy to Tensors with the dtype and device of an argument."""
+    """Convert the arrays in `tree` to Tensors with the dtype and device of the Tensor `near`."""
     dtype = near.dtype if near.dtype.is_floating_point else None
     return tree_map(lambda v: v if isinstance(v, Tensor) else asarray(v, dtype=dtype, device=near.device), tree)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from xpgrad import fft as _fourier
 from xpgrad._basics.arguments import as_size, check_choice, shown
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
 from xpgrad._rows.namespace import operations as xp
@@ -35,11 +36,50 @@ MODES = ("full", "same", "valid")
 METHODS = ("auto", "direct", "fft")
 
 
+# -- what docstrings have in common --------------------------------------------------------------------------------------
+
+_ERRORS = """\
+TypeError
+    An argument is not an array of numbers."""
+_document_pair = shares(
+    parameters="""\
+in1, in2 : Tensor, array or sequence of numbers
+    Real or complex arrays of equal rank, not empty. Differentiable.
+mode : {"full", "same", "valid"}
+    Return the whole result; its central part of the shape of `in1`; or the part that does not depend on zero padding. For "valid",
+    one array must be at least as large as the other along every axis.
+method : {"auto", "direct", "fft"}
+    Use sums of products ("direct"), Fourier transforms ("fft"), or whichever needs fewer operations ("auto"). With transforms, errors
+    are relative to the largest element, and nan and infinity spread over the whole result. Integers always use sums, which are exact.
+boundary : {"fill", "wrap", "symm"}
+    Extend `in1` by `fillvalue`, periodically, or by reflection.
+fillvalue : number or 0-d Tensor
+    Value around `in1` for ``boundary="fill"``. Differentiable.""",
+    raises=f"""\
+{_ERRORS}
+ValueError
+    The ranks differ, an array is empty, the shapes do not fit the mode, or a choice is unknown.""",
+)
+_document_filter = shares(
+    parameters="""\
+b, a : Tensor or sequence of numbers, shapes (M,) and (N,)
+    Coefficients of the numerator and denominator, in increasing powers of the delay. ``a[0]`` must not be 0. Differentiable.
+x : Tensor
+    Real or complex signals along `axis`. Differentiable.
+axis : int
+    Axis along which to filter.
+zi : Tensor, optional
+    Initial state of the delays: the shape of `x` with length ``max(M, N) - 1`` along `axis`; other axes of length 1 broadcast.
+    Default: zeros. Differentiable.""",
+    raises=_ERRORS,
+)
+
+
 # -- convolutions --------------------------------------------------------------------------------------------------------
 
 
 def _pair(name: str, in1: Any, in2: Any, *, exact: bool) -> tuple[Tensor, Tensor]:
-    """Check two arrays, and return them with one dtype and rank; neither may be empty."""
+    """Check `in1` and `in2`, and return them with one dtype and rank; neither may be empty. With `exact`, integers stay integers."""
     x, h = arrays_of(f"scipy.signal.{name}", exact=exact, in1=in1, in2=in2)
     if x.ndim != h.ndim:
         msg = f"scipy.signal.{name}: `in1` and `in2` must have as many axes as one another, but got shapes {x.shape} and {h.shape}"
@@ -68,6 +108,7 @@ def _by_fourier(x: Any, h: Any, rank: int, method: str) -> bool:
     return pairs > (16.0 if rank == 1 else 1.5) * size * math.log2(size + 1)
 
 
+@_document_pair
 def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = False) -> str:
     """Return the method that `convolve` uses for ``method="auto"`` (`scipy.signal.choose_conv_method`).
 
@@ -89,8 +130,6 @@ def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = 
     ------
     NotImplementedError
         `measure` is True.
-    TypeError
-        An argument is not an array of numbers.
     ValueError
         The ranks differ, an array is empty, or `mode` is another value.
 
@@ -131,7 +170,7 @@ def _last_axes(rank: int) -> tuple[int, ...]:
 
 
 def _convolve(name: str, x: Any, h: Any, rank: int, mode: str, fourier: bool) -> Tensor:
-    """Compute the convolution over the last axes, or a part of it."""
+    """Compute the convolution of `x` and `h` over the last `rank` axes, or the part of it that `mode` names; by transforms if `fourier`."""
     if mode == "valid":
         if _must_swap(name, x, h, rank):
             x, h = h, x
@@ -147,35 +186,18 @@ def _center(x: Any, sizes: tuple[int, ...]) -> Any:
 
 
 def _reverse(h: Any, rank: int) -> Any:
-    """Reverse the last `rank` axes and conjugate, which makes a correlation of a convolution."""
+    """Reverse the last `rank` axes and conjugate: convolving with the result is a correlation with `h`."""
     return xp.flip(xp.conj(h) if h.dtype.is_complex else h, axis=_last_axes(rank))
 
 
+@_document_pair
 def convolve(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -> Tensor:
     """Convolve two arrays over all their axes (`scipy.signal.convolve`).
-
-    Parameters
-    ----------
-    in1, in2 : Tensor
-        Real or complex arrays of equal rank, not empty. Integers are always convolved directly, and exactly. Differentiable.
-    mode : {"full", "same", "valid"}
-        Return the whole convolution; its central part of the shape of `in1`; or the part that does not depend on zero padding. For
-        "valid", one array must be at least as large as the other along every axis.
-    method : {"auto", "direct", "fft"}
-        Use sums of products ("direct"), Fourier transforms ("fft"), or whichever needs fewer operations ("auto"). With transforms, errors
-        are relative to the largest element, and nan and infinity spread over the whole result.
 
     Returns
     -------
     Tensor
         Length ``N + M - 1``, ``N`` or ``abs(N - M) + 1`` along each axis for the three modes, in the common dtype.
-
-    Raises
-    ------
-    TypeError
-        An argument is not an array of numbers.
-    ValueError
-        The ranks differ, an array is empty, the shapes do not fit the mode, or a choice is unknown.
 
     Examples
     --------
@@ -192,31 +214,14 @@ def convolve(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -
     return _over_all_axes("convolve", in1, in2, mode, method, correlation=False)
 
 
+@_document_pair
 def correlate(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") -> Tensor:
     """Correlate two arrays over all their axes (`scipy.signal.correlate`); the second one is conjugated.
-
-    Parameters
-    ----------
-    in1 : Tensor, array or sequence of numbers
-        Real or complex, not empty. Differentiable.
-    in2 : Tensor, array or sequence of numbers
-        As `in1`, with as many axes. It is conjugated. Differentiable.
-    mode : {'full', 'same', 'valid'}
-        Return the whole correlation; its central part of the shape of `in1`; or the part that does not depend on padding.
-    method : {'auto', 'direct', 'fft'}
-        Use sums of products ("direct"), Fourier transforms ("fft"), or whichever needs fewer operations ("auto").
 
     Returns
     -------
     Tensor
         Length ``N + M - 1``, ``N`` or ``abs(N - M) + 1`` along each axis for the three modes, in the common dtype.
-
-    Raises
-    ------
-    TypeError
-        An argument is not an array of numbers.
-    ValueError
-        The shapes do not fit, an array is empty, or a choice is unknown.
 
     Examples
     --------
@@ -236,7 +241,7 @@ def correlate(in1: Any, in2: Any, mode: Mode = "full", method: Method = "auto") 
 
 
 def _over_all_axes(name: str, in1: Any, in2: Any, mode: Any, method: Any, *, correlation: bool) -> Tensor:
-    """Check the arguments of `convolve` or `correlate`, and compute."""
+    """Check the arguments of `convolve` or, if `correlation`, of `correlate`, and compute."""
     check_choice(mode, MODES, f"scipy.signal.{name}", "mode")
     check_choice(method, METHODS, f"scipy.signal.{name}", "method")
     x, h = _pair(name, in1, in2, exact=True)
@@ -246,6 +251,7 @@ def _over_all_axes(name: str, in1: Any, in2: Any, mode: Any, method: Any, *, cor
     return _convolve(name, x, _reverse(h, x.ndim) if correlation else h, x.ndim, mode, fourier)
 
 
+@_document_pair
 def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Tensor:
     """Convolve two arrays by Fourier transforms (`scipy.signal.fftconvolve`).
 
@@ -253,8 +259,6 @@ def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Te
     ----------
     in1, in2 : Tensor
         Real or complex arrays of equal rank, not empty. Integers are cast to floating numbers. Differentiable.
-    mode : {"full", "same", "valid"}
-        See `convolve`.
     axes : int or sequence of int, optional
         Axes over which to convolve; the others broadcast. Default: all.
 
@@ -262,13 +266,6 @@ def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Te
     -------
     Tensor
         Length ``N + M - 1``, ``N`` or ``abs(N - M) + 1`` along each of `axes` for the three modes; floating-point or complex.
-
-    Raises
-    ------
-    TypeError
-        An argument is not an array of numbers.
-    ValueError
-        The ranks differ, an array is empty, the shapes do not fit, or a choice is unknown.
 
     Examples
     --------
@@ -300,6 +297,7 @@ def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Te
     return xp.permute_dims(out, tuple(order.index(i) for i in range(x.ndim)))
 
 
+@_document_pair
 def convolve2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fill", fillvalue: Any = 0) -> Tensor:
     """Convolve two matrices directly (`scipy.signal.convolve2d`).
 
@@ -307,12 +305,6 @@ def convolve2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fi
     ----------
     in1, in2 : Tensor
         Matrices of real or complex numbers, not empty. Differentiable.
-    mode : {"full", "same", "valid"}
-        See `convolve`.
-    boundary : {"fill", "wrap", "symm"}
-        Extend `in1` by `fillvalue`, periodically, or by reflection.
-    fillvalue : number or 0-d Tensor
-        Value around `in1` for ``boundary="fill"``. Differentiable.
 
     Returns
     -------
@@ -321,8 +313,6 @@ def convolve2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fi
 
     Raises
     ------
-    TypeError
-        An argument is not an array of numbers.
     ValueError
         An argument is not a matrix or is empty, the shapes do not fit the mode, or a choice is unknown.
 
@@ -344,21 +334,14 @@ def convolve2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fi
     return _matrices("convolve2d", in1, in2, mode, boundary, fillvalue, correlation=False)
 
 
+@_document_pair
 def correlate2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "fill", fillvalue: Any = 0) -> Tensor:
     """Correlate two matrices directly (`scipy.signal.correlate2d`); the second one is conjugated.
 
     Parameters
     ----------
-    in1 : Tensor, array or sequence of numbers
-        Real or complex, not empty. Differentiable.
-    in2 : Tensor, array or sequence of numbers
-        As `in1`, with as many axes. It is conjugated. Differentiable.
-    mode : {'full', 'same', 'valid'}
-        Return the whole correlation; its central part of the shape of `in1`; or the part that does not depend on padding.
-    boundary : {'fill', 'wrap', 'symm'}
-        Extend `in1` by `fillvalue`, periodically, or by reflection.
-    fillvalue : number or 0-d Tensor
-        Value around `in1` for ``boundary="fill"``. Differentiable.
+    in1, in2 : Tensor
+        Matrices of real or complex numbers, not empty. Differentiable.
 
     Returns
     -------
@@ -367,10 +350,8 @@ def correlate2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "f
 
     Raises
     ------
-    TypeError
-        An argument is not an array of numbers.
     ValueError
-        The shapes do not fit, an array is empty, or a choice is unknown.
+        An argument is not a matrix or is empty, the shapes do not fit the mode, or a choice is unknown.
 
     Examples
     --------
@@ -390,7 +371,7 @@ def correlate2d(in1: Any, in2: Any, mode: Mode = "full", boundary: Boundary = "f
 
 
 def _matrices(name: str, in1: Any, in2: Any, mode: Any, boundary: Any, fillvalue: Any, *, correlation: bool) -> Tensor:
-    """Check the arguments of `convolve2d` or `correlate2d`, and compute."""
+    """Check the arguments of `convolve2d` or, if `correlation`, of `correlate2d`, and compute."""
     title = f"scipy.signal.{name}"
     check_choice(mode, MODES, title, "mode")
     check_choice(boundary, ("fill", "wrap", "symm"), title, "boundary")
@@ -461,20 +442,9 @@ def _signal_axis(title: str, x: Any, axis: Any, what: str = "x") -> int:
     return place
 
 
+@_document_filter
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """Filter signals by a recursion (`scipy.signal.lfilter`).
-
-    Parameters
-    ----------
-    b, a : Tensor or sequence of numbers, shapes (M,) and (N,)
-        Coefficients of the numerator and denominator, in increasing powers of the delay. ``a[0]`` must not be 0. Differentiable.
-    x : Tensor
-        Real or complex signals along `axis`. Differentiable.
-    axis : int
-        Axis along which to filter.
-    zi : Tensor, optional
-        Initial state of the delays: the shape of `x` with length ``max(M, N) - 1`` along `axis`; other axes of length 1 broadcast.
-        Default: zeros. Differentiable.
 
     Returns
     -------
@@ -483,8 +453,6 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
     Raises
     ------
-    TypeError
-        An argument is not an array of numbers.
     ValueError
         The shapes do not fit, or ``a[0] == 0``.
 
@@ -564,6 +532,7 @@ def _final_state(b: Any, a: Any, x: Any, y: Any, zi: Any, order: int) -> Any:
     return xp.zeros_like(zi) if total is None else total
 
 
+@_document_filter
 def lfilter_zi(b: Any, a: Any) -> Tensor:
     """Return the initial state for which a filter's response to a step of 1 is constant (`scipy.signal.lfilter_zi`).
 
@@ -579,8 +548,6 @@ def lfilter_zi(b: Any, a: Any) -> Tensor:
 
     Raises
     ------
-    TypeError
-        An argument is not an array of numbers.
     ValueError
         An argument is not a vector or is empty, or ``a[0] == 0``.
 
@@ -611,6 +578,7 @@ def _steady_state(b: Any, a: Any) -> Any:
     return xp.flip(xp.cumulative_sum(xp.flip((b - a * level)[1:])))
 
 
+@_document_filter
 def filtfilt(
     b: Any, a: Any, x: Any, axis: int = -1, padtype: Literal["odd", "even", "constant"] | None = "odd", padlen: int | None = None,
     method: str = "pad", irlen: int | None = None,
@@ -619,8 +587,6 @@ def filtfilt(
 
     Parameters
     ----------
-    b, a, x, axis
-        See `lfilter`. Differentiable in `b`, `a` and `x`.
     padtype : {"odd", "even", "constant"} or None
         Extend the signal at both ends by odd or even reflection, by its end values, or not at all.
     padlen : int, optional
@@ -639,8 +605,6 @@ def filtfilt(
     ------
     NotImplementedError
         `method` is "gust", or `irlen` is given.
-    TypeError
-        An argument is not an array of numbers.
     ValueError
         A signal is not longer than `padlen`, the shapes do not fit, or a choice is unknown.
 
@@ -700,6 +664,7 @@ def _extend(t: Any, edge: int, padtype: Any) -> Any:
     return xp.concat([before, t, after], axis=-1)
 
 
+@_document_filter
 def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """Filter signals by second-order sections in sequence (`scipy.signal.sosfilt`).
 
@@ -707,8 +672,6 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     ----------
     sos : Tensor, shape (sections, 6)
         Coefficients of each section: three of `b`, then three of `a`, whose first must be 1. Differentiable.
-    x, axis
-        See `lfilter`. Differentiable in `x`.
     zi : Tensor, optional
         Initial states: a first axis over sections, then the shape of `x` with length 2 along `axis`. Default: zeros. Differentiable.
 
@@ -719,8 +682,6 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
     Raises
     ------
-    TypeError
-        An argument is not an array of numbers.
     ValueError
         The shapes do not fit, or ``sos[:, 3]`` is not 1.
 

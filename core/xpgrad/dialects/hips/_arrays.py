@@ -61,7 +61,7 @@ class _Methods(TensorBase):
 
     @property
     def data(self) -> Any:
-        """Refused, as HIPS autograd's boxes have none: its derivative would be lost."""
+        """Raise an AttributeError, as HIPS autograd's boxes do: the derivative would be lost."""
         msg = "a value that is being differentiated has no attribute `data`; `tracer.getval(x)` is its value as a constant"
         raise AttributeError(msg)
 
@@ -102,7 +102,7 @@ class _Methods(TensorBase):
         return complex(_number(self, "complex(x)"))
 
     def item(self, *args: Any) -> Any:
-        """Return the only element as a number, if the array is not being differentiated."""
+        """Return the only element as a Python number; raise TypeError if the array is being differentiated."""
         return _number(self, "x.item()").item(*args)
 
     def tolist(self) -> Any:

@@ -22,7 +22,7 @@ from xpgrad._transforms.batch.level import active_levels
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
 from xpgrad.dialects.hips._arrays import ARRAY, np
-from xpgrad.func._reverse import basis, fresh, released, tracked
+from xpgrad.func._reverse import basis, has_outer_history, make_input, release
 from xpgrad.func._tree import LEAF, Structure, flatten, unflatten
 from xpgrad.rules.creation import zeros_like
 
@@ -63,7 +63,7 @@ class _Start(AccumulateGrad):
     __slots__ = ()
 
 
-def _started(raw: Any) -> Any:
+def _start_leaf(raw: Any) -> Any:
     """Return a float array as a new leaf: a fast path of `as_input` and `_begin` without transforms."""
     out = ARRAY._wrap(raw)
     out._node = _Start(out)
@@ -71,7 +71,7 @@ def _started(raw: Any) -> Any:
 
 
 class _Ended(_Start):
-    """The same once the function has run: nobody outside can differentiate in it."""
+    """A `_Start` after the function has run; no outer derivative is with respect to it."""
 
     __slots__ = ()
 
@@ -79,16 +79,16 @@ class _Ended(_Start):
 def _begin(x: Any) -> Any:
     """Return a Tensor like `x` with respect to which one can differentiate; outer derivatives pass through it."""
     if x._node is not None or x.depth or state.carries_tangents() or active_levels() or x.is_inference():
-        return fresh(x)
+        return make_input(x)
     out = x._wrap(x.backend.own(x))
     out._node = _Start(out)  # nobody writes to the caller's array: it is that of a leaf that requires grad
     return out
 
 
-def _tracked(outs: list[Any], inner: list[Any]) -> bool:
-    """Return whether results depend on what something further out is being differentiated in, once the function has run."""
+def _has_outer_history(outs: list[Any], inner: list[Any]) -> bool:
+    """Return whether results have a history that an outer derivative needs, once the function has run."""
     if any(x.depth or x._node.__class__ is not _Ended for x in inner):
-        return tracked(outs, inner)
+        return has_outer_history(outs, inner)
     return any(node.is_leaf and node.__class__ is not _Ended for node in walk([o._node for o in outs if o._node is not None]))
 
 
@@ -136,40 +136,40 @@ def _seed(raw: Any) -> Any:
 
 
 def raw_of(x: Any) -> Any:
-    """Return the NumPy array or number of a Tensor without history."""
+    """Return the value of a Tensor as a NumPy array or number, without its history."""
     raw = x._array
     if raw.__class__ is _ARRAY:
         return raw if raw.shape else raw[()]
     return raw if isinstance(raw, (np.ndarray, np.generic)) else x.detach().numpy()
 
 
-def left(tree: Any, keep: bool = False) -> Any:
-    """Results as the caller gets them: NumPy's arrays and numbers, where nothing further out is being differentiated."""
+def convert_results(tree: Any, keep: bool = False) -> Any:
+    """Convert results to what the caller gets: NumPy arrays and numbers, or Tensors if `keep`, inside an outer derivative."""
     if isinstance(tree, Tensor):
-        return _left(tree, keep)
+        return _convert_result(tree, keep)
     if isinstance(tree, (tuple, list, dict)):
         leaves, structure = flatten(tree)
-        return unflatten(structure, [_left(x, keep) for x in leaves])
+        return unflatten(structure, [_convert_result(x, keep) for x in leaves])
     return tree
 
 
-def _left(x: Any, keep: bool) -> Any:
+def _convert_result(x: Any, keep: bool) -> Any:
     if not isinstance(x, Tensor):
         return x
     if x.depth or state.carries_tangents() or (keep and x._node is not None):
-        return released(x, keep)
+        return release(x, keep)
     return raw_of(x)
 
 
 def _gradient(g: Any, like: Any, keep: bool) -> Any:
-    """Convert a gradient to what the caller gets: a new array, or a Tensor inside an outer derivative."""
+    """Convert a gradient to what the caller gets: a new array, zeros like `like` for None, or a Tensor if `keep`."""
     if g is None:
         if not like.depth and not state.carries_tangents():
             return np.zeros(like.shape, np.dtype(like.dtype))
         return zeros_like(like)
     if g.dtype.is_complex:
         g = np.conjugate(g)
-    g = _left(g, keep)
+    g = _convert_result(g, keep)
     if g.__class__ is _ARRAY and (g.base is not None or not g.flags.writeable):
         return g.copy()
     return g
@@ -185,7 +185,7 @@ def _plain_gradient(g: Any, like: Any) -> Any:
 
 
 def leaves_of(name: str, out: Any) -> tuple[list[Any], Structure]:
-    """Return the leaves of a function's result: Tensors, and arrays and numbers without history.
+    """Return the leaves of a function's result (Tensors, and arrays and numbers without history) and its structure.
 
     Raises
     ------
@@ -243,7 +243,7 @@ class Record:
                 for leaf in given:
                     raw = leaf if leaf.__class__ is _ARRAY else np.asarray(leaf) if leaf.__class__ is float else None
                     if raw is not None and raw.dtype.kind == "f":
-                        start = _started(raw)
+                        start = _start_leaf(raw)
                         inputs.append(start)
                     else:
                         inputs.append(as_input(name, leaf))
@@ -268,21 +268,21 @@ class Record:
 
     @property
     def keep(self) -> bool:
-        """True where something further out is being differentiated, so that results have a history; a walk over the graph finds out."""
+        """Whether an outer derivative needs the history of the results; computed at first use, by a walk over the graph."""
         if self._keep is None:
-            self._keep = _tracked(self.outs, self.inner)
+            self._keep = _has_outer_history(self.outs, self.inner)
         return self._keep
 
     @property
     def value(self) -> Any:
         """The result as the caller gets it."""
-        return left(self.out, self.keep)
+        return convert_results(self.out, self.keep)
 
     def auxiliary_values(self, aux: Any) -> tuple[Any, bool]:
         """Convert further values of the function to what the caller gets; also return whether one has a history."""
         leaves, structure = flatten(aux)
-        kept = [isinstance(x, Tensor) and self.recorded and x.requires_grad and _tracked([x], self.inner) for x in leaves]
-        return unflatten(structure, [_left(x, k) for x, k in zip(leaves, kept)]), any(kept)
+        kept = [isinstance(x, Tensor) and self.recorded and x.requires_grad and _has_outer_history([x], self.inner) for x in leaves]
+        return unflatten(structure, [_convert_result(x, k) for x, k in zip(leaves, kept)]), any(kept)
 
     @property
     def size(self) -> int:
@@ -296,11 +296,11 @@ class Record:
         Parameters
         ----------
         seeds : list of Tensor or None
-            None stands for one, where there is one element.
+            None stands for a cotangent of 1, for leaves with one element.
         last : bool
             Release what the pass needs.
         batched : bool
-            The seeds have an axis more, in front: so have the gradients.
+            Whether the seeds, and so the gradients, have an additional first axis.
         """
         needed = [(o, s) for o, s in zip(self.outs, seeds) if o._node is not None]
         if not needed or not self.inner:
@@ -315,7 +315,16 @@ class Record:
     def _plain(self, seeds: list[Any], last: bool) -> list[Any] | None:
         """Return the result of `cotangents` as raw arrays, without the checks of a request; None inside transforms.
 
-        The pass itself finds out whether something further out is being differentiated: it meets its leaves.
+        Parameters
+        ----------
+        seeds : list
+            The cotangents of the outputs.
+        last : bool
+            Whether the graph may be freed.
+
+        Notes
+        -----
+        If an outer derivative is being computed, the pass notices because it reaches leaves that are not its targets.
         """
         if self._keep or state.current() is not None or active_levels():
             return None
@@ -346,7 +355,7 @@ class Record:
         return found if len(found) == 1 else [task.captured.get(node) for node in targets]
 
     def pull_back(self, seeds: list[Any], last: bool = True) -> Any:
-        """Return the gradients as the caller gets them, in the structure of the argument."""
+        """Return the gradients for cotangents (`seeds`) as the caller gets them, in the argument's structure; `last` frees the graph."""
         found = self._plain(seeds, last)
         if found is not None and self.shape is LEAF:
             return _plain_gradient(found[0], self.inputs[0])
@@ -430,4 +439,4 @@ def push_forward(name: str, function: Callable[..., Any], x: Any, tangent: Any) 
         outs, shape = leaves_of(name, out)
         found = [level.tangent(y) for y in outs]
     slopes = [zeros_like(y) if t is None else t for y, t in zip(outs, found)]
-    return left(out, True), left(unflatten(shape, slopes), True)
+    return convert_results(out, True), convert_results(unflatten(shape, slopes), True)

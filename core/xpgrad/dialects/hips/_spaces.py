@@ -51,19 +51,19 @@ class VSpace:
     def __repr__(self) -> str:
         return f"VSpace({', '.join(f'{dtype}{list(shape)}' for shape, dtype in self._leaves)})"
 
-    def _made(self, function: Callable[[tuple[int, ...], Any], Any]) -> Any:
+    def _make(self, function: Callable[[tuple[int, ...], Any], Any]) -> Any:
         return unflatten(self._structure, [function(shape, dtype) for shape, dtype in self._leaves])
 
-    def _mapped(self, function: Callable[..., Any], *values: Any) -> Any:
+    def _map(self, function: Callable[..., Any], *values: Any) -> Any:
         return unflatten(self._structure, [function(*leaves) for leaves in zip(*(flatten(v)[0] for v in values))])
 
     def zeros(self) -> Any:
         """Return the vector of zeros."""
-        return self._made(np.zeros)
+        return self._make(np.zeros)
 
     def ones(self) -> Any:
         """Return the vector of ones; in a complex space of 1 + i, as in HIPS autograd."""
-        return self._made(lambda shape, dtype: np.full(shape, 1 + 1j if dtype.kind == "c" else 1, dtype))
+        return self._make(lambda shape, dtype: np.full(shape, 1 + 1j if dtype.kind == "c" else 1, dtype))
 
     def randn(self) -> Any:
         """Return a vector of normally distributed numbers from NumPy's global generator."""
@@ -72,7 +72,7 @@ class VSpace:
             out = np.asarray(np.random.randn(*shape))
             return (out + 1j * np.random.randn(*shape) if dtype.kind == "c" else out).astype(dtype)
 
-        return self._made(draw)
+        return self._make(draw)
 
     def standard_basis(self) -> Iterator[Any]:
         """Yield the unit vectors; in a complex space also those with a single i."""
@@ -85,13 +85,13 @@ class VSpace:
 
     def add(self, x: Any, y: Any) -> Any:
         """Return the sum of two vectors."""
-        return self._mapped(lambda a, b: a + b, x, y)
+        return self._map(lambda a, b: a + b, x, y)
 
     mut_add = add
 
     def scalar_mul(self, x: Any, a: Any) -> Any:
         """Return a vector times a number."""
-        return self._mapped(lambda leaf: leaf * a, x)
+        return self._map(lambda leaf: leaf * a, x)
 
     def inner_prod(self, x: Any, y: Any) -> Any:
         """Return the real inner product of two vectors."""
@@ -100,7 +100,7 @@ class VSpace:
 
     def covector(self, x: Any) -> Any:
         """Return the covector of the inner product with `x`: the conjugate of `x`."""
-        return self._mapped(lambda leaf: np.conj(leaf) if np.iscomplexobj(leaf) else leaf, x)
+        return self._map(lambda leaf: np.conj(leaf) if np.iscomplexobj(leaf) else leaf, x)
 
 
 def vspace(value: Any) -> VSpace:
@@ -109,7 +109,7 @@ def vspace(value: Any) -> VSpace:
     Raises
     ------
     TypeError
-        For integers, text, and whatever else is no vector.
+        For integers, strings and other objects that are not vectors.
     """
     return VSpace(value)
 

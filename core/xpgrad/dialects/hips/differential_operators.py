@@ -217,7 +217,7 @@ def hessian(fun: Callable[[Any], Any], x: Any) -> Any:
 def make_vjp(fun: Callable[[Any], Any], x: Any) -> Any:
     """Return a function that computes the pair ``(vjp, value)`` at its arguments.
 
-    ``vjp(v)`` is the product of `v`, which has the structure of the value, and the Jacobian, with the structure of the argument. It may be
+    ``vjp(v)`` is the product of `v` and the Jacobian. `v` has the structure of the value, and the product that of the argument. It may be
     called repeatedly.
     """
     record = Record("make_vjp", fun, x)
@@ -264,7 +264,7 @@ def grad_and_aux(fun: Callable[[Any], Any], x: Any) -> Any:
 
 
 def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that computes the gradients by all arguments, including defaults, as an ordered dict by name."""
+    """Return a function that returns the gradients with respect to all arguments, including defaults, as an ordered dict by name."""
     check_callable(fun, "multigrad_dict")
     signature = inspect.signature(fun)
 

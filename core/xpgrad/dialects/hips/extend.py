@@ -58,8 +58,8 @@ def _count(structure: Any) -> int:
     return 1 if structure.is_leaf else sum(_count(child) for child in structure.children)
 
 
-def _wrapped(x: Any) -> Any:
-    """Wrap an array or number that a primitive returned as a Tensor."""
+def _wrap(x: Any) -> Any:
+    """Convert the array or number that a primitive returned to a Tensor; raise TypeError for anything else."""
     if isinstance(x, Tensor):
         return x
     raw = np.asarray(x)
@@ -84,7 +84,7 @@ class _Primitive(Function):
     def forward(call: _Call, *leaves: Any) -> tuple[Any, ...]:
         args = unflatten(call.structure, [_raw(x) for x in leaves])
         outs, call.value = flatten(call.target.fun(*args, **call.kwargs))
-        return tuple(_wrapped(x) for x in outs)
+        return tuple(_wrap(x) for x in outs)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -157,8 +157,8 @@ class _Primitive(Function):
 
 
 def _fitting(x: Any, like: Any) -> Any:
-    """Return what a rule returned as a Tensor with the shape and dtype of its argument; broadcast axes may be missing."""
-    x = _wrapped(x)
+    """Convert a cotangent or tangent from a rule to a Tensor with the shape and dtype of `like`; missing axes are broadcast."""
+    x = _wrap(x)
     dtype = np.dtype(like.dtype) if hasattr(like, "dtype") else np.asarray(like).dtype
     if x.dtype.is_complex and dtype.kind != "c":
         x = np.real(x)
@@ -211,13 +211,13 @@ class Primitive:
         )
 
     def vjps(self, argnums: tuple[int, ...], ans: Any, args: Any, kwargs: Any) -> Any:
-        """Return the function that computes the cotangents of arguments from that of the value."""
+        """Return the function that computes the cotangents of the arguments in `argnums` from that of the value `ans`."""
         if self._vjps is None:
             raise self._missing("VJP", argnums)
         return self._vjps(argnums, ans, args, kwargs)
 
     def jvps(self, argnums: tuple[int, ...], gs: Any, ans: Any, args: Any, kwargs: Any) -> Any:
-        """Compute the tangent of the value from those of arguments."""
+        """Compute the tangent of the value `ans` from the tangents `gs` of the arguments in `argnums`."""
         if self._jvps is None:
             raise self._missing("JVP", argnums)
         return self._jvps(argnums, gs, ans, args, kwargs)
@@ -252,10 +252,10 @@ def notrace_primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
 
 def register_notrace(trace_type: type, primitive_fun: Any) -> None:
     """Declare that the value of a primitive is a constant in reverse mode (`VJPNode`) or in forward mode (`JVPNode`)."""
-    _need(primitive_fun, "register_notrace")._untraced.add(trace_type)
+    _require_argument(primitive_fun, "register_notrace")._untraced.add(trace_type)
 
 
-def _need(fun: Any, name: str) -> Primitive:
+def _require_argument(fun: Any, name: str) -> Primitive:
     if not isinstance(fun, Primitive):
         msg = f"{name}: {getattr(fun, '__name__', fun)!r} is not a primitive; decorate one with `@primitive`. NumPy's have rules already"
         raise TypeError(msg)
@@ -267,7 +267,7 @@ def _need(fun: Any, name: str) -> Primitive:
 
 def defvjp_argnums(fun: Any, vjpmaker: Callable[..., Any]) -> None:
     """Define all vjps together: ``vjpmaker(argnums, ans, args, kwargs)`` returns a function from ``g`` to one gradient per argnum."""
-    target = _need(fun, "defvjp_argnums")
+    target = _require_argument(fun, "defvjp_argnums")
     target._vjps, target._known = vjpmaker, lambda argnum: True
 
 
@@ -278,7 +278,7 @@ def defvjp_argnum(fun: Any, vjpmaker: Callable[..., Any]) -> None:
         functions = [vjpmaker(argnum, ans, args, kwargs) for argnum in argnums]
         return lambda g: tuple(f(g) for f in functions)
 
-    defvjp_argnums(_need(fun, "defvjp_argnum"), all_of_them)
+    defvjp_argnums(_require_argument(fun, "defvjp_argnum"), all_of_them)
 
 
 def defvjp(fun: Any, *vjpmakers: Callable[..., Any] | None, argnums: Any = None) -> None:
@@ -301,7 +301,7 @@ def defvjp(fun: Any, *vjpmakers: Callable[..., Any] | None, argnums: Any = None)
             functions.append(_zeros(args[number]) if maker is None else maker(ans, *args, **kwargs))
         return lambda g: tuple(f(g) for f in functions)
 
-    defvjp_argnums(_need(fun, "defvjp"), all_of_them)
+    defvjp_argnums(_require_argument(fun, "defvjp"), all_of_them)
     fun._known = makers.__contains__
 
 
@@ -314,10 +314,10 @@ def _zeros(x: Any) -> Callable[[Any], Any]:
 
 def defjvp_argnums(fun: Any, jvpmaker: Callable[..., Any]) -> None:
     """Define the jvp of all arguments together: ``jvpmaker(argnums, gs, ans, args, kwargs)`` returns the tangent of the value."""
-    _need(fun, "defjvp_argnums")._jvps = jvpmaker
+    _require_argument(fun, "defjvp_argnums")._jvps = jvpmaker
 
 
-def _summed(parts: list[Any]) -> Any:
+def _sum(parts: list[Any]) -> Any:
     out = parts[0]
     for part in parts[1:]:
         a, structure = flatten(out)
@@ -329,9 +329,9 @@ def defjvp_argnum(fun: Any, jvpmaker: Callable[..., Any]) -> None:
     """Define the jvps by one function: ``jvpmaker(argnum, g, ans, args, kwargs)`` returns one argument's contribution to the tangent."""
 
     def all_of_them(argnums: tuple[int, ...], gs: Any, ans: Any, args: Any, kwargs: Any) -> Any:
-        return _summed([jvpmaker(argnum, g, ans, args, kwargs) for argnum, g in zip(argnums, gs)])
+        return _sum([jvpmaker(argnum, g, ans, args, kwargs) for argnum, g in zip(argnums, gs)])
 
-    defjvp_argnums(_need(fun, "defjvp_argnum"), all_of_them)
+    defjvp_argnums(_require_argument(fun, "defjvp_argnum"), all_of_them)
 
 
 def defjvp(fun: Any, *jvpfuns: Callable[..., Any] | str | None, argnums: Any = None) -> None:
@@ -345,7 +345,7 @@ def defjvp(fun: Any, *jvpfuns: Callable[..., Any] | str | None, argnums: Any = N
     argnums : iterable of int, optional
         The numbers of the arguments, from 0 on by default.
     """
-    target = _need(fun, "defjvp")
+    target = _require_argument(fun, "defjvp")
     known = dict(zip(range(len(jvpfuns)) if argnums is None else argnums, jvpfuns))
 
     def one(argnum: int, g: Any, ans: Any, args: Any, kwargs: Any) -> Any:
@@ -366,7 +366,7 @@ def defjvp(fun: Any, *jvpfuns: Callable[..., Any] | str | None, argnums: Any = N
 
 def def_linear(fun: Any) -> None:
     """Declare that a primitive is linear in each of its arguments, for forward mode."""
-    target = _need(fun, "def_linear")
+    target = _require_argument(fun, "def_linear")
 
     def one(argnum: int, g: Any, ans: Any, args: Any, kwargs: Any) -> Any:
         return target(*(g if i == argnum else a for i, a in enumerate(args)), **kwargs)

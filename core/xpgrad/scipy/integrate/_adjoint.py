@@ -20,7 +20,7 @@ from xpgrad._tape.saved import with_history
 from xpgrad.autograd.function import Function
 from xpgrad.rules.creation import zeros, zeros_like
 from xpgrad.rules.manipulation import concat, moveaxis, stack
-from xpgrad.scipy._cutting import Once, cut
+from xpgrad.scipy._cutting import Once, cut_graph
 from xpgrad.scipy.integrate._problem import IMPLICIT, Problem
 
 #: The solution is integrated again in at most so many pieces, of at least so many outputs: a solver begins with small steps.
@@ -41,25 +41,26 @@ _ONE_BY_ONE = (
 
 
 def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
-    """Return SciPy's solution as a function of the start, the times and all parameters of the equation.
+    """Attach a node to SciPy's solution, so that it can be differentiated by the start, the times and all parameters of the equation.
 
     Parameters
     ----------
     problem : Problem
     start : Tensor, shape (n,)
-        With its history.
+        The solution at the first time, with its history.
     times : sequence of float
-        Rising or falling; the first is where the start is.
+        Increasing or decreasing.
     t : Tensor, shape (T,), or None
-        The same times with their history, where they have one.
+        `times` as a tensor with its history; None if they have none.
     ys : ndarrays of float64, shape (T, n)
-        The solution there.
+        SciPy's solution at `times`.
 
     Returns
     -------
     Tensor, shape (T, n)
+        The values of `ys`.
     """
-    out = problem.inside(ys)
+    out = problem.to_tensor(ys)
     if not state.is_grad_enabled():
         return out
     looks, parameters = _evaluate_samples(problem, times, ys)
@@ -88,19 +89,34 @@ def carries_tangents(problem: Problem, time: Any, t: Any) -> bool:
 
 
 def _evaluate_samples(problem: Problem, times: Any, ys: Any) -> tuple[list[tuple[int, Any]], list[Any]]:
-    """Return values of the right side along the solution by output number, and the nodes on which they depend."""
+    """Evaluate the right side at some of the outputs, the first and the last among them.
+
+    Parameters
+    ----------
+    problem : Problem
+    times : sequence of float
+    ys : ndarray, shape (T, n)
+        The solution at `times`.
+
+    Returns
+    -------
+    list of (int, Tensor)
+        Its values at the first and the last output, by their numbers.
+    list of Node
+        The nodes on which the values depend.
+    """
     count = len(times)
     places = sorted({round(k * (count - 1) / (_LOOKS - 1)) for k in range(_LOOKS)}) if count > _LOOKS else range(count)
     looks, nodes = [], {}
     for i in places:
-        value, _, links = cut(_at(problem, problem.inside(times[i])), problem.inside(ys[i]))
+        value, _, links = cut_graph(_fix_time(problem, problem.to_tensor(times[i])), problem.to_tensor(ys[i]))
         if i in (0, count - 1):
             looks.append((i, value.detach()))
         nodes.update(dict.fromkeys(link.inner for link in links))
     return looks, list(nodes)
 
 
-def _at(problem: Problem, time: Any) -> Any:
+def _fix_time(problem: Problem, time: Any) -> Any:
     """Return the right side at a time as a function of the state."""
     return lambda y: problem.field(time, y)
 
@@ -108,14 +124,25 @@ def _at(problem: Problem, time: Any) -> Any:
 def _products(
     problem: Problem, t: Any, y: Any, a: Any, known: tuple[Any, ...], *, by_all: bool, again: bool = False
 ) -> tuple[Any, list[Any]]:
-    """Return the right side, and the products of a vector with its derivatives with respect to the state and, if given, known nodes.
+    """Return the right side, and the products of a vector with its derivatives with respect to the state and, if `by_all`, known nodes.
+
+    Parameters
+    ----------
+    problem : Problem
+    t, y : Tensor
+        Time and state.
+    a : Tensor
+        The vector.
+    known : tuple of Node
+    by_all, again : bool
+        With respect to the nodes as well; and with a history.
 
     Raises
     ------
     RuntimeError
         If the right side depends on another node, which therefore would get no gradient.
     """
-    value, own, links = cut(_at(problem, t), y)
+    value, own, links = cut_graph(_fix_time(problem, t), y)
     inner = {link.inner: link for link in links}
     if not all(e in known for e in inner):
         msg = (
@@ -144,13 +171,13 @@ class FlowNode(ListNode):
         None once it is freed.
     times : sequence of float
     t : Tensor or None
-        The same, where they are differentiated; without history.
+        The times as a Tensor without history, if they are differentiated.
     solution : Tensor, shape (T, n)
         Without history.
     parameters : tuple of Node
-        What the right side depends on.
+        The nodes on which the right side depends.
     looks : list of (int, Tensor)
-        The right side at some outputs, to notice what has changed since.
+        Values of the right side at some outputs, to detect later changes.
     """
 
     __slots__ = ("cls", "has_start", "has_t", "looks", "parameters", "problem", "solution", "t", "times")
@@ -185,11 +212,11 @@ class FlowNode(ListNode):
         return [*([start] if self.has_start else []), *([t] if self.has_t else []), *rest]
 
     def _check(self) -> None:
-        """Raise if a value on which the right side depends has changed, since it is evaluated again."""
+        """Raise if a value on which the right side depends has changed since the forward pass; the backward pass evaluates it again."""
         problem = self.problem
         for i, before in self.looks:
-            value, _, _ = cut(_at(problem, problem.inside(self.times[i])), self.solution[i])
-            now, old = problem.outside(value), problem.outside(before)
+            value, _, _ = cut_graph(_fix_time(problem, problem.to_tensor(self.times[i])), self.solution[i])
+            now, old = problem.to_array(value), problem.to_array(before)
             # But for rounding: some libraries add up in another order each time.
             near = 64 * float(finfo(problem.dtype).eps) * abs(old).max(initial=0.0)
             if not ((abs(now - old) <= near) | (now == old) | ((now != now) & (old != old))).all():
@@ -205,7 +232,7 @@ class FlowNode(ListNode):
     def compute(self, g: Any) -> list[Any]:
         """Compute the gradients for the start, the times and the parameters, without history."""
         problem, times = self.problem, self.times
-        given, ys = problem.outside(g), problem.outside(self.solution)
+        given, ys = problem.to_array(g), problem.to_array(self.solution)
         parts = self._shapes()
         adjoint = _Adjoint(problem, times, ys, self.parameters, parts, float(abs(given).max()) if given.size else 0.0)
         a = given[0] * 0.0
@@ -218,7 +245,7 @@ class FlowNode(ListNode):
                 a = adjoint.back(i, a)
         if self.has_t:
             by_t[0] = -float(a @ problem.rhs(times[0], ys[0]))
-        return [problem.inside(a + given[0]), problem.inside(by_t), *adjoint.sums]
+        return [problem.to_tensor(a + given[0]), problem.to_tensor(by_t), *adjoint.sums]
 
     # -- again, as functions -----------------------------------------------------------------------------------------------------------
 
@@ -239,7 +266,7 @@ class FlowNode(ListNode):
         n, count = ys.shape[1], len(times)
         t = self._times_again()
         shapes = self._shapes()
-        augmented = _augment(problem, n, self.parameters, shapes, float(abs(problem.outside(g)).max()))
+        augmented = _augment(problem, n, self.parameters, shapes, float(abs(problem.to_array(g)).max()))
         a = zeros_like(g[0])
         q = zeros((sum(s.size for s in shapes if s is not None),), dtype=problem.dtype, device=problem.device)
         by_t: list[Any] = [None] * count
@@ -248,7 +275,7 @@ class FlowNode(ListNode):
             by_t[i] = (g[i] * problem.field(t[i], ys[i])).sum() if self.has_t else None
             if times[i] != times[i - 1]:
                 z, ends = concat([ys[i], a, q]), (times[i], times[i - 1])
-                found = augmented.solve(augmented.rhs, ends[0], ends[1], problem.outside(z))
+                found = augmented.solve(augmented.rhs, ends[0], ends[1], problem.to_array(z))
                 z = flow(augmented, z, ends, stack([t[i], t[i - 1]]), found.y[:, [0, -1]].T)[1]
                 a, q = z[n : 2 * n], z[2 * n :]
         if self.has_t:
@@ -257,7 +284,7 @@ class FlowNode(ListNode):
 
     def _times_again(self) -> Any:
         if not self.has_t:
-            return self.problem.inside(self.times)
+            return self.problem.to_tensor(self.times)
         return with_history(self.cls.backend, self.t._array, self.e[int(self.has_start)])
 
     def _shapes(self) -> list[_Part | None]:
@@ -268,7 +295,7 @@ class FlowNode(ListNode):
                 if None not in parts:
                     break
                 one = y * 0.0 + 1.0
-                _, (_, *found) = _products(self.problem, self.problem.inside(time), y, one, self.parameters, by_all=True)
+                _, (_, *found) = _products(self.problem, self.problem.to_tensor(time), y, one, self.parameters, by_all=True)
                 parts = [p if p is not None or v is None else _Part(v) for p, v in zip(parts, found)]
         return parts
 
@@ -291,7 +318,7 @@ class _Part:
 
 
 class _Adjoint:
-    """The adjoint equation, by numbers.
+    """The adjoint equation, integrated by SciPy without recording.
 
     Attributes
     ----------
@@ -313,23 +340,23 @@ class _Adjoint:
 
     def back(self, i: int, a: Any) -> Any:
         """Integrate the adjoint back to the previous output, and add to the gradients of the parameters."""
-        problem, solution, n = self.problem, self.piece.before(i), len(a)
+        problem, solution, n = self.problem, self.piece.solution_before(i), len(a)
         ends = self.times[i], self.times[i - 1]
 
         def products(s: float, v: Any, *, by_all: bool) -> list[Any]:
-            at = problem.inside(s), problem.inside(solution(s)), problem.inside(v)
+            at = problem.to_tensor(s), problem.to_tensor(solution(s)), problem.to_tensor(v)
             return _products(problem, *at, self.known, by_all=by_all)[1]
 
         def change(s: float, v: Any) -> Any:
             found = products(s, v, by_all=False)[0]
-            return v * 0.0 if found is None else -problem.outside(found)
+            return v * 0.0 if found is None else -problem.to_array(found)
 
         def change_of_all(s: float, z: Any) -> Any:
             out, at = z * 0.0, 0
             for part, v in zip(self.all_parts, products(s, z[:n], by_all=True)):
                 if part is not None:
                     if v is not None:
-                        out[at : at + part.size] = -problem.outside(v).reshape(-1)
+                        out[at : at + part.size] = -problem.to_array(v).reshape(-1)
                     at += part.size
             return out
 
@@ -338,7 +365,7 @@ class _Adjoint:
 
         if self.is_joint:
             end = problem.reach(change_of_all, *ends, [*a, *[0.0] * self.size], None, self.atol)
-            self._add(_split(problem.inside(end[n:]), self.all_parts[1:]), 1.0)
+            self._add(_split(problem.to_tensor(end[n:]), self.all_parts[1:]), 1.0)
             return end[:n]
         if not self.size:
             return problem.reach(change, *ends, a, jacobian, self.atol)
@@ -357,7 +384,7 @@ class _Adjoint:
 
 
 def _join(found: list[Any], parts: list[_Part | None], problem: Problem) -> Any:
-    """Concatenate the gradients of parameters into one vector."""
+    """Concatenate the gradients `found` of parameters into one vector, zeros for None; skip those whose entry of `parts` is None."""
     pieces = [
         zeros((part.size,), dtype=problem.dtype, device=problem.device)
         if v is None
@@ -377,7 +404,7 @@ class _Pieces:
         self.first: int | None = None
         self.solution: Any = None
 
-    def before(self, i: int) -> Any:
+    def solution_before(self, i: int) -> Any:
         """Return the solution as a function of time between an output and the previous one."""
         first = (i - 1) // self.length * self.length
         if first != self.first:
@@ -389,7 +416,20 @@ class _Pieces:
 
 
 def _augment(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Part | None], scale: float) -> Problem:
-    """Return the joint equation of the state, its adjoint and the integrals for the parameters."""
+    """Return the joint equation of the state, its adjoint and the integrals for the parameters.
+
+    Parameters
+    ----------
+    problem : Problem
+    n : int
+        The number of variables of the state.
+    known : tuple of Node
+        The parameters' nodes.
+    parts : list of (_Part or None)
+        Their shapes and dtypes; None for one that needs no gradient.
+    scale : float
+        The magnitude of the cotangents, for the tolerances.
+    """
 
     everything = [_Part(problem.start), *parts]
     if any(p is not None and p.dtype.is_complex for p in parts):
@@ -411,7 +451,7 @@ def _augment(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Part
 
 
 def _split(q: Any, parts: list[_Part | None]) -> list[Any]:
-    """Split a vector of integrals into the gradients of the parameters."""
+    """Undo `_join`: split a vector of integrals into the gradients of the parameters `parts`, None for those without one."""
     at = 0
     found: list[Any] = []
     for part in parts:

@@ -92,7 +92,7 @@ def odeint(
     problem = Problem("odeint", called, y0, args, method, tolerances, failure, limits)
     times, t = _times(problem, "t", t)
     recorded = _through_steps(problem, gradient, times, t)
-    y = problem.outside(problem.start)
+    y = problem.to_array(problem.start)
     first = {"first_step": float(h0)} if h0 else {}
     if recorded:
         steps = problem.solve(problem.rhs, times[0], times[-1], y, **first).t if times[0] != times[-1] else times[:1]
@@ -182,7 +182,7 @@ def solve_ivp(
     ends, ends_t = _times(problem, "t_span", t_span)
     wanted, wanted_t = (None, None) if t_eval is None else _times(problem, "t_eval", t_eval)
     recorded = _through_steps(problem, gradient, ends, ends_t if ends_t is not None else wanted_t)
-    y = problem.outside(problem.start)
+    y = problem.to_array(problem.start)
     first = {} if first_step is None else {"first_step": float(first_step)}
     found = problem.solve(
         problem.rhs, ends[0], ends[1], y, problem.jacobian, t_eval=wanted, dense_output=dense_output or recorded,
@@ -193,10 +193,10 @@ def solve_ivp(
     # The last output is at the end of the span, and so depends on it, unless an event ended the integration.
     last = ends_t[1:] if ends_t is not None and wanted is None and found.t[-1] == ends[1] else None
     if wanted is None and last is not None:
-        wanted_t = concat([problem.inside(found.t[:-1]), last])
+        wanted_t = concat([problem.to_tensor(found.t[:-1]), last])
     elif wanted_t is not None:
         wanted_t = wanted_t[: len(found.t)]
-    out = solution.at(found.t, wanted_t, found.y.T)
+    out = solution.states_at(found.t, wanted_t, found.y.T)
     found.y = tree_map(lambda v: moveaxis(v, 0, -1), problem.tree(out, (out.shape[0],)))
     found.sol = DenseSolution(solution, found.sol) if dense_output else None
     return found
@@ -208,16 +208,16 @@ class _Solution:
     def __init__(self, problem: Problem, begin: Any, begin_t: Any, steps: Any) -> None:
         self.problem, self.begin, self.begin_t, self.steps = problem, begin, begin_t, steps
 
-    def at(self, times: Any, t: Any, ys: Any) -> Any:
+    def states_at(self, times: Any, t: Any, ys: Any) -> Any:
         """Return the states at some times, with their history; shape (T, n)."""
         problem = self.problem
         all_times = [*self.begin, *times]
         if t is not None or self.begin_t is not None:
             parts = [(self.begin_t, self.begin), (t, times)]
-            t = concat([problem.inside(plain) if kept is None else kept for kept, plain in parts])
+            t = concat([problem.to_tensor(plain) if kept is None else kept for kept, plain in parts])
         if self.steps is not None:
             return repeat_steps(problem, problem.start, self.steps, all_times, t)[1:]
-        return flow(problem, problem.start, all_times, t, [problem.outside(problem.start), *ys])[1:]
+        return flow(problem, problem.start, all_times, t, [problem.to_array(problem.start), *ys])[1:]
 
 
 class DenseSolution:
@@ -287,7 +287,7 @@ class DenseSolution:
         places = sorted(range(len(times)), key=lambda i: order[i])
         times = [times[i] for i in order]
         t = None if t is None else stack([t[i] for i in order])
-        out = self._solution.at(times, t, self.interpolant(times).T)
+        out = self._solution.states_at(times, t, self.interpolant(times).T)
         tree = problem.tree(stack([out[i] for i in places]), (len(places),))
         return tree_map(lambda v: v[0] if single else moveaxis(v, 0, -1), tree)
 
@@ -296,7 +296,9 @@ class DenseSolution:
 
 
 def _times(problem: Problem, argument: str, t: Any, *, ordered: bool = True) -> tuple[Any, Any]:
-    """Return times as floats, and as a Tensor if they have a history or tangents, else None.
+    """Return the times `t` as floats, and as a Tensor if they have a history or tangents, else None.
+
+    They are monotonic unless `ordered` is False. `argument` is their name, for messages.
 
     Raises
     ------
@@ -305,10 +307,10 @@ def _times(problem: Problem, argument: str, t: Any, *, ordered: bool = True) -> 
     """
     kept = None
     if isinstance(t, (list, tuple)) and any(isinstance(v, Tensor) for v in t):
-        t = stack([v if isinstance(v, Tensor) else problem.inside(v) for v in t])
+        t = stack([v if isinstance(v, Tensor) else problem.to_tensor(v) for v in t])
     if isinstance(t, Tensor):
         kept = t.to(dtype=problem.dtype, device=problem.device) if t.requires_grad or state.carries_tangents() else None
-        t = problem.outside(t)
+        t = problem.to_array(t)
     try:
         times = [float(v) for v in t]
     except (TypeError, ValueError):
@@ -339,7 +341,7 @@ def _repeats(times: Any) -> list[int]:
 
 
 def _through_steps(problem: Problem, gradient: Any, times: Any, t: Any) -> bool:
-    """Return whether to record the solution through its steps: on request, and in forward mode.
+    """Return whether to record the solution through its steps: if `gradient` is "steps", and in forward mode.
 
     Raises
     ------
@@ -355,7 +357,7 @@ def _through_steps(problem: Problem, gradient: Any, times: Any, t: Any) -> bool:
             return True
         msg = f"{problem.name}: gradient='steps' needs a method whose steps are repeated: {explicit}; got method={problem.method!r}"
         raise ValueError(msg)
-    if not carries_tangents(problem, problem.inside(times[0]), t):
+    if not carries_tangents(problem, problem.to_tensor(times[0]), t):
         return False
     if problem.method in EXPLICIT:
         return True
@@ -364,7 +366,7 @@ def _through_steps(problem: Problem, gradient: Any, times: Any, t: Any) -> bool:
 
 
 def _events(problem: Problem, events: Any) -> Any:
-    """Wrap event functions for SciPy, which calls them with NumPy arrays."""
+    """Wrap event functions for SciPy, which calls them with NumPy arrays; None stays None."""
     if events is None:
         return None
     if callable(events):
@@ -376,7 +378,7 @@ def _event(problem: Problem, event: Any) -> Any:
     """Wrap one event function."""
 
     def of_arrays(t: float, y: Any) -> float:
-        return float(event(problem.inside(t), problem.tree(problem.inside(y)), *problem.args))
+        return float(event(problem.to_tensor(t), problem.tree(problem.to_tensor(y)), *problem.args))
 
     for attribute in ("terminal", "direction"):
         if hasattr(event, attribute):

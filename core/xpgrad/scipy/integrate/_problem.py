@@ -92,13 +92,13 @@ class Problem:
 
     # -- between SciPy and Tensors ---------------------------------------------------------------------------------------------
 
-    def inside(self, x: Any) -> Any:
+    def to_tensor(self, x: Any) -> Any:
         """Copy SciPy's vector, to which it may write later, into a Tensor."""
         # This is `asarray(x, dtype=..., device=..., copy=True)` without its checks, because solvers call it at every step.
         out = new_tensor(self.cls, self.cls.backend.from_host(host_array(x, self.dtype, self.cls), self.device))
         return out if out.dtype is self.dtype else out._cast(self.dtype)
 
-    def outside(self, x: Any) -> Any:
+    def to_array(self, x: Any) -> Any:
         """Copy a Tensor into an array to which SciPy may write."""
         if type(x) is self.cls and x.dtype is float64:
             return self.cls.backend.to_host(x._array).astype("float64", copy=True)
@@ -133,17 +133,17 @@ class Problem:
 
     def rhs(self, t: float, y: Any) -> Any:
         """Evaluate the right side for SciPy, without recording."""
-        return self.outside(self.field(self.inside(t), self.inside(y)))
+        return self.to_array(self.field(self.to_tensor(t), self.to_tensor(y)))
 
     def jacobian(self, t: float, y: Any) -> Any:
         """Return the Jacobian with respect to the state, shape (n, n)."""
-        time = self.inside(t)
-        return self.outside(jacrev(lambda v: self.field(time, v))(self.inside(y)))
+        time = self.to_tensor(t)
+        return self.to_array(jacrev(lambda v: self.field(time, v))(self.to_tensor(y)))
 
     # -- SciPy's solvers ------------------------------------------------------------------------------------------------------------
 
     def solve(self, rhs: Callable[..., Any], start: float, end: float, y0: Any, jac: Any = None, **options: Any) -> Any:
-        """Call SciPy's `solve_ivp` from one time to another.
+        """Call SciPy's `solve_ivp` for the right side `rhs`, on arrays, from the time `start` to `end`; `jac` is its Jacobian.
 
         Raises
         ------
@@ -156,17 +156,17 @@ class Problem:
         with switches.no_grad():
             result = self.integrate.solve_ivp(rhs, (start, end), y0, method=self.method, **options)
         if not result.success:
-            self.failed(str(result.message))
+            self.raise_failure(str(result.message))
         return result
 
     def reach(self, rhs: Callable[..., Any], start: float, end: float, y0: Any, jac: Any, atol: Any) -> Any:
-        """Return only the final state, by the compiled integrator if there is one."""
+        """Return only the state at `end`, by the compiled integrator if there is one; the parameters are those of `solve`."""
         if self.method != "LSODA":
             return self.solve(rhs, start, end, y0, jac, atol=atol).y[:, -1]
         return self.tabulate(rhs, [start, end], y0, atol)[-1]
 
     def tabulate(self, rhs: Callable[..., Any], times: Any, y0: Any, atol: Any, **options: Any) -> Any:
-        """Call SciPy's `odeint` for the states at some times; shape (T, n).
+        """Call SciPy's `odeint` for the right side `rhs` and the start `y0`; return the states at the times, of shape (T, n).
 
         Raises
         ------
@@ -178,10 +178,10 @@ class Problem:
             options = {"hmax": self.limits.get("max_step", 0.0)} | options
             found, info = self.integrate.odeint(rhs, y0, times, tfirst=True, rtol=self.rtol, atol=atol, full_output=True, **options)
         if info["message"] != "Integration successful.":
-            self.failed(info["message"])
+            self.raise_failure(info["message"])
         return found
 
-    def failed(self, message: str) -> None:
+    def raise_failure(self, message: str) -> None:
         """Report that SciPy did not reach the end, before anybody differentiates the result.
 
         Raises

@@ -95,7 +95,7 @@ def quad_vec(
         msg = f"quad_vec: `args` must be a tuple of further arguments of the function, but got {shown(args)}; give `(argument,)`"
         raise TypeError(msg)
     integrate = scipy_integrate("quad_vec")
-    low, high = _bound("a", a), _bound("b", b)
+    low, high = _to_bound("a", a), _to_bound("b", b)
     like = next((x for x in (a, b) if isinstance(x, Tensor)), None)
     made: dict[str, Any] = {} if like is None else {"dtype": like.dtype, "device": like.device}
     inner, ends = _substitute(low, high)
@@ -125,12 +125,12 @@ def quad_vec(
             scales.append(float(half * weight))
     total = _weighted_sum(values, scales)
     for argument, bound, sign in (("a", a, -1.0), ("b", b, 1.0)):
-        if isinstance(bound, Tensor) and (bound.requires_grad or state.carries_tangents()) and math.isfinite(_bound(argument, bound)):
+        if isinstance(bound, Tensor) and (bound.requires_grad or state.carries_tangents()) and math.isfinite(_to_bound(argument, bound)):
             total = total + _bound_gain(argument, lambda x: f(x, *args), bound) * sign
     return (total, float(error), info) if full_output else (total, float(error))
 
 
-def _bound(argument: str, x: Any) -> float:
+def _to_bound(argument: str, x: Any) -> float:
     """Return a bound as a float.
 
     Raises
@@ -167,7 +167,7 @@ def _to_both(u: float, low: float, high: float) -> tuple[float, float]:
 
 
 def _exchange_bounds(inner: Any) -> Any:
-    """Exchange the bounds, and the sign of the integral."""
+    """Return a substitution like `inner`, a function of the variable and the bounds, for exchanged bounds: its slope has the other sign."""
 
     def function(u: float, low: float, high: float) -> tuple[float, float]:
         x, slope = inner(u, high, low)
@@ -177,7 +177,7 @@ def _exchange_bounds(inner: Any) -> Any:
 
 
 def _substitute(low: float, high: float) -> tuple[Any, tuple[float, float]]:
-    """Return the substitution of an infinite interval by a finite one, its slope, and the finite interval."""
+    """Return a substitution and the finite interval that it maps to the given one; ``substitution(u, low, high)`` is ``x, dx/du``."""
     if math.isfinite(low) and math.isfinite(high):
         return _plain, (low, high)
     if low == high:
@@ -198,7 +198,7 @@ def _weighted_sum(values: list[Any], weights: list[float]) -> Any:
 
 
 def _bound_gain(argument: str, f: Any, bound: Any) -> Any:
-    """Return 0 with the derivatives of the integral by a bound."""
+    """Return a zero whose derivatives are those of the integral with respect to a bound."""
     here = bound.detach()
     step = bound - here
     values = [f(here + step * s) for s, _ in _ENDS]
@@ -353,7 +353,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Tensor:
 
 
 def _samples(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any]:
-    """Move the samples to the last axis; also return their distances, a number or an array that broadcasts."""
+    """Return the samples with their axis moved to the end, and their spacing: a number, or an array that broadcasts with them."""
     y = y if isinstance(y, Tensor) else asarray(y)
     axis = as_int(axis, name, "axis")
     if not -y.ndim <= axis < y.ndim:

@@ -1,6 +1,6 @@
 """Explicit Runge-Kutta methods in Tensors: SciPy chooses the steps, and the solution is recorded through them.
 
-The methods are those of Dormand and Prince (1980) and of Bogacki and Shampine (1989), with SciPy's coefficients and interpolation.
+The methods are RK45 and DOP853, of Dormand and Prince, and RK23, of Bogacki and Shampine, with SciPy's coefficients and interpolation.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def repeat_steps(problem: Problem, start: Any, steps: Any, times: Any, t: Any) -
     found = [start for time in times if time == steps[0]]
     last = len(times) - 1
     for k in range(len(steps) - 1):
-        begin, end = ends.get(k, problem.inside(steps[k])), ends.get(k + 1, problem.inside(steps[k + 1]))
+        begin, end = ends.get(k, problem.to_tensor(steps[k])), ends.get(k + 1, problem.to_tensor(steps[k + 1]))
         step = _Step(problem, method, begin, end, y, problem.field(begin, y) if slope is None else slope)
         while len(found) <= last and (times[len(found)] <= steps[k + 1] if forwards else times[len(found)] >= steps[k + 1]):
             i = len(found)
             at_end = times[i] == steps[k + 1] and (i == last or t is None)
-            found.append(step.y if at_end else step.between(problem.inside(times[i]) if t is None else t[i]))
+            found.append(step.y if at_end else step.interpolate(problem.to_tensor(times[i]) if t is None else t[i]))
         y, slope = step.y, step.stages[-1]
     return stack(found)
 
@@ -76,9 +76,9 @@ class _Step:
         used = [(s, float(w)) for s, w in zip(self.stages, weights) if w]
         if len(used) == 1:
             return used[0][0] * used[0][1]
-        return self.problem.inside([w for _, w in used]) @ stack([s for s, _ in used])
+        return self.problem.to_tensor([w for _, w in used]) @ stack([s for s, _ in used])
 
-    def between(self, time: Any) -> Any:
+    def interpolate(self, time: Any) -> Any:
         """Return the state at a time within this step."""
         x = (time - self.begin) / self.h
         if not hasattr(self.method, "D"):  # a polynomial for each stage

@@ -1,7 +1,7 @@
-"""`xpgrad.scipy.interpolate`: SciPy's interpolants for Tensors on every backend, differentiable by points, values and queries.
+"""`xpgrad.scipy.interpolate`: SciPy's interpolants for Tensors on every backend, differentiable with respect to points, values and queries.
 
-Derivatives are those of the polynomial pieces; at a knot, those of the piece to its right. The search for the piece of a query has no
-derivative. Values may be complex; knots and queries are real.
+Derivatives are those of the polynomial pieces; at a knot, those of the piece to its right. Finding the piece that contains a query has
+no derivative. Values may be complex; knots and queries are real.
 """
 
 from __future__ import annotations

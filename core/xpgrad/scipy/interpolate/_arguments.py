@@ -14,7 +14,7 @@ Extrapolate = bool | Literal["periodic"] | None
 
 
 def check_knots(title: str, x: Any, least: int, name: str = "x") -> Any:
-    """Raise unless the knots are an ascending vector; if values cannot be read, invalid knots become NaN instead."""
+    """Return the knots; raise unless they are an ascending vector. If values cannot be read, invalid knots become NaN instead."""
     if x.ndim != 1 or x.shape[0] < least:
         msg = f"{title}: `{name}` must be a vector of at least {least} numbers, but got shape {x.shape}"
         raise ValueError(msg)
@@ -28,7 +28,20 @@ def check_knots(title: str, x: Any, least: int, name: str = "x") -> Any:
 
 
 def check_points(title: str, x: Any, y: Any, axis: Any, least: int = 2, *, ordered: bool = True) -> tuple[Any, Any, int]:
-    """Return the knots, the values with the axis of the knots in front, and that axis."""
+    """Return the knots, the values with the axis of the knots in front, and that axis.
+
+    Parameters
+    ----------
+    title : str
+        The function, for messages.
+    x, y : array-like
+        Knots and values.
+    axis : int
+    least : int
+        The smallest number of knots.
+    ordered : bool
+        Whether the knots must increase.
+    """
     x, y = arrays_of(title, x=x, y=y)
     if y.dtype.is_complex and x.dtype.is_complex:
         x = xp.real(x)

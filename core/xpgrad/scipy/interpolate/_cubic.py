@@ -62,7 +62,7 @@ class CubicHermiteSpline(PPoly):
         self._set(xp.stack([bend / dx, (slope - slopes[:-1]) / dx - bend, slopes[:-1], y[:-1]]), x, extrapolate, axis)
 
     def _from_slopes(self, x: Any, y: Any, find: Any, extrapolate: bool | str, axis: int) -> None:
-        """Initialise the interpolant with slopes computed by a function of the knots and of real values in columns."""
+        """Initialise the interpolant with the slopes at the knots, which ``find(values)`` computes for real values in columns."""
         flat = xp.reshape(y, (y.shape[0], -1))
         if y.dtype.is_complex:
             count = flat.shape[1]

@@ -18,7 +18,7 @@ from xpgrad.scipy.interpolate._polynomials import interval_of, pieces_of
 
 
 class RegularGridInterpolator:
-    """Interpolate values on a rectangular grid (`scipy.interpolate.RegularGridInterpolator`).
+    """An interpolant of values on a rectangular grid (`scipy.interpolate.RegularGridInterpolator`).
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class RegularGridInterpolator:
     Raises
     ------
     NotImplementedError
-        `method` is another one of SciPy's.
+        `method` is one of SciPy's other methods.
     TypeError
         An argument has a wrong type.
     ValueError
@@ -190,7 +190,7 @@ def _ascending(p: Any, values: Any, axis: int) -> tuple[Any, Any]:
 def interpn(
     points: Any, values: Any, xi: Any, method: str = "linear", bounds_error: bool = True, fill_value: float | None = math.nan
 ) -> Tensor:
-    """Interpolate values on a rectangular grid at queries (`scipy.interpolate.interpn`).
+    """Interpolate values given on a rectangular grid at query points (`scipy.interpolate.interpn`).
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ _KINDS = ("linear", "slinear", "nearest", "nearest-up", "previous", "next", "cub
 
 
 class interp1d:  # noqa: N801 (SciPy's name)
-    """Interpolate between points along an axis (`scipy.interpolate.interp1d`).
+    """An interpolant between points along an axis (`scipy.interpolate.interp1d`).
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
         return xp.where(as_column(missing, out.ndim), xp.zeros_like(out) + math.nan, out)
 
     def _nearest_points(self, flat: Any) -> Any:
-        """Return the number of the point whose value applies."""
+        """Return, for a vector of queries, the numbers of the points whose values apply."""
         x, at, n = self.x.detach(), flat.detach(), self.x.shape[0]
         if self._kind in ("nearest", "nearest-up"):
             return pieces_of(x[:-1] + (x[1:] - x[:-1]) * 0.5, at, "left" if self._kind == "nearest" else "right")

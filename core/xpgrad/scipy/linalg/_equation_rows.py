@@ -24,12 +24,12 @@ def identity_near(x: Any, n: int, xp: Any) -> Any:
 
 
 def _read_triangle(x: Any, lower: bool, unit: bool, xp: Any) -> Any:
-    """Return the matrix with zeros for the elements that are not read."""
+    """Return `x` with zeros outside its lower or upper triangle, and on its diagonal if that counts as ones (`unit`)."""
     return xp.lower(x, -1 if unit else 0) if lower else xp.upper(x, 1 if unit else 0)
 
 
 def _triangular(xp: Any, a: Any, b: Any, transposed: bool, lower: bool, unit: bool) -> Any:
-    """Solve a triangular system by the library's general solver."""
+    """Solve a triangular system by the library's general solver; the options are those of `solve_triangular`."""
     a = _read_triangle(a, lower, unit, xp)
     if unit:
         a = a + identity_like(a, xp)
@@ -120,7 +120,7 @@ def _shift(x: Any, steps: int, xp: Any) -> Any:
 
 
 def _transpose_band(ab: Any, lower: int, upper: int, xp: Any) -> Any:
-    """Return the diagonals of the transpose in SciPy's order."""
+    """Return the diagonals of the transpose in SciPy's order, for a matrix with `lower` diagonals below its main one and `upper` above."""
     # Diagonals beyond the corners are empty: shifts are limited to the length of the axis.
     n = ab.shape[-1]
     rows = [_shift(ab[..., k, :], max(-n, min(n, upper - k)), xp)[..., None, :] for k in range(lower + upper, -1, -1)]
@@ -128,7 +128,7 @@ def _transpose_band(ab: Any, lower: int, upper: int, xp: Any) -> Any:
 
 
 def _product_in_band(left: Any, right: Any, lower: int, upper: int, xp: Any) -> Any:
-    """Return the diagonals of ``left @ right.mT`` that are within the band."""
+    """Return the diagonals of ``left @ right.mT`` within the band of `lower` diagonals below the main one and `upper` above."""
     left, right = xp.swap_last(left), xp.swap_last(right)
     n = left.shape[-1]
     rows = []
@@ -138,8 +138,8 @@ def _product_in_band(left: Any, right: Any, lower: int, upper: int, xp: Any) -> 
     return xp.join(rows, len(rows[0].shape) - 2)
 
 
-def _banded(xp: Any, ab: Any, b: Any, lower: int, upper: int) -> Any:
-    """Solve a banded system as a dense one."""
+def _solve_dense(xp: Any, ab: Any, b: Any, lower: int, upper: int) -> Any:
+    """Solve a banded system, whose diagonals are the rows of `ab`, as a dense one; `lower` and `upper` are their numbers."""
     n = ab.shape[-1]
     places = xp.reshape(xp.count_up(ab, 0, n, 1), (n,))
     gap = places[:, None] - places[None, :]
@@ -159,7 +159,7 @@ def _banded_left(g: Any, ab: Any, out: Any, ab_shape: Any, lower: int, upper: in
 
 @row_only(
     _banded_left, lambda g, ab, b_shape, lower, upper, xp: xp.sum_to(_solve_adjoint_banded(g, ab, lower, upper, xp), b_shape),
-    composed=by_the_host_of_matrices("solve_banded", "(d,m),(m,k)->(m,k)", _banded), elementwise=False, batch="broadcast", fresh=False,
+    composed=by_the_host_of_matrices("solve_banded", "(d,m),(m,k)->(m,k)", _solve_dense), elementwise=False, batch="broadcast", fresh=False,
 )  # fmt: skip
 def _linalg_solve_banded(ab: Any, b: Any, lower: int, upper: int) -> Any:
     """Solve ``a @ x == b``, given the diagonals `ab` of `a`."""
@@ -179,7 +179,7 @@ def _least_squares(xp: Any, a: Any, b: Any, rtol: float) -> Any:
 
 
 def _least_squares_left(g: Any, a: Any, b: Any, out: Any, rtol: float, xp: Any) -> Any:
-    """Return the cotangent of the matrix of `lstsq`."""
+    """Return the cotangent of the matrix of `lstsq` from those of the solution and the singular values; None if both are missing."""
     # Golub and Pereyra, "The differentiation of pseudo-inverses ..." (1973), eq. 4.12, multiplied by the right-hand side.
     (gx, gs), total = g, None
     finite, a = zero_unless_finite(a, xp)

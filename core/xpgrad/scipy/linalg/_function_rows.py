@@ -47,7 +47,7 @@ def _scale(xp: Any, x: Any, change: Any, least: float) -> Any:
 
 @row_only(None, None, composed=_scale, elementwise=False, batch="stacked")
 def _linalg_scale(x: Any, change: Any, least: float) -> Any:
-    """Return the power of two that scales a tangent to the norm of the matrix, or to `least`; it has no derivative."""
+    """Return the power of two that scales a tangent to the norm of the matrix, or to `least` if that is larger; it has no derivative."""
 
 
 def _frechet(row: str, x: Any, change: Any, xp: Any, least: float) -> Any:

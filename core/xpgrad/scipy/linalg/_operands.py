@@ -33,12 +33,12 @@ def as_floating(x: Any) -> Any:
 
 
 def check_matrix(name: str, argument: str, x: Any, *, square: bool = True) -> Any:
-    """Check the shape of (square) matrices, and cast integers to floating numbers.
+    """Check that `x` is a (square) matrix or a stack of them, and return it, with integers converted to floating-point numbers.
 
     Raises
     ------
     ValueError
-        `x` has fewer than 2 axes, or is not square.
+        If `x` has fewer than two axes, or is not square although `square` is True.
     """
     if x.ndim < 2:
         msg = f"scipy.linalg.{name}: `{argument}` must be a matrix, or a stack of them, of at least 2 axes, but has shape {x.shape}"

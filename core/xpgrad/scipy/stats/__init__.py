@@ -170,7 +170,7 @@ vonmises: Continuous = Continuous(
 )  # fmt: skip
 
 
-def _between(a: Any, b: Any) -> Any:
+def _log_between(a: Any, b: Any) -> Any:
     """Return the logarithm of the normal probability of the interval from `a` to `b`, accurate also in the tails."""
     flipped = a > 0
     a, b = xp.where(flipped, -b, a), xp.where(flipped, -a, b)
@@ -188,7 +188,7 @@ def _truncated_quantile(q: Any, a: Any, b: Any) -> Any:
     flipped = a > 0
     low = xp.where(flipped, -b, a)
     p = xp.where(flipped, 1.0 - q, q)
-    mass = xp.exp(_between(a, b))
+    mass = xp.exp(_log_between(a, b))
     level = special.ndtr(low) + p * mass
     z = special.ndtri(level)
     z = xp.where(flipped, -z, z)
@@ -206,9 +206,9 @@ def _truncated_ends(a: Any, b: Any) -> tuple[Any, Any, Any]:
 
 truncnorm: Continuous = Continuous(
     "truncnorm", ("a", "b"), -_INF, _INF, lambda a, b: a < b, ends=_truncated_ends,
-    logpdf=lambda z, a, b: z * z * -0.5 - _LOG_ROOT - _between(a, b),
-    cdf=lambda z, a, b: xp.exp(_between(a, z) - _between(a, b)), sf=lambda z, a, b: xp.exp(_between(z, b) - _between(a, b)),
-    logcdf=lambda z, a, b: _between(a, z) - _between(a, b), logsf=lambda z, a, b: _between(z, b) - _between(a, b),
+    logpdf=lambda z, a, b: z * z * -0.5 - _LOG_ROOT - _log_between(a, b),
+    cdf=lambda z, a, b: xp.exp(_log_between(a, z) - _log_between(a, b)), sf=lambda z, a, b: xp.exp(_log_between(z, b) - _log_between(a, b)),
+    logcdf=lambda z, a, b: _log_between(a, z) - _log_between(a, b), logsf=lambda z, a, b: _log_between(z, b) - _log_between(a, b),
     ppf=_truncated_quantile, isf=lambda q, a, b: -_truncated_quantile(q, -b, -a),
 )  # fmt: skip
 

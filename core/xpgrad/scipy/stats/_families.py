@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from xpgrad._basics.docstrings import shares
 from xpgrad._rows.namespace import PRIMITIVES, operations
 from xpgrad.scipy._declare import PREFIX, operands_of
 
@@ -23,9 +24,65 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 
 
+# -- what docstrings have in common -----------------------------------------------------------------------------------------
+
+_CONTINUOUS = """\
+*args : Tensor or number
+    The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
+    All broadcast with the first argument. Differentiable.
+**options : Tensor or number
+    The same parameters by name."""
+_DISCRETE = """\
+*args : Tensor or number
+    The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with the first argument. The shape
+    parameters are differentiable, except in `ppf`.
+**options : Tensor or number
+    The same parameters by name."""
+_RETURNS = """\
+Tensor
+    The shape to which the arguments broadcast, floating-point."""
+_ERRORS = """\
+TypeError
+    A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
+ValueError
+    The arguments do not broadcast."""
+_document_continuous = shares(
+    parameters=f"""\
+x : Tensor or number
+    Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
+q : Tensor or number
+    Probabilities in [0, 1]; broadcasts with the parameters. Differentiable.
+{_CONTINUOUS}""",
+    returns=_RETURNS,
+    raises=_ERRORS,
+)
+_document_discrete = shares(
+    parameters=f"""\
+k : Tensor or number
+    Points at which to evaluate: real, rounded down to integers; broadcasts with the parameters. Not differentiable: the value jumps.
+{_DISCRETE}""",
+    returns=_RETURNS,
+    raises=_ERRORS,
+)
+
+
+def _name_parameters(method: Any, shapes: tuple[str, ...], continuous: bool) -> str:
+    """Return the docstring of a method with entries for the parameters (`shapes`, location and scale) in place of `*args`."""
+    slope = " Differentiable." if continuous or method.__name__ != "ppf" else ""
+    texts = {", ".join(shapes): f"Shape of the distribution, parametrised as in SciPy; invalid values give nan.{slope}"} if shapes else {}
+    texts["loc"] = "Location. Differentiable." if continuous else "Location."
+    if continuous:
+        texts["scale"] = "Scale, above 0; other values give nan. Differentiable."
+    entries = "\n".join(f"{name} : Tensor or number\n    {text}" for name, text in texts.items())
+    return method.__doc__.replace(_CONTINUOUS if continuous else _DISCRETE, entries)
+
+
 @functools.cache
 def _with_signatures(cls: type, shapes: tuple[str, ...]) -> type:
-    """Return a subclass whose methods have explicit signatures: ``(x, *args, **options)`` becomes ``(x, a, loc=0, scale=1)``."""
+    """Return a subclass whose methods have explicit signatures: ``(x, *args, **options)`` becomes ``(x, a, loc=0, scale=1)``.
+
+    Their docstrings describe these parameters.
+    """
     by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD
     optional = {"loc": 0, "scale": 1} if issubclass(cls, Continuous) else {"loc": 0}
     named = [
@@ -41,6 +98,7 @@ def _with_signatures(cls: type, shapes: tuple[str, ...]) -> type:
         copy: Any = types.FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
         functools.update_wrapper(copy, method)
         del copy.__wrapped__
+        copy.__doc__ = _name_parameters(method, shapes, issubclass(cls, Continuous))
         first = [inspect.Parameter(n, by_name) for n in method.__code__.co_varnames[: method.__code__.co_argcount]]
         copy.__signature__ = inspect.Signature([*first, *named])
         members[name] = copy
@@ -91,7 +149,7 @@ class _Family:
         return operands_of(title, (first, *names), (x, *values), module="stats")
 
     def _factor(self, shapes: list[Any], dtype: Any, scale: Any = None) -> Any:
-        """Return a factor that is 1 for valid parameters and nan for invalid ones.
+        """Return a factor that is 1 for valid shapes and a positive `scale`, and nan for others.
 
         It depends on the parameters only, so that it is 0-d if they are.
         """
@@ -148,7 +206,7 @@ class Continuous(_Family):
         return self.functions["ends"](*shapes) if "ends" in self.functions else (self.low, self.high, 0.5)
 
     def _of_x(self, kind: str, x: Any, args: tuple[Any, ...], options: dict[str, Any], below: float, above: float) -> Any:
-        """Evaluate a function at the standardised argument; below and above the support it is `below` and `above`."""
+        """Evaluate a function at the standardised argument; the value is `below` below the support, and `above` above it."""
         x, *shapes, loc, scale = self._operands(kind, "x", x, args, options, ("loc", "scale"))
         if f"located_{kind}" in self.functions:  # one fused operation, which checks the scale itself
             return self.functions[f"located_{kind}"](x, loc, scale, *shapes)
@@ -166,30 +224,9 @@ class Continuous(_Family):
         edge = operations.ones_like(value)
         return operations.where(under, edge * below, operations.where(beyond, edge * above, value))
 
+    @_document_continuous
     def logpdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the logarithm of the density; minus infinity outside the support.
-
-        Parameters
-        ----------
-        x : Tensor or number
-            Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
-            All broadcast with the first argument. Differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
-        Raises
-        ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
 
         Examples
         --------
@@ -205,30 +242,9 @@ class Continuous(_Family):
         """
         return self._of_x("logpdf", x, args, options, -math.inf, -math.inf)
 
+    @_document_continuous
     def pdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the density; 0 outside the support.
-
-        Parameters
-        ----------
-        x : Tensor or number
-            Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
-            All broadcast with the first argument. Differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
-        Raises
-        ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
 
         Examples
         --------
@@ -243,30 +259,9 @@ class Continuous(_Family):
         """
         return operations.exp(self.logpdf(x, *args, **options))
 
+    @_document_continuous
     def cdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the cumulative distribution function, the probability of a value of at most `x`.
-
-        Parameters
-        ----------
-        x : Tensor or number
-            Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
-            All broadcast with the first argument. Differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
-        Raises
-        ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
 
         Examples
         --------
@@ -281,30 +276,9 @@ class Continuous(_Family):
         """
         return self._of_x("cdf", x, args, options, 0.0, 1.0)
 
+    @_document_continuous
     def sf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the survival function ``1 - cdf``, accurate also where it is small.
-
-        Parameters
-        ----------
-        x : Tensor or number
-            Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
-            All broadcast with the first argument. Differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
-        Raises
-        ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
 
         Examples
         --------
@@ -317,33 +291,12 @@ class Continuous(_Family):
         """
         return self._of_x("sf", x, args, options, 1.0, 0.0)
 
+    @_document_continuous
     def logcdf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the logarithm of the cumulative distribution function.
 
         `norm`, `logistic`, `lognorm` and `truncnorm` compute it directly, accurate also where `cdf` underflows.
         For the other distributions it is the logarithm of `cdf`.
-
-        Parameters
-        ----------
-        x : Tensor or number
-            Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
-            All broadcast with the first argument. Differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
-        Raises
-        ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
 
         Examples
         --------
@@ -358,33 +311,12 @@ class Continuous(_Family):
             return self._of_x("logcdf", x, args, options, -math.inf, 0.0)
         return operations.log(self.cdf(x, *args, **options))
 
+    @_document_continuous
     def logsf(self, x: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the logarithm of the survival function.
 
         `norm`, `expon`, `logistic`, `lognorm`, `weibull_min` and `truncnorm` compute it directly, accurate also where `sf` underflows.
         For the other distributions it is the logarithm of `sf`.
-
-        Parameters
-        ----------
-        x : Tensor or number
-            Points at which to evaluate: real; broadcasts with the parameters. Differentiable.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
-            All broadcast with the first argument. Differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
-        Raises
-        ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
 
         Examples
         --------
@@ -401,32 +333,14 @@ class Continuous(_Family):
             return self._of_x("logsf", x, args, options, 0.0, -math.inf)
         return operations.log(self.sf(x, *args, **options))
 
+    @_document_continuous
     def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the quantile function, the inverse of `cdf`.
 
         At 0 and 1 it is the lower and the upper end of the support; outside [0, 1] it is nan.
 
-        Parameters
-        ----------
-        q : Tensor or number
-            Probabilities in [0, 1]; broadcasts with the parameters. Differentiable.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
-            All broadcast with the first argument. Differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
         Raises
         ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
         NotImplementedError
             The distribution has no quantile function in closed form (`vonmises`).
 
@@ -443,32 +357,14 @@ class Continuous(_Family):
         """
         return self._quantile("ppf", q, args, options)
 
+    @_document_continuous
     def isf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the inverse of the survival function `sf`.
 
         At 0 and 1 it is the upper and the lower end of the support; outside [0, 1] it is nan.
 
-        Parameters
-        ----------
-        q : Tensor or number
-            Probabilities in [0, 1]; broadcasts with the parameters. Differentiable.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0) and the scale `scale` (default: 1).
-            All broadcast with the first argument. Differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
         Raises
         ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
         NotImplementedError
             The distribution has no quantile function in closed form (`vonmises`).
 
@@ -550,30 +446,14 @@ class Discrete(_Family):
         """Return whether `k` lies between the ends of the support, whether or not it is an integer."""
         return (k >= 0) & (k <= self.functions["last"](*shapes)) if "last" in self.functions else k >= 0
 
+    @_document_discrete
     def logpmf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the logarithm of the probability of `k`; minus infinity outside the support and between integers.
 
         Parameters
         ----------
         k : Tensor or number
-            Integers, of any real dtype.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with `k`. The shape
-            parameters are differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
-        Raises
-        ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
+            Integers, of any real dtype; broadcasts with the parameters.
 
         Examples
         --------
@@ -589,30 +469,14 @@ class Discrete(_Family):
         value = self.functions["logpmf"](operations.where(inside, k, operations.zeros_like(k * factor)), *shapes)
         return operations.where(inside, value, operations.full_like(value, -math.inf)) * factor + 0.0 * k  # nan stays nan
 
+    @_document_discrete
     def pmf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the probability of `k`; 0 outside the support and between integers.
 
         Parameters
         ----------
         k : Tensor or number
-            Integers, of any real dtype.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with `k`. The shape
-            parameters are differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
-        Raises
-        ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
+            Integers, of any real dtype; broadcasts with the parameters.
 
         Examples
         --------
@@ -625,30 +489,9 @@ class Discrete(_Family):
         """
         return operations.exp(self.logpmf(k, *args, **options))
 
+    @_document_discrete
     def cdf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the cumulative distribution function, the probability of a value of at most `k`.
-
-        Parameters
-        ----------
-        k : Tensor or number
-            Points at which to evaluate: real; rounded down to integers. Not differentiable: the value jumps at integers.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with `k`. The shape
-            parameters are differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
-        Raises
-        ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
 
         Examples
         --------
@@ -661,30 +504,9 @@ class Discrete(_Family):
         """
         return self._tail("cdf", k, args, options, 0.0, 1.0)
 
+    @_document_discrete
     def sf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the survival function ``1 - cdf``, accurate also where it is small.
-
-        Parameters
-        ----------
-        k : Tensor or number
-            Points at which to evaluate: real; rounded down to integers. Not differentiable: the value jumps at integers.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with `k`. The shape
-            parameters are differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
-        Raises
-        ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
 
         Examples
         --------
@@ -697,30 +519,9 @@ class Discrete(_Family):
         """
         return self._tail("sf", k, args, options, 1.0, 0.0)
 
+    @_document_discrete
     def logcdf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the logarithm of the cumulative distribution function.
-
-        Parameters
-        ----------
-        k : Tensor or number
-            Points at which to evaluate: real; rounded down to integers. Not differentiable: the value jumps at integers.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with `k`. The shape
-            parameters are differentiable.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
-
-        Raises
-        ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
 
         Examples
         --------
@@ -733,6 +534,7 @@ class Discrete(_Family):
         """
         return operations.log(self.cdf(k, *args, **options))
 
+    @_document_discrete
     def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the quantile function: the smallest integer at which `cdf` is at least `q`.
 
@@ -742,22 +544,9 @@ class Discrete(_Family):
         ----------
         q : Tensor or number
             Probabilities in [0, 1]; nan outside. Broadcasts with the parameters.
-        *args : Tensor or number
-            The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with `q`.
-        **options : Tensor or number
-            The same parameters by name.
-
-        Returns
-        -------
-        Tensor
-            The shape to which the arguments broadcast, floating-point.
 
         Raises
         ------
-        TypeError
-            A shape parameter is missing, a parameter is unknown or given twice, or an argument is not real.
-        ValueError
-            The arguments do not broadcast.
         CapabilityError
             SciPy is not installed, or cannot reach the memory of the arrays.
 
@@ -775,7 +564,7 @@ class Discrete(_Family):
         return PRIMITIVES[f"{PREFIX}{self.name}_ppf"](place, *shapes) * factor + loc.detach()
 
     def _tail(self, kind: str, k: Any, args: tuple[Any, ...], options: dict[str, Any], below: float, above: float) -> Any:
-        """Evaluate `cdf` or `sf` at the integer below `k`; it is `below` and `above` outside the support."""
+        """Evaluate `cdf` or `sf` at ``floor(k)``; the value is `below` below the support, and `above` from its last point on."""
         k, shapes, factor = self._of_k(kind, k, args, options)
         whole = operations.floor(k)
         under = whole < 0

@@ -44,14 +44,14 @@ def _by_loc(g: Any, loc_shape: Any, scale: Any, xp: Any) -> Any:
     return (xp.sum(g) if loc_shape == () == scale.shape else g) * (-1.0 / scale)
 
 
-def _flatten(x: Any, xp: Any) -> Any:
+def _as_vector(x: Any, xp: Any) -> Any:
     """Reshape an array to a vector."""
     return x if x.ndim == 1 else xp.reshape(x, (-1,))
 
 
 def _by_scale(g: Any, scale: Any, out: Any, xp: Any) -> Any:
     """Return the cotangent of `scale`; for a 0-d scale by an inner product, which allocates no array."""
-    product = xp.vecdot(_flatten(g, xp), _flatten(out, xp)) if scale.shape == () else g * out
+    product = xp.vecdot(_as_vector(g, xp), _as_vector(out, xp)) if scale.shape == () else g * out
     return product * (-1.0 / scale)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xpgrad._basics.docstrings import shares
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import cholesky
@@ -15,6 +16,26 @@ from xpgrad.rules.creation import eye
 from xpgrad.scipy import special
 from xpgrad.scipy._operands import arrays_of
 from xpgrad.scipy.linalg import solve_triangular
+
+_document_normal = shares(
+    parameters="""\
+x : Tensor or array, shape (..., d)
+    Vectors along the last axis; for ``d == 1`` also numbers. Real. Differentiable.
+mean : Tensor or array, shape (d,), optional
+    The mean; zeros by default. Differentiable.
+cov : Tensor, array or number, shape (d, d), (d,) or ()
+    The covariance, positive definite; a vector is its diagonal, a number is a multiple of the identity. Differentiable.""",
+    returns="""\
+Tensor, shape (...)
+    Floating-point.""",
+    raises="""\
+TypeError
+    An argument is not an array of real numbers.
+ValueError
+    The shapes do not fit.
+LinAlgError
+    The covariance is not positive definite; the error is the library's own.""",
+)
 
 
 class MultivariateNormal:
@@ -37,31 +58,9 @@ class MultivariateNormal:
     def __repr__(self) -> str:
         return "xpgrad.scipy.stats.multivariate_normal"
 
+    @_document_normal
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Tensor:
         """Return the logarithm of the density.
-
-        Parameters
-        ----------
-        x : Tensor or array, shape (..., d)
-            Vectors along the last axis; for ``d == 1`` also numbers. Real. Differentiable.
-        mean : Tensor or array, shape (d,), optional
-            The mean; zeros by default. Differentiable.
-        cov : Tensor, array or number, shape (d, d), (d,) or ()
-            The covariance, positive definite; a vector is its diagonal, a number is a multiple of the identity. Differentiable.
-
-        Returns
-        -------
-        Tensor, shape (...)
-            Floating-point.
-
-        Raises
-        ------
-        TypeError
-            An argument is not an array of real numbers.
-        ValueError
-            The shapes do not fit.
-        LinAlgError
-            The covariance is not positive definite; the error is the library's own.
 
         Examples
         --------
@@ -80,31 +79,9 @@ class MultivariateNormal:
         z = (x - mean) @ inverse.mT
         return (z * z).sum(-1) * -0.5 - (_log_volume(factor) + dim * (math.log(2 * math.pi) / 2))
 
+    @_document_normal
     def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Tensor:
         """Return the density.
-
-        Parameters
-        ----------
-        x : Tensor or array, shape (..., d)
-            Vectors along the last axis; for ``d == 1`` also numbers. Real. Differentiable.
-        mean : Tensor or array, shape (d,), optional
-            The mean; zeros by default. Differentiable.
-        cov : Tensor, array or number, shape (d, d), (d,) or ()
-            The covariance, positive definite; a vector is its diagonal, a number is a multiple of the identity. Differentiable.
-
-        Returns
-        -------
-        Tensor, shape (...)
-            Floating-point.
-
-        Raises
-        ------
-        TypeError
-            An argument is not an array of real numbers.
-        ValueError
-            The shapes do not fit.
-        LinAlgError
-            The covariance is not positive definite; the error is the library's own.
 
         Examples
         --------
@@ -116,6 +93,7 @@ class MultivariateNormal:
         """
         return xp.exp(self.logpdf(x, mean, cov))
 
+    @_document_normal
     def entropy(self, mean: Any = None, cov: Any = 1.0) -> Tensor:
         """Return the differential entropy, which does not depend on the mean.
 
@@ -123,22 +101,11 @@ class MultivariateNormal:
         ----------
         mean : Tensor or array, shape (d,), optional
             The mean; only its length is used.
-        cov : Tensor, array or number, shape (d, d), (d,) or ()
-            The covariance, positive definite; a vector is its diagonal, a number is a multiple of the identity. Differentiable.
 
         Returns
         -------
         Tensor, shape ()
             Floating-point, in nats.
-
-        Raises
-        ------
-        TypeError
-            An argument is not an array of real numbers.
-        ValueError
-            The shapes do not fit.
-        LinAlgError
-            The covariance is not positive definite; the error is the library's own.
 
         Examples
         --------
@@ -183,6 +150,23 @@ def _normal(kind: str, x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any, int]
     return x, mean, cov, dim
 
 
+_document_dirichlet = shares(
+    parameters="""\
+x : Tensor or array, shape (d, ...) or (d - 1, ...)
+    Probabilities along the first axis; a missing last one is 1 minus the sum of the others. Differentiable.
+alpha : Tensor or array, shape (d,)
+    Concentrations, above 0; otherwise the result is nan. Differentiable.""",
+    returns="""\
+Tensor, shape (...)
+    Floating-point.""",
+    raises="""\
+TypeError
+    An argument is not an array of real numbers.
+ValueError
+    The shapes do not fit.""",
+)
+
+
 class Dirichlet:
     """The Dirichlet distribution, with probabilities along the *first* axis of `x`, as in SciPy; all arguments are differentiable.
 
@@ -202,27 +186,9 @@ class Dirichlet:
     def __repr__(self) -> str:
         return "xpgrad.scipy.stats.dirichlet"
 
+    @_document_dirichlet
     def logpdf(self, x: Any, alpha: Any) -> Tensor:
         """Return the logarithm of the density.
-
-        Parameters
-        ----------
-        x : Tensor or array, shape (d, ...) or (d - 1, ...)
-            Probabilities along the first axis; a missing last one is 1 minus the sum of the others. Differentiable.
-        alpha : Tensor or array, shape (d,)
-            Concentrations, above 0; otherwise the result is nan. Differentiable.
-
-        Returns
-        -------
-        Tensor, shape (...)
-            Floating-point.
-
-        Raises
-        ------
-        TypeError
-            An argument is not an array of real numbers.
-        ValueError
-            The shapes do not fit.
 
         Examples
         --------
@@ -246,27 +212,9 @@ class Dirichlet:
         one = xp.ones_like(value)
         return value * xp.where(good, one, one * math.nan)
 
+    @_document_dirichlet
     def pdf(self, x: Any, alpha: Any) -> Tensor:
         """Return the density.
-
-        Parameters
-        ----------
-        x : Tensor or array, shape (d, ...) or (d - 1, ...)
-            Probabilities along the first axis; a missing last one is 1 minus the sum of the others. Differentiable.
-        alpha : Tensor or array, shape (d,)
-            Concentrations, above 0; otherwise the result is nan. Differentiable.
-
-        Returns
-        -------
-        Tensor, shape (...)
-            Floating-point.
-
-        Raises
-        ------
-        TypeError
-            An argument is not an array of real numbers.
-        ValueError
-            The shapes do not fit.
 
         Examples
         --------
@@ -277,13 +225,9 @@ class Dirichlet:
         """
         return xp.exp(self.logpdf(x, alpha))
 
+    @_document_dirichlet
     def entropy(self, alpha: Any) -> Tensor:
         """Return the differential entropy.
-
-        Parameters
-        ----------
-        alpha : Tensor or array, shape (d,)
-            Concentrations, above 0; otherwise the result is nan. Differentiable.
 
         Returns
         -------
@@ -292,8 +236,6 @@ class Dirichlet:
 
         Raises
         ------
-        TypeError
-            An argument is not an array of real numbers.
         ValueError
             `alpha` is not a vector.
 

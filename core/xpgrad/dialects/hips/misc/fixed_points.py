@@ -1,4 +1,4 @@
-"""The fixed point of a function as a function of its parameters, differentiated implicitly: what the iteration did is not recorded."""
+"""The fixed point of a function as a function of its parameters, differentiated implicitly; the iteration is not recorded."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def fixed_point(f: Callable[..., Any], a: Any, x0: Any, distance: Callable[..., 
     f : callable
         ``f(a)`` is the function that is iterated.
     a : array, number, or nested tuples, lists and dicts of them
-        What one can differentiate in.
+        The parameters; the limit can be differentiated with respect to them.
     x0 : as the fixed point
     distance : callable
-        ``distance(x, y)``, until it is at most `tol`.
+        The iteration stops when ``distance(x, y)`` of two successive values is at most `tol`.
     tol : float
     """
     step, x = f(a), x0
@@ -35,7 +35,10 @@ def fixed_point(f: Callable[..., Any], a: Any, x0: Any, distance: Callable[..., 
 
 
 def _implicit(ans: Any, f: Any, a: Any, x0: Any, distance: Any, tol: float) -> Callable[[Any], Any]:
-    """Differentiate by the implicit function theorem: w = g + w (df/dx) for the cotangent g of the limit, and w (df/da) for that of a."""
+    """Return the vjp of a fixed point `ans` by the implicit function theorem; the other parameters are those of `fixed_point`.
+
+    For the cotangent g of the limit, w = g + w (df/dx) is another fixed point, and the cotangent of `a` is w (df/da).
+    """
     space = vspace(x0)
 
     def sums(given: Any) -> Callable[[Any], Any]:

@@ -16,7 +16,7 @@ Callback = Callable[[Any, int, Any], Any]
 
 
 def unflatten_optimizer(optimize: Callable[..., Any]) -> Callable[..., Any]:
-    """Make an optimiser of nested parameters of one of vectors."""
+    """Turn an optimiser of vectors into one of nested parameters."""
 
     @functools.wraps(optimize)
     def of_trees(grad: Gradient, x0: Any, callback: Callback | None = None, *args: Any, **kwargs: Any) -> Any:
@@ -35,7 +35,7 @@ def unflatten_optimizer(optimize: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _descend(grad: Gradient, x: Any, callback: Callback | None, num_iters: int, step: Callable[[Any, int], Any]) -> Any:
-    """Add ``step(gradient, number)`` to the parameters, again and again."""
+    """Add ``step(gradient, number)`` to the parameters `num_iters` times, and return them."""
     for number in range(num_iters):
         slope = grad(x, number)
         if callback is not None:
@@ -45,13 +45,13 @@ def _descend(grad: Gradient, x: Any, callback: Callback | None, num_iters: int, 
 
 
 class _Mean:
-    """A running mean: each new value counts as much as what is not kept of the old ones."""
+    """An exponential running mean, which keeps the fraction `kept` of the old value at each update."""
 
     def __init__(self, start: Any, kept: float) -> None:
         self.value, self.kept = start, kept
 
     def with_(self, new: Any) -> Any:
-        """Return the mean updated by one more value."""
+        """Update the mean with one more value, and return it."""
         self.value = self.kept * self.value + (1.0 - self.kept) * new
         return self.value
 
@@ -60,7 +60,7 @@ class _Mean:
 def sgd(
     grad: Gradient, x: Any, callback: Callback | None = None, num_iters: int = 200, step_size: float = 0.1, mass: float = 0.9
 ) -> Any:  # fmt: skip
-    """Gradient descent with momentum: each step goes along a running mean of the gradients.
+    """Minimise by gradient descent with momentum: each step goes along a running mean of the gradients.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def rmsprop(
     grad: Gradient, x: Any, callback: Callback | None = None, num_iters: int = 100, step_size: float = 0.1, gamma: float = 0.9,
     eps: float = 1e-8,
 ) -> Any:  # fmt: skip
-    """Gradient descent in units of the root of a running mean of squared gradients, which begins with ones; see `sgd`."""
+    """Minimise by RMSprop: divide each gradient by the root of a running mean of squared gradients, which begins with ones; see `sgd`."""
     square = _Mean(np.ones(np.shape(x)), gamma)
     return _descend(grad, x, callback, num_iters, lambda slope, _: -step_size * slope / (np.sqrt(square.with_(slope**2)) + eps))
 
@@ -97,7 +97,7 @@ def adam(
     grad: Gradient, x: Any, callback: Callback | None = None, num_iters: int = 100, step_size: float = 0.001, b1: float = 0.9,
     b2: float = 0.999, eps: float = 1e-8,
 ) -> Any:  # fmt: skip
-    """Adam (Kingma and Ba, arXiv:1412.6980): running means of the gradient and of its square, corrected for their start; see `sgd`."""
+    """Minimise by Adam (Kingma and Ba, arXiv:1412.6980), with bias-corrected running means of the gradient and its square; see `sgd`."""
     mean, square = _Mean(np.zeros(np.shape(x)), b1), _Mean(np.zeros(np.shape(x)), b2)
 
     def step(slope: Any, number: int) -> Any:

@@ -16,10 +16,10 @@ def holds_tensor(x: Any) -> bool:
     return any(isinstance(item, Tensor) or (isinstance(item, (list, tuple)) and holds_tensor(item)) for item in x)
 
 
-def _stacked(x: Any) -> Any:
+def _stack(x: Any) -> Any:
     """Stack nested lists of Tensors, arrays and numbers into one Tensor."""
     if isinstance(x, (list, tuple)):
-        parts = [_stacked(item) for item in x]
+        parts = [_stack(item) for item in x]
         return np.stack(parts) if any(isinstance(p, Tensor) for p in parts) else np.asarray(parts)
     return x if isinstance(x, Tensor) else np.asarray(x)
 
@@ -30,28 +30,28 @@ def array(A: Any, *args: Any, **kwargs: Any) -> Any:
     Raises
     ------
     TypeError
-        For Tensors: an option other than `dtype`, `ndmin`, `copy` and `order` is given.
+        For Tensors: an option other than `dtype`, `ndmin`, `copy`, `order` and `subok` is given.
     """
     out: Any = A
     if isinstance(A, Tensor):
         pass
     elif isinstance(A, (list, tuple)) and holds_tensor(A):
-        out = _stacked(A)
+        out = _stack(A)
     elif isinstance(A, np.ndarray) and out.dtype.kind == "O" and any(isinstance(item, Tensor) for item in out.flat):
-        out = np.reshape(_stacked(list(out.flat)), out.shape)
+        out = np.reshape(_stack(list(out.flat)), out.shape)
     else:
         return np.array(A, *args, **kwargs)
-    return _finished(out, *args, **kwargs)
+    return _apply_options(out, *args, **kwargs)
 
 
-def _finished(out: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: Any = False, ndmin: int = 0) -> Any:
-    """Apply the options of `numpy.array` to a Tensor: cast it, copy it, and add axes in front."""
+def _apply_options(out: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: Any = False, ndmin: int = 0) -> Any:
+    """Apply `dtype` and `ndmin` of `numpy.array` to a Tensor; its other options have no effect."""
     if dtype is not None:
         out = np.astype(out, np.dtype(dtype))
     return np.reshape(out, (1,) * (ndmin - out.ndim) + out.shape) if out.ndim < ndmin else out
 
 
-def _as(name: str) -> Callable[..., Any]:
+def _array_maker(name: str) -> Callable[..., Any]:
     """Return a function like `numpy.asarray` that also accepts Tensors and lists of Tensors."""
     own = getattr(np, name)
 
@@ -65,14 +65,14 @@ def _as(name: str) -> Callable[..., Any]:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Make a filled array like `numpy.full`; a Tensor if `fill_value` is a Tensor."""
+    """Make a filled array like `numpy.full`; a Tensor if `fill_value` is a Tensor or a list with Tensors."""
     if isinstance(fill_value, Tensor) or (isinstance(fill_value, (list, tuple)) and holds_tensor(fill_value)):
         return np.broadcast_to(array(fill_value, dtype), shape)
     return np.full(shape, fill_value, dtype, *args, **kwargs)
 
 
 def _with_lists(own: Any, on_tensors: Any) -> Callable[..., Any]:
-    """Wrap a NumPy function so that its first argument may be a list of Tensors."""
+    """Wrap NumPy's function `own` so that its first argument may be a Tensor or a list with Tensors: then it calls `on_tensors`."""
 
     def function(a: Any, *args: Any, **kwargs: Any) -> Any:
         if a.__class__ is ARRAY:
@@ -139,7 +139,7 @@ def wrap_if_boxes_inside(raw_array: Any, slow_op_name: str | None = None) -> Any
 def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Make matrices with the last axis of `D` as diagonals; only for ``offset=0, axis1=-1, axis2=-2``."""
     if (offset, axis1, axis2) != (0, -1, -2):
-        msg = "make_diagonal: only offset=0, axis1=-1, axis2=-2 are there"
+        msg = "make_diagonal: only offset=0, axis1=-1, axis2=-2 are supported"
         raise NotImplementedError(msg)
     return np.expand_dims(D, -1) * np.eye(np.shape(D)[-1])
 
@@ -155,7 +155,7 @@ def exported() -> dict[str, Any]:
     for name in _FIRST:
         out[name] = _with_lists(getattr(np, name), FUNCTIONS[name].call)
     for name in ("asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray"):
-        out[name] = _as(name)
+        out[name] = _array_maker(name)
     own = (array, array_from_args, concatenate_args, full, make_diagonal, metadata, wrap_if_boxes_inside)
     out.update({f.__name__: f for f in own}, r_=r_, c_=c_)
     return out

@@ -1,4 +1,4 @@
-"""Functions of matrices: SciPy's of arrays, and of what is being differentiated those of `xpgrad.scipy.linalg`, with their derivatives."""
+"""Functions of matrices: SciPy's for arrays, and those of `xpgrad.scipy.linalg` for values that are differentiated."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: s
 
 
 def _pair(given: Any, x: Any, h: Any, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Check that both arrays have the same number of axes to convolve or to contract."""
+    """Return the axes of both arrays to convolve or to contract; raise unless they have the same number."""
     if not isinstance(given, Sequence) or len(given) != 2:
         msg = f"convolve: `{name}` must be a pair, of the axes of each array, but got {given!r:.60}"
         raise TypeError(msg)
@@ -74,7 +74,15 @@ def _pair(given: Any, x: Any, h: Any, name: str) -> tuple[tuple[int, ...], tuple
 
 
 def _sorted_out(x: Any, h: Any, conv: Any, dot: Any, mode: str) -> Any:
-    """Compute the convolution with the axes sorted into kept, contracted and convolved ones."""
+    """Compute a convolution with the axes sorted into kept, contracted and convolved ones.
+
+    Parameters
+    ----------
+    x, h : Tensor
+    conv, dot : pair of sequences of int
+        The axes of each operand to convolve over, and those to contract.
+    mode : {'full', 'same', 'valid'}
+    """
     kept = [[i for i in range(t.ndim) if i not in (*c, *d)] for t, c, d in zip((x, h), conv, dot)]
     lead = [tuple(t.shape[i] for i in k) for t, k in zip((x, h), kept)]
     sizes = [tuple(t.shape[i] for i in c) for t, c in zip((x, h), conv)]
@@ -105,7 +113,10 @@ def _sorted_out(x: Any, h: Any, conv: Any, dot: Any, mode: str) -> Any:
 
 
 def _products(x: Any, h: Any, rank: int, valid: bool) -> Any:
-    """Convolve arrays (i, d, ...) and (j, d, ...) and sum over d, for a smaller second array; the result is (i, j, ...)."""
+    """Convolve `x`, of shape (i, d, ...), with `h`, of shape (j, d, ...), over the last `rank` axes, and sum over d.
+
+    `h` is not larger than `x`. The convolution is the full one, or the inner part of it if `valid`; the result has shape (i, j, ...).
+    """
     if not rank:
         return xp.matmul(x, xp.matrix_transpose(h))
     taps = h.shape[2:]

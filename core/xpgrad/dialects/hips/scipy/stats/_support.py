@@ -15,6 +15,6 @@ def xlogy(k: Any, x: Any) -> Any:
         return k * np.log(np.where(none, 1.0, x))
 
 
-def inside(support: Any, safe: float, x: Any, logarithm: Callable[[Any], Any]) -> Any:
+def restrict_to_support(support: Any, safe: float, x: Any, logarithm: Callable[[Any], Any]) -> Any:
     """Return the logarithm of a density; outside the support it is minus infinity, and `logarithm` is evaluated at `safe`."""
     return np.where(support, logarithm(np.where(support, x, safe)), -np.inf)

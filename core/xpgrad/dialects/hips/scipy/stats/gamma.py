@@ -6,14 +6,14 @@ from typing import Any
 
 from xpgrad.dialects.hips._arrays import np
 from xpgrad.dialects.hips.scipy.special import gammainc, gammaln
-from xpgrad.dialects.hips.scipy.stats._support import inside, xlogy
+from xpgrad.dialects.hips.scipy.stats._support import restrict_to_support, xlogy
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
 
 def logpdf(x: Any, a: Any) -> Any:
     """Return the logarithm of the density."""
-    return inside(x >= 0, 1.0, x, lambda x: xlogy(a - 1.0, x) - x - gammaln(a))
+    return restrict_to_support(x >= 0, 1.0, x, lambda x: xlogy(a - 1.0, x) - x - gammaln(a))
 
 
 def pdf(x: Any, a: Any) -> Any:

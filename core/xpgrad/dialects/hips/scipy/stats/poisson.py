@@ -6,7 +6,7 @@ from typing import Any
 
 from xpgrad.dialects.hips._arrays import np
 from xpgrad.dialects.hips.scipy.special import gammaincc, gammaln
-from xpgrad.dialects.hips.scipy.stats._support import inside, xlogy
+from xpgrad.dialects.hips.scipy.stats._support import restrict_to_support, xlogy
 from xpgrad.dialects.hips.tracer import getval
 
 __all__ = ["cdf", "logpmf", "pmf"]
@@ -15,7 +15,7 @@ __all__ = ["cdf", "logpmf", "pmf"]
 def logpmf(k: Any, mu: Any) -> Any:
     """Return the logarithm of the probability."""
     k = np.asarray(getval(k), dtype=float)
-    return inside(np.logical_and(k >= 0, k == np.floor(k)), 0.0, k, lambda k: xlogy(k, mu) - mu - gammaln(k + 1.0))
+    return restrict_to_support(np.logical_and(k >= 0, k == np.floor(k)), 0.0, k, lambda k: xlogy(k, mu) - mu - gammaln(k + 1.0))
 
 
 def pmf(k: Any, mu: Any) -> Any:
