@@ -16,6 +16,7 @@ from typing import Any
 if _typing.TYPE_CHECKING:  # what editors see of the modules that load at first use
     from xpgrad import (
         backend as backend,
+        emitter as emitter,
         fft as fft,
         func as func,
         hookspecs as hookspecs,
@@ -105,7 +106,7 @@ __all__ += _utility.__all__
 __all__ += errors.__all__
 
 # Modules that load at first use.
-_LAZY = ("linalg", "fft", "func", "utils", "registry", "hookspecs", "backend", "scipy", "testing")
+_LAZY = ("linalg", "fft", "func", "utils", "registry", "hookspecs", "backend", "emitter", "scipy", "testing")
 
 
 def __dir__() -> list[str]:

@@ -69,7 +69,7 @@ def _device_namespace(device: Device) -> DeviceNamespace:
     return DeviceNamespace("xpgrad", device)
 
 
-def _again(name: str, device: str) -> Any:
+def _unpickle(name: str, device: str) -> Any:
     """Return the namespace that was pickled."""
     found = _device_namespace(tensor_class(Device(device)).device)
     return found if name == "xpgrad" else getattr(found, name.removeprefix("xpgrad."))
@@ -105,7 +105,7 @@ class DeviceNamespace(ModuleType):
         return f"<namespace {self.__name__!r} for device {str(self._device)!r}>"
 
     def __reduce__(self) -> Any:
-        return _again, (self.__name__, str(self._device))
+        return _unpickle, (self.__name__, str(self._device))
 
 
 def _bind_device(home: Device, function: Callable[..., Tensor]) -> Callable[..., Tensor]:

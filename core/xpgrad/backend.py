@@ -1,6 +1,7 @@
-"""A backend: a table of plain callables on its library's raw arrays, and its capabilities. It is the one page for authors of plugins.
+"""The interface of a backend: a table of plain callables on its library's raw arrays, and its capabilities.
 
-Only the first group (`namespace` to `devices`) must be implemented; everything else has a default in Array API calls.
+This module is all that authors of plugins need to read. Only the first group (`namespace` to `devices`) must be implemented; everything
+else has a default implementation in Array API calls.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from xpgrad._rows.row import ROWS, Domain as Domain, Row, parameters
 from xpgrad.errors import CapabilityError
 
 __all__ = [
-    "API_VERSION", "DTYPES", "AxisFunction", "Backend", "BackendInfo", "Capabilities", "DType", "DefaultKernels", "Device", "Domain",
-    "Elementwise", "axis_functions", "elementwise_functions", "numpy_name", "out_of_range", "spellings",
+    "API_VERSION", "DTYPES", "AxisFunction", "Backend", "BackendInfo", "Capabilities", "ControlFlow", "DType", "DefaultKernels", "Device",
+    "Domain", "Elementwise", "axis_functions", "elementwise_functions", "numpy_name", "out_of_range", "spellings",
 ]  # fmt: skip
 
 
@@ -323,6 +324,49 @@ def spellings(kernel: str) -> tuple[str, ...]:
     return (spelled,) if spelled is not None else (kernel,) if row is None else row.public
 
 
+class ControlFlow(NamedTuple):
+    """The loops and branches of a library that traces functions, in the spelling of `jax.lax`, on tuples of raw arrays.
+
+    Attributes
+    ----------
+    scan : callable
+        ``scan(step, init, xs, *, length, reverse, unroll)``, with ``step(carry, x) -> (carry, ys)``, returns the last carry and the
+        results of the steps, stacked along a new first axis. `x` has the slices of the arrays in `xs`.
+    while_loop : callable
+        ``while_loop(test, step, init)``, with ``test(carry)`` a 0-d boolean array and ``step(carry) -> carry``, returns the last carry.
+    cond : callable
+        ``cond(predicate, first, second)`` calls one of two functions without arguments, and returns its tuple of arrays.
+    unwind : callable, optional
+        ``unwind(test, step, back, init, start)`` runs the loop of ``while_loop(test, step, init)`` and saves the carry before each step.
+        From the last of these to the first it computes ``state = back(state, carry)``, and returns the last state; the first is `start`.
+        It is the backward pass of a `while_loop`, which has none if this is None.
+
+    Notes
+    -----
+    An entry is None if the library has no such loop: Python's runs instead.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import xpgrad as xp
+    >>> flow = xp.backend.ControlFlow(scan=jax.lax.scan, while_loop=jax.lax.while_loop, cond=jax.lax.cond)
+    >>> carry, (squares,) = flow.scan(lambda c, x: (c, (x[0] * x[0],)), (), (jax.numpy.arange(3),), length=3, reverse=False, unroll=1)
+    >>> squares.tolist()
+    [0, 1, 4]
+    >>> flow.while_loop(lambda c: c[0] < 10, lambda c: (2 * c[0],), (3,))[0].item()
+    12
+    >>> flow.cond(True, lambda: (1,), lambda: (2,))[0].item()
+    1
+    >>> flow.unwind is None
+    True
+    """
+
+    scan: Callable[..., Any] | None
+    while_loop: Callable[..., Any] | None
+    cond: Callable[..., Any] | None
+    unwind: Callable[..., Any] | None = None
+
+
 def _own_function(backend: Backend, row: Row) -> Any:
     """Return the library's function for an elementwise row with a composition, or None.
 
@@ -394,6 +438,9 @@ class Backend(ABC):
         kernel gets it ("Keys" below).
     overrides : dict
         Its own kernels by name, on raw arrays.
+    program_loops : bool
+        Whether `compile_program` knows loops and branches. If False (the default), it gets programs in which scans are unrolled, and none
+        with other loops or branches, which run as Array API calls.
     missing : frozenset of str
         Functions of the standard that the library is known to lack. Calling one raises a `CapabilityError` with the text
         "has no function `NAME`", and the tests expect that.
@@ -409,8 +456,8 @@ class Backend(ABC):
     (True, True, <class 'numpy.ndarray'>)
     >>> backend.operators, backend.raw_operators, backend.weak_scalars, backend.checks_indices
     (True, True, True, True)
-    >>> sorted(backend.missing), "sin" in backend.overrides, backend.shares_input, backend.special_complex
-    ([], False, True, True)
+    >>> sorted(backend.missing), "sin" in backend.overrides, backend.shares_input, backend.special_complex, backend.program_loops
+    ([], False, True, True, True)
     """
 
     name: str = ""
@@ -421,6 +468,7 @@ class Backend(ABC):
     is_host: bool = True
     weak_scalars: bool = False
     checks_indices: bool = False
+    program_loops: bool = False
     overrides: ClassVar[dict[str, Callable[..., Any]]] = {}
     missing: frozenset[str] = frozenset()
 
@@ -1521,6 +1569,32 @@ class Backend(ABC):
 
     # -- transforms --------------------------------------------------------------------------------------------
 
+    def control_flow(self, arrays: Sequence[Any]) -> ControlFlow | None:
+        """Return the library's loops and branches, if they are to replace Python's for some arrays.
+
+        `xpgrad.func` asks, e.g. for the arrays of a loop's carry: a library that traces functions returns its own loops if one of them is
+        traced, so that a loop has one size for any number of steps, and a branch may depend on a traced value.
+
+        Parameters
+        ----------
+        arrays : sequence of array
+            Raw arrays of this backend.
+
+        Returns
+        -------
+        ControlFlow or None
+            None (the default): Python runs loops and branches.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.control_flow([np.ones(2)]) is None
+        True
+        """
+        return None
+
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a faster function with the same results, for the capability `jit`.
 
@@ -1554,7 +1628,7 @@ class Backend(ABC):
         raise CapabilityError(msg)
 
     def compile_program(self, program: Any, *, threads: int | None = None) -> Callable[..., Any] | None:
-        """Return a function that executes a captured program (`xpgrad.programs`), for a library without a compiler of its own.
+        """Return a function that executes a captured program (`xpgrad.programs`), for a library that has no compiler.
 
         Parameters
         ----------
@@ -1795,7 +1869,7 @@ class Backend(ABC):
         return None
 
     def _special_kernel(self, name: str) -> Callable[..., Any] | None:
-        """Return the kernel of a special function: the library's own for real arrays, and the row's for complex ones."""
+        """Return the kernel of a special function: the library's own, or for complex arrays the row's; None if the library has none."""
         own = self.special(name.removeprefix("special_"))
         row = ROWS.get(name)
         if own is None or self.special_complex or row is None:

@@ -21,8 +21,12 @@ from xpgrad._backends.loading import (
 )
 from xpgrad._backends.survey import survey as survey
 from xpgrad._basics.faces import public_names
+from xpgrad.programs.emitters import emitter_for as emitter_for, emitter_names as emitter_names, register_emitter as register_emitter
 
-__all__ = ["backend_for", "backend_names", "class_for_array", "register_backend", "survey", "tensor_class", "when_class_is_made"]
+__all__ = [
+    "backend_for", "backend_names", "class_for_array", "emitter_names", "register_backend", "register_emitter", "survey", "tensor_class",
+    "when_class_is_made",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -37,7 +37,7 @@ class Cell:
 
     @property
     def cell(self) -> Cell:
-        """The cell itself, since a node refers to a cell or to an alias."""
+        """The cell itself. A node may refer to a cell or to an alias, and both have this property."""
         return self
 
     def bump(self, destructive: bool = True) -> None:
@@ -156,7 +156,7 @@ class View:
 
 
 class _JointCell:
-    """The cells of all outputs of one node: it counts as written when one of them was."""
+    """The joint cell of a node with several outputs; it counts as written once the memory of one of them is."""
 
     __slots__ = ("cells",)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._aliasing.cells import alias_of, chain_of, follow, mark_node
+from xpgrad._aliasing.cells import alias_of, chain_of, follow, mark_node, note_sharing
 from xpgrad._aliasing.stale import outdate, record_node, renew, take_over
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 
 
-def uninterrupted(steps: Callable[[], None]) -> None:
+def run_uninterrupted(steps: Callable[[], None]) -> None:
     """Run steps that belong together; an interrupt is raised after they are complete.
 
     Parameters
@@ -81,3 +81,39 @@ def rebind(x: Any, raw: Any) -> None:
         if t.fresh is None and t._node is not None:
             t._node.array_replaced(array)
     bump(x)
+
+
+def replace_data(x: Any, value: Any) -> None:
+    """Give `x` the array of another Tensor, whose memory it then shares; its history and its version stay, as those of ``x.data`` do.
+
+    Raises
+    ------
+    RuntimeError
+        The two have unlike devices, dtypes or shapes; `x` is an inference tensor or an argument of a transform; or `x` is a view or has
+        one, which would keep the old memory.
+    """
+    if value._array is x._array:  # as after ``x.data -= y``
+        return
+    if x.stage or x.is_inference():
+        kind = "an inference tensor" if x.is_inference() else "an argument of a transform or of a compiled function"
+        msg = f"x.data = value: the value is incompatible with this Tensor, which is {kind}"
+        raise RuntimeError(msg)
+    if (type(value._stand_in()), value.dtype, value.shape) != (type(x._stand_in()), x.dtype, x.shape):
+        msg = (
+            f"x.data = value: the value, {value.dtype} of shape {value.shape} on {value.device}, is incompatible with this Tensor, "
+            f"{x.dtype} of shape {x.shape} on {x.device}"
+        )
+        raise RuntimeError(msg)
+    alias = alias_of(x)
+    if alias.parent is not None or any(t is not None and t is not x for t in (reference() for reference in alias.cell.views)):
+        msg = "x.data = value: this Tensor shares its memory with another one, which would keep the old values; write `x.data.copy_(value)`"
+        raise RuntimeError(msg)
+    source = alias_of(value)
+
+    def steps() -> None:
+        x._array, alias.memory, alias.path, alias.cell.views = value._array, source.memory, source.path, source.cell.views
+        note_sharing(x)
+        if x._node is not None:
+            x._node.array_replaced(x._array)
+
+    run_uninterrupted(steps)

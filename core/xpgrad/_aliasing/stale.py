@@ -51,7 +51,7 @@ def record_node(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def outdate(x: Any, recorded: bool) -> None:
-    """Mark the views of a memory as stale after a write: their nodes belong to the old values.
+    """After a write to `x`, mark the other views of its memory as stale, because their nodes belong to the old values.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def renew(view: Any) -> Any:
     Raises
     ------
     RuntimeError
-        The view must not follow the history of its base.
+        If the view cannot take over the history of its base, such as one of several outputs.
     """
     forbidden = view._alias.forbidden
     if forbidden == "no_grad":
@@ -134,7 +134,7 @@ def _body(cls: Any) -> dict[str, Any]:
         return out
 
     def act_on_old(self: Any, action: Any) -> Any:
-        """Act on the old node: what is retained belongs to it, and moves to the new one when there is one."""
+        """Return ``action(self)`` with the old node still in place: it holds the retained `.grad` until the view is renewed."""
         stale = type(self)
         self.__class__ = cls
         try:

@@ -1,6 +1,6 @@
-"""Find wrong rules, custom rules whose vjp and jvp disagree, and gradients that lose their digits in single precision.
+"""Find wrong rules, custom rules whose vjp and jvp disagree, and gradients that lose precision in float32.
 
-If the gradient of the function disagrees with finite differences, each operation that ran is checked alone at its operands.
+If the gradient of the function disagrees with finite differences, each operation is checked individually on the operands it ran with.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _call(event: Event, operands: list[Any]) -> Any:
     return primitive(operands, *event.statics) if row.varargs else primitive(*operands, *event.statics)
 
 
-def _copied(operands: Sequence[Any]) -> list[Any]:
+def _detach_operands(operands: Sequence[Any]) -> list[Any]:
     """Return the operands, with Tensors replaced by constant copies."""
     return [x.detach().clone() if isinstance(x, TensorBase) else x for x in operands]
 
@@ -59,11 +59,11 @@ def _results(event: Event, operands: list[Any]) -> list[Any]:
 
 
 def _disagreement(event: Event, seed: int) -> tuple[float, float] | None:
-    """Compare the derivative of an operation along a direction by its rule and by differences; return both if they differ."""
+    """Compare an operation's derivative along a random direction (`seed`) by its rule and by differences; return both if they differ."""
     places = [i for i, x in enumerate(event.operands) if isinstance(x, TensorBase) and x._node is not None and x.dtype.differentiable]
     if not places:
         return None
-    operands = _copied(event.operands)
+    operands = _detach_operands(event.operands)
     leaves = [operands[i].requires_grad_(True) for i in places]
     outs = [o for o in _results(event, operands) if o._node is not None]
     if not outs:
@@ -82,7 +82,7 @@ def _disagreement(event: Event, seed: int) -> tuple[float, float] | None:
     eps = max(epsilon(x) for x in leaves)
 
     def value(h: float) -> float:
-        given = _copied(event.operands)
+        given = _detach_operands(event.operands)
         for i, d in zip(places, steps):
             given[i] = shift(given[i], h * d)
         return sum(dot(w, host_of(o)) for w, o in zip(weights, _results(event, given)))
@@ -94,7 +94,7 @@ def _disagreement(event: Event, seed: int) -> tuple[float, float] | None:
 
 
 def _suspects(base: Outcome) -> list[Event]:
-    """Return the operations to check: custom Functions first, then one operation of each kind and shape."""
+    """Return the operations to check, at most `TRIED`: custom Functions first, then one operation of each name and line."""
     seen: set[Any] = set()
     custom, others = [], []
     for i, event in enumerate(base.trace.events):
@@ -114,7 +114,20 @@ def _suspects(base: Outcome) -> list[Event]:
 
 
 def wrong_gradient(problem: Problem, base: Outcome, doubtful: list[int], slopes: dict[int, Slope], gradients: list[Any]) -> list[Finding]:
-    """Report the operations with wrong rules; if there are none, the inputs with wrong gradients and the direction."""
+    """Report the operations with wrong rules; if there are none, the inputs with wrong gradients and the direction.
+
+    Parameters
+    ----------
+    problem : Problem
+    base : Outcome
+        The first run.
+    doubtful : list of int
+        The inputs whose gradients disagree with differences.
+    slopes : dict
+        Their derivatives by differences.
+    gradients : list
+        The gradients of all inputs.
+    """
     found: list[Finding] = []
     seen: set[Any] = set()
     labels = tuple(problem.labels[k] for k in doubtful)
@@ -168,7 +181,7 @@ def wrong_gradient(problem: Problem, base: Outcome, doubtful: list[int], slopes:
 
 
 def directions_disagree(problem: Problem, base: Outcome, eps: float) -> list[Finding]:
-    """Compare the `vjp` with the `jvp` of each custom Function that ran."""
+    """Compare the `vjp` with the `jvp` of each custom Function that ran in the first run, `base`; `eps` is the precision of the dtype."""
     found: list[Finding] = []
     seen: set[Any] = set()
     for event in base.trace.events:
@@ -193,7 +206,7 @@ def directions_disagree(problem: Problem, base: Outcome, eps: float) -> list[Fin
 
 def _two_ways(event: Event, seed: int) -> tuple[float, float] | None:
     places = [i for i, x in enumerate(event.operands) if isinstance(x, TensorBase) and x._node is not None]
-    given = _copied(event.operands)
+    given = _detach_operands(event.operands)
 
     def call(*primals: Any) -> Any:
         args = list(given)
@@ -272,7 +285,7 @@ def _shown(x: Any) -> str:
 
 
 def _where_lost(base: Outcome, other: Outcome) -> Event | None:
-    """Return the operation that increases the relative error of its operands most."""
+    """Return the operation that increases the relative error of its operands most; None below a factor of 50, or if the runs differ."""
     if len(base.trace.events) != len(other.trace.events):
         return None
     errors: dict[int, float] = {}

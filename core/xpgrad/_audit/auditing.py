@@ -79,14 +79,14 @@ def audit(
     if kwargs is not None and not (isinstance(kwargs, Mapping) and all(isinstance(name, str) for name in kwargs)):
         msg = f"audit: `kwargs` must be a dict of keyword arguments, but got {shown(kwargs)}"
         raise TypeError(msg)
-    wanted = _checked(checks)
+    wanted = _check_names(checks)
     problem = Problem(f, args, kwargs, _places(args, argnums), _seed(seed))
     with warnings.catch_warnings():  # it runs many times, at points that the caller did not choose
         warnings.simplefilter("ignore")
         return _Run(problem, wanted).audit()
 
 
-def _checked(checks: Iterable[str]) -> frozenset[str]:
+def _check_names(checks: Iterable[str]) -> frozenset[str]:
     if not isinstance(checks, (tuple, list, set, frozenset)):
         msg = f"audit: `checks` takes several names, in a tuple, list or set, but got {shown(checks)}; write e.g. `checks=('paths',)`"
         raise TypeError(msg)
@@ -187,7 +187,7 @@ class _Run:
                 self._add("changed-argument", "warning", f"the values of `{label}` are others after the call", None, (label,))
 
     def _repeatable(self, base: Outcome) -> bool:
-        """Run the function again, and report the first difference: finite differences need a repeatable function."""
+        """Run the function again, and report the first difference; return whether there is none, as finite differences require."""
         again = self.problem.run(keep=True)
         same = again.error is None and self.problem.value(again.outputs) == self.value
         if same or (math.isnan(self.value) and again.error is None):
@@ -276,7 +276,7 @@ def _finite(g: Any) -> bool:
 
 
 def _named_node(base: Outcome, text: str) -> Any:
-    """Return the place of the operation whose node is named in an error."""
+    """Return the place of the operation whose node is named in an error; None if there is none."""
     for event in reversed(base.trace.events):
         if event.node is not None and f"saved by {event.node.name().partition('Backward')[0]}," in text:
             return event.place

@@ -84,7 +84,7 @@ def costs(base: Outcome, nodes: list[Any]) -> tuple[Cost, list[Finding]]:
             one[1] += 1
     lines = sorted((Kept(name, place, b, n) for (name, place), (b, n) in sums.items() if b), key=lambda k: -k.bytes)
     ranked = sorted(((f, b, n) for f, (b, n) in functions.items() if b), key=lambda t: -t[1])
-    found = _twice(copies) + _again(base)
+    found = _twice(copies) + _find_repeated(base)
     if total - inputs >= 1 << 20 and lines and lines[0].bytes * 2 >= total:
         k = lines[0]
         message = (
@@ -112,7 +112,7 @@ def _twice(copies: dict[Any, list[tuple[Any, Any, int]]]) -> list[Finding]:
     return found
 
 
-def _again(base: Outcome) -> list[Finding]:
+def _find_repeated(base: Outcome) -> list[Finding]:
     """Report operations that ran twice on the same operands."""
     found: list[Finding] = []
     seen: dict[Any, Any] = {}

@@ -25,7 +25,7 @@ def _equal(event: Event) -> Any:
     return _host(event.operands[0]) == _host(event.operands[1])
 
 
-def _at(event: Event) -> Any:
+def _mask_at_kink(event: Event) -> Any:
     """Return a mask of the elements at which the operands lie at the row's kink."""
     row: Any = event.row
     values = dict(zip((*row.tensors, *row.statics), (*event.operands, *event.statics)))
@@ -61,10 +61,10 @@ def at_kinks(base: Outcome, pulled: list[Pulled], slopes: dict[int, Slope], eps:
             continue
         row = event.row
         if row.name == "where" and id(event.operands[0]) in edges:
-            found_at = _selected(event, edges[id(event.operands[0])])
+            found_at = _mask_of_ties(event, edges[id(event.operands[0])])
             kind, words = "kink", f"`{edges[id(event.operands[0])][0].name}` compares equal values, and `where` takes one side"
         elif row.kink is not None:
-            found_at, kind, words = _at(event), "tie" if row.kink.tie else "kink", f"`{event.name}` {row.kink.text}"
+            found_at, kind, words = _mask_at_kink(event), "tie" if row.kink.tie else "kink", f"`{event.name}` {row.kink.text}"
         else:
             continue
         finding = _finding(event, p, kind, words, found_at, matters)
@@ -84,7 +84,7 @@ def _edges(base: Outcome) -> dict[int, tuple[Event, Any]]:
     return found
 
 
-def _selected(event: Event, edge: tuple[Event, Any]) -> Any:
+def _mask_of_ties(event: Event, edge: tuple[Event, Any]) -> Any:
     """Return a mask of the elements at which a `where` depends on a comparison of equal values."""
     at = edge[1]
     shape = event.outs[0].shape
@@ -104,7 +104,7 @@ def _finding(event: Event, p: Pulled, kind: str, words: str, where: Any, matters
     if not bool(where.any()):
         return None
     index = first_index(where)
-    used = _used(p, g, where, index)
+    used = _format_factors(p, g, where, index)
     count = int(where.sum())
     effect = (
         "the one-sided derivatives of the result differ"
@@ -116,7 +116,7 @@ def _finding(event: Event, p: Pulled, kind: str, words: str, where: Any, matters
     return Finding(kind, "warning" if matters else "note", text, event.place, event.places, (), details)
 
 
-def _used(p: Pulled, g: Any, where: Any, index: tuple[int, ...]) -> str:
+def _format_factors(p: Pulled, g: Any, where: Any, index: tuple[int, ...]) -> str:
     """Format the factors by which the gradient was multiplied at an element."""
     parts = []
     for left in p.left:

@@ -81,7 +81,7 @@ def not_finite(problem: Problem, base: Outcome, pulled: list[Pulled], gradients:
 
 
 def _made_forward(event: Event) -> Any:
-    """Return a mask of nonfinite results from finite operands; None if there are none."""
+    """Return a mask of the nonfinite elements of a result, and the result on the host; None if there are none, or an operand has some."""
     outs = [o for o in event.outs if _floating(o)]
     if not outs or any(bool(bad(host_of(x)).any()) for x in event.tensors if _floating(x)):
         return None
@@ -132,7 +132,21 @@ def first_index(where: Any) -> tuple[int, ...]:
 
 
 def _backward(base: Outcome, pulled: list[Pulled], harmed: tuple[str, ...], spoiled: bool, gradients: list[Any]) -> list[Finding]:
-    """Report the first node that made nonfinite gradients from finite ones."""
+    """Report the first node that made nonfinite gradients from finite ones.
+
+    Parameters
+    ----------
+    base : Outcome
+        The first run.
+    pulled : list of Pulled
+        The nodes of the backward pass in order, with the gradients that arrived and left.
+    harmed : tuple of str
+        The inputs with nonfinite gradients.
+    spoiled : bool
+        Whether the result itself is not finite.
+    gradients : list
+        The gradients of all inputs.
+    """
     by_node = {e.node: e for e in base.trace.events if e.node is not None}
     for p in pulled:
         if any(g is not None and bool(bad(g).any()) for g in p.arrived):
@@ -173,7 +187,7 @@ def _backward(base: Outcome, pulled: list[Pulled], harmed: tuple[str, ...], spoi
 
 
 def _hidden_by(base: Outcome, event: Event, index: tuple[int, ...]) -> Event | None:
-    """Return a later `where` that does not select the nonfinite result of an operation; None if there is none."""
+    """Return the first later `where` or write that depends on the nonfinite result of `event`, and so may hide it; None without one."""
     events = base.trace.events
     made = {id(o) for o in event.outs}
     position = next(i for i, e in enumerate(events) if e is event)  # NB: equality would compare Tensors

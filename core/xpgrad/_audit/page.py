@@ -1,5 +1,5 @@
-"""The page of an audit: findings with the user's lines, the source with marks in its margin, the graph, and what is kept. It needs
-nothing else."""
+"""The page of an audit: findings with the user's lines, the source with marks in its margin, the graph, and the saved memory. The
+page is self-contained."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MARKS = {"error": "✗", "warning": "!", "note": "·"}
 
 
 def page(audit: Any, base: Outcome, curve: list[tuple[int, float]]) -> str:
-    """Return the whole page.
+    """Return the audit's report as an HTML page.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def _finding(f: Finding) -> str:
     of = f' <span class="faint">of {", ".join(f"<code>{escape(i)}</code>" for i in f.inputs)}</span>' if f.inputs else ""
     source = "" if f.place is None else _excerpt(f.place, {f.place.line: f.severity}, 2)
     others = [p for p in f.places[1:] if f.place is not None and p.file != f.place.file][-1:]
-    called = "".join(f'<p class="faint">called from {_where(p)}: <code>{escape(p.text)}</code></p>' for p in others)
-    at = "" if f.place is None else f'<p class="faint">{_where(f.place)}</p>'
+    called = "".join(f'<p class="faint">called from {_format_place(p)}: <code>{escape(p.text)}</code></p>' for p in others)
+    at = "" if f.place is None else f'<p class="faint">{_format_place(f.place)}</p>'
     return (
         f'<article class="finding {f.severity}" data-kind="{f.kind}"><h3><span class="badge">{f.kind}</span>{prose(f.title)}{of}</h3>\n'
         f"<p>{prose(f.message)}</p>{at}{source}{called}\n"
@@ -101,12 +101,12 @@ def _finding(f: Finding) -> str:
     )
 
 
-def _where(p: Place) -> str:
+def _format_place(p: Place) -> str:
     return f"<code>{escape(short(p.file))}</code>, line {p.line}, in <code>{escape(p.function)}</code>"
 
 
 def _excerpt(place: Place, marks: dict[int, str], around: int, last: int | None = None) -> str:
-    """Return lines of a file as HTML, with marks in the margin."""
+    """Return the lines of a file from `place` to `last`, and `around` lines on each side, as HTML with marks in the margin."""
     lines = linecache.getlines(place.file)
     if not lines:
         return ""
@@ -142,7 +142,7 @@ def _sources(audit: Any, base: Outcome) -> str:
         excerpt = _excerpt(Place(file, min(lines), function), marks.get(file, {}), 1, max(lines))
         if excerpt:
             out.append(
-                f'<p class="faint">{_where(Place(file, min(lines), function)).partition(", line")[0]}, '
+                f'<p class="faint">{_format_place(Place(file, min(lines), function)).partition(", line")[0]}, '
                 f"<code>{escape(function)}</code></p>{excerpt}"
             )
     return section("source", "Source", "".join(out))

@@ -41,7 +41,7 @@ def shift_input(problem: Problem, k: int, step: Any) -> list[Any]:
     return points
 
 
-def _at(problem: Problem, points: list[Any], base: Trace | None, frozen: Any) -> float:
+def _run_at(problem: Problem, points: list[Any], base: Trace | None, frozen: Any) -> float:
     outcome = problem.run(points, base, frozen)
     if outcome.error is not None:
         return math.nan
@@ -65,13 +65,13 @@ def slope(problem: Problem, direction: dict[int, Any], middle: float, eps: float
         points = list(problem.points)
         for k, v in direction.items():
             points[k] = shift(points[k], h * v)
-        return _at(problem, points, base, frozen)
+        return _run_at(problem, points, base, frozen)
 
     return best_slope(at, middle, eps)
 
 
 def directional_derivative(gradient: Any, direction: Any) -> float:
-    """Return the derivative along a direction from a gradient."""
+    """Return the derivative along a direction from a gradient; 0 for None."""
     if gradient is None:
         return 0.0
     return dot(host_of(gradient), direction)
@@ -106,12 +106,12 @@ def broken_paths(problem: Problem, base: Outcome, gradients: list[Any], middle: 
                 continue
             entry = _reentry(problem, base, k, v)
             if entry is not None and gradients[k] is None:
-                found.append(_captured(label, entry, free.value))
+                found.append(_make_capture_finding(label, entry, free.value))
             else:
                 doubtful.append(k)
         elif silent:
             found += _steps(problem, base, k, v, gradients[k], middle, eps)
-    return _merged(found), doubtful
+    return _merge(found), doubtful
 
 
 def _groups(base: Outcome) -> list[list[Break]]:
@@ -123,7 +123,22 @@ def _groups(base: Outcome) -> list[list[Break]]:
 
 
 def _lost(problem: Problem, base: Outcome, k: int, v: Any, middle: float, eps: float, free: Slope, held: Slope) -> list[Finding]:
-    """Report the lines at which a derivative is lost; the share of a line is the change when its values are frozen as well."""
+    """Report the lines at which a derivative is lost; the share of a line is the change when its values are frozen as well.
+
+    Parameters
+    ----------
+    problem : Problem
+    base : Outcome
+        The first run.
+    k : int
+        The input.
+    v : Tensor
+        The direction in which it moves.
+    middle, eps : float
+        The result of the first run, and the precision of the dtype.
+    free, held : Slope
+        The derivative if nothing is frozen, and if all values that left the graph are.
+    """
     found, frozen, before = [], set(), free
     for group in _groups(base):
         frozen |= {b.number for b in group}
@@ -137,24 +152,24 @@ def _lost(problem: Problem, base: Outcome, k: int, v: Any, middle: float, eps: f
                 f"{free.value:.6g}, the gradient says {held.value:.6g}, and {share:.6g}{part} is lost here"
             )
             details = {"call": b.call, "true": free.value, "gradient": held.value, "lost": share, "times": len(group)}
-            found.append(_broken(b, "error", message, problem.labels[k], details))
+            found.append(_make_finding(b, "error", message, problem.labels[k], details))
         before = now
         if now.agrees(held.value, eps):
             break
     return found
 
 
-def _broken(b: Break, severity: str, message: str, label: str, details: dict[str, Any]) -> Finding:
+def _make_finding(b: Break, severity: str, message: str, label: str, details: dict[str, Any]) -> Finding:
     return Finding(b.kind, severity, message, b.place, b.places, (label,), details)
 
 
 def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middle: float, eps: float) -> list[Finding]:
-    """Shift an input without a derivative by finite steps, and report the effect."""
+    """Shift input `k`, which has no derivative, along `v` by finite steps, and report the effect; the parameters are those of `_lost`."""
     label = problem.labels[k]
     found_at = None
     tolerance = math.sqrt(eps) * abs(middle) * 1e-3 + 1e-300
     for step in FINITE:
-        value = _at(problem, shift_input(problem, k, step * v), None, ())
+        value = _run_at(problem, shift_input(problem, k, step * v), None, ())
         if math.isfinite(value) and abs(value - middle) > tolerance:
             found_at = step, value
             break
@@ -163,7 +178,7 @@ def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middl
             return []  # it takes part, by a factor that is zero here
         entry = _same_values(problem, base, k, v)
         if entry is not None:
-            return [_captured(label, entry, None)]
+            return [_make_capture_finding(label, entry, None)]
         return [Finding("unused", "warning", f"the result does not depend on `{label}`: it has no gradient, and moving it changes nothing",
                         None, (), (label,), {})]  # fmt: skip
     step, value = found_at
@@ -171,7 +186,7 @@ def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middl
     points = shift_input(problem, k, step * v)
     for group in _groups(base):
         frozen |= {b.number for b in group}
-        now = _at(problem, points, base.trace, frozen)
+        now = _run_at(problem, points, base.trace, frozen)
         if abs(now - middle) <= tolerance:
             b = group[0]
             if gradient is not None and b.kind in ("compared", "index"):
@@ -182,10 +197,10 @@ def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middl
                 f"`{label}` reaches the result only through `{b.call}`, whose derivative is zero: moved by {step:+.0%} of its size, it "
                 f"changes the result from {middle:.6g} to {value:.6g}, and its gradient is {'None' if gradient is None else 'zero'}"
             )
-            return [_broken(b, "error", message, label, {"call": b.call, "before": middle, "after": value, "step": step})]
+            return [_make_finding(b, "error", message, label, {"call": b.call, "before": middle, "after": value, "step": step})]
     if gradient is None:
         entry = _reentry(problem, base, k, step * v)
-        return [] if entry is None else [_captured(label, entry, None)]
+        return [] if entry is None else [_make_capture_finding(label, entry, None)]
     message = (
         f"the gradient of `{label}` is exactly zero, but moved by {step:+.0%} of its size it changes the result from "
         f"{middle:.6g} to {value:.6g}"
@@ -213,7 +228,7 @@ def _constants(outcome: Outcome) -> dict[tuple[int, int], Any]:
 
 
 def entries(problem: Problem, base: Outcome, k: int, v: Any) -> list[tuple[int, int]]:
-    """Return the constants that change when an input is shifted, as pairs of operation and operand numbers."""
+    """Return the constants that change when input `k` is shifted along `v`, as pairs of operation and operand numbers."""
     other = problem.run(shift_input(problem, k, 0.01 * v), keep=True)
     if other.error is not None or len(other.trace.events) != len(base.trace.events):
         return []
@@ -222,7 +237,7 @@ def entries(problem: Problem, base: Outcome, k: int, v: Any) -> list[tuple[int, 
 
 
 def _reentry(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place | None, tuple[Place, ...], str] | None:
-    """Find the place at which a constant that depends on an input enters the graph."""
+    """Find the place at which a constant that depends on input `k`, shifted along `v`, enters the graph; None if there is none."""
     for at in entries(problem, base, k, v):
         event = base.trace.events[at[0]]
         return event.place, event.places, event.name
@@ -248,14 +263,14 @@ def _equal(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def _captured(label: str, entry: tuple[Place | None, tuple[Place, ...], str], rate: float | None) -> Finding:
+def _make_capture_finding(label: str, entry: tuple[Place | None, tuple[Place, ...], str], rate: float | None) -> Finding:
     place, places, name = entry
     lost = "" if rate is None else f"; the result changes at the rate {rate:.6g}"
     message = f"a constant with the values of `{label}` enters here, in `{name}`, and `{label}` has no gradient{lost}"
     return Finding("captured", "error", message, place, places, (label,), {"operation": name})
 
 
-def _merged(found: list[Finding]) -> list[Finding]:
+def _merge(found: list[Finding]) -> list[Finding]:
     """Merge findings that differ only in the input."""
     out: dict[Any, Finding] = {}
     for f in found:

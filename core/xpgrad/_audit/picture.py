@@ -82,7 +82,7 @@ def _is_tensor(trace: Any, number: int) -> bool:
 
 
 def curve_svg(base: Outcome, curve: list[tuple[int, float]]) -> str:
-    """Draw how strongly the result depends on each operation's value, on a logarithmic scale, in the order of the backward pass."""
+    """Draw how strongly the result depends on each value, in the order of the backward pass, on a log scale; empty below 3 points."""
     points = [(k, math.log10(s), base.trace.events[i]) for k, (i, s) in enumerate(curve) if s > 0 and math.isfinite(s)]
     if len(points) < 3:
         return ""

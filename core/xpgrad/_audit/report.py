@@ -91,13 +91,13 @@ class Audit:
     def __str__(self) -> str:
         lines = [f"audit of {self.name}: {self._summary()} ({self.operations} operations, {self.runs} runs)"]
         for f in self.findings:
-            lines += ["", f"{_SIGNS[f.severity]} {f.severity}: {f.kind}{_of(f.inputs)}", *_wrapped(f.message)]
+            lines += ["", f"{_SIGNS[f.severity]} {f.severity}: {f.kind}{_name_inputs(f.inputs)}", *_wrap(f.message)]
             if f.place is not None:
                 lines.append(f"    at {short(f.place.file)}:{f.place.line}, in {f.place.function}")
                 if f.place.text:
                     lines.append(f"        {f.place.text}")
                 lines += [f"    called from {short(p.file)}:{p.line}, in {p.function}: {p.text}" for p in _callers(f)]
-            lines += _wrapped(f"-> {f.cure}")
+            lines += _wrap(f"-> {f.cure}")
         lines += self._cost_lines()
         return "\n".join(lines)
 
@@ -183,11 +183,11 @@ class Audit:
             raise
 
 
-def _of(inputs: tuple[str, ...]) -> str:
+def _name_inputs(inputs: tuple[str, ...]) -> str:
     return f" ({', '.join(inputs)})" if inputs else ""
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap(text: str) -> list[str]:
     return textwrap.wrap(text, 116, initial_indent="    ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 

@@ -139,12 +139,12 @@ class Trace:
             return  # inside of a batch or a capture: what it is made of runs on Tensors, and is noted
         self._note(_name(row), row, None, operands, statics, outs)
 
-    def computed(self, name: str, operands: tuple[Any, ...], out: Any) -> None:
+    def record_computed(self, name: str, operands: tuple[Any, ...], out: Any) -> None:
         """Record an operation that is not a row."""
         if not out.stage:
             self._note(name, None, None, operands, (), (out,))
 
-    def called(self, function: Any, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+    def record_call(self, function: Any, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
         """Record a call of a custom Function."""
         self._note(function.__name__, None, function, args, (), tuple(o for o in outs if isinstance(o, TensorBase)))
 
@@ -156,11 +156,11 @@ class Trace:
         if source is not None:
             self.producers[id(x)] = source
         if isinstance(value, TensorBase) and x._node is None and (value._node is not None or value.requires_grad):
-            (kept,) = self._broken("written", "x[...] = value", [x], user_places(self.stop)[0])
+            (kept,) = self._record_break("written", "x[...] = value", [x], user_places(self.stop)[0])
             if kept is not None:
                 x._array = kept
 
-    def left(self, call: str, x: Any, value: Any) -> Any:
+    def record_leaving(self, call: str, x: Any, value: Any) -> Any:
         """Record a value that leaves the graph through a call, and return it, or its frozen value."""
         if call == "bool(x)" and id(x) in self.cuts:
             self.branches.add(self.cuts[id(x)])
@@ -175,15 +175,15 @@ class Trace:
                 self.exits[len(self.breaks)] = x
                 self.came[id(value)] = len(self.breaks)
                 self.alive.append(value)
-            (kept,) = self._broken(kind, call, [value], places)
+            (kept,) = self._record_break(kind, call, [value], places)
             return value if kept is None else value._wrap(kept)
         number = len(self.breaks)
         held = self._frozen_value(number, kind, places)
         if held is not None:
-            return _copied(x, held)
+            return _copy_leaving(x, held)
         if self.keep:
             self.exits[number] = x
-        self.breaks.append(Break(number, kind, call, places, _copied(x, value), self.count))
+        self.breaks.append(Break(number, kind, call, places, _copy_leaving(x, value), self.count))
         return value
 
     # -- how they are noted ----------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class Trace:
             if lost and kind:
                 self.cuts |= dict.fromkeys(map(id, lost), len(self.breaks))
                 self.alive += lost
-                for o, kept in zip(lost, self._broken(kind, name, lost, places)):
+                for o, kept in zip(lost, self._record_break(kind, name, lost, places)):
                     if kept is not None:
                         o._array = kept
         if self.keep:
@@ -217,7 +217,7 @@ class Trace:
                 version = 0 if t._alias is None or t.is_inference() else t._version
                 self.copies[self.count, j] = x._array, x.backend.to_host(x._array).copy(), version
 
-    def _broken(self, kind: str, call: str, tensors: list[Any], places: tuple[Place, ...]) -> list[Any]:
+    def _record_break(self, kind: str, call: str, tensors: list[Any], places: tuple[Place, ...]) -> list[Any]:
         """Record a break of Tensors; return for each the raw array of its frozen value, or None if it is not frozen."""
         number = len(self.breaks)
         held = self._frozen_value(number, kind, places)
@@ -232,7 +232,7 @@ class Trace:
         return [t.backend.kernels.copy(h) for h, t in zip(held, tensors)]
 
     def _frozen_value(self, number: int, kind: str, places: tuple[Place, ...]) -> Any:
-        """Return the value of a break in the first run, if it is frozen."""
+        """Return the value that a break had in the first run, or None if it is not frozen or this run differs from the first."""
         if self.base is None:
             return None
         if number >= len(self.base.breaks):
@@ -269,10 +269,10 @@ def _name(row: Row) -> str:
     return "getitem" if row.name == "index_basic" else row.public[0].removeprefix("special_")
 
 
-def _copied(x: Any, value: Any) -> Any:
+def _copy_leaving(x: Any, value: Any) -> Any:
     """Copy a value that left the graph, so that later writes do not change the record."""
     if isinstance(value, list):
-        return [_copied(x, v) for v in value]
+        return [_copy_leaving(x, v) for v in value]
     if not hasattr(value, "shape"):
         return value
     return value.copy() if hasattr(value, "copy") else x.backend.kernels.copy(value)

@@ -7,7 +7,7 @@ from typing import Any
 
 from xpgrad._array.classes import device_class
 from xpgrad._backends import loading
-from xpgrad._backends.loading import LOADED, allowed_names, backend_for, backend_names, described
+from xpgrad._backends.loading import LOADED, allowed_names, backend_for, backend_names, load_info
 from xpgrad._basics.device import Device
 from xpgrad.backend import Backend
 from xpgrad.errors import BackendLoadError
@@ -22,7 +22,7 @@ def host_backend() -> Backend:
     global _host
     if _host is None:
         allowed = allowed_names()
-        _host = backend_for("numpy") if allowed is None or "numpy" in allowed else described("numpy", None).load(None)
+        _host = backend_for("numpy") if allowed is None or "numpy" in allowed else load_info("numpy", None).load(None)
     return _host
 
 
@@ -124,7 +124,7 @@ def class_for_array(array: Any) -> Any:
         backend = LOADED.get(name)
         if backend is None:
             try:
-                info = described(name, allowed_names())
+                info = load_info(name, allowed_names())
             except BackendLoadError:
                 continue  # a broken plugin must not prevent the use of an array that may belong to another
             if top not in info.array_modules:

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._backends.classes import tensor_class
-from xpgrad._backends.loading import allowed_names, backend_for, backend_names, described
+from xpgrad._backends.loading import allowed_names, backend_for, backend_names, load_info
 from xpgrad._basics.device import Device
 from xpgrad._modes.setting import Setting
 from xpgrad.errors import BackendLoadError, BackendNotFoundError
@@ -38,7 +38,7 @@ def get_default_device() -> Device:
     found = _DEFAULT.get()
     if found is not None:
         return found
-    return _resolved(Device(_NAMED)) if _NAMED else _HOST
+    return _resolve(Device(_NAMED)) if _NAMED else _HOST
 
 
 def set_default_device(device: str | Device) -> None:
@@ -61,7 +61,7 @@ def set_default_device(device: str | Device) -> None:
     >>> xp.get_default_device()
     Device('numpy')
     """
-    _DEFAULT.set(_checked(device))
+    _DEFAULT.set(_check_device(device))
 
 
 def default_device(device: str | Device) -> AbstractContextManager[None]:
@@ -90,11 +90,11 @@ def default_device(device: str | Device) -> AbstractContextManager[None]:
     >>> x.device
     Device('numpy+readonly')
     """
-    return Setting(_DEFAULT, _checked(device))
+    return Setting(_DEFAULT, _check_device(device))
 
 
-def _checked(device: str | Device) -> Device:
-    resolved: Device = tensor_class(_resolved(Device(device))).device
+def _check_device(device: str | Device) -> Device:
+    resolved: Device = tensor_class(_resolve(Device(device))).device
     return resolved
 
 
@@ -111,10 +111,10 @@ def as_device(device: Any) -> Device:
     ValueError
         No device has that number.
     """
-    return get_default_device() if device is None else _resolved(Device(device))
+    return get_default_device() if device is None else _resolve(Device(device))
 
 
-def _resolved(device: Device) -> Device:
+def _resolve(device: Device) -> Device:
     """Replace a general name ("cpu", "cuda") by a device of a backend; return any other device unchanged."""
     name = device.backend
     if name not in _GENERAL or device.variant is not None or device.kind is not None or name in backend_names():
@@ -141,7 +141,7 @@ def _with_cuda(device: Device) -> Device:
     allowed = allowed_names()
     for name in backend_names():
         try:
-            if not described(name, allowed).cuda:
+            if not load_info(name, allowed).cuda:
                 continue
             found = backend_for(name).cuda_devices()
         except BackendLoadError as exc:

@@ -46,7 +46,7 @@ _infos: dict[str, BackendInfo] = {}
 LOADED: dict[str, Backend] = {}
 
 
-def discovered() -> dict[str, list[_Provider]]:
+def discover() -> dict[str, list[_Provider]]:
     """Return the entry points of all backends by name; they are scanned once, and nothing is imported."""
     global _found
     with LOCK:
@@ -85,7 +85,7 @@ def backend_names() -> list[str]:
     True
     """
     allowed = allowed_names()
-    names = {*discovered(), *REGISTERED}
+    names = {*discover(), *REGISTERED}
     return sorted(n for n in names if allowed is None or n in allowed)
 
 
@@ -121,7 +121,7 @@ def register_backend(info: BackendInfo) -> None:
     _check_info(info, info.name, f"register_backend({info.name!r})")
     with LOCK:
         old = REGISTERED.get(info.name)
-        if (old is not None and old.info != info) or (old is None and info.name in discovered()):
+        if (old is not None and old.info != info) or (old is None and info.name in discover()):
             msg = f"a backend named {info.name!r} is registered already; choose another name, or uninstall the other provider"
             raise ValueError(msg)
         REGISTERED[info.name] = _Provider(info.name, "register_backend", info=info)
@@ -159,7 +159,7 @@ def _check_info(info: BackendInfo, name: str, origin: str) -> None:
         raise BackendLoadError(f"the description of backend {name!r} ({origin}) is wrong: {wrong}")
 
 
-def described(name: str, allowed: set[str] | None) -> BackendInfo:
+def load_info(name: str, allowed: set[str] | None) -> BackendInfo:
     """Return the `BackendInfo` of a name; this imports the plugin's entry point, but not its library."""
     if allowed is not None and name not in allowed:
         msg = f"backend {name!r} is disabled by XPGRAD_BACKENDS={os.environ['XPGRAD_BACKENDS']!r}; add it there, or unset the variable"
@@ -167,7 +167,7 @@ def described(name: str, allowed: set[str] | None) -> BackendInfo:
     info = _infos.get(name)
     if info is not None:
         return info
-    providers = list(discovered().get(name, ()))
+    providers = list(discover().get(name, ()))
     if name in REGISTERED:
         providers.append(REGISTERED[name])
     if not providers:
@@ -187,13 +187,13 @@ def described(name: str, allowed: set[str] | None) -> BackendInfo:
     return info
 
 
-def load_entry(provider: _Provider) -> BackendInfo:
-    """Import a plugin's entry point, and return the `BackendInfo` of its hook.
+def call_hook(entry: Any, name: str, origin: str, hook: str) -> list[Any]:
+    """Import a plugin's entry point, and return what its implementations of a hook return.
 
     Raises
     ------
     BackendLoadError
-        The module does not load, or its hook returns something else.
+        The module does not load.
     """
     import pluggy  # loads late: with the first plugin
 
@@ -203,12 +203,24 @@ def load_entry(provider: _Provider) -> BackendInfo:
     manager = pluggy.PluginManager("xpgrad")
     manager.add_hookspecs(hookspecs)
     try:
-        manager.register(provider.entry.load(), name=provider.name)
+        manager.register(entry.load(), name=name)
         manager.check_pending()
-        infos = manager.hook.xpgrad_backend()
+        found: list[Any] = getattr(manager.hook, hook)()
     except (Exception, SystemExit) as exc:  # a plugin that exits must not end the program
-        msg = f"backend {provider.name!r} ({provider.origin}) could not be loaded: {type(exc).__name__}: {exc}. Repair or uninstall it"
+        msg = f"{origin} could not be loaded: {type(exc).__name__}: {exc}. Repair or uninstall it"
         raise BackendLoadError(msg) from exc
+    return found
+
+
+def load_entry(provider: _Provider) -> BackendInfo:
+    """Import a plugin's entry point, and return the `BackendInfo` of its hook.
+
+    Raises
+    ------
+    BackendLoadError
+        The module does not load, or its hook returns something else.
+    """
+    infos = call_hook(provider.entry, provider.name, f"backend {provider.name!r} ({provider.origin})", "xpgrad_backend")
     if len(infos) != 1 or not isinstance(infos[0], BackendInfo):
         msg = (
             f"{provider.origin} must implement `xpgrad_backend` once and return a BackendInfo, but gave {infos!r}; mark that function, and "
@@ -252,7 +264,7 @@ def backend_for(table: str) -> Backend:
         if table in LOADED:
             return LOADED[table]
         name, _, variant = table.partition("+")
-        info = described(name, allowed_names())
+        info = load_info(name, allowed_names())
         if variant and variant not in info.variants:
             known = ", ".join(f"'{name}+{v}'" for v in info.variants) or "none"
             msg = f"backend {name!r} has no variant {variant!r}; its variants: {known}"
@@ -281,7 +293,7 @@ def loaded_backends() -> list[Backend]:
 
 def providers(name: str) -> list[_Provider]:
     """Return all providers of a backend name, without importing them."""
-    return [*discovered().get(name, ()), *([REGISTERED[name]] if name in REGISTERED else [])]
+    return [*discover().get(name, ()), *([REGISTERED[name]] if name in REGISTERED else [])]
 
 
 def describe(name: str) -> BackendInfo:
@@ -291,4 +303,4 @@ def describe(name: str) -> BackendInfo:
     ------
     BackendNotFoundError, BackendLoadError
     """
-    return described(name, allowed_names())
+    return load_info(name, allowed_names())

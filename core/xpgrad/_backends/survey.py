@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-from xpgrad._backends.loading import REGISTERED, VersionMismatch, allowed_names, backend_for, described, discovered, providers
+from xpgrad._backends.loading import REGISTERED, VersionMismatch, allowed_names, backend_for, discover, load_info, providers
 from xpgrad.backend import BackendInfo
 from xpgrad.errors import BackendLoadError
 
@@ -35,7 +35,7 @@ def survey(only: str | None = None) -> list[dict[str, str]]:
     """
     rows = []
     allowed = allowed_names()
-    for name in sorted({*discovered(), *REGISTERED} if only is None else {only} & {*discovered(), *REGISTERED}):
+    for name in sorted({*discover(), *REGISTERED} if only is None else {only} & {*discover(), *REGISTERED}):
         row = {"name": name, "status": "ready", "version": "", "devices": "", "origin": "", "cause": ""}
         row["origin"] = "; ".join(p.origin for p in providers(name))
         rows.append(row)
@@ -43,7 +43,7 @@ def survey(only: str | None = None) -> list[dict[str, str]]:
             row["status"] = "disabled"
             continue
         try:
-            info = described(name, allowed)
+            info = load_info(name, allowed)
         except BackendLoadError as exc:
             row["status"], row["cause"] = "incompatible" if isinstance(exc.__cause__, VersionMismatch) else "broken", str(exc)
             continue

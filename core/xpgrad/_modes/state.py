@@ -83,7 +83,7 @@ class Mode:
         statics : tuple
         """
         profiling = self.profiling
-        event = None if profiling is None else profiling.finished(row)
+        event = None if profiling is None else profiling.finish(row)
         if self.selecting is not None:
             self.selecting.keep(out, row, operands, statics)  # before the steps below compute anything
         # In inference mode a view of a normal Tensor stays normal (INF-08).
@@ -95,7 +95,7 @@ class Mode:
         if self.packing is not None and self.recording:
             self.packing.keep(out, row, operands)
         if profiling is not None and event is not None:  # what hooks packed is theirs: a checkpoint's node keeps nothing
-            profiling.made(event, out)
+            profiling.record_node(event, out)
         if self.auditing is not None:
             self.auditing.ran(row, operands, statics, out)
         if self.levels and not self.inference:
@@ -107,7 +107,7 @@ class Mode:
         """Apply this mode to the new constant result of a public function that is not a row."""
         self.finish(out)
         if self.auditing is not None:
-            self.auditing.computed(name, operands, out)
+            self.auditing.record_computed(name, operands, out)
 
     def note_write(self, x: Any, value: Any) -> None:
         """Notify the audit of a write to a Tensor."""
@@ -119,7 +119,7 @@ class Mode:
         return function(*args, **kwargs) if self.profiling is None else self.profiling.call(name, function, *args, **kwargs)
 
     def note_node(self, node: Any) -> None:
-        """Notify the profile of the node that such a call made."""
+        """Notify the profile of the node that a function called by `call` made."""
         if self.profiling is not None:
             self.profiling.made_node(None, node)
 

@@ -38,16 +38,20 @@ class Saved:
         self.packed = hooks.pack_tensor(tensor, output=self.k is not None)
         self.raw = self.tensor = None
 
-    def _unpacked(self, node: Any) -> Any:
+    def _unpack(self, node: Any) -> Any:
         edge = self.edge
         if self.k is not None and node.metas[self.k] is not None and self.k not in node.constant:
             edge = slot_of(node, self.k)
         return self.packed.restore(self.packed.tensor(), edge)
 
     def read(self, node: Any) -> Any:
-        """Return the saved Tensor after a version check: an input that is still alive as the same object, else a new Tensor."""
+        """Return the saved Tensor.
+
+        A packed value is unpacked by its hook. Otherwise its version is checked, and the result is the input itself if that is still
+        alive and unchanged, or else a new Tensor.
+        """
         if self.packed is not None:
-            return self._unpacked(node)
+            return self._unpack(node)
         check_version(node, f"a Tensor of shape {tuple(self.raw.shape)}", self.alias)
         found = None if self.tensor is None else self.tensor()
         if found is not None and found._node is self.edge and found._array is self.raw:
@@ -439,7 +443,7 @@ def _check_returned(node: Any, returned: tuple[Any, ...]) -> list[Any]:
 
 
 def _fit(name: str, i: int, v: Any, shape: tuple[int, ...], dtype: Any, cls: Any, free: bool) -> Any:
-    """Bring a gradient to the shape, dtype and device of its input (FUN-09, FUN-10); a leaf may leave the dtype free (ACC-25)."""
+    """Convert a gradient to the shape, dtype and device of its input (FUN-09, FUN-10); if `free`, its dtype may differ (ACC-25)."""
     if v.shape != shape:
         padded = (1,) * (v.ndim - len(shape)) + shape
         if len(padded) != v.ndim or any(w not in (1, n) for n, w in zip(v.shape, padded)):

@@ -47,7 +47,7 @@ def svg_text(vertices: list[Vertex], arrows: list[Arrow], max_nodes: int) -> str
     """
     shown = min(len(vertices), max_nodes)
     inner, hidden, operands = _edges_of(shown, arrows)
-    layers, boxes = _layered(shown, inner, [_size(v) for v in vertices[:shown]])
+    layers, boxes = _layer_boxes(shown, inner, [_size(v) for v in vertices[:shown]])
     _connect(layers, boxes, inner, vertices, operands)
     _order(layers)
     _place(layers)
@@ -102,8 +102,17 @@ def _notes(shown: int, count: int) -> list[str]:
     ]
 
 
-def _layered(shown: int, arrows: list[Arrow], sizes: list[tuple[float, float]]) -> tuple[list[list[_Box]], list[_Box]]:
-    """Return the layers of boxes and the box of each node: results are in layer 0, and operands in a higher layer than their users."""
+def _layer_boxes(shown: int, arrows: list[Arrow], sizes: list[tuple[float, float]]) -> tuple[list[list[_Box]], list[_Box]]:
+    """Return the layers of boxes and the box of each node: results are in layer 0, and operands in a higher layer than their users.
+
+    Parameters
+    ----------
+    shown : int
+        The number of nodes.
+    arrows : list of Arrow
+    sizes : list of (float, float)
+        Width and height of each node's box, in pixels.
+    """
     sources: list[list[int]] = [[] for _ in range(shown)]
     waiting = [0] * shown
     for a in arrows:
@@ -140,7 +149,17 @@ def _port(width: float, k: int, count: int) -> float:
 
 
 def _connect(layers: list[list[_Box]], boxes: list[_Box], arrows: list[Arrow], vertices: list[Vertex], operands: list[int]) -> None:
-    """Join boxes by edges, with a bend in each layer that an edge crosses."""
+    """Join boxes by edges, with a bend in each layer that an edge crosses.
+
+    Parameters
+    ----------
+    layers, boxes
+        As `_layer_boxes` returns them; bends are added to the layers.
+    arrows : list of Arrow
+    vertices : list of Vertex
+    operands : list of int
+        The number of operands of each node.
+    """
     chains: dict[tuple[int, int], list[tuple[_Box, float]]] = {}  # by output: its end in each layer, downwards
     for a in arrows:
         source, target = boxes[a.source], boxes[a.target]
@@ -302,7 +321,18 @@ def _n(value: float) -> str:
 
 
 def _lines(sheet: _Sheet, boxes: list[_Box], hidden: dict[int, list[int]], operands: list[int]) -> str:
-    """Return the SVG of the edges with their arrow heads, and of stubs that lead to hidden nodes."""
+    """Return the SVG of the edges with their arrow heads, and of stubs that lead to nodes which are not drawn.
+
+    Parameters
+    ----------
+    sheet : _Sheet
+    boxes : list of _Box
+        The box of each node.
+    hidden : dict
+        For a node, the numbers of its operands that are not drawn.
+    operands : list of int
+        The number of operands of each node.
+    """
     out, heads = [f'<g fill="none" stroke="{EDGE_COLOUR}" stroke-width="1.3">\n'], []
     for layer in sheet.layers:
         for b in layer:
@@ -322,7 +352,7 @@ def _lines(sheet: _Sheet, boxes: list[_Box], hidden: dict[int, list[int]], opera
 
 
 def _curve(sheet: _Sheet, upper: _Box, x0: float, lower: _Box, x1: float, style: str = "") -> str:
-    """Return the SVG of a line between neighbouring layers: straight inside the layers, curved between them."""
+    """Return the SVG of a line from `x0` on a box to `x1` on one in the next layer: straight inside the layers, curved between them."""
     y0, y1 = sheet.tops[upper.layer] + sheet.heights[upper.layer], sheet.tops[lower.layer]
     start = sheet.top(upper) + upper.height if upper.vertex >= 0 else sheet.tops[upper.layer]
     end = sheet.top(lower) - 5 if lower.vertex >= 0 else y1

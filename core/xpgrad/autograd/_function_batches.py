@@ -13,7 +13,7 @@ from xpgrad.rules.reduction import sum as total
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's `vmap` method is told of the batch.
+    """Information about the batch, passed to the `vmap` method of a Function.
 
     Attributes
     ----------
@@ -79,13 +79,13 @@ def apply_to_batch(base: Any, cls: Any, args: tuple[Any, ...]) -> Any:
     mapped = [isinstance(a, Tensor) and a.depth == depth and a._array.level is not None for a in args]
     if level is None:  # batched by class only: all elements share the same values
         out = cls.apply(*below)
-        return tuple(_lifted(o, depth) for o in out) if isinstance(out, tuple) else _lifted(out, depth)
+        return tuple(_lift(o, depth) for o in out) if isinstance(out, tuple) else _lift(out, depth)
     if own:
         return _by_its_own_rule(cls, args, below, mapped, level, depth)
     return _by_a_generated_rule(base, cls, below, mapped, level, depth)
 
 
-def _lifted(x: Any, depth: int) -> Any:
+def _lift(x: Any, depth: int) -> Any:
     return lift(x, class_of_depth(type(x), depth)) if isinstance(x, Tensor) else x
 
 
@@ -106,7 +106,7 @@ def _by_its_own_rule(cls: Any, args: Any, below: list[Any], mapped: list[bool], 
     results = []
     for o, d in zip(outs, places):
         if not isinstance(o, Tensor) or d is None:
-            results.append(_lifted(o, depth))
+            results.append(_lift(o, depth))
             continue
         batch = batch_class(class_of_depth(type(o), depth - 1))
         element = enter(moveaxis(o, d, 0) if d else o, level, batch)
@@ -189,7 +189,7 @@ class _Application:
         return self.whole(saved, at), True
 
     def gradient(self, g: Any, is_mapped: bool, at: int, shape: tuple[int, ...]) -> Any:
-        """Return the gradient of an argument from that of an element: a batch, or the sum over it if all elements share the argument."""
+        """Return the gradient of an argument, a batch or its sum if elements share the argument, from an element's; None stays None."""
         if g is None:
             return None
         if g.shape != shape:
@@ -199,7 +199,19 @@ class _Application:
 
 
 def _by_a_generated_rule(base: Any, cls: Any, below: list[Any], mapped: list[bool], level: Any, depth: int) -> Any:
-    """Apply the generated Function of whole batches, and return elements of its results."""
+    """Apply the Function of whole batches that is generated from `base` to the values `below`, and return elements of its results.
+
+    Parameters
+    ----------
+    base, cls : type
+        The Function, and the class of Tensors of its operands.
+    below : list
+        The operands: those that are `mapped` are whole batches.
+    mapped : list of bool
+    level : BatchLevel
+    depth : int
+        The number of batches around the call.
+    """
     batch = _Application(mapped, level, depth)
     outs = _generate(base, cls, batch).apply(*below)
     results = tuple(batch.element(o, True, depth - 1) for o in outs)

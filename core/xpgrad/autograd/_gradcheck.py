@@ -107,7 +107,7 @@ def _needs_grad(a: Any) -> bool:
 
 
 def _outputs(result: Any) -> list[Any]:
-    """Return the outputs with a floating-point or complex dtype.
+    """Return the outputs that require grad.
 
     Raises
     ------
@@ -160,22 +160,42 @@ def _from_components(numbers: list[float], like: Any) -> Any:
     return asarray(values, dtype=like.dtype, device=like.device).reshape(like.shape)
 
 
-def _difference(func: Any, args: tuple[Any, ...], i: int, direction: Any, eps: float) -> list[list[float]]:
-    """Return the central difference of each output, as components, along a direction of the i-th input."""
+def _difference(func: Any, args: tuple[Any, ...], i: int, direction: Any, eps: float, outs: list[Any]) -> list[list[float]]:
+    """Return the central difference of each output, as components, along a direction of the i-th input.
+
+    Raises
+    ------
+    AssertionError
+        Near the inputs an output has another shape or dtype than in `outs`, those at the inputs.
+    IndexError
+        Their number is another one.
+    """
 
     def at(h: float) -> list[list[float]]:
         with no_grad():
             point = args[i].detach() + direction * h
-        return _all_components(func(*args[:i], point.requires_grad_(), *args[i + 1 :]))
+        result = func(*args[:i], point.requires_grad_(), *args[i + 1 :])
+        results = result if isinstance(result, (tuple, list)) else [result]
+        found = [r for r in results if r.requires_grad] or list(results)
+        _check_alike(found, outs, i, h)
+        return [_components(o) for o in found]
 
     found: list[list[float]] = central_difference(at, eps)
     return found
 
 
-def _all_components(result: Any) -> list[list[float]]:
-    results = result if isinstance(result, (tuple, list)) else [result]
-    outs = [r for r in results if r.requires_grad]
-    return [_components(o) for o in outs or results]
+def _check_alike(found: list[Any], outs: list[Any], i: int, h: float) -> None:
+    where = f"when input {i} is moved by {h:g}"
+    if len(found) != len(outs):
+        msg = f"gradcheck: the function must return as many outputs {where} as without, but returned {len(found)} and {len(outs)}"
+        raise IndexError(msg)
+    for k, (new, old) in enumerate(zip(found, outs)):
+        if new.shape != old.shape or new.dtype is not old.dtype:
+            msg = (
+                f"gradcheck: output {k} must have the same shape and dtype {where} as without, but has {new.shape} and {new.dtype}, not "
+                f"{old.shape} and {old.dtype}"
+            )
+            raise AssertionError(msg)
 
 
 def _basis(x: Any) -> Any:
@@ -185,17 +205,17 @@ def _basis(x: Any) -> Any:
         yield _from_components([1.0 if j == k else 0.0 for j in range(total)], x)
 
 
-def _numerical(func: Any, args: tuple[Any, ...], i: int, eps: float, count: int) -> list[Jacobian]:
-    """Return the Jacobian of each output by the i-th input, from central differences."""
-    found: list[Jacobian] = [[] for _ in range(count)]
+def _numerical(func: Any, args: tuple[Any, ...], i: int, eps: float, outs: list[Any]) -> list[Jacobian]:
+    """Return the Jacobian of each output with respect to the i-th input, from central differences."""
+    found: list[Jacobian] = [[] for _ in outs]
     for direction in _basis(args[i]):
-        for jacobian, row in zip(found, _difference(func, args, i, direction, eps)):
+        for jacobian, row in zip(found, _difference(func, args, i, direction, eps, outs)):
             jacobian.append(row)
     return found
 
 
 def _analytical(args: tuple[Any, ...], places: list[int], out: Any) -> list[Jacobian]:
-    """Return the Jacobian of one output by each input, from one backward pass per component of the output."""
+    """Return the Jacobian of one output with respect to each input, from one backward pass per component of the output."""
     inputs = [args[i] for i in places]
     columns: list[Jacobian] = [[] for _ in places]
     for seed in _basis(out):
@@ -227,7 +247,7 @@ def _compare_jacobians(
     func: Any, args: tuple[Any, ...], places: list[int], outs: list[Any], options: Options
 ) -> None:  # fmt: skip
     _, atol, rtol, nondet_tol, *_ = options
-    numerical = {i: _numerical(func, args, i, options.eps, len(outs)) for i in places}
+    numerical = {i: _numerical(func, args, i, options.eps, outs) for i in places}
     for o, out in enumerate(outs):
         analytical = _analytical(args, places, out)
         again = _analytical(args, places, out)
@@ -254,7 +274,7 @@ def _compare_projections(
     rng = random.Random(0)
     weights = {i: _unit(rng, len(_components(args[i]))) for i in places}
     seeds = [_unit(rng, len(_components(o))) for o in outs]
-    numerical = {i: _difference(func, args, i, _from_components(w, args[i]), eps) for i, w in weights.items()}
+    numerical = {i: _difference(func, args, i, _from_components(w, args[i]), eps, outs) for i, w in weights.items()}
     inputs = [args[i] for i in places]
     for o, (out, seed) in enumerate(zip(outs, seeds)):
         vector = _from_components(seed, out)
@@ -264,7 +284,7 @@ def _compare_projections(
             a, b = (0.0 if x is None else math.fsum(p * q for p, q in zip(_components(x), weights[i])) for x in (g, repeated))
             scaled = atol * math.fsum(weights[i]) * math.fsum(seed)  # the errors add up like the entries
             if not _close(n, a, scaled, rtol):
-                text = _mismatch(o, i, _numerical(func, args, i, eps, len(outs))[o], _analytical(args, [i], out)[0])
+                text = _mismatch(o, i, _numerical(func, args, i, eps, outs)[o], _analytical(args, [i], out)[0])
                 raise GradcheckError(f"{text}\nin fast mode, which compared the projections {n} (numerical) and {a} (analytical)")
             if not _close(a, b, nondet_tol, 0.0):
                 raise GradcheckError(_NOT_REENTRANT.format(nondet_tol))
@@ -275,7 +295,7 @@ def _compare_projections(
 
 def _tangents(func: Any, args: tuple[Any, ...], directions: dict[int, Any]) -> list[Any]:
     """Return the tangent of each differentiable output along directions of some inputs; None for an output without one."""
-    with new_level() as level:
+    with new_level(user=True) as level:
         duals = [level.dual(a, directions[i]) if i in directions else a for i, a in enumerate(args)]
         return [level.tangent(o) for o in _outputs(func(*duals))]
 
@@ -286,7 +306,7 @@ def _dense(t: Any, out: Any) -> list[float]:
 
 def _compare_tangents(func: Any, args: tuple[Any, ...], places: list[int], outs: list[Any], options: Options) -> None:
     for i in places:
-        numerical = _numerical(func, args, i, options.eps, len(outs))
+        numerical = _numerical(func, args, i, options.eps, outs)
         found: list[Jacobian] = [[] for _ in outs]
         for direction in _basis(args[i]):
             for jacobian, out, t in zip(found, outs, _tangents(func, args, {i: direction})):
@@ -303,7 +323,7 @@ def _compare_tangents_along(func: Any, args: tuple[Any, ...], places: list[int],
     for i in places:
         weights = _unit(rng, len(_components(args[i])))
         direction = _from_components(weights, args[i])
-        numerical = _difference(func, args, i, direction, options.eps)
+        numerical = _difference(func, args, i, direction, options.eps, outs)
         for o, (out, t) in enumerate(zip(outs, _tangents(func, args, {i: direction}))):
             a = _dense(t, out)
             if not _all_close([numerical[o]], [a], options.atol * math.fsum(weights), options.rtol):
@@ -356,13 +376,13 @@ def _unit(rng: random.Random, n: int) -> list[float]:
 
 
 def _check_constant(func: Any, args: tuple[Any, ...], places: list[int], eps: float) -> None:
-    """Check that outputs that do not require grad do not depend on the inputs (GCK-11)."""
+    """Check, by differences with step `eps` at the inputs in `places`, that outputs that do not require grad are constant (GCK-11)."""
     result = func(*args)
     results = result if isinstance(result, (tuple, list)) else [result]
     floating = [k for k, r in enumerate(results) if r.dtype.differentiable]
     for i in places:
         for direction in _basis(args[i]):
-            rows = _difference(func, args, i, direction, eps)
+            rows = _difference(func, args, i, direction, eps, list(results))
             if any(abs(v) > 0 for k in floating for v in rows[k]):
                 msg = f"Numerical gradient for function expected to be zero: no output requires grad, but input {i} changes one"
                 raise GradcheckError(msg)
@@ -472,7 +492,18 @@ def _first(result: Any, name: str) -> Any:
 
 
 def numerical_jacobians(fn: Callable[..., Any], inputs: Any, target: Any, eps: float) -> tuple[Any, ...]:
-    """Compute the Jacobians of the first output of ``fn(inputs)`` by Tensors that are varied in place."""
+    """Compute the Jacobians of the first output of ``fn(inputs)``.
+
+    Parameters
+    ----------
+    fn : callable
+    inputs : object
+        What it is called with.
+    target : Tensor or nested sequences of Tensors
+        The Tensors in `inputs` to vary; they are changed in place, and restored.
+    eps : float
+        The step of the central differences.
+    """
     name, given = "get_numerical_jacobian", _tuple(inputs)
 
     found = []
@@ -493,7 +524,7 @@ def numerical_jacobians(fn: Callable[..., Any], inputs: Any, target: Any, eps: f
 
 
 def analytical_jacobians(inputs: Any, output: Any, nondet_tol: float) -> tuple[tuple[Any, ...], bool, bool, bool]:
-    """Compute the Jacobians of an output, and whether passes agree, and gradients have the right shapes and dtypes."""
+    """Return the Jacobians of an output and three flags: whether two passes agree, shapes are right, and dtypes are right."""
     name = "get_analytical_jacobian"
     if _first(output, name).dtype.is_complex:
         msg = f"{name}: Expected output to be non-complex, but it has dtype {output.dtype}; take `xpgrad.real(output)`"

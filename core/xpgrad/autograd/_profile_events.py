@@ -513,21 +513,34 @@ def time_text(us: float, unit: str | None = None) -> str:
     return f"{us / UNITS[unit]:.3f}{unit}"
 
 
-def _cut(text: str, width: int) -> str:
+def _shorten(text: str, width: int) -> str:
     return text if width < 0 or len(text) <= width else text[: max(width - 3, 0)] + "..."
 
 
 def _columns(
     events: list[Any], total: float, memory: bool, unit: str | None, widths: tuple[int, int, int]
 ) -> list[tuple[str, list[str], bool]]:
-    """Return the columns: the title, the cells, and whether the column is right-aligned."""
+    """Return the columns of a profile's table: the title, the cells, and whether the column is right-aligned.
+
+    Parameters
+    ----------
+    events : list of FunctionEventAvg
+    total : float
+        The sum of their own times, in microseconds.
+    memory : bool
+        Whether there are columns for saved bytes.
+    unit : str or None
+        The unit of times; None chooses one for each.
+    widths : (int, int, int)
+        Most characters of names, shapes and source lines.
+    """
     name, shapes, source = widths
 
     def share(us: float) -> str:
         return f"{100 * us / total:.2f}%" if total else "0.00%"
 
     columns = [
-        ("Name", [_cut(e.key, name) for e in events], True),
+        ("Name", [_shorten(e.key, name) for e in events], True),
         ("Self CPU %", [share(e.self_cpu_time_total) for e in events], True),
         ("Self CPU", [time_text(e.self_cpu_time_total, unit) for e in events], True),
         ("CPU total %", [share(e.cpu_time_total) for e in events], True),
@@ -541,7 +554,7 @@ def _columns(
         ]
     columns.append(("# of Calls", [str(e.count) for e in events], True))
     if any(e.input_shapes for e in events):
-        columns.append(("Input Shapes", [_cut(str(e.input_shapes), shapes) for e in events], True))
+        columns.append(("Input Shapes", [_shorten(str(e.input_shapes), shapes) for e in events], True))
     if any(e.stack for e in events):
         columns.append(("Source Location", [_tail(e.stack[0], source) if e.stack else "" for e in events], False))
     return columns

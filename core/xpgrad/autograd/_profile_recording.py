@@ -63,7 +63,16 @@ class Recording:
     # -- events --------------------------------------------------------------------------------------------------------
 
     def begin(self, name: str, scope: int, forward: FunctionEvent | None = None) -> FunctionEvent:
-        """Begin an event inside the one that is open in this context, and return it."""
+        """Begin an event inside the one that is open in this context, and return it.
+
+        Parameters
+        ----------
+        name : str
+        scope : int
+            The kind of event, as PyTorch numbers it.
+        forward : FunctionEvent, optional
+            For an event of a backward pass, that of the operation.
+        """
         parent = _OPEN.get()
         if parent is not None and parent.recording is not self:
             parent = None
@@ -104,8 +113,8 @@ class Recording:
 
     # -- forward -------------------------------------------------------------------------------------------------------
 
-    def timed(self, row: Row, backend: Any, compute: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Compute the raw result of an operation as an event; `finished` extends the event to the recording of its node."""
+    def time_operation(self, row: Row, backend: Any, compute: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Compute the raw result of an operation as an event; `finish` extends the event to the recording of its node."""
         if not self.active:
             return compute(*args)
         event = self.begin(_name(row), FORWARD)
@@ -121,7 +130,7 @@ class Recording:
         _COMPUTED.set((row, event))
         return found
 
-    def finished(self, row: Row) -> FunctionEvent | None:
+    def finish(self, row: Row) -> FunctionEvent | None:
         """Return the event of the operation that was just recorded, and extend it to now; None if nothing was computed."""
         found = _COMPUTED.get()
         if found is None or found[0] is not row or found[1].recording is not self or not self.active:
@@ -131,7 +140,7 @@ class Recording:
         event.end = time.perf_counter_ns() - self._origin
         return event
 
-    def made(self, event: FunctionEvent | None, out: Any) -> None:
+    def record_node(self, event: FunctionEvent | None, out: Any) -> None:
         """Record the node of an operation's result (a Tensor or a tuple of Tensors), and the bytes that it saves."""
         for one in out if out.__class__ is tuple else (out,):
             if one._node is not None:

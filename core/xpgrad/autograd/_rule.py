@@ -251,7 +251,18 @@ class CustomRule(Generic[P, R]):
         return args
 
     def _reads(self, formula: Any, kind: str, more: set[str], first: str | None) -> tuple[str, ...]:
-        """Check the names of a formula's parameters, and return them."""
+        """Check the names of a formula's parameters, and return them.
+
+        Parameters
+        ----------
+        formula : callable
+        kind : str
+            What the formula is, for messages.
+        more : set of str
+            Names that it may have besides operands, statics and the output.
+        first : str or None
+            The name among its parameters in which it is linear.
+        """
         parameters = inspect.signature(formula).parameters
         known = {*self.operands, *self.static, "out", *more} | {f"{n}_{k}" for n in (*self.operands, "out") for k in ("shape", "dtype")}
         wrong = [str(p) for n, p in parameters.items() if n not in known or p.kind not in _NAMED[1:]]
@@ -319,13 +330,13 @@ class CustomRule(Generic[P, R]):
         ctx.several = isinstance(output, tuple)
         ctx.shapes = tuple(a.shape if isinstance(a, Tensor) else None for a in args.values())
         reads = () if self._vjp is None else self._vjp[1]
-        found, ctx.recipe = self._saved(reads, args, output)
+        found, ctx.recipe = self._plan_saved(reads, args, output)
         ctx.save_for_backward(*found)
         if self._jvp is not None:
-            found, ctx.forward_recipe = self._saved(self._jvp[1], args, output)
+            found, ctx.forward_recipe = self._plan_saved(self._jvp[1], args, output)
             ctx.save_for_forward(*found)
 
-    def _saved(self, reads: tuple[str, ...], args: dict[str, Any], output: Any) -> tuple[list[Any], dict[str, Any]]:
+    def _plan_saved(self, reads: tuple[str, ...], args: dict[str, Any], output: Any) -> tuple[list[Any], dict[str, Any]]:
         """Return the Tensors to save, and a recipe that tells `_values` how to make each value that a formula reads."""
         tensors: list[Any] = []
         recipe: dict[str, Any] = {}
@@ -393,11 +404,11 @@ class _Elementwise(CustomRule[P, R]):
 
     def _make_function(self) -> type[Function]:
         function = super()._make_function()
-        function.vmap = staticmethod(self._aligned)  # type: ignore[method-assign]
+        function.vmap = staticmethod(self._apply_aligned)  # type: ignore[method-assign]
         function.generate_vmap_rule = False
         return function
 
-    def _aligned(self, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, int]:
+    def _apply_aligned(self, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, int]:
         """Apply the rule to a whole batch, with the batch axis in front of the broadcast axes of the elements."""
         rank = max(a.ndim - (d is not None) for a, d in zip(args, in_dims) if isinstance(a, Tensor))
         return self.function.apply(*(a if d is None else _batch_first(a, d, rank) for a, d in zip(args, in_dims))), 0

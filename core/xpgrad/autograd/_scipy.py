@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.arguments import check_callable
+from xpgrad._basics.docstrings import shares
 from xpgrad._modes import switches
 from xpgrad._tape.requests import grad
 from xpgrad._tensor.tensor import Tensor
@@ -52,6 +53,21 @@ def scipy_objective(func: Callable[..., Any], parameters: Any) -> ScipyObjective
     """
     check_callable(func, "scipy_objective")
     return ScipyObjective(func, parameters)
+
+
+#: What the docstrings of functions of a vector have in common.
+_document_vector = shares(
+    parameters="""\
+x : array, shape (n,)
+    The parameters as a vector.
+*args : object
+    Passed on to the function.""",
+    raises="""\
+TypeError
+    The function does not return real floating-point Tensors.
+ValueError
+    `x` does not have n elements.""",
+)
 
 
 class ScipyObjective:
@@ -123,53 +139,27 @@ class ScipyObjective:
         >>> f.unravel([7.0, 8.0, 9.0])
         {'a': tensor([7., 8.]), 'b': tensor(9.)}
         """
-        return self._unravel(self._in(x))
+        return self._unravel(self._to_tensor(x))
 
+    @_document_vector
     def __call__(self, x: Any, *args: Any) -> tuple[Any, Any]:
         """Return the value and its gradient, or the residuals and their Jacobian.
-
-        Parameters
-        ----------
-        x : array, shape (n,)
-            The parameters as a vector.
-        *args
-            Passed on to the function.
 
         Returns
         -------
         value : float, or ndarray of shape (m,)
         derivative : ndarray of shape (n,), or (m, n)
-
-        Raises
-        ------
-        TypeError
-            The function does not return real floating-point Tensors.
-        ValueError
-            `x` does not have n elements.
         """
         return self._both(x, args)
 
+    @_document_vector
     def fun(self, x: Any, *args: Any) -> Any:
         """Return the value alone.
-
-        Parameters
-        ----------
-        x : array, shape (n,)
-            The parameters as a vector.
-        *args : object
-            Passed on to the function.
 
         Returns
         -------
         float, or ndarray of shape (m,)
             The value, or the flattened residuals.
-
-        Raises
-        ------
-        TypeError
-            The function does not return real floating-point Tensors.
-        ValueError
-            `x` does not have n elements.
 
         Examples
         --------
@@ -179,30 +169,17 @@ class ScipyObjective:
         50.0
         """
         with switches.no_grad():
-            out = self._value(self._in(x), args)
+            out = self._value(self._to_tensor(x), args)
         return float(out) if not out.ndim else self._out(out)
 
+    @_document_vector
     def jac(self, x: Any, *args: Any) -> Any:
         """Return the derivative alone.
-
-        Parameters
-        ----------
-        x : array, shape (n,)
-            The parameters as a vector.
-        *args : object
-            Passed on to the function.
 
         Returns
         -------
         ndarray of float64
             The gradient, shape (n,), or the Jacobian of the residuals, shape (m, n).
-
-        Raises
-        ------
-        TypeError
-            The function does not return real floating-point Tensors.
-        ValueError
-            `x` does not have n elements.
 
         Examples
         --------
@@ -214,15 +191,9 @@ class ScipyObjective:
         """
         return self._both(x, args)[1]
 
+    @_document_vector
     def hess(self, x: Any, *args: Any) -> Any:
         """Return the Hessian of a scalar function.
-
-        Parameters
-        ----------
-        x : array, shape (n,)
-            The parameters as a vector.
-        *args : object
-            Passed on to the function.
 
         Returns
         -------
@@ -232,7 +203,7 @@ class ScipyObjective:
         Raises
         ------
         ValueError
-            The function returns residuals.
+            The function returns residuals, or `x` does not have n elements.
 
         Examples
         --------
@@ -242,19 +213,16 @@ class ScipyObjective:
         array([[10.,  6.],
                [ 6.,  0.]])
         """
-        return self._out(hessian(lambda flat: self._scalar(flat, args, "hess"))(self._in(x)))
+        return self._out(hessian(lambda flat: self._scalar(flat, args, "hess"))(self._to_tensor(x)))
 
+    @_document_vector
     def hessp(self, x: Any, p: Any, *args: Any) -> Any:
         """Return the product of the Hessian of a scalar function and a vector, without computing the Hessian.
 
         Parameters
         ----------
-        x : array, shape (n,)
-            The parameters as a vector.
         p : array, shape (n,)
             The vector.
-        *args : object
-            Passed on to the function.
 
         Returns
         -------
@@ -264,7 +232,7 @@ class ScipyObjective:
         Raises
         ------
         ValueError
-            The function returns residuals.
+            The function returns residuals, or `x` does not have n elements.
 
         Examples
         --------
@@ -273,11 +241,11 @@ class ScipyObjective:
         >>> f.hessp(f.x0, [1.0, 0.0])
         array([10.,  6.])
         """
-        return self._out(hessian_vector_product(lambda flat: self._scalar(flat, args, "hessp"))(self._in(x), self._in(p)))
+        return self._out(hessian_vector_product(lambda flat: self._scalar(flat, args, "hessp"))(self._to_tensor(x), self._to_tensor(p)))
 
     def _both(self, x: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
         with switches.recorded():
-            flat = self._in(x).requires_grad_()
+            flat = self._to_tensor(x).requires_grad_()
             out = self._value(flat, args)
             if not out.requires_grad or 0 in out.shape:
                 shape = (*out.shape, *flat.shape)
@@ -306,7 +274,7 @@ class ScipyObjective:
             raise TypeError(msg)
         return out
 
-    def _in(self, x: Any) -> Any:
+    def _to_tensor(self, x: Any) -> Any:
         """Copy SciPy's vector, to which it may write later, into a Tensor."""
         return asarray(x, dtype=self._dtype, device=self._device, copy=True)
 

@@ -124,7 +124,7 @@ class set_detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
 
 
 class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Context manager and decorator that switches anomaly detection on, which is slow: a warning says so.
+    """Context manager and decorator that enables anomaly detection. Detection is slow, and a warning says so.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class detect_anomaly(ModeSwitch):  # noqa: N801 (PyTorch's name)
     Warns
     -----
     UserWarning
-        When it is made; and, with the traceback of the forward call, when a node fails in the backward pass.
+        On construction. Also when a node fails in the backward pass; the message then has the traceback of the forward call.
 
     Examples
     --------

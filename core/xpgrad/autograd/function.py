@@ -15,6 +15,7 @@ from typing import Any
 
 from xpgrad._aliasing.cells import ForbiddenView, View, alias_of, give_alias, note_sharing
 from xpgrad._aliasing.sharing import adopt, bump
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.faces import public_names
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import transforming
@@ -29,6 +30,21 @@ __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+#: What the docstrings of the methods that a `Function` defines have in common.
+_document_method = shares(
+    parameters="""\
+ctx : FunctionCtx
+    The link of this call.
+*grad_outputs : Tensor or None
+    One for each output of `forward`, of its shape.
+**_ : object
+    Nothing: it lets type checkers admit subclasses with other signatures.""",
+    raises="""\
+NotImplementedError
+    The subclass does not override it.""",
+)
 
 
 class Function:
@@ -100,6 +116,7 @@ class Function:
         raise RuntimeError(msg)
 
     @staticmethod
+    @_document_method
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the outputs, unrecorded: ``forward(ctx, *args)``, or ``forward(*args)`` if the subclass has a `setup_context`.
 
@@ -115,11 +132,6 @@ class Function:
         Tensor, or tuple
             A tuple may also hold other objects.
 
-        Raises
-        ------
-        NotImplementedError
-            The subclass does not override it.
-
         See Also
         --------
         xpgrad.autograd.Function
@@ -128,13 +140,12 @@ class Function:
         raise NotImplementedError(msg)
 
     @staticmethod
+    @_document_method
     def setup_context(ctx: Any, inputs: Any, output: Any, /) -> Any:
         """Fill `ctx` after a `forward` that does not take it.
 
         Parameters
         ----------
-        ctx : FunctionCtx
-            The link of this call.
         inputs : tuple
             The arguments of `forward`, including its defaults.
         output : Tensor or tuple
@@ -145,11 +156,6 @@ class Function:
         None
             The result is ignored.
 
-        Raises
-        ------
-        NotImplementedError
-            The subclass does not override it.
-
         See Also
         --------
         xpgrad.autograd.Function.apply
@@ -158,27 +164,14 @@ class Function:
         raise NotImplementedError(msg)
 
     @staticmethod
+    @_document_method
     def backward(ctx: Any, /, *grad_outputs: Any, **_: Any) -> Any:
         """Compute the gradients of the arguments of `forward` from those of its outputs.
-
-        Parameters
-        ----------
-        ctx : FunctionCtx
-            The link of this call.
-        *grad_outputs : Tensor or None
-            One for each output of `forward`, of its shape.
-        **_ : object
-            Nothing: it lets type checkers admit subclasses with other signatures.
 
         Returns
         -------
         Tensor, None, or tuple of them
             One for each argument of `forward`; None for an argument that has no gradient.
-
-        Raises
-        ------
-        NotImplementedError
-            The subclass does not override it.
 
         See Also
         --------
@@ -188,27 +181,14 @@ class Function:
         raise NotImplementedError(msg)
 
     @staticmethod
+    @_document_method
     def vjp(ctx: Any, /, *grad_outputs: Any, **_: Any) -> Any:
         """Another name for `backward`; a subclass implements one of the two.
-
-        Parameters
-        ----------
-        ctx : FunctionCtx
-            The link of this call.
-        *grad_outputs : Tensor or None
-            One for each output of `forward`, of its shape.
-        **_ : object
-            Nothing: it lets type checkers admit subclasses with other signatures.
 
         Returns
         -------
         Tensor, None, or tuple of them
             One for each argument of `forward`.
-
-        Raises
-        ------
-        NotImplementedError
-            The subclass does not override it.
 
         Examples
         --------
@@ -228,27 +208,19 @@ class Function:
         return Function.backward(ctx, *grad_outputs)
 
     @staticmethod
+    @_document_method
     def jvp(ctx: Any, /, *grad_inputs: Any, **_: Any) -> Any:
         """Compute the tangents of the outputs from those of the arguments of `forward`; forward mode calls it right after `forward`.
 
         Parameters
         ----------
-        ctx : FunctionCtx
-            The link of this call.
         *grad_inputs : Tensor or None
             One tangent for each argument of `forward`; None for an argument without one.
-        **_ : object
-            Nothing: it lets type checkers admit subclasses with other signatures.
 
         Returns
         -------
         Tensor, None, or tuple of them
             One for each output of `forward`.
-
-        Raises
-        ------
-        NotImplementedError
-            The subclass does not override it.
 
         Examples
         --------
@@ -271,6 +243,7 @@ class Function:
         raise NotImplementedError(msg)
 
     @staticmethod
+    @_document_method
     def vmap(info: Any, in_dims: Any, /, *args: Any, **_: Any) -> Any:
         """Apply the Function to a whole batch, for `xpgrad.func.vmap`.
 
@@ -282,18 +255,11 @@ class Function:
             The batch axis of each argument; None for an argument that all elements share.
         *args : object
             The arguments, holding the whole batch.
-        **_ : object
-            Nothing: it lets type checkers admit subclasses with other signatures.
 
         Returns
         -------
         tuple
             ``(output, out_dims)``: the results for the batch, and the batch axis of each.
-
-        Raises
-        ------
-        NotImplementedError
-            The subclass does not override it.
 
         Examples
         --------
@@ -390,11 +356,11 @@ class Function:
             return apply_to_batch(Function, cls, args)
         mode = state.current()
         if mode is not None and mode.profiling is not None:  # no frame more than needed: warnings count them
-            return mode.call(cls.__name__, _applied, cls, args, kwargs, separate, mode)
-        return _applied(cls, args, kwargs, separate, mode)
+            return mode.call(cls.__name__, _apply, cls, args, kwargs, separate, mode)
+        return _apply(cls, args, kwargs, separate, mode)
 
 
-def _applied(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool, mode: Any) -> Any:
+def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool, mode: Any) -> Any:
     """Run `forward` and record it; `args` ends with the values of `kwargs`."""
     ctx = FunctionCtx()
     ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
@@ -428,7 +394,7 @@ def _applied(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: 
     if levels:
         levels.carry_function(cls, ctx, args, dirty, nondiff, results, outs, tangents)
     if auditing is not None:
-        auditing.called(cls, args, outs)
+        auditing.record_call(cls, args, outs)
     if ctx.saved_for_forward:
         ctx.saved_for_forward = ()  # `jvp` has run; as in PyTorch, the node does not keep its results alive
     return outs if several else outs[0]
@@ -454,7 +420,19 @@ def _has(items: tuple[Any, ...], x: Any) -> bool:
 
 
 def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool) -> tuple[Any, ...]:
-    """Make the node, and return the outputs for what `forward` returned."""
+    """Make the node, and return the outputs for what `forward` returned.
+
+    Parameters
+    ----------
+    cls, ctx
+        The Function and the context of this call.
+    args, results : tuple
+        The arguments and results of `forward`.
+    recording : bool
+        Whether the call gets a history.
+    separate : bool
+        Whether the Function has `setup_context`.
+    """
     dirty = ctx._dirty
     _check_marks(ctx, args, results, recording, separate)
     edges = [a._node if isinstance(a, Tensor) and need else None for a, need in zip(args, ctx.needs_input_grad)]
@@ -479,7 +457,7 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
 
 
 def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool) -> None:
-    """Raise for Tensors that `forward` must not mark as dirty or save."""
+    """Raise for Tensors that `forward` must not mark as dirty or save; the parameters are those of `_record`."""
     dirty = ctx._dirty
     for x in dirty:
         if not _has(results, x):

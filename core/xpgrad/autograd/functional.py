@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xpgrad._basics.arguments import as_flags, check_callable
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.faces import public_names
 from xpgrad._modes import state, switches
 from xpgrad._tape.requests import grad
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad.func import jacfwd
-from xpgrad.func._reverse import basis, fresh, released
+from xpgrad.func._reverse import basis, make_input, release
 from xpgrad.rules.creation import zeros, zeros_like
 from xpgrad.rules.manipulation import reshape, stack
 
@@ -27,10 +28,49 @@ def __dir__() -> list[str]:
     return public_names(__name__)
 
 
-def _checked(name: str, func: Any, **flags: Any) -> tuple[bool, ...]:
+def _check_arguments(name: str, func: Any, **flags: Any) -> tuple[bool, ...]:
     """Check that `func` is callable, and return the flags as bools."""
     check_callable(func, name)
     return as_flags(name, **flags)
+
+
+# -- what docstrings have in common ---------------------------------------------------------------------------------------------------
+
+_PARAMETERS = """\
+inputs : Tensor or tuple of Tensors
+    The point at which `func` is differentiated.
+v : Tensor or tuple of Tensors, optional
+    The vector, with the inputs' shapes; may be left out for a single input with one element.
+create_graph : bool
+    Record the computation, so that the result can be differentiated.
+strict : bool
+    Raise for an output that does not depend on an input, instead of returning zeros.
+vectorize : bool
+    Compute all rows in one batched backward pass."""
+_document_jacobian = shares(
+    parameters=f"""\
+func : callable
+    A function of Tensors that returns a Tensor or a tuple of Tensors.
+{_PARAMETERS}""",
+    raises="""\
+RuntimeError
+    The vector is missing or has the wrong shape; or, in strict mode, an output does not depend on an input.""",
+)
+_document_hessian = shares(
+    parameters=f"""\
+func : callable
+    A function of Tensors that returns a Tensor with one element.
+{_PARAMETERS}""",
+    returns="""\
+output : Tensor
+    The result of `func`.
+product : Tensor or tuple of Tensors
+    The product, with the inputs' structure and shapes.""",
+    raises="""\
+RuntimeError
+    The vector is missing or has the wrong shape; `func` returns several results; or, in strict mode, a derivative does not depend on
+    an input.""",
+)
 
 
 # -- what goes in and comes out -------------------------------------------------------------------------------------------------------
@@ -58,7 +98,7 @@ def _tuple(given: Any, name: str, what: str) -> tuple[bool, tuple[Tensor, ...]]:
 def _leaves(inputs: Sequence[Tensor], create_graph: bool) -> tuple[Tensor, ...]:
     """Return the arguments for the function: new leaves, or with `create_graph` views that lead to the caller's Tensors."""
     if state.carries_tangents():  # inside forward mode `detach` would lose the tangents
-        return tuple(fresh(x) for x in inputs)
+        return tuple(make_input(x) for x in inputs)
     return tuple(x[...] if create_graph and x.requires_grad else _constant(x).requires_grad_() for x in inputs)
 
 
@@ -82,15 +122,27 @@ def _release(value: Any, create_graph: bool) -> Any:
         return tuple(_release(v, create_graph) for v in value)
     if create_graph:
         return value
-    return released(value, False)
+    return release(value, False)
 
 
-def _like(several: bool, values: Sequence[Any]) -> Any:
+def _pack(several: bool, values: Sequence[Any]) -> Any:
     return tuple(values) if several else values[0]
 
 
 def _vector(v: Any, several: bool, wanted: Sequence[Tensor], name: str, whose: str) -> tuple[Tensor | None, ...]:
-    """Check the vector, and return it as a tuple; ``(None,)`` for an implicit 1 (FNL-08, FNL-09), which complex outputs refuse (FNL-13)."""
+    """Check the vector `v` of a product, and return it as a tuple.
+
+    Parameters
+    ----------
+    v : Tensor, tuple of Tensor, or None
+        None stands for 1 (FNL-08, FNL-09), which complex outputs refuse (FNL-13); the result is then ``(None,)``.
+    several : bool
+        Whether `wanted` was given, or returned, as a tuple.
+    wanted : sequence of Tensor
+        The Tensors whose shapes it must have.
+    name, whose : str
+        The function, and what `wanted` are, for messages.
+    """
     if v is None:
         if several or wanted[0].numel() != 1:
             msg = f"{name}: The vector v can only be None if the {whose} a single Tensor with a single element."
@@ -122,7 +174,13 @@ def _products(
 ) -> tuple[Tensor | None, ...]:
     """Return one vector-Jacobian product per input; None if no output depends on it. Outputs without history are constants.
 
-    A seed of None stands for 1, as for `backward` (BWD-04, BWD-07).
+    Parameters
+    ----------
+    outputs, inputs : sequence of Tensor
+    seeds : sequence of (Tensor or None)
+        The vectors. None stands for 1, as for `backward` (BWD-04, BWD-07).
+    create : bool
+        Whether the products have a history.
     """
     used = [k for k, out in enumerate(outputs) if out.requires_grad]
     if not used:
@@ -164,7 +222,7 @@ def _check_differentiable(values: Sequence[Tensor], strict: bool, create_graph: 
 
 
 def _jacobian_blocks(out: Tensor, leaves: Sequence[Tensor], i: int, create: bool, strict: bool, vectorize: bool) -> tuple[Tensor, ...]:
-    """Return the Jacobian of one output by each input, with shape output.shape + input.shape."""
+    """Return the Jacobian of output `i` for each input, of shape ``output.shape + input.shape``; the options are those of `jacobian`."""
     what = f"Output {i} of the user-provided function"
     shapes = [(*out.shape, *x.shape) for x in leaves]
     n = out.numel()
@@ -185,6 +243,7 @@ def _jacobian_blocks(out: Tensor, leaves: Sequence[Tensor], i: int, create: bool
     return tuple(reshape(stack([row[j] for row in rows]), shape) for j, shape in enumerate(shapes))
 
 
+@_document_jacobian
 def jacobian(
     func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     strategy: str = "reverse-mode",
@@ -193,16 +252,6 @@ def jacobian(
 
     Parameters
     ----------
-    func : callable
-        A function of Tensors that returns a Tensor or a tuple of Tensors.
-    inputs : Tensor or tuple of Tensors
-        The point at which `func` is differentiated.
-    create_graph : bool
-        Record the computation, so that the result can be differentiated.
-    strict : bool
-        Raise for an output that does not depend on an input, instead of returning zeros.
-    vectorize : bool
-        Compute all rows in one batched backward pass.
     strategy : str
         ``"reverse-mode"``, or ``"forward-mode"``, which needs `vectorize`.
 
@@ -233,15 +282,15 @@ def jacobian(
     >>> jacobian(lambda x, y: x * y, (xp.tensor(2.0), xp.tensor(3.0)))
     (tensor(3.), tensor(2.))
     """
-    create_graph, strict, vectorize = _checked("jacobian", func, create_graph=create_graph, strict=strict, vectorize=vectorize)
+    create_graph, strict, vectorize = _check_arguments("jacobian", func, create_graph=create_graph, strict=strict, vectorize=vectorize)
     _check_strategy(strategy, vectorize, create_graph, strict)
     if strategy == "forward-mode":
         return _forward_jacobian(func, inputs)
     with switches.recorded():
         several, leaves, many, outputs = _call(func, inputs, "jacobian", create_graph)
         _check_recorded(outputs, strict)
-        blocks = tuple(_like(several, _jacobian_blocks(out, leaves, i, create_graph, strict, vectorize)) for i, out in enumerate(outputs))
-    return _release(_like(many, blocks), create_graph)
+        blocks = tuple(_pack(several, _jacobian_blocks(out, leaves, i, create_graph, strict, vectorize)) for i, out in enumerate(outputs))
+    return _release(_pack(many, blocks), create_graph)
 
 
 def _forward_jacobian(func: Callable[..., Any], inputs: Any) -> Any:
@@ -255,7 +304,7 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any) -> Any:
         return outputs
 
     blocks = jacfwd(run, argnums=tuple(range(len(given))))(*(x.detach() for x in given))
-    return _release(_like(many, tuple(_like(several, row) for row in blocks)), False)
+    return _release(_pack(many, tuple(_pack(several, row) for row in blocks)), False)
 
 
 def _check_strategy(strategy: str, vectorize: bool, create_graph: bool, strict: bool) -> None:
@@ -277,6 +326,7 @@ def _check_strategy(strategy: str, vectorize: bool, create_graph: bool, strict: 
         raise RuntimeError(msg)
 
 
+@_document_hessian
 def hessian(
     func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
@@ -285,12 +335,6 @@ def hessian(
 
     Parameters
     ----------
-    func : callable
-        A function of Tensors that returns a Tensor with one element.
-    inputs : Tensor or tuple of Tensors
-        The point at which `func` is differentiated.
-    create_graph, strict, vectorize : bool
-        As for `jacobian`.
     outer_jacobian_strategy : str
         The `strategy` of `jacobian`, for the Jacobian of the gradient.
 
@@ -316,7 +360,7 @@ def hessian(
     >>> hessian(lambda x, y: x * y * y, (xp.tensor(3.0), xp.tensor(5.0)))
     ((tensor(0.), tensor(10.)), (tensor(10.), tensor(6.)))
     """
-    create_graph, strict, vectorize = _checked("hessian", func, create_graph=create_graph, strict=strict, vectorize=vectorize)
+    create_graph, strict, vectorize = _check_arguments("hessian", func, create_graph=create_graph, strict=strict, vectorize=vectorize)
     several, _ = _tuple(inputs, "hessian", "inputs")
 
     def gradient(*xs: Tensor) -> tuple[Tensor, ...]:
@@ -348,19 +392,14 @@ def _single(out: Any, name: str) -> Tensor:
     return first
 
 
+@_document_jacobian
 def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """Compute the outputs of a function, and the product of a vector with its Jacobian.
 
     Parameters
     ----------
-    func : callable
-        A function of Tensors that returns a Tensor or a tuple of Tensors.
-    inputs : Tensor or tuple of Tensors
-        The point at which `func` is differentiated.
     v : Tensor or tuple of Tensors, optional
         The vector, with the outputs' shapes; may be left out for a single output with one element.
-    create_graph, strict : bool
-        As for `jacobian`.
 
     Returns
     -------
@@ -368,11 +407,6 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         The result of `func`.
     product : Tensor or tuple of Tensors
         The product, with the inputs' structure and shapes.
-
-    Raises
-    ------
-    RuntimeError
-        The vector is missing or has the wrong shape; or, in strict mode, an output does not depend on an input.
 
     Examples
     --------
@@ -385,6 +419,7 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     return _product("vjp", func, inputs, v, create_graph, strict)
 
 
+@_document_jacobian
 def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """Compute the outputs of a function, and the product of its Jacobian with a vector.
 
@@ -392,14 +427,8 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 
     Parameters
     ----------
-    func : callable
-        A function of Tensors that returns a Tensor or a tuple of Tensors.
-    inputs : Tensor or tuple of Tensors
-        The point at which `func` is differentiated.
     v : Tensor or tuple of Tensors, optional
         The vector, with the inputs' shapes; may be left out for a single input with one element.
-    create_graph, strict : bool
-        As for `jacobian`.
 
     Returns
     -------
@@ -407,11 +436,6 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         The result of `func`.
     product : Tensor or tuple of Tensors
         The product, with the outputs' structure and shapes.
-
-    Raises
-    ------
-    RuntimeError
-        The vector is missing or has the wrong shape; or, in strict mode, an output does not depend on an input.
 
     Examples
     --------
@@ -424,32 +448,9 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     return _product("jvp", func, inputs, v, create_graph, strict)
 
 
+@_document_hessian
 def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """Compute the result of a function, and the product of a vector with its Hessian.
-
-    Parameters
-    ----------
-    func : callable
-        A function of Tensors that returns a Tensor with one element.
-    inputs : Tensor or tuple of Tensors
-        The point at which `func` is differentiated.
-    v : Tensor or tuple of Tensors, optional
-        The vector, with the inputs' shapes; may be left out for a single input with one element.
-    create_graph, strict : bool
-        As for `jacobian`.
-
-    Returns
-    -------
-    output : Tensor
-        The result of `func`.
-    product : Tensor or tuple of Tensors
-        The product, with the inputs' structure and shapes.
-
-    Raises
-    ------
-    RuntimeError
-        The vector is missing or has the wrong shape; `func` returns several results; or, in strict mode, a derivative does not depend on
-        an input.
 
     Examples
     --------
@@ -462,34 +463,11 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     return _product("vhp", func, inputs, v, create_graph, strict)
 
 
+@_document_hessian
 def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """Compute the result of a function, and the product of its Hessian with a vector.
 
     It differentiates once more than `vhp`. Both products are equal where the second derivatives are continuous.
-
-    Parameters
-    ----------
-    func : callable
-        A function of Tensors that returns a Tensor with one element.
-    inputs : Tensor or tuple of Tensors
-        The point at which `func` is differentiated.
-    v : Tensor or tuple of Tensors, optional
-        The vector, with the inputs' shapes; may be left out for a single input with one element.
-    create_graph, strict : bool
-        As for `jacobian`.
-
-    Returns
-    -------
-    output : Tensor
-        The result of `func`.
-    product : Tensor or tuple of Tensors
-        The product, with the inputs' structure and shapes.
-
-    Raises
-    ------
-    RuntimeError
-        The vector is missing or has the wrong shape; `func` returns several results; or, in strict mode, a derivative does not depend on
-        an input.
 
     Examples
     --------
@@ -503,8 +481,8 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 
 
 def _product(name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool) -> tuple[Any, Any]:
-    """Compute the outputs and the product for `vjp`, `jvp`, `vhp` or `hvp`, by `name`."""
-    create_graph, strict = _checked(name, func, create_graph=create_graph, strict=strict)
+    """Compute the outputs and the product for `vjp`, `jvp`, `vhp` or `hvp`, by `name`; the other parameters are theirs."""
+    create_graph, strict = _check_arguments(name, func, create_graph=create_graph, strict=strict)
     second, whose = name in ("vhp", "hvp"), "of the user-provided function"
     with switches.recorded():
         several, leaves, many, outputs = _call(func, inputs, name, create_graph)
@@ -528,5 +506,5 @@ def _product(name: str, func: Callable[..., Any], inputs: Any, v: Any, create_gr
         else:
             found = _fill_zeros(_products(roots, leaves, vector, create_graph), leaves, strict, part)
         _check_differentiable(found, strict, create_graph, f"The {'hessian' if second else 'jacobian'} {whose}")
-    product = _like(many if name == "jvp" else several, found)
-    return _release(_like(many, outputs), create_graph), _release(product, create_graph)
+    product = _pack(many if name == "jvp" else several, found)
+    return _release(_pack(many, outputs), create_graph), _release(product, create_graph)

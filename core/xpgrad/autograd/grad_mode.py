@@ -32,7 +32,7 @@ _setting = threading.local()
 
 
 def is_multithreading_enabled() -> bool:
-    """Return the setting of `set_multithreading_enabled` on this thread, on which nothing depends.
+    """Return what `set_multithreading_enabled` has set on this thread; the setting has no effect.
 
     Returns
     -------

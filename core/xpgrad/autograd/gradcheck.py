@@ -211,7 +211,7 @@ def get_numerical_jacobian(fn: Callable[..., Any], inputs: Any, target: Any = No
     FutureWarning
         Always. Use `xpgrad.func.jacrev` or `gradcheck` instead.
     """
-    _deprecated("get_numerical_jacobian", grad_out)
+    _warn_deprecated("get_numerical_jacobian", grad_out)
     check_callable(fn, "get_numerical_jacobian", "fn")
     return _numerics().numerical_jacobians(fn, inputs, inputs if target is None else target, as_real(eps, "get_numerical_jacobian", "eps"))
 
@@ -249,7 +249,7 @@ def get_analytical_jacobian(inputs: Any, output: Any, nondet_tol: float = 0.0, g
     FutureWarning
         Always. Use `xpgrad.func.jacrev` or `gradcheck` instead.
     """
-    _deprecated("get_analytical_jacobian", grad_out)
+    _warn_deprecated("get_analytical_jacobian", grad_out)
     return _numerics().analytical_jacobians(inputs, output, as_real(nondet_tol, "get_analytical_jacobian", "nondet_tol"))
 
 
@@ -259,7 +259,7 @@ def _numerics() -> Any:
     return _gradcheck
 
 
-def _deprecated(name: str, grad_out: Any) -> None:
+def _warn_deprecated(name: str, grad_out: Any) -> None:
     msg = f"`{name}` is deprecated in PyTorch; use `xpgrad.func.jacrev`, or `gradcheck` to compare"
     warnings.warn(msg, FutureWarning, stacklevel=3)
     if grad_out != 1.0:

@@ -21,7 +21,7 @@ from xpgrad._modes.switches import ModeSwitch
 from xpgrad._tape.edges import GradientEdge as GradientEdge, get_gradient_edge as get_gradient_edge
 from xpgrad._tape.hook_tables import RemovableHandle, hooks_of
 from xpgrad._tape.node import Node as Node
-from xpgrad._tape.packing import check_hooks, disabled, mode_with_hooks
+from xpgrad._tape.packing import check_hooks, disable_hooks, mode_with_hooks
 from xpgrad._tape.streams import (
     set_override_stale_capture_stream as set_override_stale_capture_stream,
     set_warn_on_accumulate_grad_stream_mismatch as set_warn_on_accumulate_grad_stream_mismatch,
@@ -246,7 +246,7 @@ def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[No
     if not isinstance(error_message, str):
         msg = f"disable_saved_tensors_hooks: `error_message` must be a str, but got {shown(error_message)}"
         raise TypeError(msg)
-    return disabled(error_message)
+    return disable_hooks(error_message)
 
 
 def current_graph_task_id() -> int:

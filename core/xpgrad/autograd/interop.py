@@ -207,7 +207,7 @@ def to_torch_function(rule: Any) -> Callable[..., Any]:
 
 
 def _rule_in_torch(torch: Any, run: _Exported) -> Any:
-    """Make the PyTorch Function of a rule."""
+    """Make the PyTorch Function of a rule; `torch` is the module."""
     once = _differentiates_once(run.function)
     differentiable, barred = _differentiable_in_torch(torch), _barred_in_torch(torch, run.name)
 
@@ -254,7 +254,24 @@ def _rule_in_torch(torch: Any, run: _Exported) -> Any:
 def _gradients(
     run: _Exported, attributes: Any, places: Any, metas: Any, needs: tuple[bool, ...], count: int, kept: list[int], *values: Any
 ) -> list[Any]:
-    """Run the backward of a rule as a function of Tensors: the saved values at the positions `kept`, then the cotangents."""
+    """Run the backward of a rule as a function of Tensors, and return the gradients of the Tensor arguments.
+
+    Parameters
+    ----------
+    run : _Exported
+    attributes : dict
+        The attributes of `ctx`.
+    places, metas : sequence
+        The positions of the Tensor arguments, and their shapes and dtypes.
+    needs : tuple of bool
+        Which arguments get a gradient.
+    count : int
+        The number of saved values.
+    kept : list of int
+        The positions of those that are not None.
+    *values : Tensor
+        The saved values at these positions, then the cotangents.
+    """
     saved: list[Any] = [None] * count
     for k, v in zip(kept, values):
         saved[k] = v

@@ -207,7 +207,7 @@ def apply_known(row: Row, known: dict[tuple[str | None, str | None], str]) -> Ro
 
 
 def audit_of(f: Callable[..., Any], args: tuple[Any, ...], result: Result) -> str:
-    """Return the report of `xpgrad.audit` on the backend that failed first; if the audit raises, return nothing."""
+    """Return the report of `xpgrad.audit` on the backend that failed first; if the audit raises, what it raised; empty without failures."""
     if not result.failures:
         return ""
     (device,) = devices_of([result.failures[0].backend]).values()

@@ -13,9 +13,9 @@ from xpgrad.autograd.graph import allow_mutation_on_saved_tensors
 from xpgrad.errors import CapabilityError
 from xpgrad.func import jvp, vmap
 from xpgrad.rules.conversion import asarray
-from xpgrad.testing._host import agree, close, direction, epsilon, near, np, on_host, shown_number, to_precision_of, to_tensor
+from xpgrad.testing._host import agree, close, direction, epsilon, is_close_to, np, on_host, shown_number, to_precision_of, to_tensor
 from xpgrad.testing._options import Options
-from xpgrad.testing._problem import Outputs, Problem, outputs_of, projected, tensor_loss
+from xpgrad.testing._problem import Outputs, Problem, outputs_of, project, tensor_loss
 from xpgrad.testing._recorded import Recorded
 from xpgrad.testing._reference import Reference
 from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, LACKS, NOT_RUN, PASSED, WRITES, Row
@@ -110,7 +110,7 @@ class OneDevice:
         if not self._check("runs", self._runs):
             self._skip(later, None, "runs")
             return self.found
-        self._check("unchanged", self._unchanged)
+        self._check("unchanged", self._check_unchanged)
         self._check("values", self._values)
         recorded = self._recordings()
         if not self._check("repeatable", lambda: self._repeatable(recorded)):
@@ -128,7 +128,7 @@ class OneDevice:
                 self._check("second", self._second_order, number)
             else:
                 self._skip(("second",), number, "gradient")
-        self._check("vmap", self._batched)
+        self._check("vmap", self._check_batched)
         return self.found
 
     def leaves(self, requiring: Iterable[int] = ()) -> list[Any]:
@@ -162,7 +162,7 @@ class OneDevice:
         if strays := [str(x.device) for x in self.plain.tensors if x.device != self.device]:
             raise Fails(f"its result is on {strays[0]}, its arguments on {self.device}")
 
-    def _unchanged(self) -> None:
+    def _check_unchanged(self) -> None:
         for k, (before, after) in enumerate([*zip(self.points, self.given), *self.constants]):
             if not np.array_equal(on_host(after), to_precision_of(before, self.device), equal_nan=after.dtype.differentiable):
                 owner = self.problem.owners[self.problem.moving[k]] if k < len(self.points) else None
@@ -188,14 +188,14 @@ class OneDevice:
             if a.shape != b.shape:
                 raise Fails(f"{part}its shape is {a.shape}, that of the {what} {b.shape}")
             if not agree(a, b, rtol, atol):
-                worst = np.unravel_index(int(np.argmax(~near(a, b, rtol, atol))), a.shape)
+                worst = np.unravel_index(int(np.argmax(~is_close_to(a, b, rtol, atol))), a.shape)
                 place = f"[{', '.join(str(int(w)) for w in worst)}]"
                 raise Fails(f"{part}element {place} is {a[worst]}, that of the {what} {b[worst]} (rtol={rtol:.1e}, atol={atol:.1e})")
 
     def _repeatable(self, recorded: dict[int, Recorded]) -> None:
         assert self.plain is not None
         first = self.plain.host()
-        again = outputs_of(self.attempt(lambda: self.problem.on(self.device, self.leaves()))).host()
+        again = outputs_of(self.attempt(lambda: self.problem.call_on(self.device, self.leaves()))).host()
         if not same(first, again):
             raise Fails("two runs with the same arguments give other values; seed the random numbers that it draws, for the check")
         for one in recorded.values():
@@ -209,7 +209,7 @@ class OneDevice:
         return self.reference.first((number, k), self.problem.of_argument(number), directions)
 
     def _estimate_error(self, number: int, k: int, directions: list[Any]) -> float:
-        """Estimate the error of a difference by comparing it with the difference for twice the step."""
+        """Estimate the error of the difference for result `k` and argument `number`, as `Reference.estimate_error` does."""
         assert self.reference is not None
         return self.reference.estimate_error((number, k), self.problem.of_argument(number), directions)
 
@@ -269,7 +269,7 @@ class OneDevice:
             expected, noise, *_ = self._slope(number, k, directions)
             if not np.isfinite(expected):
                 raise Fails("differences are not finite: give arguments around which the function is")
-            value = projected(found, directions)
+            value = project(found, directions)
             allowed = atol * length(directions) + noise
             if close(value, expected, rtol, allowed):
                 continue
@@ -305,14 +305,14 @@ class OneDevice:
                 whole = list(leaves)
                 for j, x in zip(places, moving):
                     whole[j] = x
-                return tuple(outputs_of(self.problem.on(self.device, whole)).differentiable)
+                return tuple(outputs_of(self.problem.call_on(self.device, whole)).differentiable)
 
             tangents = tuple(asarray(v, device=self.device) for v in directions)
             loss = tensor_loss(jvp(outputs, tuple(leaves[j] for j in places), tangents)[1], numbers)
             return 0.0 if loss is None else float(on_host(loss))
 
         value = self.attempt(run)
-        expected = projected([self.gradients[j] for j in places], directions)
+        expected = project([self.gradients[j] for j in places], directions)
         rtol, atol = self.options.tolerance(self.eps, "forward")
         size = sum(
             float(np.sum(np.abs(self.gradients[j]) * np.abs(v))) for j, v in zip(places, directions) if self.gradients[j] is not None
@@ -333,7 +333,7 @@ class OneDevice:
         def run() -> list[Any]:
             leaves = self.leaves(self.moving)
             chosen = [leaves[j] for j in self.moving]
-            loss = outputs_of(self.problem.on(self.device, leaves)).loss()
+            loss = outputs_of(self.problem.call_on(self.device, leaves)).loss()
             first = grad(loss, chosen, create_graph=True, allow_unused=True) if loss is not None and loss.requires_grad else ()
             total = None
             for g, v in zip(first, [along[j] for j in self.moving]):
@@ -356,7 +356,7 @@ class OneDevice:
             expected, noise, *_ = self.reference.second((number, *self.moving), places, directions, about, where)
             coarse = self.reference.second((number, *self.moving, -1), places, directions, about, where, 2.0)[0]
         error = abs(coarse - expected) if np.isfinite(coarse) else 0.0
-        value = projected([found[j] for j in places], directions)
+        value = project([found[j] for j in places], directions)
         rtol, atol = self.options.tolerance(self.eps, "second")
         if not close(value, expected, rtol, atol * length(directions) + noise + error):
             raise Fails(
@@ -364,13 +364,13 @@ class OneDevice:
                 f"(rtol={rtol:.1e}){kink_near(expected, error)}"
             )
 
-    def _batched(self) -> str | None:
+    def _check_batched(self) -> str | None:
         draw = np.random.default_rng([self.options.seed, 11])
         nearby = [(p + 1e-3 * direction(p, draw)).astype(p.dtype) for p in self.points]
         pairs = [np.stack([a, b]) for a, b in zip(self.points, nearby)]
 
         def outputs(*moving: Any) -> tuple[Any, ...]:
-            return tuple(outputs_of(self.problem.on(self.device, moving)).tensors)
+            return tuple(outputs_of(self.problem.call_on(self.device, moving)).tensors)
 
         loop = [outputs(*(to_tensor(p[k], self.device) for p in pairs)) for k in range(2)]
         if not loop[0]:

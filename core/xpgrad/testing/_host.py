@@ -65,8 +65,8 @@ def direction(array: Any, draw: Any) -> Any:
     Parameters
     ----------
     array : numpy.ndarray
-        Each element sets its own scale, at least a tenth of the root mean square of all, but at most thirty times a nonzero element: a
-        step must not leave the domain of a logarithm.
+        The scale of a component is the size of its element, but at least a tenth of the root mean square of all elements. For a nonzero
+        element it is at most thirty times its size, so that a step does not leave the domain of a logarithm.
     draw : numpy.random.Generator
     """
     size = np.abs(array)
@@ -86,10 +86,10 @@ def close(found: float, expected: float, rtol: float, atol: float) -> bool:
 
 def agree(found: Any, expected: Any, rtol: float, atol: float) -> bool:
     """Return whether two arrays have the same shape, and equal elements within a tolerance; NaN equals NaN."""
-    return bool(found.shape == expected.shape and near(found, expected, rtol, atol).all())
+    return bool(found.shape == expected.shape and is_close_to(found, expected, rtol, atol).all())
 
 
-def near(found: Any, expected: Any, rtol: float, atol: float) -> Any:
+def is_close_to(found: Any, expected: Any, rtol: float, atol: float) -> Any:
     """Compare elements within a tolerance, to which 1 % of the tolerance of the largest element is added."""
     size = np.abs(expected[np.isfinite(expected)])
     return np.isclose(found, expected, rtol=rtol, atol=atol + 1e-2 * rtol * float(np.max(size, initial=0.0)), equal_nan=True)

@@ -66,7 +66,7 @@ def check_marked(item: Any, marker: Any) -> None:
 
 
 def make_checker(item: Any, marker: Any) -> Callable[..., Result]:
-    """Return `check_differentiable` with the options of a marker, which also records its rows on the test."""
+    """Return a wrapper of `check_differentiable` that applies a marker's options and records the rows on the test."""
 
     def check(f: Callable[..., Any], *args: Any, **options: Any) -> Result:
         __tracebackhide__ = True

@@ -89,7 +89,7 @@ class Problem:
     def _counts(self) -> list[int]:
         return [self.owners.count(number) for number in range(len(self.structures))]
 
-    def on(self, device: Device, moving: Sequence[Any]) -> Any:
+    def call_on(self, device: Device, moving: Sequence[Any]) -> Any:
         """Call the function with Tensors on a device."""
         return self.call(moving, lambda leaf: to_tensor(leaf, device))
 
@@ -149,7 +149,7 @@ def host_loss(parts: Sequence[Any]) -> tuple[float, float]:
 
 
 def tensor_loss(parts: Sequence[Any], numbers: Sequence[int]) -> Any:
-    """Return the sum of `host_loss` for Tensors, with weights on their device; None if there are no Tensors."""
+    """Return the sum of `host_loss` for the Tensors `parts`, whose numbers choose the weights; None if there are no Tensors."""
     total = None
     for k, part in zip(numbers, parts):
         for j, half in enumerate(_halves(part, real, imag)):
@@ -158,6 +158,6 @@ def tensor_loss(parts: Sequence[Any], numbers: Sequence[int]) -> Any:
     return total
 
 
-def projected(gradients: Sequence[Any], directions: Sequence[Any]) -> float:
+def project(gradients: Sequence[Any], directions: Sequence[Any]) -> float:
     """Return the derivative along directions from gradients; a gradient of None counts as 0."""
     return float(sum(dot(g, v) for g, v in zip(gradients, directions) if g is not None))

@@ -28,7 +28,7 @@ class Recorded:
 
     def _run(self, one: Any, places: list[int]) -> None:
         leaves = one.leaves(places)
-        self.outputs = outputs_of(one.problem.on(one.device, leaves))
+        self.outputs = outputs_of(one.problem.call_on(one.device, leaves))
         loss = self.outputs.loss()
         if not isinstance(loss, Tensor) or not loss.requires_grad:
             return

@@ -68,7 +68,7 @@ class Reference:
         return self._first[key]
 
     def estimate_error(self, key: tuple[int, int], places: Sequence[int], directions: Sequence[Any]) -> float:
-        """Estimate the error of `first` by comparing it with a difference for twice the step."""
+        """Estimate the error of ``first(key, places, directions)`` by comparing it with a difference for twice the step."""
         coarse = self._difference(lambda at: host_loss(self._outputs(at).host()), places, directions, 2.0)
         found = abs(coarse[0] - self.first(key, places, directions)[0])
         return found if np.isfinite(found) else 0.0

@@ -162,7 +162,7 @@ class OneCheck:
         __tracebackhide__ = True  # the message suffices
         found = self.result
         if any(row.outcome == FAILED for row in found.rows):
-            awaited = _expected(self.case.options.get("known") or {}, self.backend, self.check)[0] is not None
+            awaited = _expected_failure(self.case.options.get("known") or {}, self.backend, self.check)[0] is not None
             raise NotDifferentiable(found, "" if awaited else audit_of(self.case.function, self.case.args, found))
         unrun = [row for row in found.rows if row.outcome in (LACKS, NOT_RUN)]
         if unrun and len(unrun) == len(found.rows):
@@ -230,7 +230,7 @@ def parametrize_with_checks(
             for check in names:
                 if check in _switched_off(one.options):
                     continue
-                reason, strict = _expected(one.options.get("known") or {}, backend, check)
+                reason, strict = _expected_failure(one.options.get("known") or {}, backend, check)
                 marks = [] if reason is None else [pytest.mark.xfail(reason=reason, strict=strict, raises=NotDifferentiable)]
                 parameters.append(pytest.param(OneCheck(one, backend, check), id=f"{one.name}-{backend}-{check}", marks=marks))
     return pytest.mark.parametrize("check", parameters)
@@ -252,7 +252,7 @@ def _switched_off(options: Mapping[str, Any]) -> set[str]:
     return off | ({"second"} if options.get("order", 2) == 1 else set())
 
 
-def _expected(known: Mapping[str, str], backend: str, check: str) -> tuple[str | None, bool]:
+def _expected_failure(known: Mapping[str, str], backend: str, check: str) -> tuple[str | None, bool]:
     """Return the reason of an expected failure or None, and whether the check must fail, which is so if it is named."""
     table = backend.partition(":")[0].partition("+")[0]
     named = known.get(f"{table}:{check}", known.get(check))

@@ -52,7 +52,7 @@ def same(first: list[Any], second: list[Any]) -> bool:
 
 
 def kink_near(expected: float, doubt: float) -> str:
-    """Return a remark for a difference that depends on its step, as at a kink; empty otherwise."""
+    """Return a remark if a difference changes with its step by `doubt`, more than 1 % of `expected`, as at a kink; empty otherwise."""
     if doubt <= 1e-2 * abs(expected):
         return ""
     return "; with twice the step the difference is another one: there is a kink at the arguments or near, choose others"

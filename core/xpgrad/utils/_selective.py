@@ -122,7 +122,7 @@ def create_selective_checkpoint_contexts(
     if isinstance(policy_fn_or_list, (list, tuple, set, frozenset)):
         policy = _policy_of(policy_fn_or_list)
     elif callable(policy_fn_or_list):
-        policy = _checked(policy_fn_or_list)
+        policy = _check_context_fn(policy_fn_or_list)
     else:
         msg = f"{name}: policy_fn_or_list must be either a function or a list of ops, but got {shown(policy_fn_or_list)}"
         raise TypeError(msg)
@@ -173,7 +173,7 @@ def _policy_of(functions: Collection[Any]) -> _Policy:
     return lambda ctx, row, args: CheckpointPolicy.MUST_SAVE if row.name in names else CheckpointPolicy.PREFER_RECOMPUTE
 
 
-def _checked(function: Callable[..., Any]) -> _Policy:
+def _check_context_fn(function: Callable[..., Any]) -> _Policy:
     def policy(ctx: Any, row: Row, args: tuple[Any, ...]) -> CheckpointPolicy:
         answer = function(ctx, operation_of(row), *args)
         if isinstance(answer, bool):
@@ -296,7 +296,7 @@ class _Keeping(_Selection):
     def note(self, out: Any, row: Row, backend: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
         before = state.current()
         try:
-            state.put(_unwatched())
+            state.put(_hidden_mode())
             policy = self._policy(SelectiveCheckpointContext(is_recompute=False, op_output=out), row, (*operands, *statics))
             offload = policy in _OFFLOADED
             entry: Any = _RECOMPUTE
@@ -347,13 +347,13 @@ class _Returning(_Selection):
             raise _different(f"call number {index + 1} of `{row.name}` has operands of other shapes or dtypes than in the forward")
         before = state.current()
         try:
-            state.put(_unwatched())
+            state.put(_hidden_mode())
             return entry.read(self._allow)
         finally:
             state.put(before)
 
 
-def _unwatched() -> state.Mode | None:
+def _hidden_mode() -> state.Mode | None:
     """Return the mode in which the operations of a selection itself are neither recorded nor observed."""
     return state.mode_with(recording=False, inference=False, packing=None, levels=(), selecting=None, anomaly=None)
 

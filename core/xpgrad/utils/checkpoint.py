@@ -313,11 +313,11 @@ def checkpoint_sequential(
     last = size * (segments - 1)
     x = input
     for start in range(0, last, size):
-        x = checkpoint(_composed(chain[start : start + size]), x, use_reentrant=use_reentrant, preserve_rng_state=preserve)
-    return _composed(chain[last:])(x)
+        x = checkpoint(_compose(chain[start : start + size]), x, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return _compose(chain[last:])(x)
 
 
-def _composed(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+def _compose(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     def composed(x: Any) -> Any:
         for function in functions:
             x = function(x)
@@ -339,7 +339,7 @@ class _Place:
 
 
 class _Moment:
-    """A reading of the clock that `check_version` accepts in place of a node."""
+    """A stand-in for a node in `check_version`, which knows only the creation number of a moment."""
 
     __slots__ = ("seq",)
 
@@ -471,7 +471,7 @@ class _Frame:
                     "xpgrad.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
                     f"Number of tensors saved during forward: {len(self.metadata)}\n"
                     f"Number of tensors saved during recomputation: {len(metadata)}\n"
-                    f"The function must do the same each time it is called.{self._where(stacks)}"
+                    f"The function must do the same each time it is called.{self._find_divergence(stacks)}"
                 )
                 raise CheckpointError(msg)
         if self.check:
@@ -481,15 +481,15 @@ class _Frame:
         different = [(k, a, b) for k, (a, b) in enumerate(zip(self.metadata, metadata)) if a != b]
         if different:
             lines = "".join(
-                f"\nTensor at position {k}:\n    saved: {_described(a)}\n    recomputed: {_described(b)}" for k, a, b in different
+                f"\nTensor at position {k}:\n    saved: {_describe(a)}\n    recomputed: {_describe(b)}" for k, a, b in different
             )
             msg = (
                 "xpgrad.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward "
-                f"pass.{lines}{self._where(stacks, different[0][0])}"
+                f"pass.{lines}{self._find_divergence(stacks, different[0][0])}"
             )
             raise CheckpointError(msg)
 
-    def _where(self, stacks: list[str], k: int | None = None) -> str:
+    def _find_divergence(self, stacks: list[str], k: int | None = None) -> str:
         """Return the places in the program where the two calls diverged, for `debug`."""
         if not self.debug:
             return "\nPass `debug=True` to `checkpoint` to see where they were saved."
@@ -510,7 +510,7 @@ def _metadata(x: Any) -> tuple[Any, ...]:
     return tuple(n if n == n else None for n in x.shape), x.dtype, x.device
 
 
-def _described(metadata: tuple[Any, ...]) -> str:
+def _describe(metadata: tuple[Any, ...]) -> str:
     shape, dtype, device = metadata
     return f"shape {shape}, dtype {dtype}, device {device}"
 
