@@ -74,13 +74,13 @@ class Library:
         """Return a leaf on the target's device, of dtype `real` by default; `data` is Python numbers, lists or a NumPy array."""
         raise NotImplementedError
 
-    def const(self, data: Any, dtype: str | None = None) -> Any:
+    def constant(self, data: Any, dtype: str | None = None) -> Any:
         """Return a Tensor that does not require grad."""
         return self.tensor(data, False, dtype)
 
-    def places(self, data: Any, dtype: str | None = None) -> Any:
+    def indices(self, data: Any, dtype: str | None = None) -> Any:
         """Return a Tensor of indices, of dtype `index` by default."""
-        return self.const(data, dtype or self.index)
+        return self.constant(data, dtype or self.index)
 
     def ones(self, *shape: int, rg: bool = False) -> Any:
         """Return a Tensor of ones."""
@@ -90,11 +90,11 @@ class Library:
         """Return random numbers between 0.5 and 1.5, where the functions under test have derivatives; they depend only on the seed."""
         return self.tensor(np.random.default_rng(seed).uniform(0.5, 1.5, shape), rg, dtype)
 
-    def elsewhere(self, data: Any, rg: bool = False) -> Any:
+    def on_other_device(self, data: Any, rg: bool = False) -> Any:
         """Return a Tensor on a device other than the target's."""
         raise NotImplementedError
 
-    def halves(self) -> list[str]:
+    def half_dtypes(self) -> list[str]:
         """Return the names of the 16-bit floating dtypes that the target has."""
         raise NotImplementedError
 
@@ -277,11 +277,11 @@ class Xpgrad(Library):
         # NB: without `device`, a NumPy array would stay on NumPy's device.
         return self.ns.tensor(np.asarray(data), dtype=self.dtype(dtype or self.real), requires_grad=rg, device=self.device)
 
-    def elsewhere(self, data: Any, rg: bool = False) -> Any:
+    def on_other_device(self, data: Any, rg: bool = False) -> Any:
         other = "numpy+readonly" if self.device.table != "numpy+readonly" else "numpy"
         return self.ns.tensor(np.asarray(data), dtype=self.dtype(self.real), requires_grad=rg, device=other)
 
-    def halves(self) -> list[str]:
+    def half_dtypes(self) -> list[str]:
         return sorted(self._dtypes & {"float16", "bfloat16"})
 
     def has_dtype(self, name: str) -> bool:
@@ -338,10 +338,10 @@ class PyTorch(Library):
     def tensor(self, data: Any, rg: bool = True, dtype: str | None = None) -> Any:
         return self.ns.tensor(np.asarray(data), dtype=self.dtype(dtype or self.real), requires_grad=rg)
 
-    def elsewhere(self, data: Any, rg: bool = False) -> Any:
+    def on_other_device(self, data: Any, rg: bool = False) -> Any:
         return self.ns.tensor(np.asarray(data), dtype=self.dtype(self.real), device="meta", requires_grad=rg)
 
-    def halves(self) -> list[str]:
+    def half_dtypes(self) -> list[str]:
         return ["bfloat16", "float16"]
 
     def has_dtype(self, name: str) -> bool:

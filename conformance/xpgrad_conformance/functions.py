@@ -1,6 +1,6 @@
 """The table of differentiable functions, each with operands at which it has derivatives; any library can run it.
 
-A case calls a function with a library and arrays. A library has ``xp`` (the standard's functions), ``const`` and ``places`` (which make
+A case calls a function with a library and arrays. A library has ``xp`` (the standard's functions), ``constant`` and ``indices`` (which make
 arrays of numbers and of indices). NumPy in double precision computes the expected values and the central differences.
 """
 
@@ -82,12 +82,12 @@ class Reference:
     oracle = False
 
     @staticmethod
-    def const(data: Any) -> Any:
+    def constant(data: Any) -> Any:
         """Return an array of numbers."""
         return np.asarray(data, dtype="float64")
 
     @staticmethod
-    def places(data: Any) -> Any:
+    def indices(data: Any) -> Any:
         """Return an array of indices."""
         return np.asarray(data)
 
@@ -221,7 +221,7 @@ FURTHER: dict[str, Case] = {
     "abs(x)": one(lambda lib, x: abs(x) * x),
     # Selection.
     "where": two(lambda lib, x, y: lib.xp.where(x > y, x, y)),
-    "where, a mask": two(lambda lib, x, y: lib.xp.where(lib.const([1.0, 0.0, 1.0]) > 0.5, x, y), complex=True),
+    "where, a mask": two(lambda lib, x, y: lib.xp.where(lib.constant([1.0, 0.0, 1.0]) > 0.5, x, y), complex=True),
     "clip, scalars": one(lambda lib, x: lib.xp.clip(x, -0.5, 0.9)),
     "clip, from below": one(lambda lib, x: lib.xp.clip(x, 0.4, None)),
     "clip, from above": one(lambda lib, x: lib.xp.clip(x, None, 0.4)),
@@ -229,23 +229,23 @@ FURTHER: dict[str, Case] = {
     "real": one(lambda lib, x: lib.xp.real(x * (0.5 - 1.1j)), complex=True),
     "imag": one(lambda lib, x: lib.xp.imag(x * (0.5 - 1.1j)), complex=True),
     # Reductions with further arguments.
-    "prod, with a zero": one(lambda lib, x: lib.xp.prod(x * lib.const([1.0, 0.0, 1.0]), axis=1)),
-    "prod, with zeros": one(lambda lib, x: lib.xp.prod(x * lib.const([0.0, 0.0, 1.0]), axis=1)),
+    "prod, with a zero": one(lambda lib, x: lib.xp.prod(x * lib.constant([1.0, 0.0, 1.0]), axis=1)),
+    "prod, with zeros": one(lambda lib, x: lib.xp.prod(x * lib.constant([0.0, 0.0, 1.0]), axis=1)),
     "prod, two axes": one(lambda lib, x: lib.xp.prod(lib.xp.prod(x, axis=0), axis=0), 2, 2, 2),
     "var, corrected": one(lambda lib, x: lib.xp.var(x, axis=1, correction=1), complex=True),
     "std, corrected": one(lambda lib, x: lib.xp.std(x, axis=1, correction=0.5, keepdims=True), oracle=False),
     "cumulative_sum": one(lambda lib, x: lib.xp.cumulative_sum(x, axis=1), complex=True),
     "cumulative_sum, first axis": one(lambda lib, x: lib.xp.cumulative_sum(x, axis=0, include_initial=True), 3, 2),
     "cumulative_prod": one(lambda lib, x: lib.xp.cumulative_prod(x, axis=1), 2, 4, complex=True),
-    "cumulative_prod, with a zero": one(lambda lib, x: lib.xp.cumulative_prod(x * lib.const([[1.0], [0.0], [1.0]]), axis=0), 3, 2),
+    "cumulative_prod, with a zero": one(lambda lib, x: lib.xp.cumulative_prod(x * lib.constant([[1.0], [0.0], [1.0]]), axis=0), 3, 2),
     "diff": one(lambda lib, x: lib.xp.diff(x, axis=1, n=2), 2, 4, complex=True),
     # NB: PyTorch's tangents of a sort under vmap differ from those of a loop.
     "sort": one(lambda lib, x: lib.xp.sort(x, axis=0), 3, 2),
     "sort, descending": one(sort_descending, 2, 4),
     # Shapes.
-    "reshape": one(lambda lib, x: lib.xp.reshape(x, (3, 2)) * lib.const([1.0, 2.0]), complex=True),
+    "reshape": one(lambda lib, x: lib.xp.reshape(x, (3, 2)) * lib.constant([1.0, 2.0]), complex=True),
     "reshape, one unknown": one(lambda lib, x: lib.xp.reshape(lib.xp.permute_dims(x, (2, 0, 1)), (-1, 2)), 2, 3, 2),
-    "squeeze, axes": one(lambda lib, x: lib.xp.squeeze(x, axis=(0, 2)) * lib.const([1.0, 2.0, 3.0]), 1, 3, 1),
+    "squeeze, axes": one(lambda lib, x: lib.xp.squeeze(x, axis=(0, 2)) * lib.constant([1.0, 2.0, 3.0]), 1, 3, 1),
     "expand_dims, twice": one(lambda lib, x: lib.xp.expand_dims(x, axis=1) * lib.xp.expand_dims(x, axis=-1)[:, :, :1], complex=True),
     "permute_dims": one(lambda lib, x: lib.xp.permute_dims(x, (2, 0, 1)), 2, 3, 2, complex=True),
     "moveaxis": one(lambda lib, x: lib.xp.moveaxis(x, 0, -1), 2, 3, 2),
@@ -253,7 +253,7 @@ FURTHER: dict[str, Case] = {
     "broadcast_arrays": two(lambda lib, x, y: tuple(lib.xp.broadcast_arrays(x, y)), (2, 1), (3,)),
     "repeat": one(lambda lib, x: lib.xp.repeat(x, 2, axis=1), complex=True),
     "repeat, first axis": one(lambda lib, x: lib.xp.repeat(x, 3, axis=0)),
-    "repeat, each its own": one(lambda lib, x: lib.xp.repeat(x, lib.places([2, 0, 1]), axis=1)),
+    "repeat, each its own": one(lambda lib, x: lib.xp.repeat(x, lib.indices([2, 0, 1]), axis=1)),
     "tile": one(lambda lib, x: lib.xp.tile(x, (2, 1, 2))),
     "flip": one(lambda lib, x: lib.xp.flip(x, axis=1), complex=True),
     "flip, all": one(lambda lib, x: lib.xp.flip(x)),
@@ -275,25 +275,25 @@ FURTHER: dict[str, Case] = {
     "x[:, 1:]": one(lambda lib, x: x[:, 1:] * x[:, :-1], complex=True),
     "x[..., None, ::2]": one(lambda lib, x: x[..., None, ::2], 2, 5),
     "x[0, 1]": one(lambda lib, x: x[0, 1] * x[-1, -1]),
-    "x[i]": one(lambda lib, x: x[lib.places([1, 0, 1, -1])], complex=True),
-    "x[:, i]": one(lambda lib, x: x[:, lib.places([2, 0, 2])]),
-    "x[i, j]": one(lambda lib, x: x[lib.places([1, 0, 1]), lib.places([2, 0, 2])]),
-    "x[i, :, j]": one(lambda lib, x: x[lib.places([1, 0, 1]), :, lib.places([1, 0, 1])], 2, 3, 2),
-    "x[i[:, None], j]": one(lambda lib, x: x[lib.places([[1], [0]]), lib.places([2, 0, 2])]),
-    "x[mask]": one(lambda lib, x: x[lib.const([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]) > 0.5]),
-    "take": one(lambda lib, x: lib.xp.take(x, lib.places([2, 0, 2, 1]), axis=1), complex=True),
-    "take, first axis": one(lambda lib, x: lib.xp.take(x, lib.places([1, 1]), axis=0)),
-    "take_along_axis, broadcast": one(lambda lib, x: lib.xp.take_along_axis(x, lib.places([[2, 0]]), axis=1)),
-    "take_along_axis": one(lambda lib, x: lib.xp.take_along_axis(x, lib.places([[2, 0], [1, 1]]), axis=1), complex=True),
+    "x[i]": one(lambda lib, x: x[lib.indices([1, 0, 1, -1])], complex=True),
+    "x[:, i]": one(lambda lib, x: x[:, lib.indices([2, 0, 2])]),
+    "x[i, j]": one(lambda lib, x: x[lib.indices([1, 0, 1]), lib.indices([2, 0, 2])]),
+    "x[i, :, j]": one(lambda lib, x: x[lib.indices([1, 0, 1]), :, lib.indices([1, 0, 1])], 2, 3, 2),
+    "x[i[:, None], j]": one(lambda lib, x: x[lib.indices([[1], [0]]), lib.indices([2, 0, 2])]),
+    "x[mask]": one(lambda lib, x: x[lib.constant([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]) > 0.5]),
+    "take": one(lambda lib, x: lib.xp.take(x, lib.indices([2, 0, 2, 1]), axis=1), complex=True),
+    "take, first axis": one(lambda lib, x: lib.xp.take(x, lib.indices([1, 1]), axis=0)),
+    "take_along_axis, broadcast": one(lambda lib, x: lib.xp.take_along_axis(x, lib.indices([[2, 0]]), axis=1)),
+    "take_along_axis": one(lambda lib, x: lib.xp.take_along_axis(x, lib.indices([[2, 0], [1, 1]]), axis=1), complex=True),
     # Writes.
     "y[0] = v": two(lambda lib, x, v: write_key(lib, x, 0, v), (2, 3), (3,), complex=True),
     "y[:, 1:] = v": two(lambda lib, x, v: write_key(lib, x, (slice(None), slice(1, None)), v), (2, 3), (2, 2)),
     "y[..., ::2] = v": two(lambda lib, x, v: write_key(lib, x, (..., slice(None, None, 2)), v), (2, 3), (1, 2)),
-    "y[i] = v": two(lambda lib, x, v: write_key(lib, x, lib.places([2, 0]), v), (3, 2), (2, 2), complex=True),
-    "y[i] = v, more axes": two(lambda lib, x, v: write_key(lib, x, lib.places([2, 0]), v), (3, 2), (1, 2, 2)),
+    "y[i] = v": two(lambda lib, x, v: write_key(lib, x, lib.indices([2, 0]), v), (3, 2), (2, 2), complex=True),
+    "y[i] = v, more axes": two(lambda lib, x, v: write_key(lib, x, lib.indices([2, 0]), v), (3, 2), (1, 2, 2)),
     "y[None, 1:] = v": two(lambda lib, x, v: write_key(lib, x, (None, slice(1, None)), v), (3, 2), (2, 2)),
-    "y[i, 1:] = v": two(lambda lib, x, v: write_key(lib, x, (lib.places([2, 0]), slice(1, None)), v), (3, 2), (2, 1)),
-    "y[mask] = v": two(lambda lib, x, v: write_key(lib, x, lib.const([1.0, 0.0, 1.0]) > 0.5, v), (3, 2), (2,)),
+    "y[i, 1:] = v": two(lambda lib, x, v: write_key(lib, x, (lib.indices([2, 0]), slice(1, None)), v), (3, 2), (2, 1)),
+    "y[mask] = v": two(lambda lib, x, v: write_key(lib, x, lib.constant([1.0, 0.0, 1.0]) > 0.5, v), (3, 2), (2,)),
     "y[1] = scalar": one(lambda lib, x: write_key(lib, x, 1, 0.5)),
     # No axes, and no elements.
     "0-d": two(lambda lib, x, y: lib.xp.sin(x) * y + lib.xp.sum(x) * lib.xp.max(y) + lib.xp.reshape(x, (1,))[0], (), ()),
@@ -385,17 +385,17 @@ FURTHER: dict[str, Case] = {
     "fft.fftshift, no axes": one(lambda lib, x: lib.xp.fft.fftshift(x, axes=()) * x, oracle=False),
     "fft.fft, one": one(lambda lib, x: lib.xp.fft.fft(x, n=1, axis=0)),
     "fft.irfft, one": one(lambda lib, x: lib.xp.fft.irfft(x * (1.0 + 0.5j), n=1)),
-    "y[i] = v, twice": two(lambda lib, x, v: write_key(lib, x, lib.places([2, 0, 2]), v), (3, 2), (3, 2), oracle=False),
-    "y[:, i] = v, twice": two(lambda lib, x, v: write_key(lib, x, (slice(None), lib.places([1, 1, 0])), v), (3, 2), (3,), oracle=False),
-    "y[i, j] = v": two(lambda lib, x, v: write_key(lib, x, (lib.places([2, 0]), lib.places([1, 0])), v), (3, 2), (2,)),
-    "y[i, :, j] = v": two(lambda lib, x, v: write_key(lib, x, (lib.places([2, 0]), slice(None), lib.places([1, 0])), v), (3, 4, 2), (2, 4),
-                          oracle=False),
-    "y[whole mask] = v": two(lambda lib, x, v: write_key(lib, x, lib.const([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]) > 0.5, v), (3, 2), (3,),
+    "y[i] = v, twice": two(lambda lib, x, v: write_key(lib, x, lib.indices([2, 0, 2]), v), (3, 2), (3, 2), oracle=False),
+    "y[:, i] = v, twice": two(lambda lib, x, v: write_key(lib, x, (slice(None), lib.indices([1, 1, 0])), v), (3, 2), (3,), oracle=False),
+    "y[i, j] = v": two(lambda lib, x, v: write_key(lib, x, (lib.indices([2, 0]), lib.indices([1, 0])), v), (3, 2), (2,)),
+    "y[i, :, j] = v": two(lambda lib, x, v: write_key(lib, x, (lib.indices([2, 0]), slice(None), lib.indices([1, 0])), v), (3, 4, 2),
+                          (2, 4), oracle=False),
+    "y[whole mask] = v": two(lambda lib, x, v: write_key(lib, x, lib.constant([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]) > 0.5, v), (3, 2), (3,),
                              oracle=False),
     "cross, stretched": two(lambda lib, x, y: lib.xp.linalg.cross(x, y), (2, 1, 3), (4, 3), oracle=False),
     "cross, a middle axis": two(lambda lib, x, y: lib.xp.linalg.cross(x, y, axis=1), (2, 3, 2), (2, 3, 2)),
-    "where, stretched": two(lambda lib, x, y: lib.xp.where(lib.const([[1.0], [0.0]]) > 0.5, x, y), (3,), (2, 1)),
-    "take_along_axis, stretched": one(lambda lib, x: lib.xp.take_along_axis(x, lib.places([[[1, 0, 1]]]), axis=2), 2, 2, 2, oracle=False),
+    "where, stretched": two(lambda lib, x, y: lib.xp.where(lib.constant([[1.0], [0.0]]) > 0.5, x, y), (3,), (2, 1)),
+    "take_along_axis, stretched": one(lambda lib, x: lib.xp.take_along_axis(x, lib.indices([[[1, 0, 1]]]), axis=2), 2, 2, 2, oracle=False),
     "vector_norm, the smallest": one(lambda lib, x: lib.xp.linalg.vector_norm(x, ord=-(10**400) if lib.xp is not np else -np.inf),
                                      oracle=False),
 }  # fmt: skip
@@ -465,7 +465,7 @@ def scalar_loss(lib: Any, out: Any) -> Any:
     for k, y in enumerate(as_list(out)):
         parts = [xp.real(y), xp.imag(y)] if is_complex(y) else [y]
         for j, part in enumerate(parts):
-            total = total + xp.sum((part + 0.3 * part * part) * lib.const(weights(part.shape, 1.0 + k + 5 * j)))
+            total = total + xp.sum((part + 0.3 * part * part) * lib.constant(weights(part.shape, 1.0 + k + 5 * j)))
     return total
 
 

@@ -37,7 +37,7 @@ class Streams:
         self.backend, self.device, self.new, self.race, self.found, self.reset = backend, device, new, race, found, reset
 
     @contextmanager
-    def fresh(self) -> Iterator[Streams]:
+    def check_races(self) -> Iterator[Streams]:
         """Context manager that begins and ends with no queued work, and asserts that no race was found inside."""
         _collect()  # deleted arrays return their memory to its streams
         self.reset()

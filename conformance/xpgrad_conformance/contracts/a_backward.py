@@ -80,7 +80,7 @@ def complex_roots_need_a_gradient(lib: Any) -> None:
     z = lib.tensor(1 + 2j, dtype=lib.complex)
     with lib.raises(RuntimeError, "only for real scalar outputs"):
         (z * 2).backward()
-    (z * 2).backward(lib.const(1.0, lib.complex))
+    (z * 2).backward(lib.constant(1.0, lib.complex))
     lib.equal(z.grad, 2.0 + 0j)
 
 
@@ -109,7 +109,7 @@ def real_gradients_are_cast(lib: Any) -> None:
             x, seen = lib.tensor([1.0, 2.0], dtype=leaf), []
             y = x * 2
             y.register_hook(lambda g, seen=seen: seen.append(g.dtype))
-            y.backward(lib.const([1.0, 3.0], dtype=seed))
+            y.backward(lib.constant([1.0, 3.0], dtype=seed))
             assert seen == [lib.dtype(leaf)]
             assert x.grad.dtype == lib.dtype(leaf)
             lib.equal(x.grad, [2.0, 6.0])
@@ -121,7 +121,7 @@ def integer_gradients_are_cast(lib: Any) -> None:
         for seed in ("int32", "bool", "uint8"):
             with lib.case((leaf, seed)):
                 x = lib.tensor([1.0, 2.0], dtype=leaf)
-                (x * 2).backward(lib.const([1, 0], dtype=seed))
+                (x * 2).backward(lib.constant([1, 0], dtype=seed))
                 assert x.grad.dtype == lib.dtype(leaf)
                 lib.equal(x.grad, [2.0, 0.0])
 
@@ -134,12 +134,12 @@ def real_and_complex_do_not_mix(lib: Any) -> None:
             lib.case((root, seed)),
             lib.raises(RuntimeError, "For complex Tensors, both grad_output and output are required to have the same dtype"),
         ):
-            (x * 2).backward(lib.const([1.0, 1.0], dtype=seed))
+            (x * 2).backward(lib.constant([1.0, 1.0], dtype=seed))
 
 
 @contract("BWD-13")
 def the_gradient_is_on_the_roots_device(lib: Any) -> None:
-    g = lib.elsewhere([1.0])
+    g = lib.on_other_device([1.0])
     x = lib.tensor([1.0])
     with lib.raises(RuntimeError, "invalid gradient at index 0 - expected device"):
         (x * 2).backward(g)
@@ -148,7 +148,7 @@ def the_gradient_is_on_the_roots_device(lib: Any) -> None:
 
 @contract("BWD-14")
 def a_scalar_gradient_moves(lib: Any) -> None:
-    g, x = lib.elsewhere(3.0), lib.tensor(1.0)
+    g, x = lib.on_other_device(3.0), lib.tensor(1.0)
     if lib.oracle:  # PyTorch's other device here is meta, whose Tensors have no values to move
         with lib.raises(NotImplementedError, "Cannot copy out of meta tensor"):
             (x * 2).backward(g)
@@ -180,7 +180,7 @@ def the_gradients_history_is_kept(lib: Any) -> None:
 def the_callers_gradient_is_left_alone(lib: Any) -> None:
     for name, program in [("leaf", lambda x: x), ("x + 0", lambda x: x + 0), ("clone", lambda x: x.clone())]:
         with lib.case(name):
-            x, g = lib.tensor([1.0, 2.0]), lib.const([5.0, 7.0])
+            x, g = lib.tensor([1.0, 2.0]), lib.constant([5.0, 7.0])
             program(x).backward(g)
             assert x.grad is not g
             if lib.capabilities["mutable"]:
@@ -193,7 +193,7 @@ def the_callers_gradient_is_left_alone(lib: Any) -> None:
 @contract("BWD-18")
 def none_for_single_elements(lib: Any) -> None:
     x, y = square(lib)
-    lib.backward([lib.xp.sum(x), y], [None, lib.const([1.0, 1.0])])
+    lib.backward([lib.xp.sum(x), y], [None, lib.constant([1.0, 1.0])])
     lib.equal(x.grad, [3.0, 5.0])
     x, y = square(lib, 3.0)
     y.backward(gradient=None)
@@ -204,8 +204,8 @@ def none_for_single_elements(lib: Any) -> None:
 def roots_without_history(lib: Any) -> None:
     for gradient in (None, 1.0):
         x, y = square(lib, 2.0)
-        constant = lib.const(1.0)
-        g = None if gradient is None else lib.const(gradient)
+        constant = lib.constant(1.0)
+        g = None if gradient is None else lib.constant(gradient)
         with lib.case(gradient):
             with lib.raises(RuntimeError, "element 1 of tensors does not require grad and does not have a grad_fn"):
                 lib.backward([y, constant], [g, g])
@@ -218,7 +218,7 @@ def roots_without_history(lib: Any) -> None:
 def too_few_gradients(lib: Any) -> None:
     x, y = square(lib, 2.0)
     with lib.raises(RuntimeError, "got 2 tensors and 1 gradients"):
-        lib.backward([y, y], [lib.const(1.0)])
+        lib.backward([y, y], [lib.constant(1.0)])
     assert x.grad is None
 
 
@@ -234,11 +234,11 @@ def too_many_gradients(lib: Any) -> None:
 def bare_tensors(lib: Any) -> None:
     x, y = square(lib, 2.0)
     z = lib.tensor(3.0)
-    lib.backward(y * z, lib.const(1.0), inputs=x)
+    lib.backward(y * z, lib.constant(1.0), inputs=x)
     lib.equal(x.grad, 12.0)
     assert z.grad is None
     with lib.raises(RuntimeError, "got 2 tensors and 1 gradients"):
-        lib.backward([y, y], lib.const(1.0))
+        lib.backward([y, y], lib.constant(1.0))
 
 
 @contract("BWD-23")
@@ -288,7 +288,7 @@ def no_roots(lib: Any) -> None:
 def a_leaf_as_root(lib: Any) -> None:
     x = lib.tensor([1.0, 2.0])
     for n in (1, 2, 3):
-        x.backward(lib.const([5.0, 7.0]))
+        x.backward(lib.constant([5.0, 7.0]))
         lib.equal(x.grad, [5.0 * n, 7.0 * n])
 
 
@@ -350,7 +350,7 @@ def dtypes_without_gradient(lib: Any) -> None:
     for dtype in ("int32", "bool", "uint8"):
         with lib.case(dtype), lib.raises(RuntimeError, "floating point and complex dtype can require gradients"):
             lib.tensor([1], dtype=dtype)
-        x = lib.const([1], dtype=dtype)
+        x = lib.constant([1], dtype=dtype)
         with lib.case(dtype), lib.raises(RuntimeError, "floating point"):
             x.requires_grad_()
 
@@ -359,10 +359,10 @@ def dtypes_without_gradient(lib: Any) -> None:
 def dtypes_with_gradient(lib: Any) -> None:
     wide = ["float64"] if lib.capabilities["float64"] else []
     plane = (["complex64"] + ["complex128"] * len(wide)) if lib.capabilities["complex"] else []
-    for dtype in ["float32", *wide, *plane, *lib.halves()]:
+    for dtype in ["float32", *wide, *plane, *lib.half_dtypes()]:
         with lib.case(dtype):
             x = lib.tensor([1.0, 2.0], dtype=dtype)
-            (x * x).backward(lib.const([1.0, 1.0], dtype=dtype))
+            (x * x).backward(lib.constant([1.0, 1.0], dtype=dtype))
             assert x.grad.dtype == lib.dtype(dtype)
             assert [complex_or_real(v) for v in x.grad.tolist()] == [2.0, 4.0]
 
@@ -375,7 +375,7 @@ def complex_or_real(v: Any) -> Any:
 @contract("BWD-37")
 def nan_and_inf_pass(lib: Any) -> None:
     x, y = square(lib)
-    y.backward(lib.const([float("nan"), float("inf")]))
+    y.backward(lib.constant([float("nan"), float("inf")]))
     lib.equal(x.grad, [float("nan"), float("inf")])
 
 
@@ -405,7 +405,7 @@ def not_inside_a_transform(lib: Any) -> None:
         return y
 
     with lib.raises(RuntimeError, "backward() called inside a functorch transform"):
-        func.grad(f)(lib.const([1.0, 2.0]))
+        func.grad(f)(lib.constant([1.0, 2.0]))
 
 
 unchecked("BWD-40", "out of scope: the Array API standard has no sparse layouts")
@@ -433,5 +433,5 @@ def _sum_to(g: Any, shape: tuple[int, ...]) -> Any:
 def overlapping_reads_add_up(lib: Any, key: Any) -> None:
     for places in ([0, 0, 2], key):
         x = lib.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
-        lib.xp.sum(3 * x[lib.const(np.asarray(places, dtype=np.int64), dtype=lib.index)]).backward()
+        lib.xp.sum(3 * x[lib.constant(np.asarray(places, dtype=np.int64), dtype=lib.index)]).backward()
         lib.equal(x.grad, 3.0 * np.bincount(places, minlength=5))

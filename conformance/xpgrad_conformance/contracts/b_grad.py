@@ -41,7 +41,7 @@ def a_tuple_with_an_entry_per_input(lib: Any, n: int) -> None:
 @contract("GRD-02", draw={"create": st.booleans(), "seed": seeds})
 def no_trace(lib: Any, create: bool, seed: int) -> None:
     x, w, u = lib.random((3,), seed), lib.random((3,), seed + 1), lib.random((3,), seed + 2)
-    old = w.grad = lib.const([1.0, 2.0, 3.0])
+    old = w.grad = lib.constant([1.0, 2.0, 3.0])
     y = x * w
     z = lib.xp.sum(y * y * u)
     lib.grad(z, [x, w, y], create_graph=create, retain_graph=True)
@@ -75,7 +75,7 @@ def intermediates_and_leaves_get_their_total_derivatives(lib: Any, shape: Any, s
 
 @contract("GRD-05")
 def the_gradient_of_a_root_by_itself_is_the_seed(lib: Any) -> None:
-    x, seed = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0])
+    x, seed = lib.tensor([1.0, 2.0]), lib.constant([3.0, 4.0])
     y = x * x
     for when in ("before", "after"):
         for name, t in [("result", y), ("leaf", x)]:
@@ -184,7 +184,7 @@ def edges_cannot_be_materialised(lib: Any) -> None:
 
 @contract("GRD-14")
 def inputs_require_grad(lib: Any) -> None:
-    x, c = lib.tensor(3.0), lib.const(2.0)
+    x, c = lib.tensor(3.0), lib.constant(2.0)
     y = x * c
     for allow in (None, False, True):
         for materialize in (False, True) if allow is not False else (False,):
@@ -231,7 +231,7 @@ def grad_outputs_are_as_those_of_backward(lib: Any, shape: Any) -> None:
         (y, None, RuntimeError, ("grad can be implicitly created only for scalar outputs",)),
         (y, lib.ones(*shape, 1), RuntimeError, ("Mismatch in shape",)),
         (y, lib.ones(*shape[1:]), RuntimeError, ("Mismatch in shape",)),
-        (y, lib.elsewhere(np.ones(shape)), RuntimeError, ("invalid gradient at index 0 - expected device",)),
+        (y, lib.on_other_device(np.ones(shape)), RuntimeError, ("invalid gradient at index 0 - expected device",)),
         ([y, scalar], [ones], RuntimeError, ("got 2 tensors and 1 gradients",)),
         ([y, y], ones, RuntimeError, ("got 2 tensors and 1 gradients",)),
         (y, [1.0], TypeError, ("gradients can be either ", "Tensors or None")),
@@ -240,7 +240,7 @@ def grad_outputs_are_as_those_of_backward(lib: Any, shape: Any) -> None:
     if not lib.oracle:  # PyTorch silently drops surplus gradients, see BWD-21
         refused.append((y, [ones, ones], RuntimeError, ("got 1 tensors and 2 gradients",)))
     if lib.capabilities["complex"]:
-        plane = lib.const(np.ones(shape), dtype=lib.complex)
+        plane = lib.constant(np.ones(shape), dtype=lib.complex)
         phrase = "For complex Tensors, both grad_output and output are required to have the same dtype"
         refused.append((y, plane, RuntimeError, (phrase,)))
         z = lib.tensor(1 + 2j, dtype=lib.complex)
@@ -250,7 +250,7 @@ def grad_outputs_are_as_those_of_backward(lib: Any, shape: Any) -> None:
             lib.grad(outputs, x, gradients, allow_unused=True)
     for dtype in (lib.narrow, "int32", "bool"):
         with lib.case(dtype):
-            (g,) = lib.grad(y, x, lib.const(np.ones(shape), dtype=dtype), retain_graph=True)
+            (g,) = lib.grad(y, x, lib.constant(np.ones(shape), dtype=dtype), retain_graph=True)
             lib.equal(g, np.full(shape, 6.0))
             assert g.dtype == x.dtype
     for gradients in ([ones, None], (ones, None), (g for g in (ones, None))):
@@ -263,7 +263,7 @@ def grad_outputs_are_as_those_of_backward(lib: Any, shape: Any) -> None:
 
 @contract("GRD-19")
 def outputs_require_grad(lib: Any) -> None:
-    x, c = lib.tensor(2.0), lib.const(1.0)
+    x, c = lib.tensor(2.0), lib.constant(1.0)
     y = x * x
     for gradient in (None, c):
         with lib.case(gradient):
@@ -366,7 +366,7 @@ def a_numerical_zero_is_used(lib: Any, shape: Any, seed: int) -> None:
     ]:
         for allow in (None, True):
             with lib.case((name, allow)):
-                (g,) = lib.grad(y, x, lib.const(v), retain_graph=True, allow_unused=allow)
+                (g,) = lib.grad(y, x, lib.constant(v), retain_graph=True, allow_unused=allow)
                 assert g is not None
                 lib.equal(g, np.zeros(shape))
 
@@ -381,7 +381,7 @@ def the_layout_is_not_that_of_grad(lib: Any) -> None:
     assert x.stride() == (1, 2)
     (g,) = lib.grad(x, x, lib.ones(2, 3))
     assert g.stride() == (3, 1)
-    (g,) = lib.grad(lib.xp.permute_dims(x, (1, 0)), x, lib.const(np.arange(6.0).reshape(3, 2)))
+    (g,) = lib.grad(lib.xp.permute_dims(x, (1, 0)), x, lib.constant(np.arange(6.0).reshape(3, 2)))
     lib.equal(g, np.arange(6.0).reshape(3, 2).T)
     x = lib.ones(2, 3, rg=True)
     (g,) = lib.grad(lib.xp.permute_dims(x, (1, 0)), x, lib.ones(3, 2))

@@ -144,7 +144,7 @@ def undefined_gradients_change_nothing(lib: Any) -> None:
             x = lib.tensor([3.0, 4.0])
             lib.xp.sum(function(x)).backward()
             assert x.grad is None
-            x.grad = old = lib.const([5.0, 6.0])
+            x.grad = old = lib.constant([5.0, 6.0])
             lib.xp.sum(function(x)).backward()
             assert x.grad is old
             assert old._version == 0
@@ -159,15 +159,15 @@ def undefined_gradients_change_nothing(lib: Any) -> None:
 
 @contract("ACC-08")
 def leaves(lib: Any) -> None:
-    x, const = lib.tensor([1.0, 2.0]), lib.const([1.0, 2.0])
+    x, const = lib.tensor([1.0, 2.0]), lib.constant([1.0, 2.0])
     with lib.ns.no_grad():
         quiet = x * 2
     lib.xp.sum(x * x).backward()
     cases = {
         "made with requires_grad": (x, True),
         "made without": (const, True),
-        "an integer": (lib.const([1], dtype="int32"), True),
-        "turned on": (lib.const(1.0).requires_grad_(), True),
+        "an integer": (lib.constant([1], dtype="int32"), True),
+        "turned on": (lib.constant(1.0).requires_grad_(), True),
         "an operation on constants": (const * 2, True),
         "a view of a constant": (const[:1], True),
         "a cast constant": (lib.cast(const, lib.narrow), True),
@@ -218,8 +218,8 @@ def reading_the_grad_of_a_result_warns(lib: Any) -> None:
     kept.retain_grad()
     with lib.silent():
         assert kept.grad is None
-        assert lib.const(1.0).grad is None
-        assert (lib.const(1.0) * 2).grad is None
+        assert lib.constant(1.0).grad is None
+        assert (lib.constant(1.0) * 2).grad is None
         assert x.detach().grad is None
         lib.equal(x.grad, [48.0, 64.0])
 
@@ -250,8 +250,13 @@ def retain_grad(lib: Any, shape: Any, seed: int) -> None:
 
 @contract("ACC-12")
 def retain_grad_needs_requires_grad(lib: Any) -> None:
-    const = lib.const(1.0)
-    for name, t in [("constant", const), ("result", const * 2), ("integer", lib.const(1, "int32")), ("detached", lib.tensor(1.0).detach())]:
+    const = lib.constant(1.0)
+    for name, t in [
+        ("constant", const),
+        ("result", const * 2),
+        ("integer", lib.constant(1, "int32")),
+        ("detached", lib.tensor(1.0).detach()),
+    ]:
         with lib.case(name):
             with lib.raises(RuntimeError, "can't retain_grad on Tensor that has requires_grad=False"):
                 t.retain_grad()
@@ -283,7 +288,7 @@ def retained_gradients_accumulate_out_of_place(lib: Any, passes: int) -> None:
 @contract("ACC-14")
 def requires_grad_is_off_unless_asked_for(lib: Any) -> None:
     xp, real = lib.xp, lib.dtype(lib.real)
-    one = lib.const([1.0])
+    one = lib.constant([1.0])
     made = {
         "asarray": xp.asarray([1.0]),
         "tensor": lib.ns.tensor([1.0]),
@@ -310,7 +315,7 @@ def requires_grad_is_off_unless_asked_for(lib: Any) -> None:
 
 @contract("ACC-15")
 def requires_grad_changes_on_leaves_only(lib: Any) -> None:
-    x = lib.const([3.0, 4.0])
+    x = lib.constant([3.0, 4.0])
     assert x.requires_grad_() is x
     assert x.requires_grad is True
     x.requires_grad = False
@@ -333,7 +338,7 @@ def requires_grad_changes_on_leaves_only(lib: Any) -> None:
     lib.xp.sum(y).backward()
     lib.equal(x.grad, [6.0, 8.0])
     # A result computed from constants is a leaf, so its `requires_grad` may change.
-    z = (lib.const([1.0]) * 2).requires_grad_()
+    z = (lib.constant([1.0]) * 2).requires_grad_()
     (z * z).backward()
     lib.equal(z.grad, [4.0])
 
@@ -373,7 +378,7 @@ def switched_off_between_forward_and_backward(lib: Any, off: Any) -> None:
     lib.equal(x.grad, 2.0)
     assert w.grad is None
     # After `requires_grad_` it is the same leaf: its `.grad` was kept, and graphs recorded earlier accumulate into it again.
-    w.grad = lib.const(5.0)
+    w.grad = lib.constant(5.0)
     lib.equal(w.grad, 5.0)
     w.requires_grad_()
     lib.equal(w.grad, 5.0)
@@ -395,7 +400,7 @@ def what_is_recorded(lib: Any, flags: Any) -> None:
         "multiply": product_of,
         "stack": xp.stack,
         "concat": lambda ts: xp.concat(ts, axis=0),
-        "where": lambda ts: xp.where(lib.const([True, False], "bool"), ts[0], ts[-1]),
+        "where": lambda ts: xp.where(lib.constant([True, False], "bool"), ts[0], ts[-1]),
         "custom": lambda ts: lib.fn(lambda ctx, *ts: product_of([t + 0 for t in ts]), lambda ctx, g: (g,) * len(flags)).apply(*ts),
     }
     for name, function in functions.items():
@@ -439,12 +444,12 @@ def assigning_grad(lib: Any) -> None:
         (x, lib.ones(1), RuntimeError, (size, "'[1]'", "'[]'")),
         (matrix, lib.ones(2, 1), RuntimeError, (size, "'[2, 1]'", "'[1, 2]'")),
         (matrix, lib.ones(2), RuntimeError, (size,)),
-        (x, lib.const(1.0, lib.narrow), RuntimeError, (dtype,)),
-        (x, lib.const(1, "int32"), RuntimeError, (dtype,)),
-        (x, lib.elsewhere(1.0), RuntimeError, ("attempting to assign a gradient with device type",)),
+        (x, lib.constant(1.0, lib.narrow), RuntimeError, (dtype,)),
+        (x, lib.constant(1, "int32"), RuntimeError, (dtype,)),
+        (x, lib.on_other_device(1.0), RuntimeError, ("attempting to assign a gradient with device type",)),
     ]
     if lib.capabilities["complex"]:
-        cases.append((x, lib.const(1.0, lib.complex), RuntimeError, (dtype,)))
+        cases.append((x, lib.constant(1.0, lib.complex), RuntimeError, (dtype,)))
     for t, value, error, phrases in cases:
         for old in (None, lib.ones(*t.shape)):
             t.grad = old
@@ -452,13 +457,13 @@ def assigning_grad(lib: Any) -> None:
                 with lib.raises(error, *phrases):
                     t.grad = value
                 assert t.grad is old
-    mine = lib.const(5.0)
+    mine = lib.constant(5.0)
     x.grad = mine
     assert x.grad is mine
     x.grad = None
     assert x.grad is None
     # The same rules hold for leaves that do not require grad.
-    const = lib.const([1.0, 2.0])
+    const = lib.constant([1.0, 2.0])
     with lib.raises(RuntimeError, size):
         const.grad = lib.ones(3)
     const.grad = lib.ones(2)
@@ -498,7 +503,7 @@ def replaced_with_create_graph(lib: Any, shape: Any, seed: int) -> None:
         x = lib.random(shape, seed)
         v = np.array(lib.value(x))
         if start == "mine":
-            x.grad = lib.const(3 * v * v)
+            x.grad = lib.constant(3 * v * v)
         else:
             lib.xp.sum(x * x * x).backward(create_graph=start == "graph")
         first, version = x.grad, x.grad._version
@@ -529,7 +534,7 @@ def a_plain_pass_after_one_with_create_graph(lib: Any) -> None:
 
 @contract("ACC-24", draw={"through": st.lists(st.sampled_from(["real", "narrow"]), max_size=3), "create": st.booleans()})
 def grad_has_the_leafs_dtype(lib: Any, through: Any, create: bool) -> None:
-    for dtype in (lib.real, lib.narrow, *lib.halves()):
+    for dtype in (lib.real, lib.narrow, *lib.half_dtypes()):
         for path in (through, ["real"], ["narrow"]):
             x = lib.tensor([1.0, 2.0], dtype=dtype)
             with lib.case((dtype, path)):
@@ -568,15 +573,15 @@ def grad_dtype(lib: Any) -> None:
                 lib.equal(x.grad, [2.0 * n, 4.0 * n])
             x.grad = None
             with lib.raises(RuntimeError, "attempting to assign a gradient with dtype"):
-                x.grad = lib.const([1.0, 1.0], leaf)
-            x.grad = lib.const([1.0, 1.0], other)
+                x.grad = lib.constant([1.0, 1.0], leaf)
+            x.grad = lib.constant([1.0, 1.0], other)
     x = lib.tensor([1.0, 2.0])
     x.grad_dtype = None
     assert x.grad_dtype is None
     lib.xp.sum(x * x).backward()
     assert x.grad.dtype == real
     for dtype in (lib.narrow, lib.real):
-        x.grad = lib.const([1.0, 1.0], dtype)
+        x.grad = lib.constant([1.0, 1.0], dtype)
     # With `grad_dtype=None` the gradient keeps the dtype in which it arrives.
     answer = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: lib.cast(g * 2, lib.narrow))
     x = lib.tensor([1.0, 2.0])

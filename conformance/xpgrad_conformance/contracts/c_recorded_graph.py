@@ -29,7 +29,7 @@ def twice(lib: Any) -> Any:
 @contract("ACC-28")
 def detach(lib: Any) -> None:
     x = lib.tensor([1.0, 2.0])
-    for name, t in [("leaf", x), ("result", x * 2), ("view", x[:1]), ("constant", lib.const([1.0])), ("detached", x.detach())]:
+    for name, t in [("leaf", x), ("result", x * 2), ("view", x[:1]), ("constant", lib.constant([1.0])), ("detached", x.detach())]:
         d = t.detach()
         with lib.case(name):
             assert d is not t
@@ -59,7 +59,7 @@ def detach(lib: Any) -> None:
     if importlib.util.find_spec(f"{lib.ns.__name__}.autograd.forward_ad") is not None:  # if it is missing, group M reports it
         fwd = lib.module("autograd.forward_ad")
         with fwd.dual_level():
-            dual = fwd.make_dual(lib.const([1.0, 2.0]), lib.ones(2))
+            dual = fwd.make_dual(lib.constant([1.0, 2.0]), lib.ones(2))
             assert fwd.unpack_dual(dual).tangent is not None
             assert fwd.unpack_dual(dual.detach()).tangent is None
 
@@ -126,7 +126,7 @@ def saved_and_detached_in_place(lib: Any) -> None:
 
 @contract("ACC-31")
 def grad_fn(lib: Any) -> None:
-    x, const = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0])
+    x, const = lib.tensor([1.0, 2.0]), lib.constant([3.0, 4.0])
     with lib.ns.no_grad():
         quiet = x * 2
     for t in (x, const, const * 2, quiet, x.detach(), x > 1):
@@ -159,7 +159,7 @@ def grad_fn(lib: Any) -> None:
 
 @contract("ACC-32")
 def nodes(lib: Any) -> None:
-    x, w, const = lib.tensor([1.0, 2.0]), lib.tensor([5.0, 6.0]), lib.const([3.0, 4.0])
+    x, w, const = lib.tensor([1.0, 2.0]), lib.tensor([5.0, 6.0]), lib.constant([3.0, 4.0])
     y = x * const
     node = y.grad_fn
     assert isinstance(node.name(), str)
@@ -219,7 +219,7 @@ def nodes_are_instances_of_node(lib: Any) -> None:
 
 @contract("ACC-34")
 def saved_values_can_be_read(lib: Any) -> None:
-    x, c = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0])
+    x, c = lib.tensor([1.0, 2.0]), lib.constant([3.0, 4.0])
     product = x * c
     assert product.grad_fn._saved_self is None
     assert product.grad_fn._saved_other is c
@@ -283,23 +283,23 @@ def exporting_needs_detach(lib: Any) -> None:
     with lib.ns.no_grad():
         assert np.asarray((x * x).numpy()).item() == 4.0
     # Tensors that do not require grad convert without a warning.
-    one, whole = lib.const(2.75), lib.const(3, dtype=lib.index)
+    one, whole = lib.constant(2.75), lib.constant(3, dtype=lib.index)
     with lib.silent():
         assert (int(one), complex(one), format(one, ".1f"), bool(one)) == (2, 2.75, "2.8", True)
         assert (int(whole), operator.index(whole), "abcd"[whole]) == (3, 3, "d")
-        assert np.asarray(lib.const([1.0, 2.0]), dtype="float32").dtype == np.float32
+        assert np.asarray(lib.constant([1.0, 2.0]), dtype="float32").dtype == np.float32
     with lib.raises(TypeError):
         operator.index(one)
     for convert in (int, float, complex):
         with lib.case(convert), lib.raises((RuntimeError, ValueError, TypeError)):
-            convert(lib.const([1.0, 2.0]))
+            convert(lib.constant([1.0, 2.0]))
 
 
 @contract("ACC-37")
 def deepcopy(lib: Any) -> None:
     x = lib.tensor([1.0, 2.0])
     lib.xp.sum(x * x).backward()
-    fresh, const = lib.tensor([3.0], dtype=lib.narrow), lib.const([4.0])
+    fresh, const = lib.tensor([3.0], dtype=lib.narrow), lib.constant([4.0])
     y, z, c, again = copy.deepcopy([x, fresh, const, x])
     assert again is y
     assert y is not x
@@ -364,7 +364,7 @@ def a_deleted_leaf(lib: Any) -> None:
 
 @contract("ACC-40")
 def variable(lib: Any) -> None:
-    data = lib.const([1.0, 2.0])
+    data = lib.constant([1.0, 2.0])
     x = lib.ag.Variable(data, requires_grad=True)
     assert isinstance(x, lib.ns.Tensor)
     assert x.requires_grad is True

@@ -48,8 +48,8 @@ def sparse_in_memory(lib: Any) -> list[tuple[str, Any]]:
     return [
         ("gaps", leaf(base[:, :, ::2])),
         ("a part of the rows", leaf(lib.xp.permute_dims(base, (2, 0, 1))[:, :, 1:])),
-        ("broadcast", leaf(lib.xp.broadcast_to(lib.const([[1.0], [2.0]]), (2, 3)))),
-        ("broadcast number", leaf(lib.xp.broadcast_to(lib.const(2.0), (3, 2)))),
+        ("broadcast", leaf(lib.xp.broadcast_to(lib.constant([[1.0], [2.0]]), (2, 3)))),
+        ("broadcast number", leaf(lib.xp.broadcast_to(lib.constant(2.0), (3, 2)))),
     ]
 
 
@@ -168,7 +168,7 @@ def with_create_graph_grad_is_a_new_tensor(lib: Any, layout: Any, seed: int) -> 
 @contract("LAY-07", requires="strides mutable")
 def a_layout_of_ones_own_is_kept(lib: Any) -> None:
     x = lib.random((2, 3), 1)
-    x.grad = lib.xp.permute_dims(lib.const(np.zeros((3, 2))), (1, 0))
+    x.grad = lib.xp.permute_dims(lib.constant(np.zeros((3, 2))), (1, 0))
     mine = x.grad
     assert mine.stride() == (1, 2)
     expected = np.zeros((2, 3))
@@ -194,7 +194,7 @@ def a_layout_of_ones_own_is_kept(lib: Any) -> None:
 def none_or_zeros_before_each_pass(lib: Any) -> None:
     one, other = lib.random((2, 3), 1), lib.random((2, 3), 1)
     if lib.capabilities["strides"]:
-        other.grad = lib.xp.permute_dims(lib.const(np.zeros((3, 2))), (1, 0))
+        other.grad = lib.xp.permute_dims(lib.constant(np.zeros((3, 2))), (1, 0))
     for n in (1, 2, 3):
         with lib.case(n):
             one.grad = None

@@ -250,7 +250,7 @@ def freed_means_memory(lib: Any) -> None:
 
 @contract("RET-13")
 def a_batched_pass_frees_as_any_other(lib: Any) -> None:
-    eye = lib.const([[1.0, 0.0], [0.0, 1.0]])
+    eye = lib.constant([[1.0, 0.0], [0.0, 1.0]])
     for retain in (False, True):
         with lib.case(retain):
             x = lib.tensor([1.0, 2.0])
@@ -265,7 +265,7 @@ def a_batched_pass_frees_as_any_other(lib: Any) -> None:
 
 @contract("RET-14")
 def a_deep_chain(lib: Any) -> None:
-    x, one = lib.tensor(1.0), lib.const(1.0)
+    x, one = lib.tensor(1.0), lib.constant(1.0)
     if lib.capabilities["lazy"]:  # a lazy library would build its own graph of that depth, which is not under test
         step = lib.fn(lambda ctx, y: one.detach(), lambda ctx, g: g).apply
     else:

@@ -221,7 +221,7 @@ def powers_at_0_have_finite_derivatives(lib: Any) -> None:
     powers = [
         ("**", lambda x, n: x**n),
         ("pow of a number", lambda x, n: lib.xp.pow(x, float(n))),
-        ("pow of a Tensor", lambda x, n: lib.xp.pow(x, lib.const([float(n)] * 2))),
+        ("pow of a Tensor", lambda x, n: lib.xp.pow(x, lib.constant([float(n)] * 2))),
     ]
     for name, power in powers:
         for n, first, second in [(2, 0.0, 2.0), (1, 1.0, 0.0), (0, 0.0, 0.0), (3, 0.0, 0.0)]:

@@ -55,7 +55,7 @@ def only_the_inputs_accumulate(lib: Any, chosen: list[bool], seed: int) -> None:
 def all_leaves_without_inputs(lib: Any) -> None:
     for more in ({}, {"inputs": None}):
         with lib.case(more):
-            x, w, c = lib.tensor(3.0), lib.tensor(2.0), lib.const(5.0)
+            x, w, c = lib.tensor(3.0), lib.tensor(2.0), lib.constant(5.0)
             y = x * w
             (y * y * c).backward(**more)
             lib.equal(x.grad, 120.0)
@@ -192,7 +192,7 @@ def an_unreachable_input_is_ignored(lib: Any) -> None:
 
 @contract("INP-10")
 def inputs_require_grad(lib: Any) -> None:
-    x, c = lib.tensor(3.0), lib.const(1.0)
+    x, c = lib.tensor(3.0), lib.constant(1.0)
     y = x * c
     for inputs in (c, [x, c], [x.detach()]):
         with lib.raises(RuntimeError, "can't retain_grad on Tensor that has requires_grad=False"):
@@ -263,7 +263,7 @@ def only_what_requires_grad_has_an_edge(lib: Any) -> None:
     x = lib.tensor(3.0)
     with lib.ns.no_grad():
         quiet = x * 2
-    for name, t in [("constant", lib.const(1.0)), ("detached", x.detach()), ("no_grad", quiet)]:
+    for name, t in [("constant", lib.constant(1.0)), ("detached", x.detach()), ("no_grad", quiet)]:
         with lib.case(name), lib.raises(RuntimeError, "gradient edge for a Tensor that does not require gradients"):
             edge_of(lib, t)
 
@@ -300,9 +300,9 @@ def edges_as_roots(lib: Any) -> None:
             lib.equal(x.grad, np.full(shape, 6.0))
     x = lib.tensor([1.0, 2.0])
     refused: list[tuple[Any, str]] = [(None, "grad can be implicitly created only for scalar outputs"), (lib.ones(3), "Mismatch in shape")]
-    refused += [(lib.const(1.0), "Mismatch in shape"), (lib.ones(2, 1), "Mismatch in shape")]
+    refused += [(lib.constant(1.0), "Mismatch in shape"), (lib.ones(2, 1), "Mismatch in shape")]
     if lib.capabilities["complex"]:
-        refused.append((lib.const([1.0, 1.0], dtype=lib.complex), "For complex Tensors"))
+        refused.append((lib.constant([1.0, 1.0], dtype=lib.complex), "For complex Tensors"))
         z = lib.tensor(1 + 2j, dtype=lib.complex)
         with lib.raises(RuntimeError, "only for real scalar outputs"):
             lib.backward(edge_of(lib, z * 2))
@@ -314,7 +314,7 @@ def edges_as_roots(lib: Any) -> None:
     seen: list[Any] = []
     y = x * x
     y.register_hook(lambda g: seen.append(g.dtype))
-    lib.backward(edge_of(lib, y), lib.const([1.0, 3.0], dtype=lib.narrow))
+    lib.backward(edge_of(lib, y), lib.constant([1.0, 3.0], dtype=lib.narrow))
     lib.equal(x.grad, [2.0, 12.0])
     assert seen == [x.dtype]
     lib.equal(lib.grad(edge_of(lib, x * x), x, lib.ones(2))[0], [2.0, 4.0])
@@ -322,11 +322,11 @@ def edges_as_roots(lib: Any) -> None:
     lib.equal(x.grad, [7.0, 19.0])
     # The edge of an intermediate result that only the graph refers to.
     inner = lib.graph.GradientEdge(*lib.xp.sin(x * x).grad_fn.next_functions[0])
-    lib.equal(lib.grad(inner, x, lib.const([1.0, 10.0]), retain_graph=True)[0], [2.0, 40.0])
-    (g,) = lib.grad(inner, x, lib.const([1.0, 10.0]), create_graph=True)
+    lib.equal(lib.grad(inner, x, lib.constant([1.0, 10.0]), retain_graph=True)[0], [2.0, 40.0])
+    (g,) = lib.grad(inner, x, lib.constant([1.0, 10.0]), create_graph=True)
     lib.equal(lib.grad(lib.xp.sum(g), x)[0], [2.0, 20.0])
     inner = lib.graph.GradientEdge(*lib.xp.sin(x * x).grad_fn.next_functions[0])
-    lib.backward([inner, x * 1], [lib.ones(2), lib.const([5.0, 6.0])])
+    lib.backward([inner, x * 1], [lib.ones(2), lib.constant([5.0, 6.0])])
     lib.equal(x.grad, [14.0, 29.0])
 
 
@@ -419,7 +419,7 @@ def what_is_no_edge(lib: Any) -> None:
     for call in (lambda: lib.grad(y, bad), lambda: lib.grad(y, [x, bad]), lambda: y.backward(inputs=[bad])):
         with lib.raises(RuntimeError, "GradientEdge's first object must be an autograd.graph.Node but got ", "str"):
             call()
-    for call in (lambda: lib.backward(bad), lambda: lib.grad(bad, x, lib.const(1.0))):
+    for call in (lambda: lib.backward(bad), lambda: lib.grad(bad, x, lib.constant(1.0))):
         with lib.raises(AttributeError if lib.oracle else RuntimeError, "str"):  # PyTorch asks a root for its shape first
             call()
     for plain in ((y.grad_fn, 0), [(y.grad_fn, 0)]):
@@ -435,7 +435,7 @@ def what_is_no_edge(lib: Any) -> None:
 def batched_gradients_of_an_edge(lib: Any) -> None:
     x = lib.tensor([1.0, 2.0])
     y = x * x
-    eye = lib.const([[1.0, 0.0], [0.0, 1.0]])
+    eye = lib.constant([[1.0, 0.0], [0.0, 1.0]])
     for inputs in (x, edge_of(lib, x)):
         lib.equal(lib.grad(edge_of(lib, y), inputs, eye, is_grads_batched=True, retain_graph=True)[0], [[2.0, 0.0], [0.0, 4.0]])
     with lib.raises(RuntimeError):

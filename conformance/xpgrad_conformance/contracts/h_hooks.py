@@ -114,7 +114,7 @@ def one_call_with_the_sum(lib: Any, factors: Any, shape: Any, seed: int) -> None
 def a_leafs_hook_sees_this_pass_only(lib: Any, passes: int) -> None:
     x, seen = lib.tensor([3.0, 4.0]), Notes()
     x.register_hook(note(lib, seen))
-    x.grad = lib.const([100.0, 100.0])
+    x.grad = lib.constant([100.0, 100.0])
     for _ in range(passes):
         lib.xp.sum(x * x).backward()
     assert seen == [[6.0, 8.0]] * passes
@@ -157,7 +157,7 @@ def registration_order(lib: Any, steps: Any) -> None:
                     y.grad_fn.register_prehook(of_tuples(seen, step))
                 else:
                     y.grad_fn.register_hook(of_tuples(seen, step))
-            y.backward(lib.const(7.0))
+            y.backward(lib.constant(7.0))
             with lib.case((kind, program)):
                 assert seen == expected
                 lib.equal(x.grad, value)
@@ -174,7 +174,7 @@ def hooks_need_requires_grad(lib: Any) -> None:
     x = lib.tensor(1.0)
     with lib.ns.no_grad():
         quiet = x * 2
-    for name, t in [("constant", lib.const(1.0)), ("result", lib.const(1.0) * 2), ("detached", x.detach()), ("no_grad", quiet)]:
+    for name, t in [("constant", lib.constant(1.0)), ("result", lib.constant(1.0) * 2), ("detached", x.detach()), ("no_grad", quiet)]:
         with lib.case(name), lib.raises(RuntimeError, CONSTANT):
             t.register_hook(lambda g: g)
     off, seen = lib.tensor(1.0).requires_grad_(False), Notes()
@@ -258,7 +258,7 @@ def replacements_are_like_what_they_replace(lib: Any, pair: Any, seed: int) -> N
         (lib.cast(like, "int32"), RuntimeError, ("wrong_hook", kind)),
     ]
     if lib.capabilities["complex"]:
-        cases.append((lib.const(np.ones(pair[0]), lib.complex), RuntimeError, ("wrong_hook", kind)))
+        cases.append((lib.constant(np.ones(pair[0]), lib.complex), RuntimeError, ("wrong_hook", kind)))
     for value, error, phrases in cases:
 
         def wrong_hook(g: Any, value: Any = value) -> Any:
@@ -285,7 +285,7 @@ def hooks_of_the_root(lib: Any, shape: Any, seed: int) -> None:
     seen = Notes()
     y.register_hook(note(lib, seen))
     y.register_hook(lambda g: g * 10)
-    y.backward(lib.const(np.full(shape, 3.0)), retain_graph=True)
+    y.backward(lib.constant(np.full(shape, 3.0)), retain_graph=True)
     assert seen == [np.full(shape, 3.0).tolist()]
     lib.equal(x.grad, 30 * lib.value(w))
     lib.equal(w.grad, 30 * lib.value(x))
@@ -406,9 +406,9 @@ def hooks_stay_with_the_value_before_a_write(lib: Any, seed: int, shape: Any) ->
     y.register_hook(lambda g: seen.append(("after", np.array(lib.value(g)))))
     lib.xp.sum(y * 3).backward()
     assert [name for name, _ in seen] == ["after", "before", "node"]
-    lib.equal(lib.const(seen[0][1]), np.full(shape, 3.0))
-    lib.equal(lib.const(seen[1][1]), -3 * np.sin(np.sin(v)), atol=1e-6)
-    lib.equal(lib.const(seen[2][1]), -3 * np.sin(np.sin(v)) * np.cos(v), atol=1e-6)
+    lib.equal(lib.constant(seen[0][1]), np.full(shape, 3.0))
+    lib.equal(lib.constant(seen[1][1]), -3 * np.sin(np.sin(v)), atol=1e-6)
+    lib.equal(lib.constant(seen[2][1]), -3 * np.sin(np.sin(v)) * np.cos(v), atol=1e-6)
     # The value that an earlier hook returns affects only the graph below the write.
     x = lib.tensor([2.0, 3.0])
     y = x * 1
@@ -422,7 +422,7 @@ def hooks_stay_with_the_value_before_a_write(lib: Any, seed: int, shape: Any) ->
     y = x * 1
     y.register_hook(note(lib, seen))
     y[0].mul_(3)
-    lib.xp.sum(y * lib.const([[1.0, 2.0], [3.0, 4.0]])).backward()
+    lib.xp.sum(y * lib.constant([[1.0, 2.0], [3.0, 4.0]])).backward()
     assert seen == [[[3.0, 6.0], [3.0, 4.0]]]
 
 
@@ -441,7 +441,7 @@ def retain_grad_moves_with_the_tensor(lib: Any) -> None:
     y = x * 1
     y.retain_grad()
     y[0].mul_(3)  # a write through a view
-    lib.xp.sum(y * lib.const([5.0, 6.0])).backward()
+    lib.xp.sum(y * lib.constant([5.0, 6.0])).backward()
     lib.equal(y.grad, [5.0, 6.0])
 
 
@@ -598,7 +598,7 @@ def hooks_of_nodes(lib: Any) -> None:
         assert w.grad is None
     # A constant operand has no gradient, and a hook cannot give it one.
     x = lib.tensor(3.0)
-    y = x * lib.const(2.0)
+    y = x * lib.constant(2.0)
     seen = Notes()
     y.grad_fn.register_hook(lambda gi, go: seen.append([g is None for g in gi]))
     handle = y.grad_fn.register_hook(lambda gi, go: (gi[0], gi[0]))
@@ -654,7 +654,7 @@ def what_a_hook_kept_stays_as_it_was(lib: Any) -> None:
     # NB: a library may reuse the buffer of a gradient only if it is large, so both sizes are checked.
     for n, (name, register) in itertools.product((3, 40000), kinds.items()):
         with lib.case((n, name)):
-            x, w = lib.tensor(np.full(n, 2.0)), lib.const(np.full(n, 3.0))
+            x, w = lib.tensor(np.full(n, 2.0)), lib.constant(np.full(n, 3.0))
             y = x * w
             z = y * w
             register(x, y, z)

@@ -41,7 +41,7 @@ def post_accumulate_hooks_are_for_leaves(lib: Any) -> None:
     for name, t in [("result", x * 2), ("view", x[:1]), ("clone", x.clone())]:
         with lib.case(name), lib.raises(RuntimeError, "post accumulate grad hooks cannot be registered on non-leaf tensors"):
             t.register_post_accumulate_grad_hook(lambda p: None)
-    for name, t in [("constant", lib.const(1.0)), ("result", lib.const(1.0) * 2), ("detached", x.detach())]:
+    for name, t in [("constant", lib.constant(1.0)), ("result", lib.constant(1.0) * 2), ("detached", x.detach())]:
         with lib.case(name), lib.raises(RuntimeError, CONSTANT):
             t.register_post_accumulate_grad_hook(lambda p: None)
 
@@ -144,7 +144,7 @@ def hooks_on_undefined_gradients(lib: Any) -> None:
     assert seen == [("y", None), ("x", None), ("accumulated", None)]
     assert x.grad is None
     seen.clear()
-    x.grad = old = lib.const(7.0)
+    x.grad = old = lib.constant(7.0)
     nothing.apply(x).backward()
     assert seen == [("x", None), ("accumulated", 7.0)]
     assert x.grad is old
@@ -341,7 +341,7 @@ def multi_grad_hooks_on_any(lib: Any) -> None:
 @contract("HOK-34")
 def multi_grad_hooks_refused(lib: Any) -> None:
     register = lib.graph.register_multi_grad_hook
-    x, const, seen = lib.tensor(3.0), lib.const(1.0), Notes()
+    x, const, seen = lib.tensor(3.0), lib.constant(1.0), Notes()
     for mode in ("x", "ALL", ""):
         with lib.case(mode), lib.raises(ValueError, "Expects mode to be one of ('all', 'any') but got", mode):
             register([x], lambda gs: None, mode=mode)

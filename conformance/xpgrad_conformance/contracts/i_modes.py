@@ -40,7 +40,7 @@ def in_thread(work: Callable[[], Any]) -> Any:
 def inference(lib: Any, data: Any = (1.0, 2.0)) -> Any:
     """Return an inference tensor of twice these values."""
     with lib.ns.inference_mode():
-        return lib.const(data) * 2
+        return lib.constant(data) * 2
 
 
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -299,7 +299,7 @@ def passes_under_no_grad(lib: Any) -> None:
 @contract("MOD-11")
 def forward_mode(lib: Any) -> None:
     fwd = lib.module("autograd.forward_ad")
-    x, t = lib.const(3.0), lib.const(2.0)
+    x, t = lib.constant(3.0), lib.constant(2.0)
     for mode in ("no_grad", "enable_grad", "set_grad_enabled(False)"):
         with lib.case(mode), fwd.dual_level(), enter(lib, mode):
             dual = fwd.make_dual(x, t)
@@ -360,7 +360,7 @@ def inference_tensors(lib: Any, shape: Any, seed: int) -> None:
                 assert state(lib) == (False, True)
                 y = operation(lib, x)
                 z = y * 2
-                new = lib.const(1.0)
+                new = lib.constant(1.0)
             assert state(lib) == (True, False)
             for t in (y, z, new):
                 assert t.is_inference()
@@ -438,10 +438,10 @@ def not_written_outside(lib: Any) -> None:
     y = inference(lib)
     writes: dict[str, Callable[[], Any]] = {
         "add_": lambda: y.add_(1.0),
-        "mul_": lambda: y.mul_(lib.const([2.0, 2.0])),
+        "mul_": lambda: y.mul_(lib.constant([2.0, 2.0])),
         "zero_": lambda: y.zero_(),
         "sin_": lambda: y.sin_(),
-        "copy_": lambda: y.copy_(lib.const([5.0, 6.0])),
+        "copy_": lambda: y.copy_(lib.constant([5.0, 6.0])),
         "setitem": lambda: y.__setitem__(0, 5.0),
         "view": lambda: y[:1].add_(1.0),
     }
@@ -484,7 +484,7 @@ def derived_outside(lib: Any) -> None:
         "sum": lambda: lib.xp.sum(y),
         "y + y": lambda: y + y,
         "concat": lambda: lib.xp.concat([y, y]),
-        "stack": lambda: lib.xp.stack([y, lib.const([[1.0, 2.0], [3.0, 4.0]])]),
+        "stack": lambda: lib.xp.stack([y, lib.constant([[1.0, 2.0], [3.0, 4.0]])]),
         "where": lambda: lib.xp.where(y > 1.5, y, y * 2),
     }
     views: dict[str, Callable[[], Any]] = {
@@ -513,13 +513,13 @@ def derived_outside(lib: Any) -> None:
             assert float(lib.value(lib.xp.sum(lib.xp.abs(view)))) == 0.0
             assert int(np.sum(lib.value(y) == 0)) == lib.value(view).size
             with lib.ns.inference_mode():
-                y.copy_(lib.const([[1.0, 2.0], [3.0, 4.0]]))
+                y.copy_(lib.constant([[1.0, 2.0], [3.0, 4.0]]))
             assert lib.value(view).all()
 
 
 @contract("INF-08")
 def normal_tensors_inside(lib: Any) -> None:
-    x = lib.const([1.0, 2.0])
+    x = lib.constant([1.0, 2.0])
     with lib.ns.inference_mode():
         x.add_(1.0)
         assert x._version == 1

@@ -93,7 +93,7 @@ def versions_are_shared(lib: Any) -> None:
     for name, view in views.items():
         for rg in (False, True):
             with lib.case((name, rg)):
-                x = lib.const(MATRIX) if not rg else result(lib)[1]
+                x = lib.constant(MATRIX) if not rg else result(lib)[1]
                 x.add_(1.0)
                 v = view(x)
                 assert v._version == x._version == 1
@@ -107,7 +107,7 @@ def versions_are_shared(lib: Any) -> None:
                 assert (copy._version, x._version) == (start + 1, 3)
                 x.add_(1.0)
                 assert copy._version == start + 1
-    assert lib.const(MATRIX).clone()._version == 0
+    assert lib.constant(MATRIX).clone()._version == 0
 
 
 @contract("MUT-03")
@@ -125,7 +125,7 @@ def compared_at_use(lib: Any) -> None:
     # Writing the old values again also counts as a write.
     x, y = result(lib)
     z = lib.xp.sum(y * y)
-    y.copy_(lib.const(MATRIX))
+    y.copy_(lib.constant(MATRIX))
     with lib.raises(RuntimeError, OVERWRITTEN):
         z.backward()
     assert x.grad is None
@@ -183,7 +183,7 @@ def only_what_is_saved(lib: Any) -> None:
 
 @contract("MUT-05")
 def constants_are_watched(lib: Any) -> None:
-    x, c = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0])
+    x, c = lib.tensor([1.0, 2.0]), lib.constant([3.0, 4.0])
     uses: dict[str, Callable[[], Any]] = {
         "x * c": lambda: x * c,
         "c * x": lambda: c * x,
@@ -222,7 +222,7 @@ def steps_between_the_passes(lib: Any) -> None:
                     if write == "setitem":
                         x[0] = 5.0
                     else:
-                        getattr(x, write)(*([lib.const([0.1, 0.1])] if write == "sub_" else []))
+                        getattr(x, write)(*([lib.constant([0.1, 0.1])] if write == "sub_" else []))
                 with lib.raises(RuntimeError, OVERWRITTEN):
                     y.backward()
                 assert x.grad is None
@@ -274,12 +274,12 @@ def the_documented_hole(lib: Any) -> None:
     def by_host(c: Any) -> None:
         lib.value(c)[...] += 1.0
 
-    host = lib.const([0.0])
+    host = lib.constant([0.0])
     aliased = lib.capabilities["mutable"] and lib.value(host).flags.writeable and lib.same_memory(host, host)
     for edit in [by_data, *([by_host] if aliased else [])]:
         for tell in (False, True):
             with lib.case((edit.__name__, tell)):
-                x, c = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0])
+                x, c = lib.tensor([1.0, 2.0]), lib.constant([3.0, 4.0])
                 y = lib.xp.sum(x * c)
                 edit(c)
                 lib.equal(c, [4.0, 5.0])
@@ -296,7 +296,7 @@ def the_documented_hole(lib: Any) -> None:
 
 @contract("MUT-09")
 def increment_version(lib: Any) -> None:
-    x, c, d = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0]), lib.const([5.0, 6.0])
+    x, c, d = lib.tensor([1.0, 2.0]), lib.constant([3.0, 4.0]), lib.constant([5.0, 6.0])
     view = d[:1]
     y = lib.xp.sum(x * c)
     assert lib.graph.increment_version(c) is None
@@ -340,7 +340,7 @@ def writes_to(lib: Any, value: Any) -> dict[str, Callable[[Any], Any]]:
 
 @contract("MUT-10")
 def leaves_are_refused(lib: Any) -> None:
-    for name, write in writes_to(lib, lib.const(2.0)).items():
+    for name, write in writes_to(lib, lib.constant(2.0)).items():
         with lib.case(name):
             x = lib.tensor([1.0, 2.0])
             with lib.raises(RuntimeError, LEAF):
@@ -350,9 +350,9 @@ def leaves_are_refused(lib: Any) -> None:
             assert x._version == 0
             lib.xp.sum(x * x).backward()
             lib.equal(x.grad, [2.0, 4.0])
-    for name, write in writes_to(lib, lib.const(2.0)).items():  # a leaf that does not require grad
+    for name, write in writes_to(lib, lib.constant(2.0)).items():  # a leaf that does not require grad
         with lib.case(name):
-            write(lib.const([1.0, 2.0]))
+            write(lib.constant([1.0, 2.0]))
 
 
 @contract("MUT-11")
@@ -365,13 +365,13 @@ def views_of_leaves_are_refused(lib: Any) -> None:
         "reshape": lambda x: lib.xp.reshape(x, (6,)),
     }
     for name, view in views.items():
-        for how, write in writes_to(lib, lib.const(2.0)).items():
+        for how, write in writes_to(lib, lib.constant(2.0)).items():
             with lib.case((name, how)):
                 x = lib.tensor(MATRIX)
                 with lib.raises(RuntimeError, VIEW_OF_LEAF):
                     write(view(x))
                 lib.equal(x, MATRIX)
-                leaf = lib.const(MATRIX)[:].requires_grad_()  # a leaf that is itself a view of a constant
+                leaf = lib.constant(MATRIX)[:].requires_grad_()  # a leaf that is itself a view of a constant
                 with lib.raises(RuntimeError, VIEW_OF_LEAF):
                     write(view(leaf))
                 assert leaf.is_leaf
@@ -432,7 +432,7 @@ def plain_tensors_get_a_history(lib: Any) -> None:
     }
     for name, (write, used) in writes.items():
         with lib.case(name):
-            t, v = lib.const([3.0, 4.0]), lib.tensor([5.0, 6.0])
+            t, v = lib.constant([3.0, 4.0]), lib.tensor([5.0, 6.0])
             early = t[0]
             write(t, v)
             assert t.requires_grad
@@ -443,7 +443,7 @@ def plain_tensors_get_a_history(lib: Any) -> None:
             lib.equal(v.grad, 3 * np.asarray(used))
             assert v.is_leaf
     with lib.ns.no_grad():
-        t = lib.const([3.0, 4.0])
+        t = lib.constant([3.0, 4.0])
         t.copy_(v)
     assert not t.requires_grad
     assert t.is_leaf

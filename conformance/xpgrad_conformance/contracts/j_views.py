@@ -169,7 +169,7 @@ def several_views_at_once_are_refused(lib: Any) -> None:
             assert lib.value(x.grad).any()
             with lib.ns.no_grad():
                 parts[0].mul_(2.0)
-            lib.xp.unstack(lib.const(MATRIX))[0].mul_(2.0)
+            lib.xp.unstack(lib.constant(MATRIX))[0].mul_(2.0)
 
 
 @contract("MUT-18")
@@ -190,7 +190,7 @@ def unrecorded_views_are_refused(lib: Any) -> None:
                     write(part)
                 view(lib, y).mul_(2.0)  # a view made in grad mode may be written to
     with lib.ns.no_grad():
-        part = lib.const(MATRIX)[0]
+        part = lib.constant(MATRIX)[0]
     part.mul_(2.0)  # and so may a view whose base has no history
     lib.equal(part, [2.0, 4.0])
 
@@ -228,7 +228,7 @@ def expanded_memory_is_refused(lib: Any, shape: Any, n: int) -> None:
         for name, wide in [("new axis", lib.xp.broadcast_to(base, (n, *shape))), ("expand", base.expand(n, *shape))]:
             for write in ("add_", "mul_", "copy_"):  # NB: PyTorch allows `zero_` and `fill_`
                 with lib.case((rg, name, write)):
-                    values = {"add_": [1.0], "mul_": [lib.const(2.0)], "copy_": [lib.ones(n, *shape)]}[write]
+                    values = {"add_": [1.0], "mul_": [lib.constant(2.0)], "copy_": [lib.ones(n, *shape)]}[write]
                     with lib.raises(RuntimeError, phrase):
                         getattr(wide, write)(*values)
                     lib.equal(base, np.ones(shape))
@@ -244,11 +244,11 @@ def overwritten_parts_get_zero(lib: Any, mask: Any, seed: int) -> None:
         "fill_": (lambda y: y.fill_(7.0), everything),
         "slice": (lambda y: y.__setitem__(slice(1, None), 7.0), np.asarray([[False] * 2, [True] * 2, [True] * 2])),
         "zero_ of a view": (lambda y: y[0].zero_(), np.asarray([[True] * 2, [False] * 2, [False] * 2])),
-        "masked_fill_": (lambda y: y.masked_fill_(lib.const(where, dtype="bool"), 7.0), where),
-        "integers": (lambda y: y.__setitem__(lib.const([0, 2], dtype=lib.index), 7.0), index),
+        "masked_fill_": (lambda y: y.masked_fill_(lib.constant(where, dtype="bool"), 7.0), where),
+        "integers": (lambda y: y.__setitem__(lib.constant([0, 2], dtype=lib.index), 7.0), index),
     }
     if lib.capabilities["boolean_indexing"]:
-        writes["mask"] = (lambda y: y.__setitem__(lib.const(where, dtype="bool"), 7.0), where)
+        writes["mask"] = (lambda y: y.__setitem__(lib.constant(where, dtype="bool"), 7.0), where)
     for name, (write, written) in writes.items():
         with lib.case(name):
             x, w = lib.random((3, 2), seed), lib.random((3, 2), seed + 1, rg=False)
@@ -260,7 +260,7 @@ def overwritten_parts_get_zero(lib: Any, mask: Any, seed: int) -> None:
     # The written value receives the gradient instead.
     x, value = lib.random((3, 2), seed), lib.tensor(7.0)
     y = x * x
-    y.masked_fill_(lib.const(where, dtype="bool"), value)
+    y.masked_fill_(lib.constant(where, dtype="bool"), value)
     lib.xp.sum(y).backward()
     lib.equal(value.grad, float(where.sum()))
 
@@ -284,7 +284,7 @@ def mutation_of_what_was_saved(lib: Any) -> None:
     with lib.raises(AssertionError, "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"):
         late.backward()
     with allow():  # entering the context again is not nesting
-        c = lib.const(v)
+        c = lib.constant(v)
         (x * c).sum()
         z = lib.xp.sum(x * c)
         c.zero_()
@@ -308,7 +308,7 @@ unchecked("MUT-24", "out of scope: the Array API standard has no `resize_`")
 
 @contract("MUT-25")
 def a_view_from_before_is_not_lost(lib: Any) -> None:
-    base = lib.const([1.0, 2.0])
+    base = lib.constant([1.0, 2.0])
     view = base[:1]
     try:
         base.requires_grad_()
@@ -319,11 +319,11 @@ def a_view_from_before_is_not_lost(lib: Any) -> None:
         lib.equal(base.grad, [2.0, 0.0])
     del view
     gc.collect()
-    base = lib.const([1.0, 2.0])
+    base = lib.constant([1.0, 2.0])
     base.requires_grad_()
     lib.xp.sum(base[:1] * 3).backward()
     lib.equal(base.grad, [3.0, 0.0])
-    plain = lib.const([1.0, 2.0])  # a view of a constant can become a leaf itself
+    plain = lib.constant([1.0, 2.0])  # a view of a constant can become a leaf itself
     own = plain[:1].requires_grad_()
     assert own.is_leaf
     lib.xp.sum(own * own).backward()
@@ -382,7 +382,7 @@ class FunctionalModel:
 
     def pick(self, places: Any) -> Any:
         """Return the matrix that selects a view's elements from the memory."""
-        return self.lib.const(np.eye(6)[places.reshape(-1)])
+        return self.lib.constant(np.eye(6)[places.reshape(-1)])
 
     def read(self, places: Any) -> Any:
         """Return a view's values as a vector."""
@@ -393,7 +393,7 @@ class FunctionalModel:
         kept = np.ones(6)
         kept[places.reshape(-1)] = 0.0
         into = self.lib.xp.matmul(self.lib.xp.matrix_transpose(self.pick(places)), values)
-        self.memory = self.memory * self.lib.const(kept) + into
+        self.memory = self.memory * self.lib.constant(kept) + into
 
 
 #: Programs that are likely to reveal errors; others are drawn.
@@ -424,7 +424,7 @@ def run_both(lib: Any, program: Any, seed: int) -> None:
     apart = FunctionalModel(lib, x)
     base = x * 1
     views, places = [base], [np.arange(6).reshape(SHAPE)]
-    loss, expected = lib.const(0.0), lib.const(0.0)
+    loss, expected = lib.constant(0.0), lib.constant(0.0)
     for kind, k, name, *more in program:
         k %= len(views)
         t, where = views[k], places[k]

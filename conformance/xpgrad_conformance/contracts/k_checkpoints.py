@@ -88,7 +88,7 @@ def check_reentrant(lib: Any, checkpoint: Any, f: Any, calls: list[Any]) -> None
     (lib.xp.sum(first) + 2 * lib.xp.sum(second)).backward()
     lib.equal(x.grad, [5.0, 5.0])
     with lib.warns(UserWarning, "None of the inputs have requires_grad=True. Gradients will be None"):
-        y = checkpoint(lambda t: t * w, lib.const([1.0, 2.0]), use_reentrant=True)
+        y = checkpoint(lambda t: t * w, lib.constant([1.0, 2.0]), use_reentrant=True)
     assert not y.requires_grad
     for options, phrase in (({"t": x}, "Unexpected keyword arguments"), ({"debug": True}, "only supported when use_reentrant=False")):
         with lib.case(phrase), lib.raises(ValueError, phrase):

@@ -250,7 +250,7 @@ def only_saves_made_inside(lib: Any) -> None:
 
 @contract("SAV-07")
 def nothing_saved_nothing_packed(lib: Any) -> None:
-    x, c, log = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0]), Log()
+    x, c, log = lib.tensor([1.0, 2.0]), lib.constant([3.0, 4.0]), Log()
     with log.on(lib):
         kept = x + 1, x - c, -x, lib.xp.reshape(x, (2, 1)), lib.xp.sum(x)
         constants = c * c, lib.xp.sin(c), lib.xp.exp(c), saving_square(lib).apply(c)
@@ -356,7 +356,7 @@ def packing_is_not_recorded(lib: Any) -> None:
 
 @contract("SAV-12")
 def hooks_of_one_save(lib: Any) -> None:
-    x, c, log = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0]), Log()
+    x, c, log = lib.tensor([1.0, 2.0]), lib.constant([3.0, 4.0]), Log()
     y = x * x
     y.grad_fn._raw_saved_self.register_hooks(log.pack, lambda v: v * 10)
     assert log.packed == [(2,)]
@@ -433,7 +433,7 @@ def saves_on_the_host(lib: Any) -> None:
         assert x.grad.device == x.device
         lib.equal(x.grad, np.array([3.0, 4.0]) + np.exp([1.0, 2.0]))
         lib.equal(w.grad, [1.0, 2.0])
-    far = lib.elsewhere([1.0, 2.0], rg=True)
+    far = lib.on_other_device([1.0, 2.0], rg=True)
     if lib.oracle:  # PyTorch's other device here is meta: the copy raises, because there are no values
         with lib.raises(NotImplementedError, "Cannot copy out of meta tensor"), lib.graph.save_on_cpu():
             far * far

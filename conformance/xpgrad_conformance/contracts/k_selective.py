@@ -107,12 +107,12 @@ def what_a_policy_is_asked(lib: Any) -> None:
     assert [op for op, _, _ in asked] == [multiply, exp, exp, multiply]
     values = [V, V * V, np.exp(V * V), np.exp(np.exp(V * V))]
     for (_, given, out), a, b in zip(asked, values, [*values[1:], values[-1]], strict=True):
-        lib.equal(lib.const(given), a)
-        lib.equal(lib.const(out), b)
+        lib.equal(lib.constant(given), a)
+        lib.equal(lib.constant(out), b)
     # The kept value lives until the backward; the others are freed.
     if not lib.capabilities["lazy"]:
         assert [still() for still in alive] == [True, False]
-    y.backward(lib.const(np.ones_like(V)))
+    y.backward(lib.constant(np.ones_like(V)))
     assert len(asked) == 4, "asked again in the run that recomputes"
     if not lib.capabilities["lazy"]:
         assert not alive[0]()

@@ -65,7 +65,7 @@ def forward_is_not_recorded(lib: Any) -> None:
 
     x = lib.tensor([1.0])
     assert lib.ns.is_grad_enabled()
-    y = lib.fn(forward, lambda ctx, g: (g * 7, None)).apply(x, lib.const([1.0]))
+    y = lib.fn(forward, lambda ctx, g: (g * 7, None)).apply(x, lib.constant([1.0]))
     assert lib.ns.is_grad_enabled()
     assert seen == [(False, True, False, False, None)]
     lib.equal(lib.grad(y, x)[0], [7.0])
@@ -118,7 +118,7 @@ def one_gradient_per_output_and_argument(lib: Any, inputs: int, outputs: int, us
     xs = [lib.random((2,), i) for i in range(inputs)]
     ys = lib.fn(forward, backward).apply(*xs)
     chosen = [j for j in range(outputs) if used >> j & 1] or [0]
-    lib.backward([ys[j] for j in chosen], [lib.const([1.0, 10.0 * (j + 1)]) for j in chosen])
+    lib.backward([ys[j] for j in chosen], [lib.constant([1.0, 10.0 * (j + 1)]) for j in chosen])
     assert got == [outputs]
     for i, x in enumerate(xs):
         lib.equal(x.grad, [sum(a[j, i] for j in chosen), sum(a[j, i] * 10 * (j + 1) for j in chosen)])
@@ -187,7 +187,7 @@ def gradients_are_summed_to_the_shape(lib: Any, shape: Any, front: Any, sides: A
         x = lib.tensor(np.ones(want))
         g = np.random.default_rng(1).uniform(0.5, 1.5, wide)
         with lib.case((want, wide)):
-            lib.xp.sum(double(lib, lambda ctx, _, g=g: lib.const(g)).apply(x)).backward()
+            lib.xp.sum(double(lib, lambda ctx, _, g=g: lib.constant(g)).apply(x)).backward()
             g = g.sum(axis=tuple(range(len(wide) - len(want))))
             lib.equal(x.grad, g.sum(axis=tuple(i for i, n in enumerate(want) if n == 1), keepdims=True).reshape(want))
     for want, got in [((2,), (5,)), ((2,), (1,)), ((2,), ()), ((2, 3), (3,)), ((2, 3), (2, 1)), ((2, 3), (2, 2, 1)), ((2, 1), (3, 1))]:
@@ -213,14 +213,14 @@ def gradients_are_cast_to_the_dtype(lib: Any) -> None:
             x, seen = lib.tensor([1.0, 2.0], dtype=want), []
             y = x * 1
             y.register_hook(lambda g, seen=seen: seen.append(g.dtype))
-            z = double(lib, lambda ctx, g, got=got: lib.const([3, 4], dtype=got)).apply(y)
-            z.backward(lib.const([1.0, 1.0], dtype=want))
+            z = double(lib, lambda ctx, g, got=got: lib.constant([3, 4], dtype=got)).apply(y)
+            z.backward(lib.constant([1.0, 1.0], dtype=want))
             assert seen == [lib.dtype(want)]
             assert x.grad.dtype == lib.dtype(want)
             lib.equal(x.grad, [3.0, 4.0])
     if lib.capabilities["complex"]:
         x = lib.tensor([1.0, 2.0])
-        y = double(lib, lambda ctx, g: lib.const([1j, 2.0], dtype=lib.complex)).apply(x)
+        y = double(lib, lambda ctx, g: lib.constant([1j, 2.0], dtype=lib.complex)).apply(x)
         with lib.raises(RuntimeError):
             y.backward(lib.ones(2))
         assert x.grad is None
@@ -273,7 +273,7 @@ def needs_input_grad(lib: Any, pattern: Any) -> None:
             seen.append(ctx.needs_input_grad)
             return tuple(g if need else None for need in ctx.needs_input_grad)
 
-        arguments = [{"g": lambda: lib.tensor([1.0, 2.0]), "c": lambda: lib.const([1.0, 2.0]), "n": lambda: 3}[k]() for k in kinds]
+        arguments = [{"g": lambda: lib.tensor([1.0, 2.0]), "c": lambda: lib.constant([1.0, 2.0]), "n": lambda: 3}[k]() for k in kinds]
         expected = tuple(k == "g" for k in kinds)
         with lib.case(kinds):
             cls = lib.fn(forward, backward)
@@ -333,7 +333,7 @@ def saved_tensors_are_checked(lib: Any) -> None:
             def backward(ctx: Any, g: Any) -> Any:
                 return g * ctx.saved_tensors[0], None
 
-            leaf, c = lib.tensor([1.0, 2.0]), lib.const([3.0, 4.0])
+            leaf, c = lib.tensor([1.0, 2.0]), lib.constant([3.0, 4.0])
             x = leaf * 1
             cls = lib.fn(forward, backward)
             y = cls.apply(x, c)
@@ -363,7 +363,7 @@ def values_on_ctx_are_not_checked(lib: Any) -> None:
     def backward(ctx: Any, g: Any) -> Any:
         return g * ctx.kept * ctx.factor, None
 
-    x, c = lib.tensor([1.0]), lib.const([3.0])
+    x, c = lib.tensor([1.0]), lib.constant([3.0])
     y = lib.fn(forward, backward).apply(x, c)
     c.add_(1.0)
     y.backward(lib.ones(1), retain_graph=True)
@@ -558,7 +558,7 @@ def an_input_that_is_returned(lib: Any) -> None:
             with lib.ns.no_grad():
                 x.add_(1.0)
             lib.equal(y, [2.0, 3.0])
-    c = lib.const([1.0, 2.0])
+    c = lib.constant([1.0, 2.0])
     y = lib.fn(lambda ctx, c, x: c, lambda ctx, g: (None, g * 5)).apply(c, x)
     assert y is not c
     assert y.requires_grad

@@ -198,7 +198,7 @@ def writing_into_a_gradient(lib: Any) -> None:
         return x * 1
 
     x, w = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0])
-    (lib.fn(forward, backward).apply(x) + w * 1).backward(lib.const([1.0, 2.0]))
+    (lib.fn(forward, backward).apply(x) + w * 1).backward(lib.constant([1.0, 2.0]))
     lib.equal(x.grad, [100.0, 200.0])
     assert lib.value(w.grad).tolist() in ([1.0, 2.0], [100.0, 200.0])
     # Values from before the pass are unchanged.
@@ -241,7 +241,7 @@ def nothing_is_recorded(lib: Any) -> None:
         with mode():
             return cls.apply(x)
 
-    for name, y in [("constants", cls.apply(lib.const([2.0]))), ("no_grad", quiet(lib.ns.no_grad)),
+    for name, y in [("constants", cls.apply(lib.constant([2.0]))), ("no_grad", quiet(lib.ns.no_grad)),
                     ("inference_mode", quiet(lib.ns.inference_mode))]:  # fmt: skip
         with lib.case(name):
             lib.equal(y, [8.0])
@@ -286,7 +286,7 @@ def functions_under_transforms(lib: Any) -> None:
     methods: dict[str, Any] = {"forward": forward, "setup_context": setup, "backward": backward}
     neither, generated = bare(lib, **methods), bare(lib, **methods, generate_vmap_rule=True)
     own, both = bare(lib, **methods, vmap=rule), bare(lib, **methods, vmap=rule, generate_vmap_rule=True)
-    rows = lib.const([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    rows = lib.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     with lib.raises(RuntimeError, "You tried to vmap over F, but it does not have vmap support"):
         func.vmap(neither.apply)(rows)
     with lib.raises(RuntimeError, "You tried to vmap over F, but it has both generate_vmap_rule=True and an overridden vmap staticmethod"):
@@ -302,7 +302,7 @@ def functions_under_transforms(lib: Any) -> None:
     # Nested batches, and an inner batch that all elements of the outer one share.
     lib.equal(func.vmap(func.vmap(generated.apply))(rows), lib.value(rows) ** 2)
     x = lib.tensor([1.0, 2.0, 3.0])
-    y = func.vmap(lambda v: func.vmap(generated.apply)(x) * v)(lib.const([1.0, 2.0]))
+    y = func.vmap(lambda v: func.vmap(generated.apply)(x) * v)(lib.constant([1.0, 2.0]))
     lib.equal(y, [[1.0, 4.0, 9.0], [2.0, 8.0, 18.0]])
     lib.equal(lib.grad(lib.xp.sum(y), x)[0], [6.0, 12.0, 18.0])
 
@@ -322,7 +322,7 @@ def functions_under_transforms(lib: Any) -> None:
         return (x * w, w * w), (0, None)
 
     pieces: dict[str, Any] = {"forward": two, "setup_context": keep_result, "backward": back}
-    w = lib.const([2.0, 3.0])
+    w = lib.constant([2.0, 3.0])
     for name, cls in (("generated", bare(lib, **pieces, generate_vmap_rule=True)), ("by hand", bare(lib, **pieces, vmap=by_hand))):
         with lib.case(name):
             products, squares = func.vmap(cls.apply, in_dims=(0, None))(rows, w)
@@ -480,7 +480,7 @@ def check_saved_in_batches(lib: Any) -> None:
             lib.equal(hx, shape(6 * q, dims[0], dims[0] == 1))
             lib.equal(hw, shape(6 * p, dims[1], False))
             dx, dw = np.cos(full[0]), np.sin(full[1])
-            tangents = [lib.const(t[0] if d is None else (t.T if d == 1 else t)) for t, d in zip((dx, dw), dims, strict=True)]
+            tangents = [lib.constant(t[0] if d is None else (t.T if d == 1 else t)) for t, d in zip((dx, dw), dims, strict=True)]
             if dims[0] is None:
                 dx = np.broadcast_to(dx[0], m.shape)
             if dims[1] is None:

@@ -22,7 +22,7 @@ def loop(lib: Any, outputs: Any, inputs: Any, gradients: Any) -> list[Any]:
     """Return the gradients of `batched`, computed one by one and stacked."""
     rows = []
     for b in range(gradients[0].shape[0]):
-        found = lib.grad(outputs, inputs, [lib.const(lib.value(g)[b]) for g in gradients], retain_graph=True)
+        found = lib.grad(outputs, inputs, [lib.constant(lib.value(g)[b]) for g in gradients], retain_graph=True)
         rows.append([lib.value(g) for g in found])
     return [np.stack(column) for column in zip(*rows, strict=True)]
 
@@ -41,13 +41,13 @@ def stacked_products(lib: Any, shape: Any, batch: int, seed: int) -> None:
     # A batch of the rows of the identity gives the Jacobian.
     n = size(shape)
     eye = np.eye(n).reshape(n, *shape)
-    (jacobian,) = batched_grad(lib, y, x, lib.const(eye))
+    (jacobian,) = batched_grad(lib, y, x, lib.constant(eye))
     slope = (2 * lib.value(x) * np.cos(lib.value(x) ** 2) * lib.value(w)).reshape(n)
     lib.equal(jacobian, np.diag(slope).reshape(n, *shape))
     assert x.grad is None
     assert w.grad is None
     x = lib.tensor([1.0, 2.0])
-    named = batched_grad(lib, x * x, {"x": x}, lib.const(EYE))
+    named = batched_grad(lib, x * x, {"x": x}, lib.constant(EYE))
     assert list(named) == ["x"]
     lib.equal(named["x"], [[2.0, 0.0], [0.0, 4.0]])
 
@@ -82,7 +82,7 @@ def none_is_no_batch(lib: Any) -> None:
     with lib.raises(ValueError, "of dimensionality 0"):
         batched_grad(lib, lib.xp.sum(x), x, None)
     with lib.raises(ValueError, "of dimensionality 0"):
-        batched_grad(lib, [x * x, lib.xp.sum(x)], x, [lib.const(EYE), None])
+        batched_grad(lib, [x * x, lib.xp.sum(x)], x, [lib.constant(EYE), None])
 
 
 @contract("BAT-05", draw={"shape": shapes(), "batch": st.integers(1, 4)})
@@ -111,17 +111,17 @@ def differentiable_again(lib: Any, batch: int, seed: int) -> None:
     lib.equal(gv, np.broadcast_to(3 * a * a, b.shape))
     # Compute a Hessian row by row, and differentiate it.
     (g,) = lib.grad(lib.xp.sum(x * x * x * x), x, create_graph=True)
-    (hessian,) = batched_grad(lib, g, x, lib.const(EYE), create_graph=True)
+    (hessian,) = batched_grad(lib, g, x, lib.constant(EYE), create_graph=True)
     lib.equal(hessian, np.diag(12 * a * a))
     lib.equal(lib.grad(lib.xp.sum(hessian), x)[0], 24 * a)
-    (j,) = batched_grad(lib, x * x, x, lib.const(EYE))
+    (j,) = batched_grad(lib, x * x, x, lib.constant(EYE))
     assert not j.requires_grad
     # The Hessian of a function that writes in place.
     p, q = a
     t = x * 1
     t[0] = x[0] * x[1]
     (g,) = lib.grad(lib.xp.sum(t * t), x, create_graph=True)
-    (hessian,) = batched_grad(lib, g, x, lib.const(EYE))
+    (hessian,) = batched_grad(lib, g, x, lib.constant(EYE))
     lib.equal(hessian, [[2 * q * q, 4 * p * q], [4 * p * q, 2 * p * p + 2]])
 
 
@@ -143,7 +143,7 @@ def hooks_see_one_sample(lib: Any) -> None:
     lib.equal(g, [[2.0, 4.0]] * 3)
     y = x * x
     y.register_hook(lambda g: g * 10)
-    (g,) = batched_grad(lib, y * 1, x, lib.const(EYE))
+    (g,) = batched_grad(lib, y * 1, x, lib.constant(EYE))
     lib.equal(g, [[20.0, 0.0], [0.0, 40.0]])
     # A hook or a Function that returns the same gradient for all samples.
     for name, replace in {
@@ -153,13 +153,13 @@ def hooks_see_one_sample(lib: Any) -> None:
     }.items():
         with lib.case(name):
             x = lib.tensor([1.0, 2.0])
-            y = x * lib.const([3.0, 4.0]) if name != "after" else x * (x * 1)
-            replace(y, lib.const([5.0, 6.0]))
-            (g,) = batched_grad(lib, y * 1, x, lib.const(EYE))
+            y = x * lib.constant([3.0, 4.0]) if name != "after" else x * (x * 1)
+            replace(y, lib.constant([5.0, 6.0]))
+            (g,) = batched_grad(lib, y * 1, x, lib.constant(EYE))
             lib.equal(g, [[15.0, 24.0]] * 2 if name != "after" else [[10.0, 12.0]] * 2)
-    constant = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: lib.const([7.0, 8.0]))
+    constant = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: lib.constant([7.0, 8.0]))
     x = lib.tensor([1.0, 2.0])
-    lib.equal(batched_grad(lib, constant.apply(x * 3), x, lib.const(EYE))[0], [[21.0, 24.0]] * 2)
+    lib.equal(batched_grad(lib, constant.apply(x * 3), x, lib.constant(EYE))[0], [[21.0, 24.0]] * 2)
 
 
 @contract("BAT-08")
@@ -176,7 +176,7 @@ def decisions_on_values(lib: Any) -> None:
             y = lib.fn(lambda ctx, x: x * 2, backward).apply(x)
             said = ""
             try:
-                (found,) = batched_grad(lib, y, x, lib.const(rows))
+                (found,) = batched_grad(lib, y, x, lib.constant(rows))
             except RuntimeError as exc:
                 found, said = None, str(exc)
             # A program that cannot be batched must be refused; a result must be right for each sample.
@@ -193,7 +193,7 @@ def vmap_over_grad(lib: Any) -> None:
     vmap = lib.module("func").vmap
     x = lib.tensor([1.0, 2.0])
     y = x * x
-    lib.equal(vmap(lambda v: lib.grad(y, x, v, retain_graph=True)[0])(lib.const(EYE)), [[2.0, 0.0], [0.0, 4.0]])
+    lib.equal(vmap(lambda v: lib.grad(y, x, v, retain_graph=True)[0])(lib.constant(EYE)), [[2.0, 0.0], [0.0, 4.0]])
     lib.equal(vmap(lambda v: lib.grad(y, x, v, retain_graph=True)[0], in_dims=1, out_dims=1)(lib.ones(2, 3)), [[2.0] * 3, [4.0] * 3])
     whole = lib.tensor([[1.0, 2.0], [3.0, 4.0]])
     squares = whole * whole

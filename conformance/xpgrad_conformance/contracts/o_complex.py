@@ -51,7 +51,7 @@ def gradient(f: Callable[[Any], Any], at: np.ndarray[Any, Any], eps: float = 1e-
     return found
 
 
-def near(lib: Any, x: Any, expected: Any) -> None:
+def assert_close(lib: Any, x: Any, expected: Any) -> None:
     """Assert equality up to the error of differences or of single precision."""
     size = float(np.max(np.abs(expected), initial=1.0))
     tolerance = 1e-6 if lib.capabilities["float64"] else 1e-4
@@ -66,7 +66,7 @@ def gradient_of_a_real_function(lib: Any, drawn: Any) -> None:
             z = lib.tensor(at, dtype=lib.complex)
             program(lib.xp, z).backward()
             assert z.grad.dtype == lib.dtype(lib.complex)
-            near(lib, z.grad, gradient(partial(program, np), at))
+            assert_close(lib, z.grad, gradient(partial(program, np), at))
     # Known gradients: twice those of the definition in PyTorch's note, and the conjugates of JAX's.
     z = lib.tensor(at, dtype=lib.complex)
     for name, expected in [("|z|²", 2 * at), ("Re", np.ones_like(at)), ("Im", np.full_like(at, 1j))]:
@@ -95,8 +95,8 @@ def the_chain_rule(lib: Any, drawn: Any, turn: float) -> None:
         with lib.case(name):
             z = lib.tensor(at, dtype=lib.complex)
             expected = np.conj(seed) * other(at) + seed * np.conj(holomorphic(at))
-            (g,) = lib.grad(s(lib.xp, z), z, lib.const(seed, lib.complex))
-            near(lib, g, expected)
+            (g,) = lib.grad(s(lib.xp, z), z, lib.constant(seed, lib.complex))
+            assert_close(lib, g, expected)
 
 
 @contract("CPX-03", requires="complex", draw={"drawn": points, "factor": st.floats(0.5, 2.0)})
@@ -115,8 +115,8 @@ def from_complex_to_real(lib: Any, drawn: Any, factor: float) -> None:
             z = lib.tensor(at, dtype=lib.complex)
             y = s(lib.xp, z)
             assert y.dtype == lib.dtype(lib.real)
-            y.backward(lib.const(seed))
-            near(lib, z.grad, 2 * seed * conjugate)
+            y.backward(lib.constant(seed))
+            assert_close(lib, z.grad, 2 * seed * conjugate)
     z = lib.tensor(3 + 4j, dtype=lib.complex)
     lib.xp.abs(z).backward()
     lib.equal(z.grad, 0.6 + 0.8j)
@@ -139,16 +139,16 @@ def real_inputs(lib: Any, drawn: Any, turn: float) -> None:
     for name, s, slope in table:
         with lib.case(name):
             x = lib.tensor(at)
-            y = s(x, lib.const(w, lib.complex))
+            y = s(x, lib.constant(w, lib.complex))
             assert y.dtype == lib.dtype(lib.complex)
-            y.backward(lib.const(seed, lib.complex))
+            y.backward(lib.constant(seed, lib.complex))
             assert x.grad.dtype == lib.dtype(lib.real)
-            near(lib, x.grad, np.real(seed * np.conj(slope)))
+            assert_close(lib, x.grad, np.real(seed * np.conj(slope)))
     # A real input that is broadcast: its gradient is summed as well.
     x = lib.tensor(2.0)
-    (x * lib.const(w, lib.complex)).backward(lib.const(seed, lib.complex))
+    (x * lib.constant(w, lib.complex)).backward(lib.constant(seed, lib.complex))
     assert x.grad.dtype == lib.dtype(lib.real)
-    near(lib, x.grad, np.sum(np.real(seed * np.conj(w))))
+    assert_close(lib, x.grad, np.sum(np.real(seed * np.conj(w))))
 
 
 @contract("CPX-05", requires="complex", draw={"drawn": points})
@@ -172,31 +172,31 @@ def real_functions_through_complex_numbers(lib: Any, drawn: Any) -> None:
                 assert x.grad.dtype == y.grad.dtype == lib.dtype(lib.real)
                 grads.append((x.grad, y.grad))
             for g, h in zip(*grads, strict=True):
-                near(lib, g, lib.value(h))
+                assert_close(lib, g, lib.value(h))
 
 
 @contract("CPX-06", requires="complex", draw={"drawn": points})
 def conjugates_parts_and_casts(lib: Any, drawn: Any) -> None:
     xp, at = lib.xp, numbers(drawn)
     seed = np.conj(at) * (2 + 1j)
-    z, seeds = lib.tensor(at, dtype=lib.complex), lib.const(seed, lib.complex)
+    z, seeds = lib.tensor(at, dtype=lib.complex), lib.constant(seed, lib.complex)
     lib.equal(lib.grad(xp.conj(z), z, seeds)[0], np.conj(seed))
     # Real and imaginary parts, and complex numbers made of parts.
     for part, factor in [(xp.real, 1), (xp.imag, 1j)]:
-        lib.equal(lib.grad(part(z), z, lib.const(seed.real))[0], factor * seed.real)
+        lib.equal(lib.grad(part(z), z, lib.constant(seed.real))[0], factor * seed.real)
     x, y = lib.tensor(at.real), lib.tensor(at.imag)
     for g, part in zip(lib.grad(x + 1j * y, (x, y), seeds), (seed.real, seed.imag), strict=True):
         lib.equal(g, part)
     if hasattr(lib.ns, "view_as_real"):
         pairs = np.stack([seed.real, seed.imag], axis=-1)
-        lib.equal(lib.grad(lib.ns.view_as_real(z), z, lib.const(pairs))[0], seed)
+        lib.equal(lib.grad(lib.ns.view_as_real(z), z, lib.constant(pairs))[0], seed)
         for g, part in zip(lib.grad(lib.ns.complex(x, y), (x, y), seeds), (seed.real, seed.imag), strict=True):
             lib.equal(g, part)
     # Casts in both directions.
     (g,) = lib.grad(lib.cast(x, lib.complex), x, seeds)
     assert g.dtype == lib.dtype(lib.real)
     lib.equal(g, seed.real)
-    (g,) = lib.grad(lib.cast(z, lib.real), z, lib.const(seed.real))
+    (g,) = lib.grad(lib.cast(z, lib.real), z, lib.constant(seed.real))
     assert g.dtype == lib.dtype(lib.complex)
     lib.equal(g, seed.real + 0j)
     with lib.warns(UserWarning, "Casting complex values to real discards the imaginary part"):
@@ -216,7 +216,7 @@ def abs_sign_and_angle(lib: Any, drawn: Any) -> None:
         with lib.case(name):
             z = lib.tensor(at, dtype=lib.complex)
             f(xp, z).backward()
-            near(lib, z.grad, gradient(partial(f, _Numpy), at))
+            assert_close(lib, z.grad, gradient(partial(f, _Numpy), at))
 
 
 class _Numpy:
@@ -230,7 +230,7 @@ class _Numpy:
 def descent(lib: Any, drawn: Any) -> None:
     """Check that gradient descent on a complex Tensor equals gradient descent on its two real parts."""
     xp, at = lib.xp, numbers(drawn)
-    goal = lib.const(np.full(at.shape, -1 + 2j), lib.complex)
+    goal = lib.constant(np.full(at.shape, -1 + 2j), lib.complex)
     z = lib.tensor(at, dtype=lib.complex)
     x, y = lib.tensor(at.real), lib.tensor(at.imag)
     losses = []
@@ -245,10 +245,10 @@ def descent(lib: Any, drawn: Any) -> None:
             z, x, y = (t.detach() - 0.3 * t.grad for t in (z, x, y))
         for t in (z, x, y):
             t.requires_grad_()
-        near(lib, xp.real(z), lib.value(x))
-        near(lib, xp.imag(z), lib.value(y))
+        assert_close(lib, xp.real(z), lib.value(x))
+        assert_close(lib, xp.imag(z), lib.value(y))
     assert losses[1:3] < losses[:2]
-    near(lib, z, lib.value(goal))
+    assert_close(lib, z, lib.value(goal))
 
 
 @contract("CPX-09", requires="complex")
@@ -256,9 +256,9 @@ def gradients_are_given_in_the_owners_dtype(lib: Any) -> None:
     z = lib.tensor([1 + 2j, 3j], dtype=lib.complex)
     for wrong in (lib.real, "int32", *(["complex64"] if lib.complex == "complex128" else [])):
         with lib.case(wrong), lib.raises(RuntimeError, "attempting to assign a gradient with dtype"):
-            z.grad = lib.const([1, 2], wrong)
+            z.grad = lib.constant([1, 2], wrong)
         assert z.grad is None
-    z.grad = lib.const([1j, 2], lib.complex)
+    z.grad = lib.constant([1j, 2], lib.complex)
     lib.equal(z.grad, [1j, 2])
     # The result is complex even if its imaginary part is 0.
     for at in (1 + 2j, 2 + 0j):
@@ -310,7 +310,7 @@ def tangents_through_writes_into_parts(lib: Any) -> None:
 
             with lib.case((part, name)), fw.dual_level():
                 x = lib.tensor(a)
-                d = fw.make_dual(x, lib.const(s))
+                d = fw.make_dual(x, lib.constant(s))
                 z = lib.cast(d * d, lib.complex) * (1 + 2j)
                 write(getattr(z, part), d)
                 out = lib.xp.sum(lib.xp.real(z * lib.xp.conj(z)))

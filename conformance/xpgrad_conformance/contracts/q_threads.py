@@ -68,8 +68,8 @@ def several_threads(lib: Any) -> None:
 
     for k, (total, g, seen) in enumerate(no_errors(in_threads(4, work))):
         v = np.asarray([1.0 + k, 2.0])
-        lib.equal(lib.const(total), 15 * v * v)
-        lib.equal(lib.const(g), np.cos(v))
+        lib.equal(lib.constant(total), 15 * v * v)
+        lib.equal(lib.constant(g), np.cos(v))
         assert seen == [True] * 6  # each pass runs in the thread that called it
 
 
@@ -286,7 +286,7 @@ def passes_inside_of_passes(lib: Any) -> None:
     # A nested pass that fails does not affect the next one.
     x = lib.random((3,))
     y = x * x
-    handle = y.register_hook(lambda g: lib.backward(lib.const(1.0)))
+    handle = y.register_hook(lambda g: lib.backward(lib.constant(1.0)))
     with lib.raises(RuntimeError, "does not require grad"):
         lib.xp.sum(2 * y).backward(retain_graph=True)
     handle.remove()
@@ -447,7 +447,7 @@ def a_pass_inside_a_hook_towards_what_is_no_leaf(lib: Any) -> None:
     lib.equal(x.grad, [12.0])
     # Nodes that the outer pass has not reached yet: a concatenation with constants, and a Function with several results.
     x = lib.tensor([1.0, 2.0])
-    joined = lib.xp.concat([x * x, lib.ones(2), x, lib.const([7.0])])
+    joined = lib.xp.concat([x * x, lib.ones(2), x, lib.constant([7.0])])
     double, triple = lib.fn(lambda ctx, t: (t * 2, t * 3), lambda ctx, g, h: g * 2 + h * 3).apply(joined)
     tail = double * triple
     inside: list[Any] = []

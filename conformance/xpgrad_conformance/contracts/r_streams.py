@@ -49,7 +49,7 @@ def recording_square(lib: Any, streams: Any, seen: list[Any], recorded: list[Any
 @contract("STR-01", requires="streams")
 def the_forwards_stream(lib: Any) -> None:
     streams = lib.streams()
-    with streams.fresh():
+    with streams.check_races():
         main, one, two, other = streams.current(), streams.new(), streams.new(), streams.new()
         seen: list[Any] = []
         recorded: list[Any] = []
@@ -89,7 +89,7 @@ def the_forwards_stream(lib: Any) -> None:
 def one_group_of_work(lib: Any) -> None:
     """Check the seed, the call and the use of the gradients on one stream, whatever streams the forward was on."""
     streams = lib.streams()
-    with streams.fresh():
+    with streams.check_races():
         main, side = streams.current(), streams.new()
         for forward in (main, side):
             for caller in (main, side, streams.new()):
@@ -116,7 +116,7 @@ def one_group_of_work(lib: Any) -> None:
 @contract("STR-03", requires="streams")
 def gradients_on_another_stream(lib: Any) -> None:
     streams = lib.streams()
-    with streams.fresh():
+    with streams.check_races():
         main = streams.current()
         for forward in (main, streams.new()):
             caller, other = streams.new(), streams.new()
@@ -137,7 +137,7 @@ def gradients_on_another_stream(lib: Any) -> None:
 @contract("STR-04", requires="streams")
 def a_seed_from_another_stream(lib: Any) -> None:
     streams = lib.streams()
-    with streams.fresh():
+    with streams.check_races():
         main = streams.current()
         for forward in (main, streams.new()):
             other, caller = streams.new(), streams.new()
@@ -147,7 +147,7 @@ def a_seed_from_another_stream(lib: Any) -> None:
                 with streams.use(forward):
                     y = x * x
                 with streams.use(other):
-                    seed = lib.const([1.0, 10.0]) * 1
+                    seed = lib.constant([1.0, 10.0]) * 1
                 if waits:
                     streams.wait(caller, other)
                     with streams.use(caller):
@@ -216,7 +216,7 @@ def gradients(lib: Any, streams: Any, pool: list[Any], program: Any, forget: boo
 def the_pass_waits(lib: Any, program: Any, forget: bool, passes: int) -> None:
     streams = lib.streams()
     # Two branches that meet at a leaf, and values that only the graph refers to.
-    with streams.fresh():
+    with streams.check_races():
         main, one, two = streams.current(), streams.new(), streams.new()
         x = lib.tensor([1.0, 2.0])
         parts = []
@@ -230,7 +230,7 @@ def the_pass_waits(lib: Any, program: Any, forget: bool, passes: int) -> None:
         loss.backward()
         v = np.asarray([1.0, 2.0])
         lib.equal(x.grad * 1, 2 * np.sum(np.exp(v) * v) * np.exp(v) * (1 + v), rtol=1e-6)
-    with streams.fresh():
+    with streams.check_races():
         main = streams.current()
         expected = gradients(lib, streams, [main] * 4, program, forget, passes)
         found = gradients(lib, streams, [main, streams.new(), streams.new(), streams.new()], program, forget, passes)
@@ -244,7 +244,7 @@ def the_default_stream_is_one_like_others(lib: Any) -> None:
     streams = lib.streams()
     if streams.race is None:
         raise NotRun("there is no detector of races here")
-    with streams.fresh():
+    with streams.check_races():
         default = streams.current()
         for callers in ("the forward's stream", "another"):
             side = streams.new()
@@ -288,7 +288,7 @@ def warnings_and_capture(lib: Any) -> None:
         lib.equal(x.grad, [2.0, 4.0])
         del first
 
-    with streams.fresh():
+    with streams.check_races():
         try:
             warn(True)
             with lib.warns(UserWarning, "stream"):
@@ -321,7 +321,7 @@ def gradients_of_roots_however_given(lib: Any) -> None:
         "grad_tensors": lambda y, x, seed: lib.backward([y], [seed]) or x.grad,
         "grad_outputs": lambda y, x, seed: lib.grad([y], [x], [seed])[0],
     }
-    with streams.fresh():
+    with streams.check_races():
         main = streams.current()
         for name, call in calls.items():
             with lib.case(name):
@@ -333,14 +333,14 @@ def gradients_of_roots_however_given(lib: Any) -> None:
                     y, again = recording_square(lib, streams, seen)(x), recording_square(lib, streams, seen)(x)
                 # A seed made on the caller's stream needs no wait, and the operations run where their forward ran.
                 with streams.use(caller):
-                    seed = lib.const([1.0, 10.0]) * 1
+                    seed = lib.constant([1.0, 10.0]) * 1
                     g = call(y, x, seed)
                     lib.equal(g * 1, [2.0, 40.0])
                 assert seen == [side]
                 # A seed made on another stream needs a wait, and so does a result used on a third.
                 x.grad = None
                 with streams.use(other):
-                    seed = lib.const([1.0, 10.0]) * 1
+                    seed = lib.constant([1.0, 10.0]) * 1
                 with streams.use(caller):
                     expect_race(streams, partial(call, again, x, seed))
                 streams.synchronize()
@@ -348,7 +348,7 @@ def gradients_of_roots_however_given(lib: Any) -> None:
                 with streams.use(side):
                     y = recording_square(lib, streams, seen)(x)
                 with streams.use(other):
-                    late = lib.const([1.0, 10.0]) * 1
+                    late = lib.constant([1.0, 10.0]) * 1
                 streams.wait(caller, other)
                 with streams.use(caller):
                     g = call(y, x, late)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import traceback
 import warnings
 from collections.abc import Callable
@@ -62,13 +64,13 @@ def state(lib: Any) -> str:
 
 @contract("ANO-01")
 def nan_is_an_error(lib: Any) -> None:
-    xp, one = lib.xp, lib.const([1.0])
+    xp, one = lib.xp, lib.constant([1.0])
 
     def only_second(ctx: Any, g: Any) -> Any:
         return g, g * float("nan")
 
     custom = lib.fn(lambda ctx, x, y: x * y, only_second, "MyF").apply
-    x, c = lib.tensor([0.0]), lib.const([0.0])
+    x, c = lib.tensor([0.0]), lib.constant([0.0])
     # The outputs of a node are counted over all operands, whether they require grad or not.
     table: list[tuple[str, Callable[[], Any], str]] = [
         ("sqrt", lambda: xp.sqrt(x) * 0, "Function 'SqrtBackward0' returned nan values in its 0th output."),
@@ -172,13 +174,13 @@ def what_is_not_checked(lib: Any) -> None:
         lib.equal(x.grad, [nan])
         # A nan that existed before is blamed on the first node that passes it on, or on none if no node does.
         x = lib.tensor([1.0])
-        error, _ = attempt(lambda: xp.exp(x * 2).backward(lib.const([nan])))
+        error, _ = attempt(lambda: xp.exp(x * 2).backward(lib.constant([nan])))
         assert str(error) == "Function 'ExpBackward0' returned nan values in its 0th output."
-        error, _ = attempt(lambda: blind(x).backward(lib.const([nan])))
+        error, _ = attempt(lambda: blind(x).backward(lib.constant([nan])))
         assert error is None
         lib.equal(x.grad, [1.0])
         x = lib.tensor([1.0])
-        error, _ = attempt(lambda: x.backward(lib.const([nan])))
+        error, _ = attempt(lambda: x.backward(lib.constant([nan])))
         assert error is None
         lib.equal(x.grad, [nan])
 
@@ -292,6 +294,11 @@ def the_error_is_kept(lib: Any) -> None:
             assert error is raised
             assert "in fail" in "".join(traceback.format_exception(error)), "where it was raised is lost"
             assert x.grad is None
+            y = lib.fn(lambda ctx, x: x * 2, fail).apply(x)
+            with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()), lib.raises(kind) as caught:
+                warnings.simplefilter("error")  # the warning that explains the error must not hide it
+                lib.xp.sum(y).backward()
+            assert caught[0] is raised
 
 
 unchecked("ANO-10", "a mere pointer: profilers are documented beside anomaly detection")

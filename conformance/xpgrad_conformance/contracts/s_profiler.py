@@ -103,7 +103,7 @@ def events(lib: Any) -> None:
 @contract("ANO-12")
 def ranges_and_shapes(lib: Any) -> None:
     profiler = lib.module("autograd.profiler")
-    x, y = lib.const(X), lib.const(Y)
+    x, y = lib.constant(X), lib.constant(Y)
 
     @profiler.record_function("inner")
     def decorated(x: Any) -> Any:
@@ -155,7 +155,7 @@ def ranges_and_shapes(lib: Any) -> None:
 @contract("ANO-13")
 def tables_and_traces(lib: Any) -> None:
     profiler = lib.module("autograd.profiler")
-    x = lib.const(X)
+    x = lib.constant(X)
     with profiler.profile(record_shapes=True) as prof:
         for _ in range(3):
             lib.xp.exp(x)

@@ -39,7 +39,7 @@ def correct_gradients_pass(lib: Any, shape: Any) -> None:
     assert w.grad is None
     # A wrong gradient is found at every position, for every input, and beyond the tolerances.
     for place in range(x.ndim and x.shape[0]):
-        off = lib.const([[1.0] if k == place else [0.0] for k in range(x.shape[0])])
+        off = lib.constant([[1.0] if k == place else [0.0] for k in range(x.shape[0])])
         off = lib.xp.reshape(off, (x.shape[0],) + (1,) * (x.ndim - 1))
         f = double_with(lib, lambda ctx, g, off=off: g * 2 + g * off)
         with lib.case(place):
@@ -60,6 +60,19 @@ def correct_gradients_pass(lib: Any, shape: Any) -> None:
     assert not check(lambda x: x**3, (flat,), eps=0.5, raise_exception=False)
     # A forward difference of x² at 0 would be eps; a central difference is 0.
     assert check(lambda x: x**2, (flat,), eps=0.5, atol=1e-9) is True
+    # Beside the point the outputs must be as many, of the same shapes.
+    one = lib.tensor([1.0])
+    for mode in MODES:
+        with lib.case(mode), lib.raises(AssertionError, "same shape"):
+            check(lambda x: xp.concat([x, x]) if float(x[0].item()) > 1.0 else x * 1, (one,), **mode)
+    calls: list[int] = []
+
+    def fewer(x: Any) -> Any:
+        calls.append(1)
+        return (x * 2, x * 3) if len(calls) == 1 else (x * 2,)
+
+    with lib.raises(IndexError):
+        check(fewer, (one,))
 
 
 @contract("GCK-02", requires="float64")
@@ -93,7 +106,7 @@ def without_exceptions(lib: Any) -> None:
             assert lib.ag.gradcheck(double_with(lib, lambda ctx, g: g * 3), (x,), raise_exception=False, **options) is False
             assert lib.ag.gradcheck(lib.xp.sin, (x,), raise_exception=False, **options) is True
             with lib.raises(ValueError, "at least one input tensor to require gradient"):
-                lib.ag.gradcheck(lib.xp.sin, lib.const([1.0]), raise_exception=False, **options)
+                lib.ag.gradcheck(lib.xp.sin, lib.constant([1.0]), raise_exception=False, **options)
             with lib.raises(LookupError, "boo"):
                 lib.ag.gradcheck(double_with(lib, fail), (x,), raise_exception=False, **options)
     absent = _undefined(lib, lambda ctx, g: g * 2)
@@ -104,10 +117,10 @@ def without_exceptions(lib: Any) -> None:
 @contract("GCK-04", requires="float64")
 def an_input_must_require_grad(lib: Any) -> None:
     message = "gradcheck expects at least one input tensor to require gradient"
-    for inputs in (lib.const([1.0]), (lib.const([1.0]),), [lib.const([1.0]), lib.const(2.0), 3.0]):
+    for inputs in (lib.constant([1.0]), (lib.constant([1.0]),), [lib.constant([1.0]), lib.constant(2.0), 3.0]):
         with lib.raises(ValueError, message):
             lib.ag.gradcheck(lambda x, *rest: x * 2, inputs)
-    assert lib.ag.gradcheck(lambda x, w: x * w, (lib.const([1.0]), lib.tensor([2.0])))
+    assert lib.ag.gradcheck(lambda x, w: x * w, (lib.constant([1.0]), lib.tensor([2.0])))
 
 
 @contract("GCK-05")
@@ -183,7 +196,7 @@ def gradients_scale_with_the_seed(lib: Any) -> None:
     x = lib.tensor([1.0])
     # The Jacobian of a single element is probed with a seed of 1, which hides the error.
     with lib.raises(error_class(lib), "backward not multiplied by grad_output"):
-        lib.ag.gradcheck(double_with(lib, lambda ctx, g: lib.const([2.0])), (x,))
+        lib.ag.gradcheck(double_with(lib, lambda ctx, g: lib.constant([2.0])), (x,))
     assert lib.ag.gradcheck(double_with(lib, lambda ctx, g: g * 2), (x,))
 
 
@@ -203,7 +216,7 @@ def backward_is_deterministic(lib: Any) -> None:
 @contract("GCK-10", requires="float64")
 def kinks(lib: Any) -> None:
     xp = lib.xp
-    relu = lambda x: xp.maximum(x, lib.const(0.0))  # noqa: E731
+    relu = lambda x: xp.maximum(x, lib.constant(0.0))  # noqa: E731
     flat = lib.fn(lambda ctx, x: relu(x), lambda ctx, g: g * 0).apply
     # The difference is half a slope, the gradient is 0.
     with lib.raises(error_class(lib), MISMATCH.format(0, 0), "0.5"):
@@ -257,6 +270,15 @@ def options(lib: Any) -> None:
 
     def forward(ctx: Any, x: Any) -> Any:
         return x * 2
+
+    # A function sees the tangents, and what it makes of them is checked.
+    fw = lib.module("autograd.forward_ad")
+
+    def triples(x: Any) -> Any:
+        primal, tangent = fw.unpack_dual(x)
+        return x * 2 if tangent is None else fw.make_dual(primal * 2, tangent * 3)
+
+    assert not check(triples, (x,), check_forward_ad=True, raise_exception=False)
 
     # What an option checks is checked with that option only.
     def decides(ctx: Any, g: Any) -> Any:
@@ -361,7 +383,7 @@ def errors_for_undefined_gradients(lib: Any) -> None:
 @contract("GCK-15", requires="float64")
 def jacobians_of_gradcheck(lib: Any) -> None:
     module, xp = lib.module("autograd.gradcheck"), lib.xp
-    x, w, k = lib.tensor([0.3, 0.7, -0.2]), lib.tensor([[1.5, -0.5, 0.25]]), lib.const([2.0, 3.0, 4.0])
+    x, w, k = lib.tensor([0.3, 0.7, -0.2]), lib.tensor([[1.5, -0.5, 0.25]]), lib.constant([2.0, 3.0, 4.0])
 
     def function(args: Any) -> Any:
         x, w, k = args

@@ -19,7 +19,7 @@ def functional(lib: Any) -> Any:
 
 def contract_with(lib: Any, a: Any, x: Any) -> Any:
     """Contract the last axes of the constant `a` with all axes of `x`."""
-    return lib.xp.tensordot(lib.const(a), x, axes=x.ndim)
+    return lib.xp.tensordot(lib.constant(a), x, axes=x.ndim)
 
 
 def constant(shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
@@ -81,7 +81,7 @@ def shapes_and_structure(lib: Any, out: Any, one: Any, two: Any, seed: int) -> N
 @contract("FNL-02")
 def independent_inputs(lib: Any) -> None:
     jacobian = functional(lib).jacobian
-    x, y = lib.const([1.0, 2.0]), lib.const([3.0])
+    x, y = lib.constant([1.0, 2.0]), lib.constant([3.0])
     for f in (lambda x, y: x * x, lambda x, y: x * x + y.detach()):
         for one, other in zip(jacobian(f, (x, y)), ([[2.0, 0.0], [0.0, 4.0]], [[0.0], [0.0]]), strict=True):
             lib.equal(one, other)
@@ -127,9 +127,9 @@ def differentiable_jacobians(lib: Any, seed: int) -> None:
 
 @contract("FNL-04")
 def kinds_of_inputs_and_outputs(lib: Any) -> None:
-    x = lib.const([1.0])
+    x = lib.constant([1.0])
     for name in ("jacobian", "hessian", *PRODUCTS):
-        function, v = getattr(functional(lib), name), lib.const([1.0])
+        function, v = getattr(functional(lib), name), lib.constant([1.0])
         given, returned = f"The inputs given to {name} must be", f"user-provided function given to {name} must"
         for inputs, kind in [([x], "<class 'list'>"), (1.0, "<class 'float'>"), (None, "NoneType"), ((x, 2.0), "<class 'float'>")]:
             with lib.case((name, "in", inputs)), lib.raises(TypeError, given, "a Tensor or a tuple of Tensors", kind):
@@ -172,7 +172,7 @@ def same(lib: Any, found: Any, expected: Any) -> None:
 @contract("FNL-06")
 def strategies(lib: Any) -> None:
     jacobian, hessian = functional(lib).jacobian, functional(lib).hessian
-    x, y = lib.const([1.0, 2.0]), lib.const(3.0)
+    x, y = lib.constant([1.0, 2.0]), lib.constant(3.0)
     f = lambda x, y: (lib.xp.exp(x) * y, x * 2)  # noqa: E731
     scalar = lambda x, y: lib.xp.sum(lib.xp.exp(x) * y * y)  # noqa: E731
     with lib.raises(NotImplementedError, "vectorize=True"):
@@ -291,13 +291,13 @@ def products(lib: Any, seed: int) -> None:
     with lib.raises(RuntimeError, "The vector v can only be None if"):
         api.vjp(lambda x: (xp.sum(x), xp.sum(x)), x)
     with lib.raises(RuntimeError, "The vector v can only be None if"):
-        api.jvp(lambda x, y: x * y, (lib.const(1.0), lib.const(2.0)))
+        api.jvp(lambda x, y: x * y, (lib.constant(1.0), lib.constant(2.0)))
 
 
 @contract("FNL-09")
 def the_vector_is_checked(lib: Any) -> None:
     api, xp = functional(lib), lib.xp
-    x, y = lib.const([1.0, 2.0]), lib.const([3.0])
+    x, y = lib.constant([1.0, 2.0]), lib.constant([3.0])
     for name in PRODUCTS:
         function = getattr(api, name)
         f = (lambda x: x * x) if name in ("vjp", "jvp") else lambda x: xp.sum(x * x)
@@ -348,7 +348,7 @@ def nothing_else_is_touched(lib: Any, seed: int) -> None:
     api, xp = functional(lib), lib.xp
     x, w, p = lib.random((2,), seed), lib.random((2,), seed + 1), lib.random((2,), seed + 2, rg=False)
     v, u, a = (values(lib, t) for t in (x, w, p))
-    old = lib.const([7.0, 8.0])
+    old = lib.constant([7.0, 8.0])
     w.grad = old
     # The function captures the very object that is its input. The captured object is a constant.
     vector, scalar = (lambda t: t * t * x * w), (lambda t: xp.sum(t * t * t * x * w))
@@ -397,11 +397,11 @@ def symmetric_hessians(lib: Any, seed: int) -> None:
 def dtypes(lib: Any) -> None:
     api = functional(lib)
     for name in ("jacobian", "hessian", *PRODUCTS):
-        n, v = lib.const([1], "int32"), lib.const([1.0])
+        n, v = lib.constant([1], "int32"), lib.constant([1.0])
         with lib.case(name), lib.raises(RuntimeError, "floating point", "can require gradients"):
             getattr(api, name)(lambda x: lib.xp.sum(x * 2.0), n, *([v] if name in PRODUCTS else []))
     if lib.capabilities["complex"]:
-        x = lib.const(1.0)
+        x = lib.constant(1.0)
         for name in ("jacobian", "hessian"):
             with lib.case(name), lib.raises(RuntimeError, "only for real scalar outputs"):
                 getattr(api, name)(lambda x: x * x * 1j, x)

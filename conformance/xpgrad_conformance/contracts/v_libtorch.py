@@ -58,7 +58,7 @@ def backward_s_signature(lib: Any) -> None:
         found["tensors"] = flatten(lib, x.grad)
         cpp.backward([x * x], [None])
         found["undefined"] = flatten(lib, x.grad)
-        cpp.backward([x * x, x * x], [None, lib.const([10.0])], True, False, [x])
+        cpp.backward([x * x, x * x], [None, lib.constant([10.0])], True, False, [x])
         found["all"] = flatten(lib, x.grad)
         y = x * x
         cpp.backward([y], (), None)
@@ -98,7 +98,7 @@ def both_lengths_are_strict(lib: Any) -> None:
     if lib.oracle:
         found = facts("CPP-03")
     else:
-        cpp, x, one = dialect(lib), lib.tensor([2.0]), lib.const([1.0])
+        cpp, x, one = dialect(lib), lib.tensor([2.0]), lib.constant([1.0])
         found = {
             "many": message_of(lambda: cpp.backward([x * x], [one, one])),
             "few": message_of(lambda: cpp.backward([x * x, x * x], [one])),
@@ -129,7 +129,7 @@ def constants_are_no_roots(lib: Any) -> None:
     if lib.oracle:
         found = facts("CPP-04")
     else:
-        cpp, x, c = dialect(lib), lib.tensor([2.0]), lib.const([1.0, 2.0])
+        cpp, x, c = dialect(lib), lib.tensor([2.0]), lib.constant([1.0, 2.0])
         found = {
             "second": message_of(lambda: cpp.backward([x * x, c], [None, None])),
             "first": message_of(lambda: cpp.backward([c, x * x], [None, None])),
@@ -151,7 +151,7 @@ def expandable_gradients_are_summed(lib: Any, pair: Any, seed: int, more: Any) -
         cpp, x, y, s = dialect(lib), lib.tensor([1.0, 2.0]), lib.tensor([[1.0], [2.0]]), lib.tensor(3.0)
         cpp.backward([x * 2], [lib.ones(3, 2)])
         cpp.backward([y * 2], [lib.ones(4, 2, 5)])
-        cpp.backward([s * 2], [lib.const([1.0, 2.0, 3.0])])
+        cpp.backward([s * 2], [lib.constant([1.0, 2.0, 3.0])])
         found = {"rows": flatten(lib, x.grad), "sides": flatten(lib, y.grad), "scalar": flatten(lib, s.grad)}
         found["by_grad"] = flatten(lib, cpp.grad([x * 2], [x], [lib.ones(3, 2)])[0])
         for name, g in [("other", lib.ones(3)), ("smaller", lib.ones(1)), ("axes", lib.ones()), ("transposed", lib.ones(2, 3))]:
@@ -206,7 +206,7 @@ def inputs_require_grad(lib: Any) -> None:
     if lib.oracle:
         found = facts("CPP-07")
     else:
-        cpp, x, c = dialect(lib), lib.tensor([2.0]), lib.const([5.0])
+        cpp, x, c = dialect(lib), lib.tensor([2.0]), lib.constant([5.0])
         found = {"said": message_of(lambda: cpp.backward([x * c], inputs=[x, c])), "x": flatten(lib, x.grad)}
     assert "can't retain_grad on Tensor that has requires_grad=False" in (found["said"] or "")
     assert found["x"] is None
@@ -270,8 +270,8 @@ def grad_in_cpp(lib: Any) -> None:
         used, unused = cpp.grad([x * x], [x, w], (), None, False, True)
         found["used"], found["allowed"] = flatten(lib, used), flatten(lib, unused)
         found["empty"] = message_of(lambda: cpp.grad([x * x], []))
-        found["constant"] = message_of(lambda: cpp.grad([x * x], [x, lib.const([5.0])]))
-        found["constant_allowed"] = message_of(lambda: cpp.grad([x * x], [x, lib.const([5.0])], allow_unused=True))
+        found["constant"] = message_of(lambda: cpp.grad([x * x], [x, lib.constant([5.0])]))
+        found["constant_allowed"] = message_of(lambda: cpp.grad([x * x], [x, lib.constant([5.0])], allow_unused=True))
     assert found["found"] == found["used"] == [4.0]
     assert found["x"] is None
     assert found["allowed"] is None
@@ -328,7 +328,7 @@ def _hooks(lib: Any) -> dict[str, Any]:
     found["other"] = cpp.register_hook(y, lambda g: g * 100)
     cpp.backward([y])
     found["inner"] = flatten(lib, w.grad)
-    found["constant"] = message_of(lambda: cpp.register_hook(lib.const([1.0]), lambda g: None))
+    found["constant"] = message_of(lambda: cpp.register_hook(lib.constant([1.0]), lambda g: None))
     del y
     gc.collect()
     assert cpp.register_hook(w * 2, lambda g: None) == 0  # hooks on another Tensor are not counted

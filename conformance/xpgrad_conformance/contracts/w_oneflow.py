@@ -85,9 +85,9 @@ def grad_tensors_must_be_passed(lib: Any) -> None:
     assert x.grad is None
     flow.autograd.backward(x * x, None)
     lib.equal(x.grad, [4.0])
-    flow.autograd.backward([x * x, x * 3], [None, lib.const([10.0])])
+    flow.autograd.backward([x * x, x * 3], [None, lib.constant([10.0])])
     lib.equal(x.grad, [38.0])
-    flow.autograd.backward(x * x, lib.const([0.5]))
+    flow.autograd.backward(x * x, lib.constant([0.5]))
     lib.equal(x.grad, [40.0])
 
 
@@ -121,7 +121,7 @@ def grad_in_oneflow(lib: Any, shape: Any, seed: int) -> None:
 @contract("ONE-05")
 def everything_requires_grad(lib: Any) -> None:
     flow = dialect(lib)
-    x, c, one = lib.tensor([2.0]), lib.const([1.0]), lib.const([1.0])
+    x, c, one = lib.tensor([2.0]), lib.constant([1.0]), lib.constant([1.0])
     outputs = "All output tensors `.requires_grad` should be true"
     for name, call in [
         ("method", lambda: flow.backward(c)),
@@ -169,7 +169,7 @@ def gradients_have_the_outputs_shape(lib: Any, pair: Any, shape: Any) -> None:
 @contract("ONE-07")
 def only_real_floating_dtypes(lib: Any) -> None:
     flow = dialect(lib)
-    for dtype in [*(["float64"] if lib.capabilities["float64"] else []), "float32", *lib.halves()]:
+    for dtype in [*(["float64"] if lib.capabilities["float64"] else []), "float32", *lib.half_dtypes()]:
         with lib.case(dtype):
             x = lib.tensor([2.0], dtype=dtype)
             flow.backward(x * x)
@@ -179,7 +179,7 @@ def only_real_floating_dtypes(lib: Any) -> None:
     if not lib.capabilities["complex"]:
         return
     phrase = "OneFlow differentiates half, float, double and bfloat16 only"
-    z, x, g = lib.tensor([1 + 2j], dtype=lib.complex), lib.tensor([1.0]), lib.const([1.0], lib.complex)
+    z, x, g = lib.tensor([1 + 2j], dtype=lib.complex), lib.tensor([1.0]), lib.constant([1.0], lib.complex)
     for name, call in [
         ("output", lambda: flow.backward(z * 2, g)),
         ("leaf as output", lambda: flow.backward(z, g)),

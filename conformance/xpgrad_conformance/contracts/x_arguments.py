@@ -245,7 +245,7 @@ ALONG: dict[str, Along] = {
     "cumulative_prod": (lambda lib, x, a: lib.xp.cumulative_prod(x, axis=a), lambda x, a: np.cumprod(x, axis=a)),
     "roll": (lambda lib, x, a: lib.xp.roll(x, 1, axis=a), lambda x, a: np.roll(x, 1, axis=a)),
     "repeat": (lambda lib, x, a: lib.xp.repeat(x, 2, axis=a), lambda x, a: np.repeat(x, 2, axis=a)),
-    "take": (lambda lib, x, a: lib.xp.take(x, lib.places([1, 0, 1]), axis=a), lambda x, a: np.take(x, [1, 0, 1], axis=a)),
+    "take": (lambda lib, x, a: lib.xp.take(x, lib.indices([1, 0, 1]), axis=a), lambda x, a: np.take(x, [1, 0, 1], axis=a)),
     "diff": (lambda lib, x, a: lib.xp.diff(x, axis=a), lambda x, a: np.diff(x, axis=a)),
     "concat": (lambda lib, x, a: lib.xp.concat([x, x * 2], axis=a), lambda x, a: np.concatenate([x, x * 2], axis=a)),
     "unstack": (lambda lib, x, a: list(lib.xp.unstack(x, axis=a)), lambda x, a: list(np.moveaxis(x, a, 0))),
@@ -292,7 +292,7 @@ def check_axes(lib: Any) -> None:
         places: list[Any] = list(range(-last, last))
         if name in OVER:
             places += [None, *((a - n, b) for a in range(n) for b in range(n) if a != b)]
-        x, batch = lib.const(p), lib.const(np.stack([p, -p, p * p], axis=1))
+        x, batch = lib.constant(p), lib.constant(np.stack([p, -p, p * p], axis=1))
         for axis in places:
             with lib.case((name, n, axis)):
                 compare(lib, ours(lib, x, axis), theirs(p, axis))
@@ -305,12 +305,12 @@ def check_axes(lib: Any) -> None:
         for axis in (last, -last - 1):
             with lib.case((name, n, axis)), lib.raises(IndexError):
                 ours(lib, x, axis)
-    s = lib.const(0.7)
+    s = lib.constant(0.7)
     for name in OF_NUMBERS:
         ours = ALONG[name][0]
         for axis in (0, -1):
             with lib.case((name, axis)):
-                row = lib.value(ours(lib, lib.const([0.7]), 0))
+                row = lib.value(ours(lib, lib.constant([0.7]), 0))
                 assert lib.value(ours(lib, s, axis)).tolist() == np.reshape(row, ()).tolist()
         for axis in (1, -2):
             with lib.case((name, axis)), lib.raises(IndexError):
@@ -339,7 +339,7 @@ def check_two_names(lib: Any) -> None:
     """Check that `axis` and `dim`, and `keepdims` and `keepdim`, mean the same, by position and by name."""
     for name, where in itertools.product(REDUCTIONS, (0, 1, -1)):
         p = X > 0.5 if name in ("all", "any") else X
-        x = lib.const(p, "bool" if p is not X else None)
+        x = lib.constant(p, "bool" if p is not X else None)
         method = getattr(x, name)
         more = {"correction": 0} if name in ("var", "std") else {}
         plain, kept = (getattr(np, name)(p, axis=where, **options) for options in ({}, {"keepdims": True}))
@@ -395,7 +395,7 @@ LIKES: dict[str, Callable[..., Any]] = {
 
 def check_creation(lib: Any) -> None:
     """Check `dtype`, `device` and `requires_grad` of functions that create a Tensor; None means the default."""
-    x = lib.const(np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    x = lib.constant(np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     kinds = [lib.narrow, lib.real, "int32", *([lib.complex] if lib.capabilities["complex"] else [])]
     kinds = kinds[:1] if lib.capabilities["lazy"] or lib.capabilities["jit"] else kinds
     for name, call in (CREATED | LIKES).items():
@@ -421,7 +421,7 @@ def check_creation(lib: Any) -> None:
             if name in LIKES:
                 assert same.device == x.device
                 assert same.dtype == x.dtype or name == "full of a Tensor"
-        there = lib.elsewhere(0.0).device
+        there = lib.on_other_device(0.0).device
         for device in (there, str(there)):
             for more in ({}, {"dtype": lib.dtype(lib.narrow)}):
                 with lib.case((name, device, more)):
@@ -443,7 +443,7 @@ MOVES: dict[str, Callable[..., Any]] = {
     "to": lambda lib, x, d: x.to(d),
     "to, by name": lambda lib, x, d: x.to(device=d),
     "to, as text": lambda lib, x, d: x.to(str(d)),
-    "to another's": lambda lib, x, d: x.to(lib.elsewhere(0.0).to(dtype=x.dtype)),
+    "to another's": lambda lib, x, d: x.to(lib.on_other_device(0.0).to(dtype=x.dtype)),
     "asarray": lambda lib, x, d: lib.xp.asarray(x, device=d),
     "astype": lambda lib, x, d: lib.xp.astype(x, x.dtype, device=d),
 }
@@ -453,8 +453,8 @@ def check_moves(lib: Any) -> None:
     """Check that a Tensor moved to another device keeps its values, history and tangent, in every mode."""
     if lib.oracle:  # PyTorch's other device has no values
         return
-    fw, there = lib.module("autograd.forward_ad"), lib.elsewhere(0.0).device
-    x, t = lib.tensor(X), lib.const(2 * X)
+    fw, there = lib.module("autograd.forward_ad"), lib.on_other_device(0.0).device
+    x, t = lib.tensor(X), lib.constant(2 * X)
     seen: list[Any] = []
 
     def keep(v: Any) -> Any:
@@ -496,19 +496,19 @@ def check_moves(lib: Any) -> None:
             assert found.device == there
             lib.equal(found, 2 * X)
             lib.equal(lib.grad(lib.xp.sum(found), x)[0], np.full(X.shape, 2.0))
-            found = func(lib).vmap(lambda v: v * lib.elsewhere(2.0) + lib.elsewhere(1.0))(x)  # 0-d Tensors are moved as needed
+            found = func(lib).vmap(lambda v: v * lib.on_other_device(2.0) + lib.on_other_device(1.0))(x)  # 0-d Tensors are moved as needed
             assert found.device == x.device
             lib.equal(found, 2 * X + 1)
             home = move(lib, x, x.device) if name != "to another's" else x
             lib.equal(home, X)
     # The gradient of a 0-d Tensor may be on another device, and may have a history.
-    seed = lib.elsewhere(1.5, True)
+    seed = lib.on_other_device(1.5, True)
     (g,) = lib.grad(lib.xp.sum(x * x), x, seed, create_graph=True)
     lib.equal(g, 3 * X)
     (h,) = lib.grad(lib.xp.sum(g), seed)
     assert h.device == seed.device
     lib.equal(h, np.sum(2 * X))
-    y = lib.elsewhere(X, True)
+    y = lib.on_other_device(X, True)
     for name, meet in {
         "add": lambda: x + y,
         "where": lambda: lib.xp.where(x > 0, y, x),

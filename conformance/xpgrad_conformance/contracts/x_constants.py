@@ -50,7 +50,7 @@ def write_twice(xp: Any, x: Any, c: Any) -> Any:
 
 def raw(lib: Any, a: Any) -> Any:
     """Return an array of the target's own library."""
-    return lib.const(a).detach().array
+    return lib.constant(a).detach().array
 
 
 @contract("DER-29")
@@ -58,7 +58,7 @@ def constants(lib: Any) -> None:
     if lib.oracle:
         raise NotRun("PyTorch takes NumPy's arrays in few places")
     xp = lib.xp
-    backend = lib.const(X).backend
+    backend = lib.constant(X).backend
     sources: dict[str, Callable[[Any], Any]] = {"its own": lambda a: raw(lib, a)}
     if backend.on_host(lib.device):
         sources["NumPy's"] = lambda a: np.asarray(a, dtype=lib.real)
@@ -70,10 +70,10 @@ def constants(lib: Any) -> None:
                 continue  # the array's operator is called first, and does not know Tensors
             with lib.case((where, name)):
                 x = lib.tensor(X)
-                found, wanted = function(xp, x, source(ROW)), function(xp, x, lib.const(ROW))
+                found, wanted = function(xp, x, source(ROW)), function(xp, x, lib.constant(ROW))
                 assert found.dtype == wanted.dtype
                 lib.equal(found, lib.value(wanted))
-                seed = lib.const(np.cos(np.arange(np.prod(found.shape))).reshape(found.shape))
+                seed = lib.constant(np.cos(np.arange(np.prod(found.shape))).reshape(found.shape))
                 lib.equal(lib.grad(found, x, seed)[0], lib.value(lib.grad(wanted, x, seed)[0]))
         x = lib.tensor(X)
         kept = source(ROW)
@@ -84,7 +84,7 @@ def constants(lib: Any) -> None:
         np.testing.assert_array_equal(np.asarray(lib.ns.asarray(kept, device=lib.device).numpy()), ROW.astype(lib.real))
         lib.equal(xp.sin(kept), np.sin(ROW))
         assert not xp.sin(kept).requires_grad
-        assert xp.result_type(kept, lib.const([1], "int8")) == lib.dtype(lib.real)
+        assert xp.result_type(kept, lib.constant([1], "int8")) == lib.dtype(lib.real)
         lib.equal(lib.module("func").grad(lambda v: xp.sum(v * v))(kept), 2 * ROW)
         lib.equal(lib.module("func").vmap(lambda v: v * 2)(kept), ROW * 2)
         lib.equal(xp.tensor([x[0], kept], device=lib.device), np.stack([X[0], ROW]))
@@ -95,11 +95,11 @@ def constants(lib: Any) -> None:
                 continue
             with lib.case((type(number), name)):
                 x = lib.tensor(X)
-                found, wanted = function(xp, x, number), function(xp, x, lib.const(float(number)))
+                found, wanted = function(xp, x, number), function(xp, x, lib.constant(float(number)))
                 assert found.dtype == x.dtype
                 lib.equal(found, lib.value(wanted))
                 lib.equal(lib.grad(xp.sum(found * found), x)[0], lib.value(lib.grad(xp.sum(wanted * wanted), x)[0]))
-    lib.equal(xp.sin(lib.const(1.0)), np.sin(1.0))
+    lib.equal(xp.sin(lib.constant(1.0)), np.sin(1.0))
     x = lib.tensor(ROW)
     y = xp.asarray([x[0] * 2, x[1], 3.0])
     lib.equal(y, [ROW[0] * 2, ROW[1], 3.0])
@@ -107,7 +107,7 @@ def constants(lib: Any) -> None:
     nested = xp.asarray([[x[0], 1], [2, x[2]]])
     lib.equal(nested, [[ROW[0], 1.0], [2.0, ROW[2]]])
     lib.equal(lib.grad(xp.sum(nested * nested), x)[0], [2 * ROW[0], 0.0, 2 * ROW[2]])
-    assert xp.asarray([lib.const([1, 2], "int8"), lib.const([3, 4], "int8")]).dtype == lib.dtype("int8")
+    assert xp.asarray([lib.constant([1, 2], "int8"), lib.constant([3, 4], "int8")]).dtype == lib.dtype("int8")
     for wrong, error in (
         (np.asarray([1.0, None], dtype=object), TypeError), ([1.0, [2.0]], ValueError), ({1.0}, TypeError), ([x, "text"], TypeError),
         ([x, x[:2]], ValueError), (np.asarray(["a"]), TypeError), (10**400, OverflowError), (np.ma.masked_array([1.0], [True]), TypeError),
@@ -127,8 +127,8 @@ def constants(lib: Any) -> None:
 def check_batched_functions(lib: Any) -> None:
     """Check functions inside a batch, with arguments that are not in their tables."""
     vmap, xp = lib.module("func").vmap, lib.xp
-    x = lib.const(X)
-    grid = lib.const([[0.4, 0.9, 1.7], [-0.7, 0.6, 1.7]])
+    x = lib.constant(X)
+    grid = lib.constant([[0.4, 0.9, 1.7], [-0.7, 0.6, 1.7]])
     for side in ("left", "right"):
         found = vmap(lambda g, v, side=side: xp.searchsorted(g, v, side=side))(grid, x)
         wanted = [np.searchsorted(g, v.astype(g.dtype), side=side) for g, v in zip(lib.value(grid), lib.value(x), strict=True)]
@@ -175,7 +175,7 @@ def check_shallow_copies(lib: Any) -> None:
     both.append(both[0])
     deep = copy.deepcopy(both)
     assert deep[0] is deep[2] is not deep[1]
-    x.grad = lib.const(X * 3)
+    x.grad = lib.constant(X * 3)
     lib.equal(copy.copy(x).grad, X * 3)
 
 
@@ -207,14 +207,14 @@ def check_lost_tangents(lib: Any) -> None:
     """Check the warnings and errors when a value leaves forward mode."""
     fw = lib.module("autograd.forward_ad")
     with fw.dual_level():
-        d = fw.make_dual(lib.const(2.0), lib.const(1.0))
+        d = fw.make_dual(lib.constant(2.0), lib.constant(1.0))
         for how in (lambda v: v.item(), float, lambda v: v.tolist()):
             with contextlib.nullcontext() if lib.oracle else lib.warns(UserWarning, "tangent"):
                 assert how(d) == 2.0
-        for again in (lambda: fw.make_dual(d, lib.const(1.0)), lambda: fw.make_dual(lib.const(1.0), d)):
+        for again in (lambda: fw.make_dual(d, lib.constant(1.0)), lambda: fw.make_dual(lib.constant(1.0), d)):
             with lib.raises(RuntimeError):
                 again()
-        for wrong in (lambda: fw.unpack_dual(2.0), lambda: fw.make_dual(2.0, d), lambda: fw.make_dual(lib.const(1.0), 1.0)):
+        for wrong in (lambda: fw.unpack_dual(2.0), lambda: fw.make_dual(2.0, d), lambda: fw.make_dual(lib.constant(1.0), 1.0)):
             with lib.raises(Exception if lib.oracle else TypeError):
                 wrong()
 
@@ -269,7 +269,7 @@ def check_views_of_written_constants(lib: Any) -> None:
         return z, x * 2
 
     function = lib.fn(forward, lambda ctx, g, h: (g, g + 2 * h)).apply
-    x, z = lib.tensor(ROW), lib.const(np.zeros(3))
+    x, z = lib.tensor(ROW), lib.constant(np.zeros(3))
     view = z[1:]
     function(z, x)
     assert z.requires_grad
@@ -283,7 +283,7 @@ def in_less_usual_places(lib: Any) -> None:
     check_views_of_written_constants(lib)
     if lib.capabilities["linalg"]:
         check_saved_values_of_several_results(lib)
-    chosen = lib.xp.where(lib.const([True, False], "bool"), 1.5, 2.5)
+    chosen = lib.xp.where(lib.constant([True, False], "bool"), 1.5, 2.5)
     lib.equal(chosen, [1.5, 2.5])
     if not lib.oracle:  # PyTorch has no function that returns the setting
         modes = lib.module("autograd.grad_mode")
@@ -299,10 +299,10 @@ def in_less_usual_places(lib: Any) -> None:
     xp = lib.xp
     # The Jacobian is 0 for a result that does not depend on an input, unless `strict` asks for an error.
     functional = lib.module("autograd.functional")
-    x, v = lib.const(ROW), lib.const(ROW * 2)
+    x, v = lib.constant(ROW), lib.constant(ROW * 2)
     for call in (
-        lambda: functional.jvp(lambda x: lib.const(X), x, v), lambda: functional.vjp(lambda x: lib.const(ROW), x, v),
-        lambda: functional.vhp(lambda x: xp.sum(lib.const(ROW)), x, v), lambda: functional.hvp(lambda x: xp.sum(x * 2), x, v),
+        lambda: functional.jvp(lambda x: lib.constant(X), x, v), lambda: functional.vjp(lambda x: lib.constant(ROW), x, v),
+        lambda: functional.vhp(lambda x: xp.sum(lib.constant(ROW)), x, v), lambda: functional.hvp(lambda x: xp.sum(x * 2), x, v),
     ):  # fmt: skip
         assert not np.any(lib.value(call()[1]))
     assert not np.any(lib.value(functional.hessian(lambda x: xp.sum(x), x)))

@@ -158,7 +158,7 @@ def second_derivatives(lib: Any) -> None:
                     continue
                 close(lib, g, lib.value(h), exact(lib))
                 for part, weight in [(lib.xp.real(g), d.real), (lib.xp.imag(g), d.imag)] if is_complex(g) else [(g, d)]:
-                    total = total + lib.xp.sum(part * lib.const(weight))
+                    total = total + lib.xp.sum(part * lib.constant(weight))
             again: Sequence[Any] = [None] * len(xs)
             if getattr(total, "requires_grad", False):
                 again = lib.grad(total, xs, allow_unused=True)
@@ -200,9 +200,9 @@ def check_third_derivatives(lib: Any) -> None:
             a = np.eye(n) + 0.3 * direction(np.zeros((n, n)), 1.0)
             d = direction(np.zeros((n, n)), 2.0)
             t = lib.tensor(0.0)
-            out = ours(lib, lib.const(a) + t * lib.const(d))
+            out = ours(lib, lib.constant(a) + t * lib.constant(d))
             weight = np.ones(tuple(out.shape))
-            g = lib.xp.sum(out * lib.const(weight * 0.7))
+            g = lib.xp.sum(out * lib.constant(weight * 0.7))
             for _ in range(3):
                 (g,) = lib.grad(g, t, create_graph=True, allow_unused=True) if getattr(g, "requires_grad", False) else (g * 0.0,)
             close(lib, g, np.asarray(0.7 * np.sum(expected(a, d))), exact(lib))
@@ -240,7 +240,7 @@ def check_tangent_dtypes(lib: Any, case: Case, points: Sequence[Any], ds: Sequen
         duals = []
         for p, d in zip(points, ds, strict=True):
             narrow = lib.narrow if p.dtype.kind == "f" else "complex64"
-            duals.append(fw.make_dual(as_tensor(lib, p), lib.const(d, narrow)))
+            duals.append(fw.make_dual(as_tensor(lib, p), lib.constant(d, narrow)))
         outs = as_list(case.call(lib, *duals))
         assert not lib.ns.is_grad_enabled()
         for k, y in enumerate(outs):
@@ -511,7 +511,7 @@ def dtypes_of_indices(lib: Any) -> None:
             with lib.case((name, dtype, rows, kind)):
                 i = np.asarray(places)
                 xs, vs = as_tensor(lib, x), as_tensor(lib, v)
-                y = ours(lib, xs, vs, lib.places(places, dtype))
+                y = ours(lib, xs, vs, lib.indices(places, dtype))
                 close(lib, y, theirs(x, v, i), exact(lib))
                 # Indexing is linear: the seed times the image of a direction equals the gradient times the direction.
                 seed = direction(np.zeros(tuple(y.shape)), 4.0)

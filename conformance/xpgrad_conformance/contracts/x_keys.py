@@ -59,7 +59,7 @@ def check_keys_in_batches(lib: Any) -> None:
         for label, (of_x, of_keys) in masks.items():
             arrays = [x if of_x is not None else x[0], *(a if of_keys is not None else a[0] for a in (i, j, k))]
             with lib.case((name, label)):
-                given = [lib.places(a) for a in arrays[1:]]
+                given = [lib.indices(a) for a in arrays[1:]]
 
                 def each(b: int, arrays: Any = arrays, of_x: Any = of_x, of_keys: Any = of_keys) -> list[Any]:
                     return [a if d is None else a[b] for a, d in zip(arrays, (of_x, of_keys, of_keys, of_keys), strict=True)]
@@ -133,7 +133,7 @@ def check_overlapping_writes(lib: Any) -> None:
         expected = m.copy()
         theirs(expected)
         with lib.case(name):
-            for start in (lambda: lib.const(m), lambda: lib.tensor(m) * 1, lambda: lib.const(np.stack([m, m]))[1]):
+            for start in (lambda: lib.constant(m), lambda: lib.tensor(m) * 1, lambda: lib.constant(np.stack([m, m]))[1]):
                 y = start()
                 ours(y)
                 close(lib, y, expected, exact(lib))

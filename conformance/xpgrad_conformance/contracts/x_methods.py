@@ -121,14 +121,14 @@ def methods(lib: Any) -> None:
             continue
         with lib.case(name):
             check_agreement(lib, ours, theirs, (X, ROW))
-    x, n = lib.tensor(X), lib.const([1, 2], lib.index)
+    x, n = lib.tensor(X), lib.constant([1, 2], lib.index)
     if not lib.oracle:  # PyTorch's other device has no values
-        there = x.to(device=lib.elsewhere(X).device)
+        there = x.to(device=lib.on_other_device(X).device)
         assert there.device != x.device
         lib.equal(lib.grad(lib.xp.sum(there * there), x)[0], 2 * X)
     truths = X > 0.5
     for name in ("any", "all"):
-        ours = getattr(lib.const(truths, "bool"), name)
+        ours = getattr(lib.constant(truths, "bool"), name)
         np.testing.assert_array_equal(lib.value(ours(dim=1, keepdim=True)), getattr(truths, name)(1, keepdims=True))
         np.testing.assert_array_equal(lib.value(ours(0)), getattr(truths, name)(0))
     stack = lib.tensor(np.ones((2, 3, 2)))
@@ -163,11 +163,11 @@ WRITES: dict[str, Pair] = {
     "fill_, a Tensor": (lambda lib, y, w: y.fill_(lib.xp.sum(w)), lambda y, w: y * 0 + w.sum()),
     "copy_": (lambda lib, y, w: y.copy_(w), lambda y, w: y * 0 + w),
     "masked_fill_": (
-        lambda lib, y, w: y.masked_fill_(lib.const([[1, 0, 1], [0, 0, 1]], "bool"), 0.5),
+        lambda lib, y, w: y.masked_fill_(lib.constant([[1, 0, 1], [0, 0, 1]], "bool"), 0.5),
         lambda y, w: np.where([[True, False, True], [False, False, True]], 0.5, y),
     ),
     "index_add_": (
-        lambda lib, y, w: y.index_add_(1, lib.places([2, 0, 2]), w.expand_as(y)),
+        lambda lib, y, w: y.index_add_(1, lib.indices([2, 0, 2]), w.expand_as(y)),
         lambda y, w: y + np.stack([w[1] + 0 * y[:, 0], 0 * y[:, 0], w[0] + w[2] + 0 * y[:, 0]], axis=1),
     ),
     "+=": (lambda lib, y, w: y.__iadd__(w), lambda y, w: y + w),
@@ -256,10 +256,10 @@ class Narrow:
     """A library whose constants have single precision."""
 
     def __init__(self, lib: Any) -> None:
-        self.lib, self.xp, self.places, self.oracle = lib, lib.xp, lib.places, lib.oracle
+        self.lib, self.xp, self.indices, self.oracle = lib, lib.xp, lib.indices, lib.oracle
 
-    def const(self, data: Any) -> Any:
-        return self.lib.const(data, "float32")
+    def constant(self, data: Any) -> Any:
+        return self.lib.constant(data, "float32")
 
 
 #: Functions whose operands PyTorch refuses to mix, because it requires one dtype for both, or to differentiate.
@@ -293,12 +293,12 @@ def mixed_dtypes(lib: Any) -> None:
                     assert g.dtype == x.dtype
                     close(lib, lib.value(g).astype(lib.value(w).dtype), lib.value(w), near)
     if not lib.oracle:  # a 0-d Tensor is weak on any device
-        assert (lib.tensor([1.0, 2.0], True, lib.narrow) * lib.elsewhere(2.0)).dtype == lib.dtype(lib.narrow)
-        assert (lib.const([1, 2], "int32") * lib.elsewhere(2.0)).dtype.kind == "real floating"
+        assert (lib.tensor([1.0, 2.0], True, lib.narrow) * lib.on_other_device(2.0)).dtype == lib.dtype(lib.narrow)
+        assert (lib.constant([1, 2], "int32") * lib.on_other_device(2.0)).dtype.kind == "real floating"
     wide = ["int64"] * lib.capabilities["float64"]
     for one, other in itertools.product(["int8", "int16", "int32", "uint8", *wide], repeat=2):
         with lib.case((one, other)):
-            total = lib.const([1, 2], one) + lib.const([3, 4], other)
+            total = lib.constant([1, 2], one) + lib.constant([3, 4], other)
             wanted = np.result_type(np.dtype(one), np.dtype(other))
             assert total.dtype == lib.dtype(wanted.name)
             assert total.dtype.itemsize == wanted.itemsize
@@ -330,7 +330,7 @@ WITHOUT: dict[str, Callable[..., Any]] = {
     "argmax, kept": lambda lib, x, n: lib.xp.argmax(x, axis=0, keepdims=True),
     "argmax, all": lambda lib, x, n: lib.xp.argmax(x),
     "argmin": lambda lib, x, n: lib.xp.argmin(x, axis=0),
-    "argsort": lambda lib, x, n: lib.xp.argsort(x + lib.const([0.0, 0.01, 0.02]), axis=1),
+    "argsort": lambda lib, x, n: lib.xp.argsort(x + lib.constant([0.0, 0.01, 0.02]), axis=1),
     "count_nonzero": lambda lib, x, n: lib.xp.count_nonzero(n, axis=1),
     "all": lambda lib, x, n: lib.xp.all(n > 0, axis=1),
     "any": lambda lib, x, n: lib.xp.any(n > 4, axis=0),
@@ -353,14 +353,14 @@ WITHOUT: dict[str, Callable[..., Any]] = {
     "whole division": lambda lib, x, n: (n + 7) // (n + 1) + (n + 7) % (n + 2),
     "whole sums": lambda lib, x, n: lib.xp.sum(n, axis=0) * lib.xp.max(n, axis=0) - lib.xp.min(n),
     "whole running sums": lambda lib, x, n: lib.xp.cumulative_sum(n, axis=1),
-    "whole keys": lambda lib, x, n: n[1, lib.places([2, 0])] + lib.xp.flip(n)[0, :2],
+    "whole keys": lambda lib, x, n: n[1, lib.indices([2, 0])] + lib.xp.flip(n)[0, :2],
     "floor_divide": lambda lib, x, n: lib.xp.floor_divide(n, 2),
     "whole diagonals": lambda lib, x, n: lib.xp.linalg.diagonal(n, offset=1),
     "methods": lambda lib, x, n: x.argmax(1) + x.argmin(1) + (n > 0).all(1) + (n > 4).any(1),
-    "isclose": lambda lib, x, n: lib.xp.isclose(x, x + lib.const([0.0, 1e-2, 1e-8])),
+    "isclose": lambda lib, x, n: lib.xp.isclose(x, x + lib.constant([0.0, 1e-2, 1e-8])),
     "matrix_rank": lambda lib, x, n: lib.xp.linalg.matrix_rank(x),
-    "isin": lambda lib, x, n: lib.xp.isin(n, lib.places([1, 5])),
-    "isin, not": lambda lib, x, n: lib.xp.isin(n, lib.places([1, 5, 0]), invert=True),
+    "isin": lambda lib, x, n: lib.xp.isin(n, lib.indices([1, 5])),
+    "isin, not": lambda lib, x, n: lib.xp.isin(n, lib.indices([1, 5, 0]), invert=True),
     "searchsorted": lambda lib, x, n: lib.xp.searchsorted(lib.xp.sort(x[0]), x[1]),
     "searchsorted, by an order": lambda lib, x, n: lib.xp.searchsorted(x[0], x[1], sorter=lib.xp.argsort(x[0])),
 }  # fmt: skip
@@ -375,11 +375,11 @@ DYNAMIC: dict[str, Pair] = {
     ),
     "unique_inverse": (lambda lib, x, n: (lambda values, places: values[places])(*lib.xp.unique_inverse(n)), lambda x, n: n),
     "searchsorted": (
-        lambda lib, x, n: lib.xp.searchsorted(lib.const([-1.0, 0.4, 1.0]), lib.xp.reshape(x, (-1,))),
+        lambda lib, x, n: lib.xp.searchsorted(lib.constant([-1.0, 0.4, 1.0]), lib.xp.reshape(x, (-1,))),
         lambda x, n: np.searchsorted([-1.0, 0.4, 1.0], x.reshape(-1)),
     ),
     "searchsorted, from the right": (
-        lambda lib, x, n: lib.xp.searchsorted(lib.const([-1.0, 0.4, 1.0]), lib.xp.reshape(x, (-1,)), side="right"),
+        lambda lib, x, n: lib.xp.searchsorted(lib.constant([-1.0, 0.4, 1.0]), lib.xp.reshape(x, (-1,)), side="right"),
         lambda x, n: np.searchsorted([-1.0, 0.4, 1.0], x.reshape(-1), side="right"),
     ),
     "x[mask]": (lambda lib, x, n: n[x > 0.3], lambda x, n: n[x > 0.3]),
@@ -396,14 +396,14 @@ def without_derivative(lib: Any) -> None:
         if name in ("matrix_rank", "whole diagonals") and not lib.capabilities["linalg"]:
             continue
         with lib.case(name), np.errstate(all="ignore"):
-            x, n = lib.tensor(TIED), lib.const(WHOLE, lib.index)
+            x, n = lib.tensor(TIED), lib.constant(WHOLE, lib.index)
             expected = np.asarray(call(Reference, TIED, WHOLE))
             found = call(lib, x, n)
             assert not found.requires_grad
             assert found.grad_fn is None
             assert np.array_equal(lib.value(found), expected)
             with fw.dual_level():
-                assert fw.unpack_dual(call(lib, fw.make_dual(x.detach(), lib.const(TIED)), n)).tangent is None
+                assert fw.unpack_dual(call(lib, fw.make_dual(x.detach(), lib.constant(TIED)), n)).tangent is None
             if lib.oracle and name in ("whole keys", "nextafter", "isin", "isin, not"):
                 continue
             for dims in ((0, 0), (2, None), (None, 1)):
@@ -414,12 +414,14 @@ def without_derivative(lib: Any) -> None:
                     call(Reference, *(a if d is None else a[(slice(None),) * d + (b,)] for a, d in zip(arrays, dims, strict=True)))
                     for b in range(3)
                 ]
-                batch = vmap(lambda x, n, call=call: call(lib, x, n), in_dims=dims)(lib.const(arrays[0]), lib.const(arrays[1], lib.index))
+                batch = vmap(lambda x, n, call=call: call(lib, x, n), in_dims=dims)(
+                    lib.constant(arrays[0]), lib.constant(arrays[1], lib.index)
+                )
                 with lib.case(dims):
                     assert np.array_equal(lib.value(batch), np.stack([np.asarray(r) for r in rows]))
     for name, amount in {"and": 3, "or": 2, "xor": 5, "lshift": 2, "rshift": 1, "floordiv": 2}.items():
         with lib.case(name):
-            n = lib.const(WHOLE, lib.index)
+            n = lib.constant(WHOLE, lib.index)
             part, method = n[0], f"__i{name}__"
             assert getattr(part, method)(amount) is part
             expected = WHOLE.copy()
@@ -433,7 +435,7 @@ def lengths_that_values_decide(lib: Any) -> None:
         if lib.capabilities["lazy"] and name in ("unique_counts", "unique_inverse"):  # a key needs a length, which is unknown there
             continue
         with lib.case(name):
-            found = as_list(ours(lib, lib.tensor(TIED), lib.const(WHOLE, lib.index)))
+            found = as_list(ours(lib, lib.tensor(TIED), lib.constant(WHOLE, lib.index)))
             for a, b in zip(found, as_list(theirs(TIED, WHOLE)), strict=True):
                 assert not a.requires_grad
                 assert np.array_equal(lib.value(a), b)

@@ -20,10 +20,10 @@ def classes(lib: Any) -> tuple[type, type]:
         def __init__(self, w: Any, b: Any) -> None:
             super().__init__()
             if lib.oracle:
-                self.w = lib.ns.nn.Parameter(lib.const(w))
-                self.register_buffer("b", lib.const(b))
+                self.w = lib.ns.nn.Parameter(lib.constant(w))
+                self.register_buffer("b", lib.constant(b))
             else:
-                self.w, self.b = lib.tensor(w), lib.const(b)
+                self.w, self.b = lib.tensor(w), lib.constant(b)
 
         def __call__(self, x: Any, *, power: int = 1, fail: bool = False) -> Any:
             if fail:
@@ -51,7 +51,7 @@ def reference(x: Any, *parts: Any) -> Any:
 def calls_with_other_tensors(lib: Any) -> None:
     call = lib.module("func").functional_call
     layer_class, pair_class = classes(lib)
-    pair, x = pair_class(1.0), lib.const(X)
+    pair, x = pair_class(1.0), lib.constant(X)
     own = [pair.first.w, pair.first.b, pair.second.w, pair.second.b]
 
     def assert_unchanged() -> None:
@@ -108,7 +108,7 @@ def calls_with_other_tensors(lib: Any) -> None:
         def __call__(self, x: Any, **more: Any) -> Any:
             return x @ self.w + x @ self.v * 10
 
-    tied, zero, one = Tied(), lib.const(np.zeros((2, 2))), lib.const(np.ones((2, 2)))
+    tied, zero, one = Tied(), lib.constant(np.zeros((2, 2))), lib.constant(np.ones((2, 2)))
     for name in ("w", "v"):
         lib.equal(call(tied, {name: one}, x), np.full(2, X.sum() * 11))
     lib.equal(call(tied, {"w": zero}, x, tie_weights=False), X @ W[:, :2] * 10)
@@ -126,7 +126,7 @@ def calls_with_other_tensors(lib: Any) -> None:
             return x * self.b[:2]
 
     counting = Counting(W, B)
-    state = {"b": lib.const(B * 2)}
+    state = {"b": lib.constant(B * 2)}
     lib.equal(call(counting, state, x), X * (B * 2 + 1)[:2])
     lib.equal(counting.b, B)
     lib.equal(state["b"], B * 2 + 1)
@@ -144,7 +144,7 @@ def stacks_of_objects(lib: Any) -> None:
         lib.equal(held, np.stack([lib.value(getattr(getattr(p, part), which)) for p in pairs]))
         assert held.requires_grad == (which == "w")
         assert held.is_leaf
-    x = lib.const(X)
+    x = lib.constant(X)
     y = func.vmap(lambda p, b, x: func.functional_call(pairs[0], (p, b), (x,)), in_dims=(0, 0, None))(params, buffers, x)
     lib.equal(y, np.stack([reference(X, W * k, B * k, W.T * k, B[:2] * k) for k in (1.0, -0.5, 2.0)]))
     lib.backward(lib.xp.sum(y * y))
@@ -169,21 +169,21 @@ def stacks_of_objects(lib: Any) -> None:
         __slots__ = ("inner", "missing", "w")
 
         def __init__(self) -> None:
-            self.w, self.inner = lib.tensor(X), [lib.const(X), {"deep": lib.tensor(X)}, (pairs[0].first, lib.const(X), 3)]
+            self.w, self.inner = lib.tensor(X), [lib.constant(X), {"deep": lib.tensor(X)}, (pairs[0].first, lib.constant(X), 3)]
 
         def __call__(self) -> Any:
             return self.w * self.inner[0] * self.inner[1]["deep"] + self.inner[2][0].b[:2]
 
     slots = Slots()
     slots.inner.append(slots)
-    two, deep = lib.const([2.0, 2.0]), slots.inner[1]["deep"]
-    lib.equal(func.functional_call(slots, {"w": two, "inner.0": two, "inner.1.deep": two, "inner.2.0.b": lib.const(B)}, ()), 8 + B[:2])
+    two, deep = lib.constant([2.0, 2.0]), slots.inner[1]["deep"]
+    lib.equal(func.functional_call(slots, {"w": two, "inner.0": two, "inner.1.deep": two, "inner.2.0.b": lib.constant(B)}, ()), 8 + B[:2])
     lib.equal(func.functional_call(slots, {"inner.1.deep": two}), X * X * 2 + B[:2])
     assert slots.inner[1]["deep"] is deep
     params, buffers = func.stack_module_state([slots])
     assert (sorted(params), sorted(buffers)) == (["inner.1.deep", "inner.2.0.w", "w"], ["inner.0", "inner.2.0.b"])
     lib.equal(func.functional_call(lambda p, x: p["w"] * x, {"w": two}, x), X * 2)
-    lib.equal(func.functional_call(pairs[0].first.__call__, {"w": lib.const(W * 0)}, x), np.tanh(B))
+    lib.equal(func.functional_call(pairs[0].first.__call__, {"w": lib.constant(W * 0)}, x), np.tanh(B))
     params, buffers = func.stack_module_state([{"v": lib.tensor(X), "w": two}, {"v": lib.tensor(X * 2), "w": two}])
     lib.equal(params["v"], np.stack([X, X * 2]))
     lib.equal(buffers["w"], np.full((2, 2), 2.0))

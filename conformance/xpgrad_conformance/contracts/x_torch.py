@@ -163,7 +163,7 @@ def methods_of_pytorch(lib: Any) -> None:
         if name == "masked_select" and not lib.capabilities["boolean_indexing"]:
             continue
         with lib.case(name):
-            n = lib.const(places, "bool" if places.dtype == bool else lib.index)
+            n = lib.constant(places, "bool" if places.dtype == bool else lib.index)
             check_agreement(
                 lib, lambda x, w, ours=ours, n=n: ours(x, w, n), lambda x, w, theirs=theirs, n=places: theirs(x, w, n), (X, ROW)
             )

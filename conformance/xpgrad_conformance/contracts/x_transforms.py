@@ -36,7 +36,7 @@ def equal(lib: Any, found: Any, expected: Any) -> None:
 @contract("DER-19")
 def gradients_of_functions(lib: Any) -> None:
     func = lib.module("func")
-    x, y = lib.const(X), lib.const(Y)
+    x, y = lib.constant(X), lib.constant(Y)
     f = cubic(lib)
     gx, gy, total = 3 * X**2 * Y, X**3, np.sum(X**3 * Y)
     equal(lib, func.grad(f)(x, y), gx)
@@ -78,7 +78,7 @@ def gradients_of_functions(lib: Any) -> None:
 @contract("DER-20")
 def functions_that_are_refused(lib: Any) -> None:
     func = lib.module("func")
-    x, y = lib.const(X), lib.const(Y)
+    x, y = lib.constant(X), lib.constant(Y)
     refused = {
         "not a scalar": lambda: func.grad(lambda v: v * v)(x),
         "not a Tensor": lambda: func.grad(lambda v: 3.0)(x),
@@ -87,7 +87,7 @@ def functions_that_are_refused(lib: Any) -> None:
         "too far": lambda: func.grad(cubic(lib), argnums=2)(x, y),
         "twice": lambda: func.grad(cubic(lib), argnums=(0, 0))(x, y),
         "no number": lambda: func.grad(cubic(lib), argnums="a")(x, y),
-        "whole numbers": lambda: func.grad(lambda v: lib.xp.sum(v) * 1.0)(lib.const([1, 2], "int32")),
+        "whole numbers": lambda: func.grad(lambda v: lib.xp.sum(v) * 1.0)(lib.constant([1, 2], "int32")),
         "primals in a list": lambda: func.jvp(lambda v: v, [x], (x,)),
         "too few tangents": lambda: func.jvp(lambda v, w: v * w, (x, y), (x,)),
         "cotangents": lambda: func.vjp(lambda v: (v, v * 2), x)[1](x),
@@ -104,7 +104,7 @@ def functions_that_are_refused(lib: Any) -> None:
         "nothing mapped": lambda: func.vmap(lambda a: a, in_dims=None)(x),
         "too many dims": lambda: func.vmap(lambda a: a, in_dims=(0, 0))(x),
         "beyond the axes": lambda: func.vmap(lambda a: a, in_dims=1)(x),
-        "no axis": lambda: func.vmap(lambda a: a)(lib.const(1.0)),
+        "no axis": lambda: func.vmap(lambda a: a)(lib.constant(1.0)),
         "no Tensor": lambda: func.vmap(lambda a: 3.0)(x),
         "randomness": lambda: func.vmap(lambda a: a, randomness="some")(x),
         "chunks of rows": lambda: func.jacrev(lambda v: v * 2, chunk_size=0)(x),
@@ -120,12 +120,12 @@ def functions_that_are_refused(lib: Any) -> None:
 @contract("DER-21")
 def products_with_jacobians(lib: Any) -> None:
     func = lib.module("func")
-    x, y = lib.const(X), lib.const(Y)
+    x, y = lib.constant(X), lib.constant(Y)
     f = lambda x, y: {"product": x * y, "square": (x * x,)}  # noqa: E731
     out, pull = func.vjp(f, x, y)
     equal(lib, out, {"product": X * Y, "square": (X * X,)})
     for _ in range(2):
-        found = pull({"product": lib.const([1.0, 10.0]), "square": (lib.const([2.0, 3.0]),)})
+        found = pull({"product": lib.constant([1.0, 10.0]), "square": (lib.constant([2.0, 3.0]),)})
         equal(lib, found, (np.asarray([1.0, 10.0]) * Y + np.asarray([2.0, 3.0]) * 2 * X, np.asarray([1.0, 10.0]) * X))
     once = func.vjp(lambda v: v * v * v, x)[1]
     equal(lib, once(y, retain_graph=False), (3 * X**2 * Y,))
@@ -168,7 +168,7 @@ def products_with_jacobians(lib: Any) -> None:
     out, push = func.linearize(lambda v: lib.xp.sin(v) * y, x)
     equal(lib, out, np.sin(X) * Y)
     for t in (X, Y):
-        equal(lib, push(lib.const(t)), np.cos(X) * Y * t)
+        equal(lib, push(lib.constant(t)), np.cos(X) * Y * t)
     # Results that depend on some arguments only, or on none.
     out, push = func.linearize(lambda v, w: (v * v, w * 3, y * 1), x, y)
     equal(lib, out, (X * X, 3 * Y, Y))
@@ -181,7 +181,7 @@ def products_with_jacobians(lib: Any) -> None:
 @contract("DER-22")
 def arguments_of_jacobians(lib: Any) -> None:
     func = lib.module("func")
-    x, y = lib.const(X), lib.const(Y)
+    x, y = lib.constant(X), lib.constant(Y)
     f = lambda x, y: {"product": x * y, "sum": lib.xp.sum(x * x)}  # noqa: E731
     by_x, by_y = {"product": np.diag(Y), "sum": 2 * X}, {"product": np.diag(X), "sum": np.zeros(2)}
     for transform in (func.jacrev, func.jacfwd):
@@ -195,7 +195,7 @@ def arguments_of_jacobians(lib: Any) -> None:
             # NB: PyTorch's `jacfwd` has no `chunk_size`.
             for size in () if lib.oracle and transform is func.jacfwd else (1, 2, 3, 7):
                 with lib.case(size):
-                    equal(lib, transform(lambda x: x * x * x, chunk_size=size)(lib.const([1.0, 2.0, 3.0])), np.diag([3.0, 12.0, 27.0]))
+                    equal(lib, transform(lambda x: x * x * x, chunk_size=size)(lib.constant([1.0, 2.0, 3.0])), np.diag([3.0, 12.0, 27.0]))
             leaf = lib.tensor(X)
             matrix = transform(lambda v: v * v * v)(leaf)
             equal(lib, lib.grad(lib.xp.sum(matrix), leaf)[0], 6 * X)
@@ -211,7 +211,7 @@ def arguments_of_jacobians(lib: Any) -> None:
 def check_batches_of_keys(lib: Any, vmap: Any, m: Any) -> None:
     """Check reads and writes by indices that differ between elements."""
     a, keys = lib.tensor(m), np.asarray([[3, 0], [1, 1], [2, 3]])
-    places, rows = lib.places(keys), np.arange(3)[:, None]
+    places, rows = lib.indices(keys), np.arange(3)[:, None]
     once, counts = np.zeros(m.shape), np.zeros(m.shape)
     once[rows, keys] = 1
     np.add.at(counts, (np.broadcast_to(rows, keys.shape), keys), 1)
@@ -226,7 +226,7 @@ def check_batches_of_keys(lib: Any, vmap: Any, m: Any) -> None:
 
     def written(r: Any, i: Any) -> Any:
         y = r * 1
-        y[i] = lib.const([[5.0, 5.0]])[0] if lib.oracle else lib.const([[5.0, 5.0]])  # xpgrad accepts an additional axis of length 1
+        y[i] = lib.constant([[5.0, 5.0]])[0] if lib.oracle else lib.constant([[5.0, 5.0]])  # xpgrad accepts an additional axis of length 1
         return y
 
     found = vmap(written)(a, places)
@@ -239,7 +239,7 @@ def arguments_of_vmap(lib: Any) -> None:
     vmap = lib.module("func").vmap
     grad = lib.module("func").grad
     m = np.arange(12.0).reshape(3, 4) + 1
-    a, w = lib.const(m), lib.const(np.arange(4.0))
+    a, w = lib.constant(m), lib.constant(np.arange(4.0))
     equal(lib, vmap(lambda r: lib.xp.sum(r))(a), m.sum(1))
     equal(lib, vmap(lambda r: lib.xp.sum(r), in_dims=1)(a), m.sum(0))
     equal(lib, vmap(lambda r: lib.xp.sum(r), in_dims=-1)(a), m.sum(0))
@@ -261,7 +261,7 @@ def arguments_of_vmap(lib: Any) -> None:
         with lib.case(size):
             equal(lib, vmap(lambda r: (lib.xp.sum(r), r * 2), chunk_size=size, out_dims=(0, 1))(a), (m.sum(1), (m * 2).T))
     # A Tensor created inside is the same for all elements.
-    equal(lib, vmap(lambda r: r * lib.const([1.0, 2.0, 3.0, 4.0]) + lib.xp.ones(4))(a), m * [1.0, 2.0, 3.0, 4.0] + 1)
+    equal(lib, vmap(lambda r: r * lib.constant([1.0, 2.0, 3.0, 4.0]) + lib.xp.ones(4))(a), m * [1.0, 2.0, 3.0, 4.0] + 1)
     equal(lib, vmap(lambda r: r[lib.xp.argmax(r)] + r[lib.xp.arange(2)])(a), m[:, -1:] + m[:, :2])
     equal(lib, vmap(grad(lambda r: lib.xp.sum(r * r * r)))(a), 3 * m**2)
     equal(lib, grad(lambda x: lib.xp.sum(vmap(lambda r: lib.xp.sum(r * r) * r)(x)))(a),
@@ -291,7 +291,7 @@ def arguments_of_vmap(lib: Any) -> None:
     equal(lib, vmap(lib.module("func").jacfwd(lambda r: r * r))(a), np.stack([np.diag(2 * r) for r in m]))
     equal(lib, vmap(lib.module("func").jacrev(lambda r: r * r))(a), np.stack([np.diag(2 * r) for r in m]))
     # The dtypes are those of the same operations outside a batch.
-    whole = lib.const([1, 2, 3], dtype=lib.index)
+    whole = lib.constant([1, 2, 3], dtype=lib.index)
     for name, f in {
         "number": lambda v: v + 0.5, "comparison": lambda v: v > 1.5, "whole": lambda v: v * 2,
         "choice": lambda v: lib.xp.where(v > 1, v * 1.0, 0.5), "sum": lib.xp.sum,
