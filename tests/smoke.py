@@ -27,7 +27,7 @@ def close(actual: Any, expected: Any) -> None:
     np.testing.assert_allclose(actual.numpy(), np.asarray(expected), rtol=1e-12, atol=1e-12)
 
 
-def refused(kind: type[Exception], phrases: tuple[str, ...], attempt: Callable[[], object]) -> None:
+def expect_error(kind: type[Exception], phrases: tuple[str, ...], attempt: Callable[[], object]) -> None:
     """Raise AssertionError unless the attempt raises `kind` with a message that contains each of the phrases."""
     message = None
     try:
@@ -104,14 +104,14 @@ def check_command_line() -> None:
 
 def check_refusal_of_an_implicit_gradient() -> None:
     x = xp.tensor([1.0, 2.0], requires_grad=True)
-    refused(RuntimeError, ("grad can be implicitly created only for scalar outputs",), (x * x).backward)
+    expect_error(RuntimeError, ("grad can be implicitly created only for scalar outputs",), (x * x).backward)
 
 
 def check_refusal_of_a_second_backward() -> None:
     x = xp.tensor(2.0, requires_grad=True)
     y = x * x
     y.backward()
-    refused(RuntimeError, ("backward through the graph a second time", "retain_graph=True"), y.backward)
+    expect_error(RuntimeError, ("backward through the graph a second time", "retain_graph=True"), y.backward)
 
 
 def check_refusal_of_a_changed_value() -> None:
@@ -119,7 +119,7 @@ def check_refusal_of_a_changed_value() -> None:
     y = x * 1.0
     z = xp.sum(y * y)
     y += 1.0
-    refused(RuntimeError, ("modified by an inplace operation", "version"), z.backward)
+    expect_error(RuntimeError, ("modified by an inplace operation", "version"), z.backward)
 
 
 def check_refusal_of_writing_to_a_leaf() -> None:
@@ -128,25 +128,25 @@ def check_refusal_of_writing_to_a_leaf() -> None:
     def write() -> None:
         x[0] = 5.0
 
-    refused(RuntimeError, ("leaf Variable that requires grad", "in-place"), write)
+    expect_error(RuntimeError, ("leaf Variable that requires grad", "in-place"), write)
 
 
 def check_refusal_to_export_a_recorded_tensor() -> None:
     x = xp.tensor([1.0], requires_grad=True)
-    refused(RuntimeError, ("requires grad", "detach()"), x.numpy)
-    refused(RuntimeError, ("requires grad", "detach()"), lambda: np.asarray(x))
+    expect_error(RuntimeError, ("requires grad", "detach()"), x.numpy)
+    expect_error(RuntimeError, ("requires grad", "detach()"), lambda: np.asarray(x))
 
 
 def check_raw_arrays_are_constants_and_not_gradients() -> None:
     x, raw = xp.tensor([1.0], requires_grad=True), np.asarray([2.0])
     assert xp.autograd.grad(xp.sum(x * raw + raw * x), x)[0].tolist() == [4.0]
-    refused(TypeError, ("xpgrad.asarray",), lambda: (x * x).backward(raw))
+    expect_error(TypeError, ("xpgrad.asarray",), lambda: (x * x).backward(raw))
 
 
 def check_refusal_of_an_unknown_device() -> None:
-    refused(BackendNotFoundError, ("nosuchlibrary", "numpy"), lambda: xp.zeros(1, device="nosuchlibrary"))
-    refused(ValueError, ("two words", "numpy"), lambda: xp.zeros(1, device="two words"))
-    refused(BackendNotFoundError, ("nosuchlibrary",), lambda: xp.set_default_device("nosuchlibrary"))
+    expect_error(BackendNotFoundError, ("nosuchlibrary", "numpy"), lambda: xp.zeros(1, device="nosuchlibrary"))
+    expect_error(ValueError, ("two words", "numpy"), lambda: xp.zeros(1, device="two words"))
+    expect_error(BackendNotFoundError, ("nosuchlibrary",), lambda: xp.set_default_device("nosuchlibrary"))
     assert str(xp.zeros(1).device) == os.environ.get("XPGRAD_DEVICE", "numpy"), "the default device changed"
 
 
@@ -154,7 +154,7 @@ def check_refusal_of_a_backend_whose_library_is_missing() -> None:
     for name in ("cupy", "jax"):
         if importlib.util.find_spec(name) is None:
             # LookupError while xpgrad has no such backend, ImportError once it has one; both name it.
-            refused(xp.errors.XpgradError, (name, "install"), lambda name=name: xp.zeros(1, device=name))
+            expect_error(xp.errors.XpgradError, (name, "install"), lambda name=name: xp.zeros(1, device=name))
 
 
 def check_refusal_of_the_conformance_suite_without_its_extra() -> None:

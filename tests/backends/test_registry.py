@@ -95,7 +95,7 @@ def test_numpy_is_found_through_its_entry_point() -> None:
     import sys, xpgrad as xp
     out = [xp.backend_names(), "numpy" in sys.modules]
     from xpgrad._backends import loading
-    found = loading.discovered()["numpy"]
+    found = loading.discover()["numpy"]
     out += [len(found), found[0].entry.value]
     """
     names, loaded, count, module = run(code)
@@ -231,7 +231,7 @@ def test_the_identical_entry_twice_is_not_a_conflict(tmp_path: Path) -> None:
     body = HEAD + "from xpgrad_numpy import _load\n@hookimpl\ndef xpgrad_backend(): return BackendInfo('twice', _load)"
     install(tmp_path, "twice", "one_plugin", body, "first-one")
     install(tmp_path, "twice", "one_plugin", body, "second-one")
-    code = "from xpgrad._backends.loading import described\nout = described('twice', None).name"
+    code = "from xpgrad._backends.loading import load_info\nout = load_info('twice', None).name"
     assert run(code, tmp_path) == "twice"
 
 

@@ -46,17 +46,17 @@ Z = RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3))
 ZV = Z[0]
 
 
-def same(a: Any, b: Any, near: float = 1e-8) -> None:
+def assert_same(a: Any, b: Any, near: float = 1e-8) -> None:
     """Assert equal structure, shapes, dtypes and values, and that our result holds no Tensors."""
     if isinstance(b, (tuple, list)):
         assert isinstance(a, type(b))
         assert len(a) == len(b)
         for x, y in zip(a, b):
-            same(x, y, near)
+            assert_same(x, y, near)
     elif isinstance(b, dict):
         assert list(a) == list(b)
         for key in b:
-            same(a[key], b[key], near)
+            assert_same(a[key], b[key], near)
     else:
         assert isinstance(a, (np.ndarray, np.generic, float, complex))
         assert np.shape(a) == np.shape(b)
@@ -69,7 +69,7 @@ def compare_libraries(program: Callable[[Any], Any], near: float = 1e-8) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = program(HIPS)
-    same(program(OURS), expected, near)
+    assert_same(program(OURS), expected, near)
 
 
 # -- the names ---------------------------------------------------------------------------------------------------------------
@@ -413,14 +413,16 @@ def test_multigrad_dict() -> None:
 
     found = ours.multigrad_dict(f)(V, 4.0, 5.0)
     assert list(found) == ["x", "y", "rest", "k"]
-    same((found["x"], found["y"], found["rest"], found["k"]), (2 * V * 60, 15 * np.sum(V**2), (12 * np.sum(V**2),), 20 * np.sum(V**2)))
-    same(ours.multigrad_dict(lambda x, y=2.0: OURS.np.sum(x) * y)(V)["y"], np.sum(V))
+    assert_same(
+        (found["x"], found["y"], found["rest"], found["k"]), (2 * V * 60, 15 * np.sum(V**2), (12 * np.sum(V**2),), 20 * np.sum(V**2))
+    )
+    assert_same(ours.multigrad_dict(lambda x, y=2.0: OURS.np.sum(x) * y)(V)["y"], np.sum(V))
 
 
 def test_namedtuples() -> None:
     found = ours.grad(lambda p: OURS.np.sum(p.x**2) * p.y)(Point(V, 2.0))
     assert isinstance(found, Point)
-    same(tuple(found), (4 * V, np.sum(V**2)))
+    assert_same(tuple(found), (4 * V, np.sum(V**2)))
 
 
 def test_names_and_documentation() -> None:
@@ -448,7 +450,7 @@ def test_gradients_are_arrays_of_their_own() -> None:
     assert not np.may_share_memory(a, b)
     vjp, y = ours.make_vjp(OURS.np.exp)(x)
     y[...] = 0.0
-    same(vjp(np.ones(5)), np.exp(V))
+    assert_same(vjp(np.ones(5)), np.exp(V))
 
 
 def test_an_argument_is_not_written_to() -> None:
@@ -535,7 +537,7 @@ def test_errors(program: Callable[[], Any], error: type, match: str) -> None:
 
 def test_holomorphic_grad_warns() -> None:
     with pytest.warns(UserWarning, match="not complex"):
-        same(ours.holomorphic_grad(lambda x: x**2)(2.0), np.float64(4.0))
+        assert_same(ours.holomorphic_grad(lambda x: x**2)(2.0), np.float64(4.0))
 
 
 def test_beside_xpgrads_own_transforms() -> None:
@@ -659,7 +661,7 @@ def test_primitives_of_containers() -> None:
 
     ours.extend.defvjp(both, lambda ans, p: lambda g: {"a": 2 * g[0] + g[1][0] * p["b"], "b": g[1][0] * p["a"]})
     found = ours.grad(lambda p: (lambda y: y[0] * y[1][0])(both(p)))({"a": 2.0, "b": 3.0})
-    same(found, {"a": np.float64(24.0), "b": np.float64(8.0)})  # 2 a^2 b
+    assert_same(found, {"a": np.float64(24.0), "b": np.float64(8.0)})  # 2 a^2 b
 
 
 def test_missing_rules_say_so() -> None:
@@ -667,7 +669,7 @@ def test_missing_rules_say_so() -> None:
     with pytest.raises(NotImplementedError, match=r"VJP of <lambda> wrt argnums \(0,\) not defined"):
         ours.grad(f)(1.0, 2.0)
     ours.extend.defvjp(f, lambda ans, x, y: lambda g: g * y)
-    same(ours.grad(f)(1.0, 2.0), np.float64(2.0))
+    assert_same(ours.grad(f)(1.0, 2.0), np.float64(2.0))
     with pytest.raises(NotImplementedError, match=r"VJP of <lambda> wrt argnums \(1,\) not defined"):
         ours.grad(f, 1)(1.0, 2.0)
     with pytest.raises(NotImplementedError, match="JVP of <lambda>"):
@@ -677,11 +679,11 @@ def test_missing_rules_say_so() -> None:
 def test_register_notrace() -> None:
     f = ours.primitive(np.sign)
     ours.extend.register_notrace(ours.extend.VJPNode, f)
-    same(ours.grad(lambda x: f(x) * x)(-2.0), np.float64(-1.0))
+    assert_same(ours.grad(lambda x: f(x) * x)(-2.0), np.float64(-1.0))
     with pytest.raises(NotImplementedError, match="JVP"):
         ours.deriv(lambda x: f(x) * x)(-2.0)
     ours.extend.register_notrace(ours.extend.JVPNode, f)
-    same(ours.deriv(lambda x: f(x) * x)(-2.0), np.float64(-1.0))
+    assert_same(ours.deriv(lambda x: f(x) * x)(-2.0), np.float64(-1.0))
 
 
 def test_sparse_gradients() -> None:
@@ -700,20 +702,20 @@ def test_sparse_gradients() -> None:
         return lambda g: ours.extend.SparseObject(ours.extend.vspace(x), add(g))
 
     ours.extend.defvjp(take, rule)
-    same(ours.grad(lambda x: take(x, 2) * 3.0)(V), np.array([0.0, 0, 3, 0, 0]))
+    assert_same(ours.grad(lambda x: take(x, 2) * 3.0)(V), np.array([0.0, 0, 3, 0, 0]))
 
 
 @pytest.mark.parametrize("value", [V, 2.0, 1j, Z, [V, {"a": 1.0}]], ids=["vector", "number", "complex number", "complex matrix", "tree"])
 def test_vspaces(value: Any) -> None:
     mine, their = ours.extend.vspace(value), theirs.extend.vspace(value)
     assert mine.size == their.size
-    same(mine.zeros(), their.zeros())
-    same(mine.ones(), their.ones())
-    same(list(mine.standard_basis()), list(their.standard_basis()))
+    assert_same(mine.zeros(), their.zeros())
+    assert_same(mine.ones(), their.ones())
+    assert_same(list(mine.standard_basis()), list(their.standard_basis()))
     x, y = mine.randn(), mine.randn()
-    same(mine.add(x, y), their.add(x, y))
-    same(mine.covector(x), their.covector(x))
-    same(mine.scalar_mul(x, 2.0), their.scalar_mul(x, 2.0))
+    assert_same(mine.add(x, y), their.add(x, y))
+    assert_same(mine.covector(x), their.covector(x))
+    assert_same(mine.scalar_mul(x, 2.0), their.scalar_mul(x, 2.0))
     np.testing.assert_allclose(mine.inner_prod(x, y), their.inner_prod(x, y))
     assert mine == ours.extend.vspace(x)
     assert mine != ours.extend.vspace([value])

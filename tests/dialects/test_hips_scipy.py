@@ -28,7 +28,7 @@ SPECIAL: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
 }  # fmt: skip
 
 
-def both(program: Any, near: float = 1e-7) -> None:
+def compare_with_original(program: Any, near: float = 1e-7) -> None:
     found = []
     for package in (theirs, ours):
         with warnings.catch_warnings():
@@ -57,7 +57,7 @@ def test_special_functions(name: str) -> None:
         second = [m.elementwise_grad(m.elementwise_grad(f, n), n)(*args) for n in argnums]
         return [f(*args), *first, *second]
 
-    both(program)
+    compare_with_original(program)
     np.random.seed(0)  # noqa: NPY002 (the directions are drawn from the global generator)
     for n in argnums:
         ours.test_util.check_grads(getattr(scipy.special, name), n, order=2)(*args)
@@ -65,7 +65,7 @@ def test_special_functions(name: str) -> None:
 
 def test_logsumexp() -> None:
     for options in ({}, {"axis": 1}, {"axis": (0, 1), "keepdims": True}, {"axis": 0, "b": Y}):
-        both(lambda m, special, norm, np, o=options: [
+        compare_with_original(lambda m, special, norm, np, o=options: [
             special.logsumexp(X, **o), m.grad(lambda x: np.sum(special.logsumexp(x, **o) ** 2))(X),
             m.hessian(lambda x: np.sum(special.logsumexp(x, **o)))(X),
         ])  # fmt: skip
@@ -84,7 +84,7 @@ def test_the_normal_distribution(name: str) -> None:
             m.elementwise_grad(m.elementwise_grad(f))(X),
         ]
 
-    both(program)
+    compare_with_original(program)
     assert np.isfinite(ours.grad(scipy.stats.norm.logcdf)(-40.0))
 
 
@@ -110,7 +110,7 @@ def test_functions_of_matrices(name: str) -> None:
         f = getattr(importlib.import_module(f"{m.__name__}.scipy.linalg"), function)
         return [f(*args, **options), *(m.grad(lambda *a: np.sum(f(*a, **options) ** 2), n)(*args) for n in argnums)]
 
-    both(program)
+    compare_with_original(program)
     f = getattr(scipy.linalg, function)
     np.random.seed(0)  # noqa: NPY002 (as above)
     for n in argnums:
@@ -160,7 +160,7 @@ def test_densities(distribution: str, name: str) -> None:
         f = getattr(importlib.import_module(f"{m.__name__}.scipy.stats.{distribution}"), name)
         return [f(*args), *(m.grad(lambda *a: np.sum(f(*a) ** 2), n)(*args) for n in argnums)]
 
-    both(program)
+    compare_with_original(program)
     f = getattr(getattr(scipy.stats, distribution), name)
     np.random.seed(0)  # noqa: NPY002 (as above)
     for n in argnums:
@@ -222,7 +222,7 @@ def test_convolutions(name: str) -> None:
     if name == "axes apart":  # HIPS autograd's gradient has its axes in another order
         np.testing.assert_allclose(scipy.signal.convolve(a, b, **options), theirs.scipy.signal.convolve(a, b, **options), rtol=1e-12)
     else:
-        both(program)
+        compare_with_original(program)
     np.random.seed(0)  # noqa: NPY002 (as above)
     for n in (0, 1):
         ours.test_util.check_grads(lambda *at: scipy.signal.convolve(*at, **options) ** 2, n, order=2)(a, b)

@@ -36,7 +36,7 @@ def field(y: Any, t: Any, p: Any) -> Any:
     return xp.stack([p[0] * y[1] + xp.sin(3 * t) * p[1], -y[0] - p[2] * y[0] ** 3 - 0.2 * y[1]])
 
 
-def solved(p: Any, y0: Any, t: Any, way: tuple[str, str], tolerances: dict[str, Any] = TIGHT) -> Any:
+def solve(p: Any, y0: Any, t: Any, way: tuple[str, str], tolerances: dict[str, Any] = TIGHT) -> Any:
     method, how = way
     return integrate.odeint(field, y0, t, (p,), method=method, gradient=how, **tolerances)
 
@@ -55,7 +55,7 @@ def exact(p: np.ndarray, y0: np.ndarray, t: Any, w: np.ndarray) -> float:
     return float((found.T * w).sum())
 
 
-def _written(y: Any, p: Any) -> Any:
+def _write_into_views(y: Any, p: Any) -> Any:
     """Return a result of in-place writes into views, each of which replaces the graph of the whole."""
     out = xp.zeros(2) + p * 0.0
     out[:1] = y[1:]
@@ -72,7 +72,7 @@ RETURNED: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]] = {
     "a view of what was there before": (lambda y, q, **_: q[::-1], lambda y0, p: y0 + 3 * xp.flip(p, axis=0)),
     "one of several outputs": (lambda y, q, **_: xp.unstack(xp.stack([y, q]))[1], lambda y0, p: y0 + 3 * p),
     "one of several outputs from before": (lambda y, parts, **_: parts[0], lambda y0, p: y0 + 3 * p),
-    "what was written into": (lambda y, p, **_: _written(y, p), lambda y0, p: xp.stack([y0[0] + y0[1], y0[1]])),
+    "what was written into": (lambda y, p, **_: _write_into_views(y, p), lambda y0, p: xp.stack([y0[0] + y0[1], y0[1]])),
 }
 
 
@@ -97,7 +97,7 @@ def test_values_and_gradients_are_those_of_differences(way: tuple[str, str]) -> 
     p, y0, t = leaves()
     w = np.random.default_rng(1).normal(size=(4, 2))
     tolerances = TIGHT if way[0] not in ("BDF", "RK23") else {"rtol": 1e-7, "atol": 1e-9}
-    out = solved(p, y0, t, way, tolerances)
+    out = solve(p, y0, t, way, tolerances)
     found = grad(xp.sum(out * w), (p, y0, t))
     numbers = [v.detach().numpy() for v in (p, y0, t)]
     assert float(xp.sum(out * w).detach()) == pytest.approx(exact(*numbers, w), abs=1e-5)
@@ -119,8 +119,8 @@ def test_values_and_gradients_are_those_of_differences(way: tuple[str, str]) -> 
 def test_second_derivatives(way: tuple[str, str]) -> None:
     p, y0, _ = leaves()
     t = xp.tensor([0.2, 0.6, 1.0], requires_grad=True)
-    assert gradcheck(lambda *args: solved(*args, way), (p, y0, t), atol=1e-5)
-    assert gradgradcheck(lambda *args: solved(*args, way), (p, y0, t), atol=1e-4, rtol=1e-3)
+    assert gradcheck(lambda *args: solve(*args, way), (p, y0, t), atol=1e-5)
+    assert gradgradcheck(lambda *args: solve(*args, way), (p, y0, t), atol=1e-4, rtol=1e-3)
 
 
 def test_the_ways_agree_in_the_third_derivative() -> None:
@@ -129,7 +129,7 @@ def test_the_ways_agree_in_the_third_derivative() -> None:
         y0 = xp.tensor([1.0, -0.5])
 
         def f(c: Any, way: Any = way, y0: Any = y0) -> Any:
-            return xp.sum(solved(xp.stack([c, xp.ones_like(c), c * c]), y0, [0.0, 0.8], way))
+            return xp.sum(solve(xp.stack([c, xp.ones_like(c), c * c]), y0, [0.0, 0.8], way))
 
         found.append(float(gradient(gradient(gradient(f)))(xp.tensor(0.9))))
     assert found[0] == pytest.approx(found[1], rel=1e-4)
@@ -155,21 +155,21 @@ def test_linear_equations_have_their_closed_form(n: int, count: int, way: tuple[
 
 def test_forward_mode_goes_through_the_steps() -> None:
     p, y0, t = leaves(requires_grad=False)
-    f = lambda p, way=("DOP853", "adjoint"): solved(p, y0, t, way)  # noqa: E731
+    f = lambda p, way=("DOP853", "adjoint"): solve(p, y0, t, way)  # noqa: E731
     np.testing.assert_allclose(jacfwd(f)(p), jacrev(f)(p), atol=1e-6)
-    _, tangent = jvp(lambda s: solved(p, y0, xp.stack([t[0], s]), ("RK45", "adjoint")), (t[-1],), (xp.asarray(1.0),))
-    np.testing.assert_allclose(tangent[-1], field(solved(p, y0, t, FAST[0])[-1], t[-1], p), atol=1e-6)
+    _, tangent = jvp(lambda s: solve(p, y0, xp.stack([t[0], s]), ("RK45", "adjoint")), (t[-1],), (xp.asarray(1.0),))
+    np.testing.assert_allclose(tangent[-1], field(solve(p, y0, t, FAST[0])[-1], t[-1], p), atol=1e-6)
     with pytest.raises(NotImplementedError, match="forward mode goes through the steps"):
         jacfwd(lambda p: f(p, FAST[0]))(p)
 
 
 def test_jacobians_of_gradients_and_of_jacobians() -> None:
     p, y0, t = leaves(requires_grad=False)
-    one, other = (jacrev(gradient(lambda p, way=way: xp.sum(solved(p, y0, t, way) ** 2)))(p) for way in FAST[1:])
+    one, other = (jacrev(gradient(lambda p, way=way: xp.sum(solve(p, y0, t, way) ** 2)))(p) for way in FAST[1:])
     np.testing.assert_allclose(one, other, atol=1e-5)
     with pytest.raises(NotImplementedError, match="gradient='steps'"):  # a batch of cotangents, differentiated again
-        jacrev(jacrev(lambda p: solved(p, y0, t, FAST[0])))(p)
-    assert jacrev(jacrev(lambda p: solved(p, y0, t, FAST[2])))(p).shape == (4, 2, 3, 3)
+        jacrev(jacrev(lambda p: solve(p, y0, t, FAST[0])))(p)
+    assert jacrev(jacrev(lambda p: solve(p, y0, t, FAST[2])))(p).shape == (4, 2, 3, 3)
 
 
 def test_batches_are_refused() -> None:
@@ -203,7 +203,7 @@ def test_a_parameter_that_counts_between_outputs_only_is_no_silent_zero() -> Non
 @pytest.mark.parametrize("way", FAST[:2], ids=str)
 def test_a_parameter_written_to_afterwards_is_noticed(way: tuple[str, str]) -> None:
     p, y0, t = leaves()
-    loss = xp.sum(solved(p, y0, t, way))
+    loss = xp.sum(solve(p, y0, t, way))
     with xp.no_grad():
         p.mul_(2.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -241,7 +241,7 @@ def test_right_sides_that_are_gradients_themselves(way: tuple[str, str]) -> None
     def energy(y: Any) -> Any:
         return 0.5 * y[1] ** 2 + k * (1 - xp.cos(y[0]))
 
-    def transformed(y: Any, t: Any) -> Any:
+    def transform(y: Any, t: Any) -> Any:
         g = gradient(energy)(y)
         return xp.stack([g[1], -g[0]])
 
@@ -252,7 +252,7 @@ def test_right_sides_that_are_gradients_themselves(way: tuple[str, str]) -> None
         return xp.stack([g[1], -g[0]])
 
     found = []
-    for right in (lambda y, t: xp.stack([y[1], -k * xp.sin(y[0])]), transformed, by_a_pass):
+    for right in (lambda y, t: xp.stack([y[1], -k * xp.sin(y[0])]), transform, by_a_pass):
         y = integrate.odeint(right, y0, [0.0, 1.0], method=way[0], gradient=way[1])
         first = grad(xp.sum(y[-1]), (k, y0), create_graph=True)
         found.append([v.detach().numpy() for v in (*first, *grad(first[0], k))])
@@ -263,7 +263,7 @@ def test_right_sides_that_are_gradients_themselves(way: tuple[str, str]) -> None
 
 def test_graphs_are_freed() -> None:
     p, y0, t = leaves()
-    out = solved(p, y0, t, FAST[0])
+    out = solve(p, y0, t, FAST[0])
     assert out.grad_fn.name() == "FlowBackward0"
     loss = xp.sum(out)
     loss.backward(retain_graph=True)
@@ -279,8 +279,8 @@ def test_graphs_are_freed() -> None:
 def test_without_gradients_nothing_is_recorded() -> None:
     p, y0, t = leaves()
     with xp.no_grad():
-        assert not solved(p, y0, t, FAST[0]).requires_grad
-    assert not solved(p.detach(), y0.detach(), TIMES, FAST[0]).requires_grad
+        assert not solve(p, y0, t, FAST[0]).requires_grad
+    assert not solve(p.detach(), y0.detach(), TIMES, FAST[0]).requires_grad
 
 
 def test_many_parameters_and_many_outputs() -> None:

@@ -12,7 +12,7 @@ import xpgrad as xp
 from support.central_differences import numbers
 from xpgrad.scipy import linalg as ours
 
-__all__ = ["CASES", "KINDS", "Case", "each", "matrices"]
+__all__ = ["CASES", "KINDS", "Case", "apply_per_element", "matrices"]
 
 KINDS = (np.float64, np.complex128)
 
@@ -43,7 +43,7 @@ def matrices(shape: tuple[int, ...], dtype: Any, start: float = 1.0, shift: floa
     return numbers(shape, start, dtype) + (shift * np.eye(shape[-2], shape[-1])).astype(dtype)
 
 
-def each(case: Case, arrays: list[np.ndarray]) -> Any:
+def apply_per_element(case: Case, arrays: list[np.ndarray]) -> Any:
     """Return SciPy's result, computed for one element of the stacks at a time; a tuple if it returns several arrays."""
     batch = np.broadcast_shapes(*(x.shape[: x.ndim - r] for x, r in zip(arrays, case.ranks)))
     spread = [np.broadcast_to(x, batch + x.shape[x.ndim - r :]) for x, r in zip(arrays, case.ranks)]
@@ -64,7 +64,7 @@ def _triangular(trans: Any, lower: bool, unit: bool) -> Case:
     )  # fmt: skip
 
 
-def _banded(below: int, above: int, batch: tuple[int, ...], n: int, right: tuple[int, ...], rank: int = 2) -> Case:
+def _banded_case(below: int, above: int, batch: tuple[int, ...], n: int, right: tuple[int, ...], rank: int = 2) -> Case:
     def arrays(dtype: Any) -> list[np.ndarray]:
         ab = numbers((*batch, below + above + 1, n), 1.0, dtype)
         ab[..., above, :] += 3.0
@@ -84,14 +84,14 @@ def _adjoint(m: Any, x: Any) -> Any:
     return np.conj(x).T if m is theirs else xp.conj(x).mT
 
 
-def _factored(lower: bool) -> Case:
+def _cho_solve_case(lower: bool) -> Case:
     return Case(
         "cho_solve", lambda m, a, b: m.cho_solve(m.cho_factor(a @ _adjoint(m, a), lower), b),
         lambda t: [matrices((3, 3), t, shift=2.0), numbers((3, 2), 2.0, t)], (2, 2),
     )  # fmt: skip
 
 
-def _fitted(shape: tuple[int, ...], right: tuple[int, ...], rank: int) -> Case:
+def _lstsq_case(shape: tuple[int, ...], right: tuple[int, ...], rank: int) -> Case:
     def call(m: Any, a: Any, b: Any) -> Any:
         x, residues, _, s = m.lstsq(a, b)
         return (x, residues, s) if a.shape[-2] > a.shape[-1] else (x, s)
@@ -122,7 +122,7 @@ CASES: dict[str, Case] = {
         "solve_triangular", lambda m, a, b: m.solve_triangular(a, b), lambda t: [matrices((2, 3, 3), t, shift=3.0), numbers((3,), 2.0, t)],
         (2, 1),
     ),
-    "cho_solve lower": _factored(True), "cho_solve upper": _factored(False),
+    "cho_solve lower": _cho_solve_case(True), "cho_solve upper": _cho_solve_case(False),
     "solve_sylvester": Case(
         "solve_sylvester", lambda m, a, b, q: m.solve_sylvester(a, b, q),
         lambda t: [matrices((3, 3), t, shift=3.0), matrices((2, 2, 2), t, shift=2.0), numbers((3, 2), 3.0, t)], (2, 2, 2),
@@ -133,11 +133,11 @@ CASES: dict[str, Case] = {
     ),
     "solve_discrete_lyapunov direct": _lyapunov("solve_discrete_lyapunov", "direct"),
     "solve_discrete_lyapunov bilinear": _lyapunov("solve_discrete_lyapunov", "bilinear"),
-    "solve_banded": _banded(1, 2, (), 5, (5, 2)), "solve_banded in a stack": _banded(2, 1, (2,), 4, (4, 1)),
-    "solve_banded of a vector": _banded(2, 0, (2, 1), 5, (5,), 1),
-    "solve_banded beyond the corners": _banded(3, 2, (), 2, (2, 2, 2)),
-    "lstsq of many rows": _fitted((4, 2), (2, 4, 3), 2), "lstsq of many columns": _fitted((2, 4), (2,), 1),
-    "lstsq of square matrices": _fitted((2, 2, 2), (2, 1), 2),
+    "solve_banded": _banded_case(1, 2, (), 5, (5, 2)), "solve_banded in a stack": _banded_case(2, 1, (2,), 4, (4, 1)),
+    "solve_banded of a vector": _banded_case(2, 0, (2, 1), 5, (5,), 1),
+    "solve_banded beyond the corners": _banded_case(3, 2, (), 2, (2, 2, 2)),
+    "lstsq of many rows": _lstsq_case((4, 2), (2, 4, 3), 2), "lstsq of many columns": _lstsq_case((2, 4), (2,), 1),
+    "lstsq of square matrices": _lstsq_case((2, 2, 2), (2, 1), 2),
     "lstsq of low rank": Case(
         "lstsq", _of_low_rank, lambda t: [matrices((4, 2), t), matrices((2, 3), t, 2.3), numbers((4,), 0.3, t)], (2, 2, 1)
     ),

@@ -10,15 +10,15 @@ import pytest
 pytest.importorskip("scipy", reason="it says what is right, and computes some")
 
 import xpgrad as xp
-from matrices.table import CASES, KINDS, each
-from support.central_differences import check, held, loss, near, numbers, values
+from matrices.table import CASES, KINDS, apply_per_element
+from support.central_differences import cast_for_device, check, loosen, loss, numbers, values
 from xpgrad.scipy import linalg
 
 every = pytest.mark.parametrize("name", CASES)
 kinds = pytest.mark.parametrize("dtype", KINDS, ids=lambda t: np.dtype(t).name)
 
 
-def called(name: str) -> Any:
+def bind_case(name: str) -> Any:
     return lambda *xs: CASES[name].call(linalg, *xs)
 
 
@@ -27,13 +27,13 @@ def parts(out: Any) -> list[Any]:
 
 
 def tensors(arrays: Any, device: str, **options: Any) -> list[Any]:
-    return [xp.tensor(held(a, device), device=device, **options) for a in arrays]
+    return [xp.tensor(cast_for_device(a, device), device=device, **options) for a in arrays]
 
 
 def loss_and_gradients(name: str) -> Any:
     """Return the real loss, and the function that computes its gradients."""
     count = len(CASES[name].ranks)
-    total = lambda *xs: loss(called(name)(*xs))  # noqa: E731 (one of a pair)
+    total = lambda *xs: loss(bind_case(name)(*xs))  # noqa: E731 (one of a pair)
     return total, xp.func.grad(total, argnums=tuple(range(count)))
 
 
@@ -41,20 +41,20 @@ def loss_and_gradients(name: str) -> Any:
 @kinds
 def test_values_are_scipys(name: str, dtype: Any, xpgrad_device: str) -> None:
     arrays = CASES[name].arrays(dtype)
-    found = parts(called(name)(*tensors(arrays, xpgrad_device)))
-    expected = parts(each(CASES[name], arrays))
+    found = parts(bind_case(name)(*tensors(arrays, xpgrad_device)))
+    expected = parts(apply_per_element(CASES[name], arrays))
     assert len(found) == len(expected)
     for a, b in zip(found, expected):
         assert a.shape == b.shape
         assert a.device == xpgrad_device
-        exact = all(held(x, xpgrad_device).dtype == x.dtype for x in arrays)
+        exact = all(cast_for_device(x, xpgrad_device).dtype == x.dtype for x in arrays)
         np.testing.assert_allclose(values(a), b, rtol=0, atol=(1e-13 if exact else 1e-4) * max(1.0, np.abs(b).max()))
 
 
 @every
 @kinds
 def test_derivatives_are_those_of_differences(name: str, dtype: Any, xpgrad_device: str) -> None:
-    check(called(name), CASES[name].arrays(dtype), xpgrad_device)
+    check(bind_case(name), CASES[name].arrays(dtype), xpgrad_device)
 
 
 @every
@@ -67,7 +67,7 @@ def test_forward_mode_is_reverse_mode(name: str, dtype: Any, xpgrad_device: str)
     def along(gs: Any) -> float:
         return sum(float(np.real(np.sum(np.conj(values(g)) * values(d)))) for g, d in zip(gs, ds))
 
-    tolerance = near(1e-10, xpgrad_device, *arrays)
+    tolerance = loosen(1e-10, xpgrad_device, *arrays)
     found = xp.func.jvp(total, xs, ds)[1].item()
     assert abs(found - along(gradients(*xs))) <= tolerance * max(1.0, abs(found))
     # Forward over reverse agrees with reverse over reverse.
@@ -86,12 +86,12 @@ def test_batches_are_loops(name: str, dtype: Any, xpgrad_device: str) -> None:
     arrays = CASES[name].arrays(dtype)
     xs = tensors(arrays, xpgrad_device)
     _, gradients = loss_and_gradients(name)
-    tolerance = near(1e-10, xpgrad_device, *arrays)
+    tolerance = loosen(1e-10, xpgrad_device, *arrays)
     count = len(xs)
     for which in [(True,) * count, *([tuple(i == j for j in range(count)) for i in range(count)] if count > 1 else [])]:
         given = [xp.stack([x, x * 1.05 + 0.01]) if w else x for x, w in zip(xs, which)]
         axes = tuple(0 if w else None for w in which)
-        for function in (called(name), gradients):
+        for function in (bind_case(name), gradients):
             found = parts(xp.func.vmap(function, in_dims=axes)(*given))
             for k in range(2):
                 one = parts(function(*(x[k] if w else x for x, w in zip(given, which))))
@@ -102,7 +102,7 @@ def test_batches_are_loops(name: str, dtype: Any, xpgrad_device: str) -> None:
 @every
 def test_jacobians_of_both_modes_are_the_same(name: str) -> None:
     xs = tensors(CASES[name].arrays(np.float64), "numpy")
-    f = lambda x: called(name)(x, *xs[1:])  # noqa: E731 (a closure)
+    f = lambda x: bind_case(name)(x, *xs[1:])  # noqa: E731 (a closure)
     for a, b in zip(parts(xp.func.jacrev(f)(xs[0])), parts(xp.func.jacfwd(f)(xs[0]))):
         np.testing.assert_allclose(values(a), values(b), rtol=1e-11, atol=1e-11)
 
@@ -114,7 +114,7 @@ def test_compiled_functions_are_the_same(name: str, xpgrad_device: str) -> None:
     for start in (0.0, 0.01):
         arrays = [a + start for a in CASES[name].arrays(np.float64)]
         leaves = tensors(arrays, xpgrad_device, requires_grad=True)
-        tolerance = near(1e-11, xpgrad_device, *arrays)
+        tolerance = loosen(1e-11, xpgrad_device, *arrays)
         for a, b in zip(xp.autograd.grad(compiled(*leaves), leaves), xp.autograd.grad(total(*leaves), leaves)):
             np.testing.assert_allclose(values(a), values(b), rtol=tolerance, atol=tolerance)
 
@@ -126,15 +126,15 @@ def test_compiled_functions_are_the_same(name: str, xpgrad_device: str) -> None:
 def test_gradcheck(name: str, dtype: Any) -> None:
     """Law: `gradcheck` and `gradgradcheck` pass in fast mode."""
     leaves = tensors(CASES[name].arrays(dtype), "numpy", requires_grad=True)
-    assert xp.autograd.gradcheck(called(name), leaves, fast_mode=True)
-    assert xp.autograd.gradgradcheck(called(name), leaves, fast_mode=True)
+    assert xp.autograd.gradcheck(bind_case(name), leaves, fast_mode=True)
+    assert xp.autograd.gradgradcheck(bind_case(name), leaves, fast_mode=True)
 
 
 @every
 def test_single_precision_stays(name: str) -> None:
     arrays = [a.astype(np.float32) for a in CASES[name].arrays(np.float64)]
     leaves = tensors(arrays, "numpy", requires_grad=True)
-    out = parts(called(name)(*leaves))
+    out = parts(bind_case(name)(*leaves))
     assert {y.dtype for y in out} == {xp.float32}
     for g in xp.autograd.grad(loss(out), leaves):
         assert g.dtype == xp.float32
@@ -143,10 +143,10 @@ def test_single_precision_stays(name: str) -> None:
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_derivatives_of_higher_order_of_an_exponential(order: int, xpgrad_device: str) -> None:
     """Law: the n-th derivative of ``expm(t a)`` in `t` is ``a @ ... @ a @ expm(t a)`` with n factors `a`."""
-    a = held(numbers((3, 3)), xpgrad_device)
+    a = cast_for_device(numbers((3, 3)), xpgrad_device)
     f = lambda t: linalg.expm(t * xp.asarray(a, device=xpgrad_device))[0, 2]  # noqa: E731 (it is differentiated)
     for _ in range(order):
         f = xp.func.grad(f)
     expected = (np.linalg.matrix_power(a, order) @ values(linalg.expm(xp.asarray(0.7 * a))))[0, 2]
     t = xp.asarray(np.asarray(0.7, a.dtype), device=xpgrad_device)
-    np.testing.assert_allclose(values(f(t)), expected, rtol=near(1e-12, xpgrad_device))
+    np.testing.assert_allclose(values(f(t)), expected, rtol=loosen(1e-12, xpgrad_device))

@@ -171,6 +171,9 @@ GOOD: dict[str, Callable[[], Call]] = {
     "func.functional_call": lambda: call(lambda given, *_, **__: list(given.values()), {"w": vector()}, (vector(),)),
     "func.stack_module_state": lambda: call([{"w": vector()}, {"w": vector()}]),
     "func.vjp": lambda: call(total, vector()), "func.vmap": lambda: call(total),
+    "func.cond": lambda: call(True, total, total, vector()), "func.fori_loop": lambda: call(0, 2, lambda i, v: v, vector()),
+    "func.scan": lambda: call(lambda c, x: (c, None), vector(), matrix()),
+    "func.while_loop": lambda: call(lambda v: False, lambda v: v, vector()),
     # autograd
     "autograd.backward": lambda: call(total(matrix())), "autograd.grad": lambda: call(total(x := matrix()), x),
     "autograd.gradcheck": lambda: call(total, vector(), fast_mode=True),

@@ -55,7 +55,7 @@ def operands(draw: st.DrawFn, count: int, low: int = 1) -> list[np.ndarray]:
     return [u[a:b].reshape(s) for a, b, s in zip(ends, ends[1:], shapes)]
 
 
-def placed(name: str, us: list[np.ndarray], dtype: Any = np.float64) -> list[np.ndarray]:
+def map_to_domains(name: str, us: list[np.ndarray], dtype: Any = np.float64) -> list[np.ndarray]:
     """Return operands in the domains of a function; complex ones lie off all branch cuts."""
     points = [domain(u) for domain, u in zip(FUNCTIONS[name][0], us)]
     if np.dtype(dtype).kind == "c":
@@ -75,7 +75,7 @@ def test_every_elementwise_rule_is_in_the_tables() -> None:
 @settings(derandomize=True, deadline=None, max_examples=10)
 def test_real_gradients_to_second_order(name: str, xpgrad_device: str, data: st.DataObject) -> None:
     us = data.draw(operands(len(FUNCTIONS[name][0])))
-    check(getattr(xp, name), placed(name, us), xpgrad_device)
+    check(getattr(xp, name), map_to_domains(name, us), xpgrad_device)
 
 
 @pytest.mark.parametrize("name", COMPLEX)
@@ -83,10 +83,10 @@ def test_real_gradients_to_second_order(name: str, xpgrad_device: str, data: st.
 @settings(derandomize=True, deadline=None, max_examples=8)
 def test_complex_gradients_to_second_order(name: str, xpgrad_device: str, data: st.DataObject) -> None:
     us = data.draw(operands(len(FUNCTIONS[name][0])))
-    points = placed(name, us, np.complex128)
+    points = map_to_domains(name, us, np.complex128)
     if len(points) == 2 and data.draw(st.booleans()):  # a real operand beside a complex one gets a real gradient
         k = data.draw(st.integers(0, 1))
-        points[k] = placed(name, us)[k]
+        points[k] = map_to_domains(name, us)[k]
     check(getattr(xp, name), points, xpgrad_device)
 
 
@@ -126,7 +126,7 @@ def test_float32_agrees_with_float64(name: str, xpgrad_device: str) -> None:
     for narrow, wide in (("float32", "float64"), ("complex64", "complex128"))[: 1 + (name in COMPLEX)]:
         found = []
         for dtype in (narrow, wide):
-            xs = [xp.tensor(p, dtype=dtype, device=xpgrad_device, requires_grad=True) for p in placed(name, us, wide)]
+            xs = [xp.tensor(p, dtype=dtype, device=xpgrad_device, requires_grad=True) for p in map_to_domains(name, us, wide)]
             grads = grad(loss(getattr(xp, name)(*xs)), xs)
             assert all(g.dtype is x.dtype for g, x in zip(grads, xs))
             found.append(grads)
@@ -162,7 +162,7 @@ def test_fresh_formulas_hand_out_memory_of_their_own() -> None:
     for name, (domains, _) in FUNCTIONS.items():
         row = ROWS[name]
         us = [np.asarray([[0.11, 0.62], [0.83, 0.34]]), np.asarray([[0.31, 0.51], [0.74, 0.96]])][: len(domains)]
-        points = placed(name, us)
+        points = map_to_domains(name, us)
         out = np.asarray(getattr(kernels, name)(*points))
         g = numbers(out.shape)
         known = {"g": g, "xp": kernels, "out": out, **dict(zip(row.tensors, points))}
@@ -272,9 +272,9 @@ def _gradients(torch: Any, ours: Any, theirs: Any, points: list[np.ndarray], dev
 def test_pytorch_agrees_inside_the_domain(name: str, xpgrad_device: str) -> None:
     torch, theirs = pytorch_function(name)
     us = [np.asarray([0.11, 0.62, 0.83]), np.asarray([[0.31], [0.74]])][: len(FUNCTIONS[name][0])]
-    _gradients(torch, getattr(xp, name), theirs, placed(name, us), xpgrad_device, 2)
+    _gradients(torch, getattr(xp, name), theirs, map_to_domains(name, us), xpgrad_device, 2)
     if name in COMPLEX and name not in NO_COMPLEX_TORCH:
-        _gradients(torch, getattr(xp, name), theirs, placed(name, us, np.complex128), xpgrad_device, 2)
+        _gradients(torch, getattr(xp, name), theirs, map_to_domains(name, us, np.complex128), xpgrad_device, 2)
 
 
 NO_COMPLEX_TORCH = {"sign"}  # PyTorch calls it sgn

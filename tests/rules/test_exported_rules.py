@@ -227,7 +227,7 @@ def test_only_rules_can_be_exported() -> None:
 
 def test_static_arguments_are_no_arrays(jax: Any) -> None:
     function = to_jax_custom_vjp(softplus)
-    assert (function.__name__, function.__doc__) == ("softplus", "Saves an operand; a static argument.")
+    assert (function.__name__, function.__doc__) == ("softplus", "Rule that saves an operand and has a static argument.")
     with pytest.raises(TypeError, match="'beta' is a static argument, but got an array"):
         jax.jit(lambda x, b: function(x, beta=b))(1.0, 2.0)
     with pytest.raises(TypeError, match="returned int"):

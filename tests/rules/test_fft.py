@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
-from support.central_differences import differences, held, near
+from support.central_differences import cast_for_device, differences, loosen
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
 
 strict = pytest.importorskip("array_api_strict", reason="the reference namespace of the standard")
@@ -193,14 +193,16 @@ def test_every_backend_agrees(name, kw, dtype, xpgrad_device):
     results = []
     for device in (xpgrad_device, "numpy"):
         given = draw((4, 5), dtype)
-        x = xp.tensor(held(given, device), device=device, requires_grad=True)
+        x = xp.tensor(cast_for_device(given, device), device=device, requires_grad=True)
         y = getattr(xp.fft, name)(x * x, **kw)
         (g,) = xp.autograd.grad(xp.sum(xp.abs(y) ** 2), x, create_graph=True)
         (h,) = xp.autograd.grad(xp.sum(xp.abs(g) ** 2), x)
         assert str(h.device) == device
         results.append([numpy_of(t) for t in (y, g, h)])
     for a, b in zip(*results, strict=True):
-        np.testing.assert_allclose(a, b, rtol=near(1e-7, xpgrad_device, given), atol=near(1e-10, xpgrad_device, given) * np.abs(b).max())
+        np.testing.assert_allclose(
+            a, b, rtol=loosen(1e-7, xpgrad_device, given), atol=loosen(1e-10, xpgrad_device, given) * np.abs(b).max()
+        )
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
-from support.central_differences import held, near, numbers, values
+from support.central_differences import cast_for_device, loosen, numbers, values
 
 NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 #: Numbers of rows: fewer and more than the dtype can count.
@@ -41,17 +41,17 @@ def _read(reads: Callable[[Any, Any], Any]) -> Callable[..., tuple[np.ndarray, n
     return sources
 
 
-def _written(x: np.ndarray, v: np.ndarray, i: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _write(x: np.ndarray, v: np.ndarray, i: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     out = x.copy()
     out[i] = v
     return np.arange(out.size), out.reshape(-1)
 
 
-def _added(x: np.ndarray, v: np.ndarray, i: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _add(x: np.ndarray, v: np.ndarray, i: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([x.reshape(-1), x[i].reshape(-1)]), np.concatenate([x.reshape(-1), v.reshape(-1)])
 
 
-def _put(x: Any, v: Any, i: Any) -> Any:
+def _put_values(x: Any, v: Any, i: Any) -> Any:
     y = x * 1
     y[i] = v
     return y
@@ -72,8 +72,8 @@ CASES: dict[str, Case] = {
         lambda x, v, i: xp.take_along_axis(x, xp.stack([i, i], axis=1), axis=0),
         _read(lambda x, i: np.take_along_axis(x, np.stack([i, i], 1), 0)),
     ),
-    "write": Case(_put, _written),
-    "index_add_": Case(lambda x, v, i: (x * 1).index_add_(0, i, v), _added),
+    "write": Case(_put_values, _write),
+    "index_add_": Case(lambda x, v, i: (x * 1).index_add_(0, i, v), _add),
     "vmap of x": Case(lambda x, v, i: xp.func.vmap(lambda c: c[i], in_dims=1)(x), _read(lambda x, i: x.T[:, i])),
     "vmap of i": Case(lambda x, v, i: xp.func.vmap(lambda k: x[k])(i), _read(lambda x, i: x[i])),
     "vmap of both": Case(
@@ -86,16 +86,16 @@ CASES: dict[str, Case] = {
         lambda x, v, i: xp.func.vmap(lambda c, k: xp.take_along_axis(c, k), in_dims=(1, 0))(x, xp.stack([i, i])),
         _read(lambda x, i: x.T[:, i]),
     ),
-    "vmap of a write": Case(lambda x, v, i: xp.func.vmap(_put, in_dims=(1, 1, None), out_dims=1)(x, v, i), _written),
+    "vmap of a write": Case(lambda x, v, i: xp.func.vmap(_put_values, in_dims=(1, 1, None), out_dims=1)(x, v, i), _write),
     "vmap of a write at i": Case(
-        lambda x, v, i: xp.func.vmap(_put, in_dims=(1, 1, 0), out_dims=1)(x, v, xp.stack([i, i])), _written
+        lambda x, v, i: xp.func.vmap(_put_values, in_dims=(1, 1, 0), out_dims=1)(x, v, xp.stack([i, i])), _write
     ),
     "vmap of index_add_": Case(
-        lambda x, v, i: xp.func.vmap(lambda c, d: (c * 1).index_add_(0, i, d), in_dims=(1, 1), out_dims=1)(x, v), _added
+        lambda x, v, i: xp.func.vmap(lambda c, d: (c * 1).index_add_(0, i, d), in_dims=(1, 1), out_dims=1)(x, v), _add
     ),
     "vmap of index_add_ at i": Case(
         lambda x, v, i: xp.func.vmap(lambda c, d, k: (c * 1).index_add_(0, k, d), in_dims=(1, 1, 0), out_dims=1)(x, v, xp.stack([i, i])),
-        _added,
+        _add,
     ),
 }  # fmt: skip
 
@@ -119,7 +119,7 @@ def test_values_and_gradients_to_second_order(name: str, dtype: str, xpgrad_devi
 def _check(case: Case, rows: int, i: Any, wide: np.ndarray) -> None:
     sizes = [(rows, 2), (len(wide), 2)]
     device = str(i.device)
-    z = [held(numbers(s, 1.0 + k), device) for k, s in enumerate(sizes)]
+    z = [cast_for_device(numbers(s, 1.0 + k), device) for k, s in enumerate(sizes)]
     flat = np.concatenate([a.reshape(-1) for a in z])
     places = [a.reshape(s) for a, s in zip(np.split(np.arange(flat.size), [2 * rows]), sizes)]
     to, source = (a.reshape(-1) for a in case.sources(places[0], places[1], wide))
@@ -133,12 +133,12 @@ def _check(case: Case, rows: int, i: Any, wide: np.ndarray) -> None:
     leaves = [xp.tensor(a, device=i.device, requires_grad=True) for a in z]
     y = case.ours(leaves[0], leaves[1], i)
     expected = forward(flat)
-    np.testing.assert_allclose(values(y).reshape(-1), expected, rtol=near(1e-12, device))
+    np.testing.assert_allclose(values(y).reshape(-1), expected, rtol=loosen(1e-12, device))
     grads = xp.autograd.grad(xp.sum(y * y * y), leaves, create_graph=True, allow_unused=True)
     _compare(grads, backward(3 * expected**2), rows)
     direction = numbers(flat.shape, 3.0)
     parts = [a.reshape(s) for a, s in zip(np.split(direction, [2 * rows]), sizes)]
-    slope = sum(xp.sum(g * xp.asarray(held(d, device), device=device)) for g, d in zip(grads, parts) if g is not None)
+    slope = sum(xp.sum(g * xp.asarray(cast_for_device(d, device), device=device)) for g, d in zip(grads, parts) if g is not None)
     _compare(xp.autograd.grad(slope, leaves, allow_unused=True), backward(6 * expected * forward(direction)), rows)
 
 
@@ -147,7 +147,7 @@ def _compare(found: Any, expected: np.ndarray, rows: int) -> None:
         if g is None:
             assert not e.any()
         else:
-            tolerance = near(1e-10, str(g.device))
+            tolerance = loosen(1e-10, str(g.device))
             np.testing.assert_allclose(values(g).reshape(-1), e, rtol=tolerance, atol=tolerance * (1e-2 if g.dtype is xp.float64 else 1.0))
 
 
@@ -171,7 +171,7 @@ def test_writes_without_history(dtype: str, kind: str, xpgrad_device: str) -> No
 
 @pytest.mark.parametrize("dtype", NAMES)
 def test_searchsorted_takes_every_sorter(dtype: str, xpgrad_device: str) -> None:
-    data, points = (held(numbers(shape, start), xpgrad_device) for shape, start in (((100,), 1.0), ((7,), 5.0)))
+    data, points = (cast_for_device(numbers(shape, start), xpgrad_device) for shape, start in (((100,), 1.0), ((7,), 5.0)))
     order, wide = np.argsort(data).astype(dtype), np.sort(data)
     _index(dtype, 100, xpgrad_device)  # skips if the device lacks the dtype
     x, sorter, where = (xp.asarray(a, device=xpgrad_device) for a in (data, order, points))
@@ -191,7 +191,7 @@ def test_what_no_signed_integer_holds_is_out_of_range(number: int, xpgrad_device
         lambda: x[i, i],
         lambda: xp.take(x, i, axis=0),
         lambda: xp.take_along_axis(x, xp.reshape(i, (1, 1)), axis=0),
-        lambda: _put(x, 1.0, i),
+        lambda: _put_values(x, 1.0, i),
         lambda: (x * 1).index_add_(0, i, xp.ones((1, 3), device=xpgrad_device)),
     ]
     for use in uses:
@@ -214,7 +214,7 @@ OUTSIDE: dict[str, Callable[[Any, Any], Any]] = {
     "x[i, 1]": lambda x, i: x[i, 1],
     "take": lambda x, i: xp.take(x, i, axis=0),
     "take_along_axis": lambda x, i: xp.take_along_axis(x, xp.stack([i, i, i], axis=1), axis=0),
-    "write": lambda x, i: _put(x, 1.0, i),
+    "write": lambda x, i: _put_values(x, 1.0, i),
     "index_add_": lambda x, i: (x * 1).index_add_(0, i, xp.ones((i.shape[0], 3), dtype=x.dtype, device=x.device)),
     "index_add_ of columns": lambda x, i: (xp.permute_dims(x, (1, 0)) * 1).index_add_(
         1, i, xp.ones((3, i.shape[0]), dtype=x.dtype, device=x.device)
@@ -227,7 +227,7 @@ OUTSIDE: dict[str, Callable[[Any, Any], Any]] = {
     )(x, xp.stack([i[:1], i[:1] * 0, i[:1] * 0])),
     "vmap of i": lambda x, i: xp.func.vmap(lambda k, c: c[k], in_dims=(0, 1))(xp.stack([i, i * 0, i * 0]), x),
     "vmap of i, x shared": lambda x, i: xp.func.vmap(lambda k: x[0, :2][k])(xp.stack([i, i * 0])),
-    "vmap of i in a write": lambda x, i: xp.func.vmap(lambda k, c: _put(c, 1.0, k), in_dims=(0, 1))(xp.stack([i, i * 0, i * 0]), x),
+    "vmap of i in a write": lambda x, i: xp.func.vmap(lambda k, c: _put_values(c, 1.0, k), in_dims=(0, 1))(xp.stack([i, i * 0, i * 0]), x),
     "vmap of i in take_along_axis": lambda x, i: xp.func.vmap(
         lambda k, c: xp.take_along_axis(c, k), in_dims=(0, 1)
     )(xp.stack([i, i * 0, i * 0]), x),
@@ -238,7 +238,7 @@ OUTSIDE: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_an_index_out_of_range_is_an_error(name: str, places: list[int], xpgrad_device: str) -> None:
     """The error names the index and the axis's length, and nothing is written."""
-    data = held(numbers((2, 3)), xpgrad_device)
+    data = cast_for_device(numbers((2, 3)), xpgrad_device)
     x = xp.tensor(data, device=xpgrad_device)
     i = xp.asarray(places, dtype="int64", device=xpgrad_device)
     with pytest.raises(IndexError, match=rf"index {places[0]} is out of (range|bounds) for axis . (of length|with size) 2"):

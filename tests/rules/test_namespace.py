@@ -58,7 +58,7 @@ DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"
 NEWER_IN_STRICT = {"expand_dims"}
 
 
-def both(data: np.ndarray) -> tuple[Any, Any]:
+def make_both(data: np.ndarray) -> tuple[Any, Any]:
     """Return the same array for xpgrad and for the reference."""
     return xp.asarray(data.copy()), strict.asarray(data.copy())
 
@@ -77,7 +77,7 @@ def agree(ours: Any, theirs: Any) -> None:
     np.testing.assert_allclose(ours.numpy(), np.asarray(theirs), rtol=tolerance, atol=tolerance)
 
 
-def quietly(call: Callable[[], Any]) -> Any:
+def call_quietly(call: Callable[[], Any]) -> Any:
     """Return the result, without the array libraries' warnings about singular points."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -341,12 +341,12 @@ def sample(dtype: str) -> np.ndarray:
 def test_unary_functions(name: str) -> None:
     compared = 0
     for dtype in DTYPES:
-        ours, theirs = both(sample(dtype))
+        ours, theirs = make_both(sample(dtype))
         try:
-            expected = quietly(lambda theirs=theirs: getattr(strict, name)(theirs))
+            expected = call_quietly(lambda theirs=theirs: getattr(strict, name)(theirs))
         except TypeError:
             continue
-        agree(quietly(lambda ours=ours: getattr(xp, name)(ours)), expected)
+        agree(call_quietly(lambda ours=ours: getattr(xp, name)(ours)), expected)
         compared += 1
     assert compared
 
@@ -360,12 +360,12 @@ def test_binary_functions(name: str) -> None:
             data = (data[0], np.abs(data[1]))
         if name in ("floor_divide", "remainder"):
             data = (data[0], np.where(data[1] == 0, np.ones_like(data[1]), data[1]))
-        pairs = [both(d) for d in data]
+        pairs = [make_both(d) for d in data]
         try:
-            expected = quietly(lambda pairs=pairs: getattr(strict, name)(*(p[1] for p in pairs)))
+            expected = call_quietly(lambda pairs=pairs: getattr(strict, name)(*(p[1] for p in pairs)))
         except TypeError:
             continue
-        agree(quietly(lambda pairs=pairs: getattr(xp, name)(*(p[0] for p in pairs))), expected)
+        agree(call_quietly(lambda pairs=pairs: getattr(xp, name)(*(p[0] for p in pairs))), expected)
         compared += 1
     assert compared
 
@@ -424,7 +424,7 @@ CALLS: list[tuple[str, tuple[np.ndarray, ...], dict[str, Any]]] = [
 
 def _convert(value: Any, place: int) -> Any:
     if isinstance(value, np.ndarray):
-        return both(value)[place]
+        return make_both(value)[place]
     if isinstance(value, str) and value in DTYPES:
         return getattr((xp, strict)[place], value)
     return value
@@ -516,7 +516,7 @@ def test_linspace_of_tensors_has_the_values_of_numbers(ends: Any, endpoint: bool
 
 
 def test_functions_of_several_arrays() -> None:
-    (a, b), (i, j) = both(A), both(I)
+    (a, b), (i, j) = make_both(A), make_both(I)
     agree(xp.concat([a, a], axis=1), strict.concat([b, b], axis=1))
     agree(xp.concat([a, xp.astype(a, xp.float32)], axis=None), strict.concat([b, strict.astype(b, strict.float32)], axis=None))
     agree(xp.stack([i, i], axis=-1), strict.stack([j, j], axis=-1))

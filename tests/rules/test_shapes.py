@@ -26,7 +26,7 @@ grad = xp.autograd.grad
 Function = Callable[..., Any]
 
 
-def _both(draw: Any, ndim: int) -> tuple[int, ...]:
+def _draw_permutation(draw: Any, ndim: int) -> tuple[int, ...]:
     """Draw a permutation of axes."""
     return tuple(draw(st.permutations(range(ndim))))
 
@@ -50,7 +50,7 @@ ONE: dict[str, Callable[[Any, tuple[int, ...], int], Function]] = {
     **{f.name: _of_axes(f.name, f.axes) for f in axis_functions() if f.kind == "view"},
     "reshape": lambda draw, s, a: lambda x: xp.reshape(x, (-1,)),
     "reshape copy": lambda draw, s, a: lambda x: xp.reshape(xp.permute_dims(x, tuple(range(len(s)))[::-1]), (*s, 1), copy=True),
-    "permute_dims": lambda draw, s, a, *, k=None: (lambda order: lambda x: xp.permute_dims(x, order))(_both(draw, len(s))),
+    "permute_dims": lambda draw, s, a, *, k=None: (lambda order: lambda x: xp.permute_dims(x, order))(_draw_permutation(draw, len(s))),
     "moveaxis": lambda draw, s, a: (lambda b: lambda x: xp.moveaxis(x, a, b))(draw(st.integers(-len(s), len(s) - 1))),
     "broadcast_to": lambda draw, s, a: (lambda w: lambda x: xp.broadcast_to(x, w))(_wider(draw, s)),
     "broadcast_arrays": lambda draw, s, a: lambda x: xp.broadcast_arrays(x, xp.reshape(x, (x.size, *(1,) * len(s)))),
@@ -86,7 +86,7 @@ ONE: dict[str, Callable[[Any, tuple[int, ...], int], Function]] = {
         draw(st.lists(st.integers(-s[a], s[a] - 1), max_size=5))
     ),
     "take_along_axis": lambda draw, s, a: (
-        lambda k: lambda x: xp.take_along_axis(x, xp.asarray(_along(s, a, k), device=x.device), axis=a)
+        lambda k: lambda x: xp.take_along_axis(x, xp.asarray(_indices_along(s, a, k), device=x.device), axis=a)
     )(draw(st.integers(1, 4))),
     "matmul": lambda draw, s, a: lambda x: xp.matmul(xp.matrix_transpose(xp.reshape(x, (1, *s))), xp.reshape(x, (1, *s))),
     "tensordot": lambda draw, s, a: lambda x: xp.tensordot(x, x, axes=[[a], [a]]),
@@ -94,7 +94,7 @@ ONE: dict[str, Callable[[Any, tuple[int, ...], int], Function]] = {
 }  # fmt: skip
 
 
-def _along(shape: tuple[int, ...], axis: int, count: int) -> np.ndarray:
+def _indices_along(shape: tuple[int, ...], axis: int, count: int) -> np.ndarray:
     """Return indices along an axis, with duplicates and negative ones."""
     size = tuple(count if i == axis else n for i, n in enumerate(shape))
     return (np.arange(int(np.prod(size))) * 7 % (2 * shape[axis])).reshape(size) - shape[axis]
@@ -223,14 +223,14 @@ def keys(draw: st.DrawFn, advanced: bool) -> tuple[tuple[int, ...], tuple[Any, .
     return shape, tuple(key)
 
 
-def _on(key: tuple[Any, ...], device: str) -> tuple[Any, ...]:
+def _key_on(key: tuple[Any, ...], device: str) -> tuple[Any, ...]:
     return tuple(xp.asarray(k, device=device) if isinstance(k, np.ndarray) else k for k in key)
 
 
 def _check_key(shape: tuple[int, ...], key: tuple[Any, ...], device: str) -> None:
     x = numbers(shape)
     leaf = xp.tensor(x, device=device, requires_grad=True)
-    y = leaf[_on(key, device)]
+    y = leaf[_key_on(key, device)]
     expected = x[key]
     np.testing.assert_array_equal(values(y), expected)
     assert y.shape == expected.shape
@@ -239,7 +239,7 @@ def _check_key(shape: tuple[int, ...], key: tuple[Any, ...], device: str) -> Non
     np.add.at(want, key, seed)
     (g,) = grad(y, leaf, xp.asarray(seed, device=device))
     np.testing.assert_allclose(values(g), want, rtol=1e-12, atol=1e-14)
-    check(lambda a: a[_on(key, str(a.device))], [x], device)
+    check(lambda a: a[_key_on(key, str(a.device))], [x], device)
 
 
 @given(case=keys(advanced=False))

@@ -100,7 +100,7 @@ def check(function: Function, at: np.ndarray) -> None:
 @settings(derandomize=True, deadline=None, max_examples=15)
 def test_real_gradients_to_second_order(name: str, problem: tuple[np.ndarray, Any, bool]) -> None:
     at, axis, keep = problem
-    if name.startswith("std") and _reduced(at.shape, axis) == 1:
+    if name.startswith("std") and _count_reduced(at.shape, axis) == 1:
         return  # without spread: see the test of equal values
     check(lambda x: FUNCTIONS[name](x, axis, keep), at)
 
@@ -110,12 +110,12 @@ def test_real_gradients_to_second_order(name: str, problem: tuple[np.ndarray, An
 @settings(derandomize=True, deadline=None, max_examples=8)
 def test_complex_gradients_to_second_order(name: str, problem: tuple[np.ndarray, Any, bool]) -> None:
     at, axis, keep = problem
-    if name.startswith("std") and _reduced(at.shape, axis) == 1:
+    if name.startswith("std") and _count_reduced(at.shape, axis) == 1:
         return
     check(lambda x: FUNCTIONS[name](x, axis, keep), at + 0.5j * np.flip(at) + 0.1j)
 
 
-def _reduced(shape: tuple[int, ...], axis: Any) -> int:
+def _count_reduced(shape: tuple[int, ...], axis: Any) -> int:
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return int(np.prod([shape[a] for a in axes]))
 
@@ -397,3 +397,9 @@ def test_an_extremum_that_is_not_a_number_has_no_gradient(name: str, numbers_: l
     z = xp.asarray(np.asarray([1.0, np.inf if name == "max" else -np.inf]), device=xpgrad_device).requires_grad_()
     getattr(xp, name)(z).backward()
     np.testing.assert_array_equal(values(z.grad), [0.0, 1.0])
+
+
+def test_equal_medians_share_the_gradient() -> None:
+    x = xp.tensor([3.0, 2.0, 1.0, 2.0, 2.0], requires_grad=True)
+    x.median().backward()
+    np.testing.assert_allclose(x.grad.numpy(), [0, 1 / 3, 0, 1 / 3, 1 / 3])

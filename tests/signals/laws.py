@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import xpgrad as xp
-from support.central_differences import check, held, near, numbers, values
+from support.central_differences import cast_for_device, check, loosen, numbers, values
 from xpgrad.func import jvp, vmap
 
 __all__ = ["Call", "batch_is_loop", "derivatives_are_differences", "flat", "forward_is_reverse", "values_are_scipys"]
@@ -38,12 +38,12 @@ def flat(out: Any) -> list[Any]:
 
 
 def _tensors(call: Call, device: str) -> list[Any]:
-    return [xp.asarray(held(p, device), device=device) for p in call.points]
+    return [xp.asarray(cast_for_device(p, device), device=device) for p in call.points]
 
 
 def values_are_scipys(call: Call, device: str) -> None:
     """Compare values, shapes and kinds of dtypes with SciPy's."""
-    tolerance = near(1e-10, device, *call.points)
+    tolerance = loosen(1e-10, device, *call.points)
     found, expected = flat(call.ours(*_tensors(call, device))), flat(call.theirs(*call.points))
     assert len(found) == len(expected)
     for a, b in zip(found, expected):
@@ -59,9 +59,9 @@ def derivatives_are_differences(call: Call, device: str) -> None:
 
 def forward_is_reverse(call: Call, device: str) -> None:
     """Compare the tangent of a weighted sum of the results with the gradient along the same direction."""
-    tolerance = near(1e-9, device, *call.points)
+    tolerance = loosen(1e-9, device, *call.points)
     xs = _tensors(call, device)
-    ways = [xp.asarray(held(numbers(p.shape, 2.0 + i, p.dtype), device), device=device) for i, p in enumerate(call.points)]
+    ways = [xp.asarray(cast_for_device(numbers(p.shape, 2.0 + i, p.dtype), device), device=device) for i, p in enumerate(call.points)]
 
     def total(*at: Any) -> Any:
         out: Any = 0.0
@@ -70,7 +70,7 @@ def forward_is_reverse(call: Call, device: str) -> None:
             out = out + xp.sum(w * (xp.real(y) + 2.0 * xp.imag(y) if y.dtype.is_complex else y))
         return out
 
-    leaves = [xp.tensor(held(p, device), device=device, requires_grad=True) for p in call.points]
+    leaves = [xp.tensor(cast_for_device(p, device), device=device, requires_grad=True) for p in call.points]
     grads = xp.autograd.grad(total(*leaves), leaves, materialize_grads=True)
     expected = sum(np.sum(values(g).real * values(w).real + values(g).imag * values(w).imag) for g, w in zip(grads, ways))
     _, tangent = jvp(total, tuple(xs), tuple(ways))
@@ -79,7 +79,7 @@ def forward_is_reverse(call: Call, device: str) -> None:
 
 def batch_is_loop(call: Call, device: str) -> None:
     """Compare `vmap` of values and of gradients with a loop, over all arguments and over each alone."""
-    tolerance = near(1e-10, device, *call.points)
+    tolerance = loosen(1e-10, device, *call.points)
     one = _tensors(call, device)
     many = [xp.stack([x, x * 1.03]) for x in one]
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
 from signals.laws import Call, batch_is_loop, derivatives_are_differences, forward_is_reverse, values_are_scipys
-from support.central_differences import has_float64, near, numbers, values
+from support.central_differences import has_float64, loosen, numbers, values
 from xpgrad.scipy import interpolate as ours
 from xpgrad.scipy._splines import _kernel as tridiagonal
 
@@ -182,7 +182,7 @@ def test_kinds_between_and_beyond_the_points(kind: str, xpgrad_device: str) -> N
         options = {"bounds_error": False, "fill_value": fill, "axis": 0}
         found = ours.interp1d(*(xp.asarray(v[order], device=xpgrad_device) for v in (X, Y)), kind, **options)
         expected = theirs.interp1d(X[order], Y[order], kind, **options)(at)
-        tolerance = near(1e-11, xpgrad_device)
+        tolerance = loosen(1e-11, xpgrad_device)
         np.testing.assert_allclose(values(found(xp.asarray(at, device=xpgrad_device))), expected, rtol=tolerance, atol=tolerance)
         assert np.isnan(values(found(xp.asarray([np.nan], device=xpgrad_device)))).all()
 
@@ -210,7 +210,7 @@ def test_grids(method: str, xpgrad_device: str) -> None:
             tuple(xp.asarray(p, device=xpgrad_device) for p in points), xp.asarray(v, device=xpgrad_device), method, False, fill
         )
         expected = theirs.RegularGridInterpolator(points, v, method, False, fill)
-        tolerance = near(1e-12, xpgrad_device)
+        tolerance = loosen(1e-12, xpgrad_device)
         out = values(found(xp.asarray(at, device=xpgrad_device)))
         np.testing.assert_allclose(out, expected(at), rtol=tolerance, atol=tolerance)
         apart = tuple(xp.asarray(at[0, :, i], device=xpgrad_device) for i in range(3))
@@ -227,7 +227,7 @@ def test_tridiagonal_systems_without_the_host(xpgrad_device: str, monkeypatch: p
     found = tridiagonal(like.backend.kernels, *(xp.asarray(v, device=xpgrad_device)._array for v in (bands, np.stack([rhs, rhs]))))
     for k in range(2):
         matrix = np.diag(bands[k, 1]) + np.diag(bands[k, 0, 1:], -1) + np.diag(bands[k, 2, :-1], 1)
-        tolerance = near(1e-12, xpgrad_device)
+        tolerance = loosen(1e-12, xpgrad_device)
         np.testing.assert_allclose(values(like.backend.wrap(found))[k], np.linalg.solve(matrix, rhs), rtol=tolerance, atol=tolerance)
 
 

@@ -32,7 +32,7 @@ def chain(x: Any) -> Any:
     return xp.sum((1.0 - x[:-1]) ** 2) + 10.0 * xp.sum((x[1:] - x[:-1] ** 2) ** 2)
 
 
-def near(found: Any, expected: Any) -> None:
+def assert_close(found: Any, expected: Any) -> None:
     close = 1e-10 if expected.dtype == np.float64 else 1e-4  # a library may have single precision only
     np.testing.assert_allclose(of_one_array(found), expected, rtol=close, atol=close)
 
@@ -40,13 +40,13 @@ def near(found: Any, expected: Any) -> None:
 @pytest.mark.parametrize("by", BY)
 def test_jacobians_are_the_dense_ones(by: str, xpgrad_device: str) -> None:
     x = tensor((8,), xpgrad_device)
-    near(sparse_jacobian(mixed, by=by)(x), dense_jacobian(mixed, x))
+    assert_close(sparse_jacobian(mixed, by=by)(x), dense_jacobian(mixed, x))
 
 
 @pytest.mark.parametrize("by", ["symmetric", "rows"])
 def test_hessians_are_the_dense_ones(by: str, xpgrad_device: str) -> None:
     x = tensor((8,), xpgrad_device)
-    near(sparse_hessian(chain, by=by)(x), dense_hessian(chain, x))
+    assert_close(sparse_hessian(chain, by=by)(x), dense_hessian(chain, x))
 
 
 @pytest.mark.parametrize("pattern", ["global", "local"])
@@ -56,7 +56,7 @@ def test_rows_and_columns_are_elements_in_row_major_order(pattern: str, xpgrad_d
     def f(x: Any) -> Any:
         return xp.permute_dims(x, (2, 0, 1))[:, :, 1:] * xp.sum(x, axis=1)[:, None, :2].reshape((2, 2, 1))
 
-    near(sparse_jacobian(f, pattern=pattern)(x), dense_jacobian(f, x))
+    assert_close(sparse_jacobian(f, pattern=pattern)(x), dense_jacobian(f, x))
 
 
 def test_several_arguments_are_columns_one_after_the_other(xpgrad_device: str) -> None:
@@ -66,13 +66,13 @@ def test_several_arguments_are_columns_one_after_the_other(xpgrad_device: str) -
         return (x * y[0, 0] * scale, y[1] * x[:2])
 
     expected = dense_jacobian(lambda x, y: f(x, y, 2.0), x, y)
-    near(sparse_jacobian(f, (0, 1))(x, y, 2.0), expected)
-    near(sparse_jacobian(f, (1, 0))(x, y, 2.0), np.concatenate([expected[:, 3:], expected[:, :3]], axis=1))
-    near(sparse_jacobian(f, 1)(x, y, scale=2.0), expected[:, 3:])
-    near(sparse_jacobian(lambda tree, scale: f(tree["x"], tree["y"], scale))({"x": x, "y": y}, 2.0), expected)
+    assert_close(sparse_jacobian(f, (0, 1))(x, y, 2.0), expected)
+    assert_close(sparse_jacobian(f, (1, 0))(x, y, 2.0), np.concatenate([expected[:, 3:], expected[:, :3]], axis=1))
+    assert_close(sparse_jacobian(f, 1)(x, y, scale=2.0), expected[:, 3:])
+    assert_close(sparse_jacobian(lambda tree, scale: f(tree["x"], tree["y"], scale))({"x": x, "y": y}, 2.0), expected)
     total = lambda x, y: xp.sum(f(x, y, 2.0)[0] ** 2) + xp.sum(y**3)  # noqa: E731
-    near(sparse_hessian(total, (0, 1))(x, y), dense_hessian(total, x, y))
-    near(sparse_hessian(total, 1)(x, y), dense_hessian(total, x, y)[3:, 3:])
+    assert_close(sparse_hessian(total, (0, 1))(x, y), dense_hessian(total, x, y))
+    assert_close(sparse_hessian(total, 1)(x, y), dense_hessian(total, x, y)[3:, 3:])
 
 
 def test_aux_is_passed_through() -> None:
@@ -87,8 +87,8 @@ def test_aux_is_passed_through() -> None:
 @pytest.mark.parametrize("chunk", [1, 2, None])
 def test_chunks_change_nothing(by: str, chunk: int | None) -> None:
     x = xp.asarray(numbers((9,)))
-    near(sparse_jacobian(mixed, by=by, chunk_size=chunk)(x), dense_jacobian(mixed, x))
-    near(sparse_hessian(chain, chunk_size=chunk)(x), dense_hessian(chain, x))
+    assert_close(sparse_jacobian(mixed, by=by, chunk_size=chunk)(x), dense_jacobian(mixed, x))
+    assert_close(sparse_hessian(chain, chunk_size=chunk)(x), dense_hessian(chain, x))
 
 
 def test_a_prepared_derivative_is_used_again_without_tracing() -> None:
@@ -105,9 +105,9 @@ def test_a_prepared_derivative_is_used_again_without_tracing() -> None:
     before = calls
     for k in range(3):
         x = xp.asarray(numbers((50,), k + 1.0))
-        near(prepared(x, 0.5 + k), (0.5 + k) * dense_jacobian(lambda x: (x[1:] - x[:-1]) ** 2, x))
+        assert_close(prepared(x, 0.5 + k), (0.5 + k) * dense_jacobian(lambda x: (x[1:] - x[:-1]) ** 2, x))
     assert calls == before + 3  # one run for all products
-    near(
+    assert_close(
         prepared(numbers((50,)), 1.0), dense_jacobian(lambda x: (x[1:] - x[:-1]) ** 2, xp.asarray(numbers((50,))))
     )  # an array, from a solver
 
@@ -119,11 +119,11 @@ def test_matrices_are_scipys_in_the_format_that_is_asked_for(form: str, kind: An
     found = prepared(x)
     assert isinstance(found, kind)
     assert found.dtype == np.float64
-    near(found, dense_jacobian(mixed, x))
+    assert_close(found, dense_jacobian(mixed, x))
     found.data[:] = 0.0  # not shared with anyone
     if form == "csr":
         found.eliminate_zeros()
-    near(prepared(x), dense_jacobian(mixed, x))
+    assert_close(prepared(x), dense_jacobian(mixed, x))
 
 
 def test_native_matrices_are_the_librarys_own(xpgrad_device: str) -> None:
@@ -134,7 +134,7 @@ def test_native_matrices_are_the_librarys_own(xpgrad_device: str) -> None:
             with pytest.raises(CapabilityError, match="has no sparse matrices; ask for SciPy's"):
                 sparse_jacobian(mixed, format="native")(x)
         else:
-            near(sparse_jacobian(mixed, format="native")(x), dense_jacobian(mixed, x))
+            assert_close(sparse_jacobian(mixed, format="native")(x), dense_jacobian(mixed, x))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -151,9 +151,9 @@ def test_a_pattern_may_be_given_and_is_not_traced() -> None:
 
     x = xp.asarray(numbers((4,)))
     for pattern in (np.eye(4, dtype=bool), np.eye(4), sp.csr_array(sp.eye(4)), sp.coo_matrix(np.tri(4)), xp.eye(4)):
-        near(sparse_jacobian(f, pattern=pattern)(x), dense_jacobian(f, x))
+        assert_close(sparse_jacobian(f, pattern=pattern)(x), dense_jacobian(f, x))
     hessian = sparse_hessian(chain, pattern=np.tri(4) - np.tri(4, k=-2)).prepare(x)  # one triangle is enough
-    near(hessian(x), dense_hessian(chain, x))
+    assert_close(hessian(x), dense_hessian(chain, x))
     assert hessian.nnz == 10
 
 
@@ -171,18 +171,18 @@ def test_the_mode_that_is_on_does_not_matter(mode: Any) -> None:
     x = xp.asarray(numbers((5,)))
     with mode():
         jacobian, hessian = sparse_jacobian(mixed)(x), sparse_hessian(chain)(x)
-    near(jacobian, dense_jacobian(mixed, x))
-    near(hessian, dense_hessian(chain, x))
+    assert_close(jacobian, dense_jacobian(mixed, x))
+    assert_close(hessian, dense_hessian(chain, x))
 
 
 def test_functions_with_transforms_and_compiled_ones_inside() -> None:
     x = xp.asarray(numbers((6,)))
     f = lambda x: xp.func.grad(chain)(x) * x[0]  # noqa: E731
-    near(sparse_jacobian(f)(x), dense_jacobian(f, x))
-    near(sparse_jacobian(xp.compile(f))(x), dense_jacobian(f, x))
+    assert_close(sparse_jacobian(f)(x), dense_jacobian(f, x))
+    assert_close(sparse_jacobian(xp.compile(f))(x), dense_jacobian(f, x))
     g = lambda x: xp.func.vmap(xp.sin)(x[:, None])[:, 0] * x  # noqa: E731
     assert sparse_jacobian(g).prepare(x).nnz == 6
-    near(sparse_jacobian(g)(x), dense_jacobian(g, x))
+    assert_close(sparse_jacobian(g)(x), dense_jacobian(g, x))
 
 
 @pytest.mark.parametrize(("n", "m"), [(0, 3), (3, 0), (0, 0)])

@@ -34,11 +34,11 @@ def _quiet() -> Any:
         yield
 
 
-def near(device: str) -> float:
+def tolerance_on(device: str) -> float:
     return 1e-11 if has_float64(device) else 2e-3
 
 
-def _at(name: str) -> list[tuple[float, ...]]:
+def _points_of(name: str) -> list[tuple[float, ...]]:
     return points(CASES[name], SLOW.get(name, COUNT))
 
 
@@ -54,13 +54,13 @@ def test_values_are_scipys(name: str, xpgrad_device: str) -> None:
         columns[0] = columns[0].astype(int)
     expected = getattr(scipy.special, name)(*columns)
     found = at_points(name, at, device=xpgrad_device)
-    np.testing.assert_allclose(found, expected, rtol=near(xpgrad_device), atol=1e-13 if has_float64(xpgrad_device) else 1e-4)
+    np.testing.assert_allclose(found, expected, rtol=tolerance_on(xpgrad_device), atol=1e-13 if has_float64(xpgrad_device) else 1e-4)
 
 
 @_each
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_values_and_derivatives_are_mpmaths(name: str, order: int) -> None:
-    case, at = CASES[name], _at(name)
+    case, at = CASES[name], _points_of(name)
     for by in [()] if order == 0 else [(i,) for i in case.wrt] if order == 1 else case.seconds():
         for point, found in zip(at, at_points(name, at, *by)):
             assert error(found, case, point, *by) <= 1e-12, (by, point, found)
@@ -96,7 +96,9 @@ def test_hessians_are_right_and_symmetric_where_a_formula_branches(name: str, xp
         exact = hessians[:, i, j]
         for by in {(i, j), (j, i)}:
             found = at_points(name, at, *by, device=xpgrad_device)
-            np.testing.assert_allclose(found, exact, rtol=1e2 * near(xpgrad_device), atol=1e2 * near(xpgrad_device), err_msg=str(by))
+            np.testing.assert_allclose(
+                found, exact, rtol=1e2 * tolerance_on(xpgrad_device), atol=1e2 * tolerance_on(xpgrad_device), err_msg=str(by)
+            )
 
 
 @pytest.mark.parametrize("name", ["rel_entr", "kl_div"])
@@ -114,11 +116,15 @@ def test_hessians_of_relative_entropies_at_zero(name: str, xpgrad_device: str) -
 
 @_each
 def test_derivatives_are_the_same_on_every_device(name: str, xpgrad_device: str) -> None:
-    case, at = CASES[name], _at(name)
+    case, at = CASES[name], _points_of(name)
     for by in [*((i,) for i in case.wrt), *case.seconds()]:
         expected = at_points(name, at, *by)
         np.testing.assert_allclose(
-            at_points(name, at, *by, device=xpgrad_device), expected, rtol=near(xpgrad_device), atol=near(xpgrad_device), err_msg=str(by)
+            at_points(name, at, *by, device=xpgrad_device),
+            expected,
+            rtol=tolerance_on(xpgrad_device),
+            atol=tolerance_on(xpgrad_device),
+            err_msg=str(by),
         )
 
 
@@ -143,8 +149,8 @@ def test_forward_mode_is_reverse_mode(name: str, xpgrad_device: str) -> None:
         leaf = xp.tensor(values(xs[i]), device=xpgrad_device, requires_grad=True)
         (expected,) = xp.autograd.grad(xp.sum(of_one(leaf)), leaf)
         out, tangent = jvp(of_one, (xs[i],), (xp.ones_like(xs[i]),))
-        np.testing.assert_allclose(values(tangent), values(expected), rtol=near(xpgrad_device), atol=1e-12)
-        np.testing.assert_allclose(values(out), values(of_one(xs[i])), rtol=near(xpgrad_device))
+        np.testing.assert_allclose(values(tangent), values(expected), rtol=tolerance_on(xpgrad_device), atol=1e-12)
+        np.testing.assert_allclose(values(out), values(of_one(xs[i])), rtol=tolerance_on(xpgrad_device))
 
 
 @_each
@@ -158,10 +164,10 @@ def test_a_batch_is_a_loop(name: str, xpgrad_device: str) -> None:
     for f in (function, slope):
         found = values(vmap(f)(*xs))
         expected = np.stack([values(f(*(x[k] for x in xs))) for k in range(5)])
-        np.testing.assert_allclose(found, expected, rtol=near(xpgrad_device), atol=1e-12)
+        np.testing.assert_allclose(found, expected, rtol=tolerance_on(xpgrad_device), atol=1e-12)
     rows = [xp.stack([x, x * 1.0]) if k == i else x for k, x in enumerate(xs)]
     found = values(vmap(function, in_dims=tuple(0 if k == i else None for k in range(len(xs))))(*rows))
-    np.testing.assert_allclose(found, np.stack([values(function(*xs))] * 2), rtol=near(xpgrad_device))
+    np.testing.assert_allclose(found, np.stack([values(function(*xs))] * 2), rtol=tolerance_on(xpgrad_device))
 
 
 COMPLEX = np.array([0.7 + 0.4j, 1.3 - 0.8j, 0.2 + 2.1j])
@@ -179,7 +185,7 @@ def test_complex_functions(name: str, xpgrad_device: str) -> None:
     else:
         check(lambda z: function(2, z), [COMPLEX], xpgrad_device)
         found, expected = function(2, xp.asarray(COMPLEX, device=xpgrad_device)), getattr(scipy.special, name)(2, COMPLEX)
-    np.testing.assert_allclose(values(found), expected, rtol=near(xpgrad_device))
+    np.testing.assert_allclose(values(found), expected, rtol=tolerance_on(xpgrad_device))
 
 
 def test_complex_polygamma() -> None:

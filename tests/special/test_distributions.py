@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import mpmath
@@ -19,6 +20,7 @@ from support.central_differences import check, has_float64, values
 from support.special_functions import second_derivatives
 from xpgrad.func import jvp, vmap
 from xpgrad.scipy import stats
+from xpgrad_reference.sections import parts
 
 #: The shape parameters, by name.
 CONTINUOUS: dict[str, tuple[float, ...]] = {
@@ -434,5 +436,9 @@ def test_signatures_name_the_parameters_in_scipy_order(name: str) -> None:
         expected = [first.get(method, "x" if name in CONTINUOUS else "k"), *shapes, *optional]
         bound = getattr(distribution, method)
         assert str(inspect.signature(bound)) == f"({', '.join(expected)})"
-        assert bound.__doc__ == getattr(stats.Continuous if name in CONTINUOUS else stats.Discrete, method).__doc__
+        found = parts(bound.__doc__)
+        general = parts(getattr(stats.Continuous if name in CONTINUOUS else stats.Discrete, method).__doc__)
+        assert ", ".join(re.findall(r"^(\S.*) : ", found.pop("Parameters"), re.MULTILINE)) == ", ".join(inspect.signature(bound).parameters)
+        assert re.findall(r"^(\S+) : ", general.pop("Parameters"), re.MULTILINE) == [expected[0], "*args", "**options"]
+        assert found == general
     assert isinstance(distribution, stats.Continuous if name in CONTINUOUS else stats.Discrete)

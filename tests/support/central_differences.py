@@ -12,7 +12,7 @@ import numpy as np
 
 import xpgrad as xp
 
-__all__ = ["check", "differences", "held", "loss", "near", "numbers", "values"]
+__all__ = ["cast_for_device", "check", "differences", "loosen", "loss", "numbers", "values"]
 
 Function = Callable[..., Any]
 STEP = 1e-5
@@ -84,14 +84,14 @@ def has_float64(device: str) -> bool:
     return "float64" in _dtypes(device)
 
 
-def held(point: np.ndarray, device: str) -> np.ndarray:
+def cast_for_device(point: np.ndarray, device: str) -> np.ndarray:
     """Return `point` in its own dtype if the device has it, otherwise in single precision."""
     return point if point.dtype.name in _dtypes(device) else point.astype(_NARROW.get(point.dtype.name, point.dtype))
 
 
-def near(tolerance: float, device: str, *points: np.ndarray) -> float:
+def loosen(tolerance: float, device: str, *points: np.ndarray) -> float:
     """Return `tolerance`, or at least the one of single precision if the device lacks float64 or the dtype of one of the `points`."""
-    exact = all(held(p, device).dtype == p.dtype for p in points) if points else has_float64(device)
+    exact = all(cast_for_device(p, device).dtype == p.dtype for p in points) if points else has_float64(device)
     return tolerance if exact else max(tolerance, SINGLE)
 
 
@@ -104,7 +104,7 @@ def check(function: Function, points: Sequence[np.ndarray], device: str = "numpy
 
     If the device lacks the dtypes of the points, the points are rounded to single precision and the tolerance is larger.
     """
-    given = [held(p, device) for p in points]
+    given = [cast_for_device(p, device) for p in points]
     wide = not any(p.dtype in (np.float32, np.complex64) for p in given)
     tolerance = NEAR if wide else SINGLE
     equal = tolerance * 1e-6 if wide else tolerance

@@ -76,7 +76,7 @@ class _Counter:
         return self.on_step
 
 
-def _traced(function: Callable[[], Any], counter: _Counter) -> None:
+def _run_traced(function: Callable[[], Any], counter: _Counter) -> None:
     before = sys.gettrace()
     sys.settrace(counter.on_entry)
     try:
@@ -88,14 +88,14 @@ def _traced(function: Callable[[], Any], counter: _Counter) -> None:
 def points(function: Callable[[], Any]) -> int:
     """Return the number of points at which a call of `function` can be interrupted."""
     counter = _Counter(None)
-    _traced(function, counter)
+    _run_traced(function, counter)
     return counter.count
 
 
 def interrupted_at(k: int, function: Callable[[], Any]) -> bool:
     """Call `function` and interrupt it at its k-th point; return whether the interrupt propagated out of it."""
     try:
-        _traced(function, _Counter(k))
+        _run_traced(function, _Counter(k))
     except KeyboardInterrupt:
         return True
     return False

@@ -78,7 +78,7 @@ def _quantiles(name: str) -> list[Case]:
     ]
 
 
-def _put(write: Callable[..., Any]) -> Callable[..., Any]:
+def _on_a_copy(write: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a function that writes in place into one that writes into a copy of its first argument and returns it."""
 
     def function(x: Any, *others: Any) -> Any:
@@ -336,12 +336,12 @@ CASES: dict[str, list[Case]] = {
     "min_scalar_type": [_c(np.min_scalar_type, M)],
     "common_type": [_c(np.common_type, M, N)],
     # -- writes in place
-    "copyto": [_d(_put(np.copyto), M, N), _d(_put(lambda x, y: np.copyto(x, y, where=MASK)), M, V[:4])],
-    "fill_diagonal": [_d(_put(np.fill_diagonal), M, V[0])],
-    "put": [_d(_put(lambda x, v: np.put(x, [0, -1, 5], v)), M, V[:3])],
-    "place": [_d(_put(lambda x, v: np.place(x, MASK, v)), M, V[:3])],
-    "putmask": [_d(_put(lambda x, v: np.putmask(x, MASK, v)), M, N)],
-    "put_along_axis": [_d(_put(lambda x, v: np.put_along_axis(x, np.array([[1], [0], [3]]), v, axis=1)), M, V[:3, None])],
+    "copyto": [_d(_on_a_copy(np.copyto), M, N), _d(_on_a_copy(lambda x, y: np.copyto(x, y, where=MASK)), M, V[:4])],
+    "fill_diagonal": [_d(_on_a_copy(np.fill_diagonal), M, V[0])],
+    "put": [_d(_on_a_copy(lambda x, v: np.put(x, [0, -1, 5], v)), M, V[:3])],
+    "place": [_d(_on_a_copy(lambda x, v: np.place(x, MASK, v)), M, V[:3])],
+    "putmask": [_d(_on_a_copy(lambda x, v: np.putmask(x, MASK, v)), M, N)],
+    "put_along_axis": [_d(_on_a_copy(lambda x, v: np.put_along_axis(x, np.array([[1], [0], [3]]), v, axis=1)), M, V[:3, None])],
     # -- products and linear algebra
     "dot": [_d(np.dot, M, N.T.copy()), _d(np.dot, V, W), _d(np.dot, T, numbers((2, 4, 3))), _d(np.dot, V[0], M), _d(np.dot, T, V[:4])],
     "inner": [_d(np.inner, M, N), _d(np.inner, V, W)],

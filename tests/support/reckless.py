@@ -44,7 +44,7 @@ def _read(x: Any, key: Any) -> Any:
         return np.asarray(x[_valid_key(key, x.shape)])
 
 
-def _written(buffer: Any, key: Any, value: Any) -> Any:
+def _write(buffer: Any, key: Any, value: Any) -> Any:
     try:
         buffer[key] = value
     except (IndexError, ValueError, TypeError):
@@ -52,7 +52,7 @@ def _written(buffer: Any, key: Any, value: Any) -> Any:
     return buffer
 
 
-def _along(x: Any, indices: Any, axis: int) -> Any:
+def _take_along(x: Any, indices: Any, axis: int) -> Any:
     return np.take_along_axis(x, indices % x.shape[axis], axis)
 
 
@@ -62,8 +62,8 @@ class RecklessBackend(Backend):
     name = "reckless"
     capabilities = Capabilities()
     overrides: ClassVar[dict[str, Callable[..., Any]]] = {
-        "index_basic": _read, "gather": _read, "written": _written, "put": lambda x, value, key: _written(np.array(x), key, value),
-        "take_along_axis": lambda x, indices, *, axis=-1: _along(x, indices, axis),
+        "index_basic": _read, "gather": _read, "written": _write, "put": lambda x, value, key: _write(np.array(x), key, value),
+        "take_along_axis": lambda x, indices, *, axis=-1: _take_along(x, indices, axis),
         "from_front": lambda indices, n, axis, like: indices % n,
     }  # fmt: skip
 
@@ -95,7 +95,7 @@ class RecklessBackend(Backend):
         return array
 
     def update(self, x: Any, key: Any, value: Any) -> Any:
-        return _written(x, key, value)
+        return _write(x, key, value)
 
 
 def register() -> None:

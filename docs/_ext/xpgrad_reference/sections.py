@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 import xpgrad
-from xpgrad._operations.documents import ORDER
+from xpgrad._basics.docstrings import ORDER
 from xpgrad._rows.namespace import METHODS
 from xpgrad_reference.facts import facts
 from xpgrad_reference.names import Name

@@ -7,7 +7,7 @@ from typing import Any
 import array_api_extra as e
 import numpy as np
 
-from support.consumers.rows import Row, V, W, X, like, row
+from support.consumers.rows import Row, V, W, X, asarray_like, row
 
 BINS = np.asarray([0.1, 0.35, 0.6, 0.95])
 
@@ -37,7 +37,7 @@ ROWS: dict[str, Row] = {
     "array_api_extra.pad": row(lambda x: e.pad(x, 1)),
     "array_api_extra.partition": row(lambda x: _namespace(x).sort(e.partition(x, 2)), V),
     "array_api_extra.rad2deg": row(e.rad2deg),
-    "array_api_extra.setdiff1d": row(e.setdiff1d, V, like(V, V[1:3])),
+    "array_api_extra.setdiff1d": row(e.setdiff1d, V, asarray_like(V, V[1:3])),
     "array_api_extra.sinc": row(e.sinc),
     "array_api_extra.union1d": row(e.union1d, V, W + 0.01),
 }

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["COUNTS", "MATRIX", "ROW", "SQUARE", "V", "W", "X", "Row", "bound", "like", "row", "words"]
+__all__ = ["COUNTS", "MATRIX", "ROW", "SQUARE", "V", "W", "X", "Row", "asarray_like", "bind_last", "row", "words"]
 
 X = np.random.default_rng(0).random((6, 3))
 V, W = np.linspace(0.15, 0.85, 5), np.asarray([0.7, 0.3, 0.55, 0.2, 0.9])
@@ -29,7 +29,7 @@ def row(function: Callable[..., Any], *args: Any) -> Row:
     return Row(function, args or (X,))
 
 
-def like(x: Any, values: Any) -> Any:
+def asarray_like(x: Any, values: Any) -> Any:
     """Return `values` as an array of the namespace of `x`."""
     return x.__array_namespace__().asarray(values)
 
@@ -39,6 +39,6 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
-def bound(function: Callable[..., Any], *after: Any, **options: Any) -> Callable[..., Any]:
+def bind_last(function: Callable[..., Any], *after: Any, **options: Any) -> Callable[..., Any]:
     """Return `function` with fixed trailing arguments and options."""
     return lambda *args: function(*args, *after, **options)

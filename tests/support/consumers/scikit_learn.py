@@ -21,7 +21,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import pairwise
 from sklearn.naive_bayes import GaussianNB
 
-from support.consumers.rows import Row, V, W, X, like, row, words
+from support.consumers.rows import Row, V, W, X, asarray_like, row, words
 
 LABELS = np.asarray([0, 1, 0, 1, 1, 0])
 TARGETS = np.asarray([0.5, 1.0, -0.5, 2.0, 1.5, 0.0])
@@ -31,7 +31,7 @@ TRUTH = np.asarray([0, 1, 1, 0, 1])
 
 def _fitted(estimator: Any, x: Any, *targets: Any) -> Any:
     """Fit an estimator to `x` and to constant targets, and return it."""
-    return estimator.fit(x, *(like(x, t) if isinstance(t, np.ndarray) else t for t in targets))
+    return estimator.fit(x, *(asarray_like(x, t) if isinstance(t, np.ndarray) else t for t in targets))
 
 
 def _logistic() -> Any:

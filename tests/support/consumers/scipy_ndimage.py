@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage as n
 
-from support.consumers.rows import MATRIX, Row, bound, row, words
+from support.consumers.rows import MATRIX, Row, bind_last, row, words
 
 LABELS = np.asarray([[1, 1, 2, 2, 3, 3]] * 5)
 KERNEL = np.asarray([[0.1, 0.2, 0.1], [0.3, 0.4, 0.3], [0.1, 0.2, 0.1]])
@@ -24,12 +24,12 @@ def _total(values):  # type: ignore[no-untyped-def]
 
 
 ROWS: dict[str, Row] = {
-    **{f"scipy.ndimage.{name}": row(bound(getattr(n, name), size=3), MATRIX) for name in SIZED},
-    **{f"scipy.ndimage.{name}": row(bound(getattr(n, name), 3), MATRIX) for name in LINES},
-    **{f"scipy.ndimage.{name}": row(bound(getattr(n, name), 1.0), MATRIX) for name in SIGMA},
+    **{f"scipy.ndimage.{name}": row(bind_last(getattr(n, name), size=3), MATRIX) for name in SIZED},
+    **{f"scipy.ndimage.{name}": row(bind_last(getattr(n, name), 3), MATRIX) for name in LINES},
+    **{f"scipy.ndimage.{name}": row(bind_last(getattr(n, name), 1.0), MATRIX) for name in SIGMA},
     **{f"scipy.ndimage.{name}": row(getattr(n, name), MATRIX) for name in PLAIN},
     **{f"scipy.ndimage.{name}": row(getattr(n, name), MATRIX, LABELS, np.asarray([1, 2])) for name in LABELLED},
-    **{f"scipy.ndimage.{name}": row(bound(getattr(n, name), 0.7), MATRIX) for name in FOURIER},
+    **{f"scipy.ndimage.{name}": row(bind_last(getattr(n, name), 0.7), MATRIX) for name in FOURIER},
     **{f"scipy.ndimage.{name}": row(getattr(n, name), MATRIX, KERNEL) for name in ("convolve", "correlate")},
     **{f"scipy.ndimage.{name}": row(getattr(n, name), MATRIX, KERNEL[0]) for name in ("convolve1d", "correlate1d")},
     "scipy.ndimage.affine_transform": row(n.affine_transform, MATRIX, TRANSFORM),

@@ -9,7 +9,7 @@ from scipy import constants, differentiate as d, fft as f, integrate as i, inter
 from scipy.cluster import hierarchy as h, vq
 from scipy.spatial.transform import RigidTransform, Rotation
 
-from support.consumers.rows import MATRIX, ROW, SQUARE, Row, V, W, X, bound, like, row, words
+from support.consumers.rows import MATRIX, ROW, SQUARE, Row, V, W, X, asarray_like, bind_last, row, words
 
 DISTANCES = np.asarray([0.5, 0.9, 1.4, 0.7, 1.1, 0.3])
 HEIGHTS, MERGED = np.asarray([0.3, 0.7, 1.4]), [[0.0, 1.0, 0.0, 2.0], [2.0, 3.0, 0.0, 2.0], [4.0, 5.0, 0.0, 4.0]]
@@ -27,14 +27,14 @@ def _at(integral: Any) -> Any:
 
 def _linkage(heights: Any) -> Any:
     """Return a linkage matrix with these heights; which clusters are merged, and their sizes, are constants."""
-    return like(heights, MERGED) + heights[:, None] * like(heights, [0.0, 0.0, 1.0, 0.0])
+    return asarray_like(heights, MERGED) + heights[:, None] * asarray_like(heights, [0.0, 0.0, 1.0, 0.0])
 
 
 ROWS: dict[str, Row] = {
     **{f"scipy.fft.{name}": row(getattr(f, name), ROW) for name in REAL},
     **{f"scipy.fft.{name}": row(getattr(f, name), X) for name in MANY},
     **{f"scipy.fft.{name}": row(getattr(f, name), COMPLEX.reshape(2, 3)) for name in INVERSE},
-    **{f"scipy.fft.{name}": row(bound(getattr(f, name), 0.1, 0.5), ROW) for name in ("fht", "ifht")},
+    **{f"scipy.fft.{name}": row(bind_last(getattr(f, name), 0.1, 0.5), ROW) for name in ("fht", "ifht")},
     **{f"scipy.integrate.{name}": row(_at(getattr(i, name)), ROW, np.cumsum(ROW)) for name in ("trapezoid", "simpson")},
     **{
         f"scipy.integrate.{name}": row(_at(getattr(i, name)), ROW, np.cumsum(ROW))
@@ -42,7 +42,7 @@ ROWS: dict[str, Row] = {
     },
     "scipy.integrate.romb": row(lambda y: i.romb(y, dx=0.1), np.linspace(0.2, 1.0, 9) ** 3),
     "scipy.integrate.cubature": row(
-        lambda x: i.cubature(lambda t: _ns(t).exp(-t * x), like(x, [0.0]), like(x, [1.0])).estimate, np.asarray(0.7)
+        lambda x: i.cubature(lambda t: _ns(t).exp(-t * x), asarray_like(x, [0.0]), asarray_like(x, [1.0])).estimate, np.asarray(0.7)
     ),
     "scipy.integrate.tanhsinh": row(lambda a, b, c: i.tanhsinh(lambda t: t * a, b, c).integral, *map(np.asarray, (0.4, 0.2, 2.3))),
     "scipy.linalg.block_diag": row(linalg.block_diag, X, MATRIX),
@@ -72,11 +72,13 @@ ROWS: dict[str, Row] = {
     "scipy.cluster.hierarchy.maxinconsts": row(lambda z: h.maxinconsts(_linkage(z), h.inconsistent(_linkage(z))), HEIGHTS),
     "scipy.cluster.hierarchy.maxRstat": row(lambda z: h.maxRstat(_linkage(z), h.inconsistent(_linkage(z)), 0), HEIGHTS),
     "scipy.cluster.hierarchy.optimal_leaf_ordering": row(lambda z, y: h.optimal_leaf_ordering(_linkage(z), y), HEIGHTS, DISTANCES),
-    "scipy.cluster.hierarchy.from_mlab_linkage": row(lambda z: h.from_mlab_linkage(_linkage(z)[:, :3] + like(z, [1.0, 1.0, 0.0])), HEIGHTS),
+    "scipy.cluster.hierarchy.from_mlab_linkage": row(
+        lambda z: h.from_mlab_linkage(_linkage(z)[:, :3] + asarray_like(z, [1.0, 1.0, 0.0])), HEIGHTS
+    ),
     "scipy.cluster.hierarchy.to_mlab_linkage": row(lambda z: h.to_mlab_linkage(_linkage(z)), HEIGHTS),
     "scipy.interpolate.make_interp_spline": row(lambda x, y: p.make_interp_spline(x, y)(0.3), V, W),
     "scipy.interpolate.make_lsq_spline": row(
-        lambda x, y: p.make_lsq_spline(x, y, like(x, [0.0] * 4 + [1.0] * 4))(0.3), np.cumsum(ROW) / 10.0, ROW
+        lambda x, y: p.make_lsq_spline(x, y, asarray_like(x, [0.0] * 4 + [1.0] * 4))(0.3), np.cumsum(ROW) / 10.0, ROW
     ),
     "scipy.interpolate.make_smoothing_spline": row(lambda x, y: p.make_smoothing_spline(x, y, lam=0.1)(0.3), np.cumsum(ROW), ROW),
     "scipy.interpolate.make_splrep": row(lambda x, y: p.make_splrep(x, y, s=0.1)(0.3), np.cumsum(ROW), ROW),
@@ -89,7 +91,7 @@ ROWS: dict[str, Row] = {
     "scipy.spatial.transform.Rotation.from_rotvec": row(lambda v: Rotation.from_rotvec(v).as_matrix(), VECTORS),
     "scipy.spatial.transform.Rotation.from_mrp": row(lambda v: Rotation.from_mrp(v).as_matrix(), VECTORS),
     "scipy.spatial.transform.Rotation.from_davenport": row(
-        lambda a: Rotation.from_davenport(like(a, [0.0, 0.0, 1.0]), "extrinsic", a).as_quat(), np.asarray(0.4)
+        lambda a: Rotation.from_davenport(asarray_like(a, [0.0, 0.0, 1.0]), "extrinsic", a).as_quat(), np.asarray(0.4)
     ),
     "scipy.spatial.transform.Rotation.as_euler": row(lambda q: Rotation.from_quat(q).as_euler("xyz"), QUATERNIONS),
     "scipy.spatial.transform.Rotation.as_rotvec": row(lambda q: Rotation.from_quat(q).as_rotvec(), QUATERNIONS),
