@@ -376,6 +376,23 @@ def test_a_tensor_that_left_its_batch_is_refused() -> None:
     _raises(RuntimeError, "two different calls", lambda a: a + kept[0], x)
 
 
+def test_an_element_is_refused_after_its_call(xpgrad_device: str) -> None:
+    kept: list[Any] = []
+    vmap(lambda a: kept.append(a) or a)(xp.ones((2, 3), device=xpgrad_device))
+    for use in (
+        lambda a: a + 1,
+        xp.sin,
+        lambda a: a[None],
+        lambda a: a.detach(),
+        lambda a: xp.stack([a, a]),
+        lambda a: a.sum(),
+        lambda a: a * a,
+    ):
+        with pytest.raises(RuntimeError, match="has returned: it left the function"):
+            use(kept[0])
+    assert "batch=(2,)" in repr(kept[0])  # which may still be looked at
+
+
 def test_what_is_shared_is_not_written_to() -> None:
     x, shared = xp.tensor(numbers((SIZE, 2))), xp.tensor(numbers((2,)))
     for write in (lambda a: shared.add_(a), lambda a: shared.__setitem__(0, a[0]), lambda a: shared.copy_(a)):

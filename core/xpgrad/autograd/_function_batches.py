@@ -8,6 +8,7 @@ from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.array import escaped_error
 from xpgrad._transforms.batch.batch import batch_class, class_of_depth, enter, leave, lift
+from xpgrad._transforms.batch.level import active_levels, at_levels
 from xpgrad.rules.manipulation import moveaxis
 from xpgrad.rules.reduction import sum as total
 
@@ -256,11 +257,12 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
             saved = ctx.saved_tensors
             at = _deepest((*gs, *saved))
             inner = ctx.inner
-            inner.saved_tensors = tuple(batch.element(s, m, at) for s, m in zip(saved, ctx.recipes[0]))
-            returned = cls.user_backward()(inner, *(batch.element(g, True, at) for g in gs))
-            inner.saved_tensors = ()
-            returned = returned if isinstance(returned, tuple) else (returned,)
-            fitted = tuple(batch.gradient(g, m, at, s) for g, m, s in zip(returned, batch.mapped, batch.shapes))
+            with at_levels((*active_levels(), batch.level)):
+                inner.saved_tensors = tuple(batch.element(s, m, at) for s, m in zip(saved, ctx.recipes[0]))
+                returned = cls.user_backward()(inner, *(batch.element(g, True, at) for g in gs))
+                inner.saved_tensors = ()
+                returned = returned if isinstance(returned, tuple) else (returned,)
+                fitted = tuple(batch.gradient(g, m, at, s) for g, m, s in zip(returned, batch.mapped, batch.shapes))
             return fitted + returned[len(fitted) :]
 
         @staticmethod
@@ -268,10 +270,11 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
             saved = ctx.saved_tensors
             at = _deepest((*tangents, *saved))
             inner = ctx.inner
-            inner.saved_for_forward = inner.saved_tensors = tuple(batch.element(s, m, at) for s, m in zip(saved, ctx.recipes[1]))
-            out = cls.jvp(inner, *(batch.element(t, m, at) for t, m in zip(tangents, batch.mapped)))
-            inner.saved_for_forward = inner.saved_tensors = ()
-            return tuple(batch.whole(o, at) for o in (out if isinstance(out, tuple) else (out,)))
+            with at_levels((*active_levels(), batch.level)):
+                inner.saved_for_forward = inner.saved_tensors = tuple(batch.element(s, m, at) for s, m in zip(saved, ctx.recipes[1]))
+                out = cls.jvp(inner, *(batch.element(t, m, at) for t, m in zip(tangents, batch.mapped)))
+                inner.saved_for_forward = inner.saved_tensors = ()
+                return tuple(batch.whole(o, at) for o in (out if isinstance(out, tuple) else (out,)))
 
     Generated.__name__ = Generated.__qualname__ = cls.__name__
     return Generated

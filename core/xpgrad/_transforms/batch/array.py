@@ -37,6 +37,8 @@ class Batched:
     __array_ufunc__: ClassVar[None] = None
 
     def __new__(cls, value: Any, level: Any) -> Batched:
+        if level is not None and not level.running:
+            raise left_error()
         self: Batched = new(cls)
         self.value, self.level = value, level
         shape = value._array.shape
@@ -61,6 +63,14 @@ def escaped_error() -> RuntimeError:
     return RuntimeError(
         "Tensors of two different calls of `vmap` were combined: one of them left its call, e.g. through a global variable or a list. "
         "Return it from the function instead"
+    )
+
+
+def left_error() -> RuntimeError:
+    """Return the error for an operation on an element of a batch whose call of `vmap` has returned."""
+    return RuntimeError(
+        "This Tensor is an element of a batch, but the call of `vmap` that it belongs to has returned: it left the function, e.g. through "
+        "a global variable or a list. Return it from the function instead"
     )
 
 

@@ -18,7 +18,7 @@ from xpgrad._basics.dtypes import DTYPES, DType
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch import rules as _rules  # noqa: F401 (registers the rules by name)
 from xpgrad._transforms.batch.array import Batched, escaped_error
-from xpgrad._transforms.batch.level import BatchLevel
+from xpgrad._transforms.batch.level import BatchLevel, active_levels, at_levels
 from xpgrad._transforms.batch.rulebook import Rulebook
 from xpgrad.backend import Backend
 from xpgrad.errors import missing
@@ -184,8 +184,9 @@ class BatchedTensor(Tensor):
         cls, level = type(self), raw.level
 
         def batched(g: Any) -> Any:
-            out = hook(enter(g, level, cls))
-            return None if out is None else leave(out, level, cls)
+            with at_levels((*active_levels(), level)):
+                out = hook(enter(g, level, cls))
+                return None if out is None else leave(out, level, cls)
 
         return raw.value.register_hook(batched)
 

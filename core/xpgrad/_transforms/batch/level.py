@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,16 +16,17 @@ class BatchLevel:
     ----------
     size : int
         The length of the batch.
-    alive : bool
-        Whether the call is still running.
+    running : list
+        One item for each running call or pass that may compute with elements of the batch; empty once the call of `vmap` has returned,
+        so that an element that left it is refused. (A list, because `append` and `pop` are atomic.)
     """
 
-    __slots__ = ("alive", "randomness", "size")
+    __slots__ = ("randomness", "running", "size")
 
     def __init__(self, size: int, randomness: str = "error") -> None:
         self.size = size
         self.randomness = randomness
-        self.alive = True
+        self.running: list[None] = [None]
 
 
 _LEVELS: ContextVar[tuple[BatchLevel, ...]] = ContextVar("xpgrad_batch_levels", default=())
@@ -38,16 +38,34 @@ def active_levels() -> tuple[BatchLevel, ...]:
 
 
 def run_within(level: BatchLevel, function: Callable[[], Any]) -> Any:
-    """Call `function` with `level` as the innermost level and return its result; then mark it as finished."""
+    """Call `function` with `level` as the innermost level and return its result; then end the level."""
     before = _LEVELS.get()
     try:
         _LEVELS.set((*before, level))
         return function()
     finally:
-        level.alive = False
+        level.running.pop()
         _LEVELS.set(before)
 
 
-def at_levels(levels: tuple[BatchLevel, ...]) -> AbstractContextManager[None]:
-    """Return a context manager in which exactly these levels are active, to continue work that began in them."""
-    return Setting(_LEVELS, levels)
+class at_levels(Setting[tuple[BatchLevel, ...]]):  # noqa: N801 (a context manager, called like a function)
+    """Context manager in which exactly these levels are active, and their elements may be used, to continue work that began in them.
+
+    Parameters
+    ----------
+    levels : tuple of BatchLevel
+        Outermost first.
+    """
+
+    def __init__(self, levels: tuple[BatchLevel, ...]) -> None:
+        super().__init__(_LEVELS, levels)
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        for level in self.value:
+            level.running.append(None)
+
+    def __exit__(self, *exc: object) -> None:
+        for level in self.value:
+            level.running.pop()
+        super().__exit__(*exc)
