@@ -15,6 +15,7 @@ from xpgrad._operations.documents import IN_PLACE_ERROR, IN_PLACE_REFUSAL, IN_PL
 from xpgrad._operations.lift import lift, scale
 from xpgrad._tape.node import walk
 from xpgrad._tensor import turning, writing
+from xpgrad._tensor.requests import describe_request
 from xpgrad.errors import missing
 from xpgrad.rules import elementwise, linear_algebra, manipulation
 from xpgrad.rules.indexing import add_slices, getitem
@@ -50,20 +51,29 @@ class TensorMethods(TensorBase):
         mode = state.current()
         return mode is not None and bool(mode.levels) and not mode.inference and mode.levels.have_tangents(self)
 
-    def _refuse_export(self, call: str, recorded: bool = True) -> None:
-        """Raise RuntimeError for a value that leaves the graph; `recorded` says whether an operation would have been recorded."""
+    def _refuse_export(self, call: str, recorded: bool = True, *, converted: bool = False) -> None:
+        """Raise RuntimeError for a value that leaves the graph.
+
+        Parameters
+        ----------
+        call : str
+            What PyTorch's message names.
+        recorded : bool
+            Whether an operation would have been recorded.
+        converted : bool
+            Whether another library asked for the array, so that the message describes its call.
+        """
         if self._node is not None and recorded:
-            msg = (
-                f"Can't call {call} on Tensor that requires grad. Use tensor.detach().{call} instead: whatever is computed outside "
-                "xpgrad would be lost to the gradient"
-            )
-            raise RuntimeError(msg)
-        if self._has_tangent():
-            msg = (
-                f"Can't call {call} on Tensor that has a tangent. Use tensor.detach().{call} instead: whatever is computed outside "
-                "xpgrad would be lost to forward mode"
-            )
-            raise RuntimeError(msg)
+            what, lost = "requires grad", "gradient"
+        elif self._has_tangent():
+            what, lost = "has a tangent", "derivative"
+        else:
+            return
+        msg = f"Can't call {call} on Tensor that {what}. Use tensor.detach().{call} instead"
+        if converted and (request := describe_request(lost)):
+            raise RuntimeError(f"{msg} for a constant: {request}")
+        msg += f": whatever is computed outside xpgrad would be lost to the {lost}"
+        raise RuntimeError(msg)
 
     def _transformed_by(self) -> str | None:
         """Return the name of the running transform if this Tensor carries a derivative that it computes, else None.
@@ -136,7 +146,7 @@ class TensorMethods(TensorBase):
         return self._leaves("numpy()", self.backend.to_host(self.backend.own(self)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        self._refuse_export("numpy()", state.is_grad_enabled())
+        self._refuse_export("numpy()", state.is_grad_enabled(), converted=True)
         host = self._leaves("np.asarray(x)", self.backend.to_host(self.backend.own(self)))
         if dtype is not None and host.dtype != dtype:
             if copy is False:

@@ -73,6 +73,7 @@ def plain(reason: str) -> str:
     reason = re.sub(r" from '[^']*'", "", reason.partition("; ")[0])
     reason = re.sub(r"(output \d+: )?element \[[^]]*\] is .*", "it gives other values than on NumPy's arrays", reason)
     reason = re.sub(r"(Multiple namespaces for array inputs): .*", r"\1, NumPy's own among them", reason)
+    reason = re.sub(r"`.*` \([^()]*, line \d+\) converts it (.* would be lost).*", r"a call converts it \1", reason)
     reason = re.sub(r"which backend 'vmap of [^']*' does", "which `vmap` does", reason)
     reason = re.sub(r" \(by [^)]*\)| \(times [^)]*\)| \(step [^)]*\)", "", reason)
     reason = re.sub(r"of shape \([\d, ]*\)|\(\d[\d, ]*,?\)", "of some shape", reason)

@@ -1,0 +1,117 @@
+"""Messages for a Tensor that some call converts to a NumPy array: which call it was, and what to write instead.
+
+NumPy, SciPy and Matplotlib convert their arguments by `__array__`, so that nobody has written ``.numpy()`` in the line that fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import linecache
+import os
+import sys
+import sysconfig
+from types import FrameType, ModuleType
+from typing import Any
+
+from xpgrad._basics.frames import is_own
+
+#: Where the code of installed packages and of Python is.
+_INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+#: The namespaces in which a function of the same name may be found.
+_NAMESPACES = ("", "linalg", "fft", "scipy.special", "scipy.linalg", "scipy.stats", "scipy.integrate", "scipy.optimize", "scipy.signal")
+#: Functions of NumPy that make an array of their first argument.
+_CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
+#: The most characters of a call that a message shows.
+_LONGEST = 80
+
+
+def describe_request(lost: str) -> str:
+    """Describe the user's call that converts a Tensor to a NumPy array, and what to write instead; empty if its source is not available.
+
+    Parameters
+    ----------
+    lost : str
+        What the conversion would lose: "gradient" or "derivative".
+
+    Returns
+    -------
+    str
+        The end of a message.
+    """
+    frame = _user_frame(sys._getframe(1))
+    text = "" if frame is None else _running_text(frame)
+    if frame is None or not text:
+        return ""
+    where = f"{os.path.basename(frame.f_code.co_filename)}, line {frame.f_lineno}"
+    shown = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return f"`{shown}` ({where}) converts it to a NumPy array, so the {lost} would be lost. To keep the {lost}, {_advice(text, frame)}"
+
+
+def _user_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of the user's program; without one, the innermost of another library; None if all are xpgrad's."""
+    first = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not is_own(file):
+            first = first or frame
+            if not file.startswith(_INSTALLED) and not file.startswith("<frozen"):
+                return frame
+        frame = frame.f_back
+    return first
+
+
+def _running_text(frame: FrameType) -> str:
+    """Return the source of the expression that a frame is running, on one line; empty without source."""
+    code = frame.f_code
+    first, last, start, end = list(code.co_positions())[frame.f_lasti // 2]
+    if first is None or last is None:
+        return linecache.getline(code.co_filename, frame.f_lineno, frame.f_globals).strip()
+    lines = [linecache.getline(code.co_filename, n, frame.f_globals).encode() for n in range(first, last + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    return b" ".join(line.strip() for line in lines).decode()
+
+
+def _advice(text: str, frame: FrameType) -> str:
+    """Return what to write instead of a call whose derivative is wanted."""
+    try:
+        call = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        call = None
+    called = _evaluate(call.func, frame) if isinstance(call, ast.Call) else None
+    name = getattr(called, "__name__", "")
+    module = (getattr(called, "__module__", None) or "").partition(".")[0]
+    if type(getattr(called, "__self__", None)).__name__ in ("Generator", "RandomState"):
+        return "transform standard random numbers instead, such as `mean + scale * xpgrad.asarray(rng.normal(size=n))`"
+    if module == "numpy" and name in _CONVERSIONS:
+        if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], (ast.List, ast.Tuple, ast.ListComp)):
+            return "put Tensors together with `xpgrad.stack([...])`"
+        return "use the Tensor without the conversion"
+    if module in ("numpy", "scipy") and (ours := _same_name(name)):
+        return f"use `{ours}`"
+    return "use a function of xpgrad, or give the call a derivative with `xpgrad.autograd.custom_rule`"
+
+
+def _evaluate(node: ast.expr, frame: FrameType) -> Any:
+    """Return the object that a dotted name means in a frame, or None; only attributes of modules and methods are read."""
+    if isinstance(node, ast.Name):
+        return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+    if isinstance(node, ast.Attribute):
+        owner = _evaluate(node.value, frame)
+        if isinstance(owner, ModuleType) or callable(getattr(type(owner), node.attr, None)):
+            return getattr(owner, node.attr, None)
+    return None
+
+
+def _same_name(name: str) -> str | None:
+    """Return the public function of xpgrad with this name, spelled in full."""
+    for space in _NAMESPACES:
+        path = f"xpgrad.{space}".rstrip(".")
+        try:
+            module = importlib.import_module(path)
+        except ImportError:  # SciPy is not installed
+            continue
+        if name in getattr(module, "__all__", ()):
+            return f"{path}.{name}"
+    return None
