@@ -18,6 +18,7 @@ Digits", UCI Machine Learning Repository, 1998, https://doi.org/10.24432/C50P49,
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -312,10 +313,12 @@ def draw(history: Sequence[Epoch], images: NDArray[np.float32], labels: NDArray[
 
     predicted = history[-1].predicted
     wrong = np.flatnonzero(predicted != labels)
-    cells = list(sheet.subplots(4, 5).flat)
+    shown = min(len(wrong), 20)
+    columns = min(5, max(1, math.ceil(math.sqrt(1.25 * shown))))
+    cells = list(sheet.subplots(max(1, math.ceil(shown / columns)), columns, squeeze=False).flat)
     heading = f"{len(wrong)} of {len(labels)} test digits misread"
-    if len(wrong) > len(cells):
-        heading += f" (the first {len(cells)} shown)"
+    if len(wrong) > shown:
+        heading += f" (the first {shown} shown)"
     sheet.suptitle(heading, fontsize=11)
     for axes in cells:
         axes.set_axis_off()

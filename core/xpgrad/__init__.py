@@ -110,7 +110,7 @@ _LAZY = ("linalg", "fft", "func", "utils", "registry", "hookspecs", "backend", "
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_LAZY, "__doc__", "__file__", "__name__", "__path__", "__version__"])
+    return sorted({*__all__, *_LAZY, "__doc__", "__file__", "__name__", "__path__", "__version__"})
 
 
 if not _typing.TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name

@@ -164,6 +164,18 @@ def test_a_backend_of_single_precision_is_judged_by_its_precision() -> None:
     assert not examine(custom(lambda x, g: 2.02 * x * g, right), X.astype(np.float32), backends=["numpy"]).passed
 
 
+def test_a_function_that_computes_in_single_precision() -> None:
+    """Its results say so, or the message does, in which different numbers never look the same."""
+    x = np.array([0.3, 1.7])
+    check_differentiable(lambda x: xp.sin(xp.astype(x, xp.float32)), x, backends=["numpy"])
+    with pytest.raises(NotDifferentiable) as caught:
+        check_differentiable(lambda x: xp.sin(xp.astype(xp.astype(x, xp.float32), xp.float64)), x, backends=["numpy"])
+    said = next(line for line in str(caught.value).splitlines() if "forward mode gives" in line)
+    one, two = said.split("forward mode gives ")[1].split(" (rtol")[0].split(" along a direction, reverse mode ")
+    assert one != two
+    assert "they agree in single precision" in said
+
+
 def test_a_kink_at_the_arguments_is_called_one() -> None:
     def hinge(x: Any) -> Any:
         n = x.__array_namespace__()

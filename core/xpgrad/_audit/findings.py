@@ -121,8 +121,8 @@ KINDS: dict[str, Kind] = {
         "the gradient there is one of several; move the point, or use a smooth function",
     ),
     "tie": Kind("kinks", "equal values compete for one gradient", "the gradient is shared; break the tie, or use a smooth maximum"),
-    "nan-forward": Kind("nonfinite", "an operation made a nan", "look at its operands, below"),
-    "inf-forward": Kind("nonfinite", "an operation made an infinity", "look at its operands, below"),
+    "nan-forward": Kind("nonfinite", "an operation made a nan", "look at what it was given"),
+    "inf-forward": Kind("nonfinite", "an operation made an infinity", "look at what it was given"),
     "nan-backward": Kind("nonfinite", "a derivative made a nan", "keep the operand away from the point where the derivative is infinite"),
     "inf-backward": Kind("nonfinite", "a derivative is infinite", "keep the operand away from the point where the derivative is infinite"),
     "where-nan": Kind(

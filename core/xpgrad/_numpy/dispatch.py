@@ -48,7 +48,7 @@ def _look_up(x: Any, func: Any) -> Any:
     name = getattr(func, "__name__", repr(func))
     inner = _PREFIXES.get(module)
     if inner is None:
-        msg = f"{module}.{name} has no rule in xpgrad; for constants use `{module}.{name}(x.detach().numpy())`"
+        msg = f"{module}.{name} has no rule in xpgrad; for constants, pass it `x.detach().numpy()`"
         raise TypeError(msg)
     if not inner and name in LIKE:
         return None

@@ -75,4 +75,4 @@ def no_rule_error(name: str) -> TypeError:
     reason = ABSENT.get(name)
     close = "" if reason else find_nearest(name)
     why = f": {reason}" if reason else f"; the nearest that it has is `np.{close}`" if close else ""
-    return TypeError(f"np.{name} has no rule in xpgrad{why}. For constants use `np.{name}(x.detach().numpy())`")
+    return TypeError(f"np.{name} has no rule in xpgrad{why}. For constants, pass it `x.detach().numpy()`")

@@ -96,7 +96,10 @@ def _advice(text: str, frame: FrameType) -> str:
 def _evaluate(node: ast.expr, frame: FrameType) -> Any:
     """Return the object that a dotted name means in a frame, or None; only attributes of modules and methods are read."""
     if isinstance(node, ast.Name):
-        return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+        code = frame.f_code
+        # `f_locals` is read only if it is needed: it may keep the values of all local variables while the frame runs.
+        is_local = node.id in (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
+        return frame.f_locals.get(node.id) if is_local else frame.f_globals.get(node.id)
     if isinstance(node, ast.Attribute):
         owner = _evaluate(node.value, frame)
         if isinstance(owner, ModuleType) or callable(getattr(type(owner), node.attr, None)):

@@ -68,6 +68,18 @@ def chrome_trace(events: Any) -> str:
 
 # -- the page --------------------------------------------------------------------------------------------------------------
 
+#: Hides the names that do not fit into their bars, when the page opens and whenever its width changes.
+_FIT = """
+function fit() {
+  for (const event of document.querySelectorAll("svg.event")) {
+    const name = event.querySelector("text");
+    name.style.display = "";
+    if (name.getComputedTextLength() + 8 > event.querySelector("rect").getBoundingClientRect().width) name.style.display = "none";
+  }
+}
+addEventListener("resize", fit);
+fit();
+"""
 _STYLE = """
 :root { --link: #b3261e; --forward: #9cc4f0; --backward: #f3c08a; --leaf: #c9ced6; --user_annotation: #b7dfb4; --edge: #00000033; }
 @media (prefers-color-scheme: dark) { :root { --link: #ff8a80; --forward: #2f5f95; --backward: #8d5a1c; --leaf: #4a525d;
@@ -120,12 +132,13 @@ def html_page(events: Any) -> str:
         f"<h1>{len(events)} events in {time_text(whole)}</h1>\n<p>{keys}</p>",
         "<p>Point at an event for its numbers, and at a node for the operation that made it.</p>",
         '<p><label>Width <input type="range" min="100" max="5000" value="100" '
-        "oninput=\"document.getElementById('time').style.width = this.value + '%'\"></label></p>",
+        "oninput=\"document.getElementById('time').style.width = this.value + '%'; fit()\"></label></p>",
         '<div class="scroll"><svg id="time" style="width: 100%; min-width: 700px" '
         f'height="{top + 4}" role="img" aria-label="timeline">\n{ticks}',
         *lines,
         f"</svg></div>\n<pre>{escape(table)}</pre>",
         style=_STYLE,
+        script=_FIT,
     )
 
 

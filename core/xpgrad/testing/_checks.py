@@ -13,13 +13,25 @@ from xpgrad.autograd.graph import allow_mutation_on_saved_tensors
 from xpgrad.errors import CapabilityError
 from xpgrad.func import jvp, vmap
 from xpgrad.rules.conversion import asarray
-from xpgrad.testing._host import agree, close, direction, epsilon, is_close_to, np, on_host, shown_number, to_precision_of, to_tensor
+from xpgrad.testing._host import (
+    agree,
+    close,
+    direction,
+    epsilon,
+    is_close_to,
+    np,
+    on_host,
+    shown_apart,
+    shown_number,
+    to_precision_of,
+    to_tensor,
+)
 from xpgrad.testing._options import Options
 from xpgrad.testing._problem import Outputs, Problem, outputs_of, project, tensor_loss
 from xpgrad.testing._recorded import Recorded
 from xpgrad.testing._reference import Reference
 from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, LACKS, NOT_RUN, PASSED, WRITES, Row
-from xpgrad.testing._words import Fails, IsConstant, error_text, kind_of, kink_near, length, same, tensor_dot, units, which
+from xpgrad.testing._words import Fails, IsConstant, error_text, kind_of, kink_near, length, same, single_near, tensor_dot, units, which
 
 
 class OneDevice:
@@ -48,7 +60,7 @@ class OneDevice:
         self.name, self.problem, self.device, self.reference, self.options = name, problem, device, reference, options
         self.missing, self.default = missing, default
         self.points = [to_precision_of(p, device) for p in problem.points]
-        self.eps = epsilon([*self.points, *(reference.points if reference is not None else [])])
+        self.eps = epsilon([*self.points, *([*reference.points, *reference.values] if reference is not None else [])])
         self.found: list[Row] = []
         self.wrote = False
         self.gradients: list[Any] = [None] * len(self.points)
@@ -275,8 +287,9 @@ class OneDevice:
                 continue
             error = self._estimate_error(number, k, directions)
             if not close(value, expected, rtol, allowed + error):
+                one, two = shown_apart(value, expected)
                 raise Fails(
-                    f"the derivative along {which(directions)} is {shown_number(value)}, by differences {shown_number(expected)} "
+                    f"the derivative along {which(directions)} is {one}, by differences {two} "
                     f"(step {self.reference.step:.1e} of each element, rtol={rtol:.1e}){kink_near(expected, error)}"
                 )
         if all(g is None or not g.any() for g in found):
@@ -318,9 +331,8 @@ class OneDevice:
             float(np.sum(np.abs(self.gradients[j]) * np.abs(v))) for j, v in zip(places, directions) if self.gradients[j] is not None
         )
         if not close(value, expected, rtol, atol + rtol * size):
-            raise Fails(
-                f"forward mode gives {shown_number(value)} along a direction, reverse mode {shown_number(expected)} (rtol={rtol:.1e})"
-            )
+            one, two = shown_apart(value, expected)
+            raise Fails(f"forward mode gives {one} along a direction, reverse mode {two} (rtol={rtol:.1e}){single_near(value, expected)}")
 
     def _second_order(self, number: int) -> None:
         if self.reference is None:
@@ -359,9 +371,9 @@ class OneDevice:
         value = project([found[j] for j in places], directions)
         rtol, atol = self.options.tolerance(self.eps, "second")
         if not close(value, expected, rtol, atol * length(directions) + noise + error):
+            one, two = shown_apart(value, expected)
             raise Fails(
-                f"along {which(directions)} it is {shown_number(value)}, by differences of the gradient {shown_number(expected)} "
-                f"(rtol={rtol:.1e}){kink_near(expected, error)}"
+                f"along {which(directions)} it is {one}, by differences of the gradient {two} (rtol={rtol:.1e}){kink_near(expected, error)}"
             )
 
     def _check_batched(self) -> str | None:

@@ -98,3 +98,12 @@ def is_close_to(found: Any, expected: Any, rtol: float, atol: float) -> Any:
 def shown_number(number: float) -> str:
     """Format a number for a message."""
     return f"{number:.7g}"
+
+
+def shown_apart(one: float, two: float) -> tuple[str, str]:
+    """Format two different numbers for a message, with as many digits as it takes to tell them apart."""
+    for digits in (7, 10, 13):
+        texts = f"{one:.{digits}g}", f"{two:.{digits}g}"
+        if texts[0] != texts[1]:
+            return texts
+    return repr(one), repr(two)

@@ -36,11 +36,11 @@ class Reference:
 
     def __init__(self, problem: Problem, points: list[Any], device: Device | None, place: Callable[[Any], Any]) -> None:
         self.problem, self.points, self.device, self._place = problem, points, device, place
-        self.eps = epsilon(points)
-        self.step = self.eps ** (1 / 3)
         self._second: dict[tuple[int, ...], Slope] = {}
         self._first: dict[tuple[int, int], Slope] = {}
         self.values = self._outputs(points).host()
+        self.eps = epsilon([*points, *self.values])  # a function of float64 may compute in float32
+        self.step = self.eps ** (1 / 3)
 
     def _outputs(self, points: Sequence[Any]) -> Outputs:
         if self.device is None:

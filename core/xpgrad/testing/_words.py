@@ -58,6 +58,13 @@ def kink_near(expected: float, doubt: float) -> str:
     return "; with twice the step the difference is another one: there is a kink at the arguments or near, choose others"
 
 
+def single_near(one: float, two: float) -> str:
+    """Return a remark if two numbers of a check in double precision agree in single precision; empty otherwise."""
+    if abs(one - two) > 1e-5 * max(abs(one), abs(two)):
+        return ""
+    return "; they agree in single precision: the function may compute in float32, then give it float32 arguments or pass a larger `rtol`"
+
+
 def kind_of(result: Any) -> str:
     if result is None:
         return "None"
