@@ -30,6 +30,8 @@ class Mode:
         Anomaly detection, which records tracebacks and checks what nodes compute (`_tape.anomaly`).
     packing : SavedHooks or None
         The hooks for saved values (`saved_tensors_hooks`).
+    no_hooks : str or None
+        The message of the error for setting such hooks (`disable_saved_tensors_hooks`).
     levels : Levels, or an empty tuple
         The active levels of forward mode, the outermost first; they store the tangents.
     capturing, selecting, profiling, auditing : object or None
@@ -48,6 +50,7 @@ class Mode:
     copies: bool = False
     anomaly: Any = None
     packing: Any = None
+    no_hooks: str | None = None
     levels: Any = ()
     capturing: Any = None
     selecting: Any = None

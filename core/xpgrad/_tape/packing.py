@@ -9,20 +9,16 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
 from typing import Any, ClassVar, NamedTuple
 
 from xpgrad._array.base import TensorBase
 from xpgrad._modes import state
-from xpgrad._modes.setting import Setting
 from xpgrad._rows.variants import Variants
 from xpgrad._tape.node import Node, freed_error
 from xpgrad._tape.saved import check_saveable, check_saved, saved_kind, wrap_unpacked
 from xpgrad._tape.streams import UNPACKED
 from xpgrad.errors import DeviceMismatchError
 
-_DISABLED: ContextVar[str | None] = ContextVar("xpgrad_hooks_disabled", default=None)
 new: Any = object.__new__
 
 
@@ -104,24 +100,24 @@ def mode_with_hooks(hooks: SavedHooks) -> state.Mode | None:
     RuntimeError
         If hooks are disabled in this context (SAV-13).
     """
-    message = _DISABLED.get()
-    if message is not None:
-        raise RuntimeError(message)
+    mode = state.current()
+    if mode is not None and mode.no_hooks is not None:
+        raise RuntimeError(mode.no_hooks)
     return state.mode_with(packing=hooks)
 
 
-def disable_hooks(message: str) -> AbstractContextManager[None]:
-    """Return a context manager in which setting hooks raises an error with this message (SAV-13).
+def mode_without_hooks(message: str) -> state.Mode | None:
+    """Return the mode in which setting hooks raises an error with this message (SAV-13).
 
     Raises
     ------
     RuntimeError
-        If hooks are active when this is called.
+        If hooks are active.
     """
     mode = state.current()
     if mode is not None and mode.packing is not None:
         raise RuntimeError(message)
-    return Setting(_DISABLED, message)
+    return state.mode_with(no_hooks=message)
 
 
 # -- one saved value --------------------------------------------------------------------------------------------------

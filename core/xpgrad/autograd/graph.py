@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 from xpgrad._aliasing.cells import alias_of, next_number
@@ -21,7 +20,7 @@ from xpgrad._modes.switches import ModeSwitch
 from xpgrad._tape.edges import GradientEdge as GradientEdge, get_gradient_edge as get_gradient_edge
 from xpgrad._tape.hook_tables import RemovableHandle, hooks_of
 from xpgrad._tape.node import Node as Node
-from xpgrad._tape.packing import check_hooks, disable_hooks, mode_with_hooks
+from xpgrad._tape.packing import check_hooks, mode_with_hooks, mode_without_hooks
 from xpgrad._tape.streams import (
     set_override_stale_capture_stream as set_override_stale_capture_stream,
     set_warn_on_accumulate_grad_stream_mismatch as set_warn_on_accumulate_grad_stream_mismatch,
@@ -211,8 +210,8 @@ def _from_the_host(packed: tuple[Any, Any]) -> Any:
     return x.to_device(device)
 
 
-def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[None]:
-    """Forbid `saved_tensors_hooks` in a context or a decorated function.
+class disable_saved_tensors_hooks(ModeSwitch):  # noqa: N801 (PyTorch's name)
+    """Context manager and decorator that forbids `saved_tensors_hooks`.
 
     Hooks on single values, with ``register_hooks``, are not affected.
 
@@ -220,11 +219,6 @@ def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[No
     ----------
     error_message : str
         The text of the error.
-
-    Returns
-    -------
-    context manager
-        It is also a decorator.
 
     Raises
     ------
@@ -243,10 +237,32 @@ def disable_saved_tensors_hooks(error_message: str) -> AbstractContextManager[No
         ...
     RuntimeError: no hooks here
     """
-    if not isinstance(error_message, str):
-        msg = f"disable_saved_tensors_hooks: `error_message` must be a str, but got {shown(error_message)}"
-        raise TypeError(msg)
-    return disable_hooks(error_message)
+
+    def __init__(self, error_message: str) -> None:
+        if not isinstance(error_message, str):
+            msg = f"disable_saved_tensors_hooks: `error_message` must be a str, but got {shown(error_message)}"
+            raise TypeError(msg)
+        self._message = error_message
+
+    def _mode(self) -> Mode | None:
+        return mode_without_hooks(self._message)
+
+    def clone(self) -> disable_saved_tensors_hooks:
+        """Return a new instance with the same message.
+
+        Returns
+        -------
+        disable_saved_tensors_hooks
+            Another context.
+
+        Examples
+        --------
+        >>> from xpgrad.autograd import graph
+        >>> context = graph.disable_saved_tensors_hooks("no hooks here")
+        >>> context.clone() is context
+        False
+        """
+        return disable_saved_tensors_hooks(self._message)
 
 
 def current_graph_task_id() -> int:
