@@ -408,7 +408,9 @@ def _write_at(x: Any, key: Any, value: Any, mode: Any) -> None:
     if ((mode is None or mode.recording) and (x._node is not None or value._node is not None)) or (
         mode is not None and mode.levels and mode.levels.have_tangents(x, value)
     ):
-        _commit(x, x._op_put(value, key if isinstance(key, tuple) else (key,)), None, mode)
+        key = key if isinstance(key, tuple) else (key,)
+        if mode is not None or not _write_part(x, key, value):
+            _commit(x, x._op_put(value, key), None, mode)
         return
     backend = x.backend
     if not backend.checks_indices:  # `update` may be the backend's own
@@ -425,6 +427,26 @@ def _write_at(x: Any, key: Any, value: Any, mode: Any) -> None:
         _write_in_place(x, change, array, key, value._array)
     if mode is not None:
         mode.note_write(x, value)
+
+
+def _write_part(x: Any, key: tuple[Any, ...], value: Any) -> bool:
+    """Write to a part of the memory of `x` and record that; return False, without writing, if all of `x` must be computed again."""
+    backend = x.backend
+    if not (basic_key(key) and backend.capabilities.mutable and backend.capabilities.view_aliases):
+        return False
+    array, part = backend.own(x), value._array
+    if (value._node is not None and part.shape != backend.kernels.index_basic(array, key).shape) or backend.may_alias(array, part):
+        return False
+    node = x._op_put_through(value, (("index_basic", (key,)),))._node
+
+    def steps() -> None:
+        x._array = backend.update(array, key, part)
+        bump(x)
+        node.seq = next_number()
+        adopt(x, node)
+
+    run_uninterrupted(steps)
+    return True
 
 
 def _rank_of_part(x: Any, key: Any) -> int:

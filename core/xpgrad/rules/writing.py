@@ -36,10 +36,17 @@ def transpose_read(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
     return xp.index_basic_transpose(g, key, shape) if is_basic(key) else xp.scatter_add(g, key, shape)
 
 
-@rule(lambda g, x_shape, key, xp: transpose_read(xp, xp.keep(xp.wins(g, key, x_shape), g), key, x_shape), conj=False, fresh=True)
+def _transpose_read_written(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """Return the transpose of `take_written` applied to `g`."""
+    return transpose_read(xp, g if is_basic(key) else xp.keep(xp.wins(g, key, shape), g), key, shape)
+
+
+@rule(lambda g, x_shape, key, xp: _transpose_read_written(xp, g, key, x_shape), conj=False, fresh=True)
 def take_written(xp: Any, x: Any, key: Any) -> Any:
     """Return ``x[key]``, but 0 where a later duplicate of the index overwrote the element: the gradient goes to the last write."""
     out = xp.read(x, key)
+    if is_basic(key):  # which names no element twice
+        return xp.copy(out)
     return xp.where(xp.wins(out, key, tuple(x.shape)), out, xp.zeros_like(out))
 
 
@@ -71,6 +78,8 @@ def written_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
 @rule(lambda g, chain, xp: xp.zero_through(g, chain), conj=False, fresh=True)
 def zero_through(xp: Any, x: Any, chain: Any) -> Any:
     """Return a copy of `x` with zeros in the part that a chain leads to."""
+    if len(chain) == 1 and chain[0][0] == "index_basic":
+        return xp.written(xp.copy(x), *chain[0][1], 0)
     if {name for name, _ in chain} & {"real_part", "imag_part"}:
         return xp.put_at_path(x, chain, xp.zeros_like(follow(x, chain, xp)))
     # By positions: a chain need not give a view of a gradient, whose layout is not that of the base.
