@@ -124,7 +124,9 @@ def test_recursions_and_states_that_broadcast(xpgrad_device: str) -> None:
             np.testing.assert_allclose(values(f), e, rtol=loosen(1e-12, xpgrad_device), atol=loosen(1e-12, xpgrad_device))
     states = numbers((2, 3, 2))
     expected = theirs.sosfilt(SOS, X.repeat(2, axis=0)[:3], zi=states)
-    found = ours.sosfilt(SOS.tolist(), xp.asarray(X.repeat(2, axis=0)[:3], device=xpgrad_device), zi=xp.asarray(states, device=xpgrad_device))
+    found = ours.sosfilt(
+        SOS.tolist(), xp.asarray(X.repeat(2, axis=0)[:3], device=xpgrad_device), zi=xp.asarray(states, device=xpgrad_device)
+    )
     for f, e in zip(found, expected):
         np.testing.assert_allclose(values(f), e, rtol=loosen(1e-12, xpgrad_device), atol=loosen(1e-12, xpgrad_device))
 
