@@ -184,3 +184,62 @@ def test_a_step_of_gradient_descent_allocates_what_numpy_does() -> None:
         tracemalloc.stop()
     assert peaks[0] <= peaks[1] < peaks[0] + 2000
     np.testing.assert_allclose(p.detach().numpy(), data)
+
+
+KEYS: dict[str, Any] = {
+    "a slice": slice(3, 5),
+    "a row": 7,
+    "a column": (slice(None), 0),
+    "reversed": (slice(9, 2, -3), Ellipsis),
+    "all": Ellipsis,
+}
+
+
+@pytest.mark.parametrize("value", ["number", "Tensor", "broadcast"])
+@pytest.mark.parametrize("name", KEYS)
+def test_a_recorded_write_computes_only_its_part(name: str, value: str) -> None:
+    """A value that broadcasts is part of the result's formula, for which the whole is computed."""
+    key = KEYS[name]
+    x = xp.tensor(np.ones((1000, 100)), requires_grad=True)
+    y = x * 1.0
+    part = y.detach()[key]
+    v = xp.tensor(np.full(part.shape, 2.0), requires_grad=True)
+    given = {"number": 2.0, "Tensor": v, "broadcast": xp.tensor(2.0, requires_grad=True)}[value]
+    before = y.detach().clone()
+    tracemalloc.start()
+    y[key] = given
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    if value != "broadcast":
+        assert peak < 50_000  # the whole has 800,000 bytes
+    expected = np.array(before)
+    expected[key] = 2.0
+    np.testing.assert_array_equal(y.detach().numpy(), expected)
+    (y * y).sum().backward()
+    through = 2.0 * np.array(before)
+    through[key] = 0.0
+    np.testing.assert_array_equal(x.grad.numpy(), through)
+    if value == "Tensor":
+        np.testing.assert_array_equal(v.grad.numpy(), 2.0 * expected[key])
+    elif value == "broadcast":
+        np.testing.assert_array_equal(given.grad.numpy(), 2.0 * expected[key].sum())
+
+
+def test_a_write_of_a_part_of_itself() -> None:
+    x = xp.tensor(np.arange(5.0), requires_grad=True)
+    y = x * 1.0
+    y[1:] = y[:-1]  # the value is read before anything is overwritten
+    np.testing.assert_array_equal(y.detach().numpy(), [0.0, 0.0, 1.0, 2.0, 3.0])
+    (y * xp.asarray([1.0, 2.0, 3.0, 4.0, 5.0])).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [3.0, 3.0, 4.0, 5.0, 0.0])
+
+
+@pytest.mark.parametrize("key", [7, (0, 4), slice(0, 2)])
+def test_a_recorded_write_that_does_not_fit_changes_nothing(key: Any) -> None:
+    x = xp.tensor(np.ones((3, 4)), requires_grad=True)
+    y = x * 1.0
+    node, version = y.grad_fn, y._version
+    with pytest.raises((IndexError, ValueError, RuntimeError)):
+        y[key] = xp.tensor(np.zeros((5, 5)), requires_grad=True)
+    assert (y.grad_fn, y._version) == (node, version)
+    np.testing.assert_array_equal(y.detach().numpy(), np.ones((3, 4)))
