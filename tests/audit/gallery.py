@@ -223,6 +223,12 @@ def a_root_of_a_negative(x: Any) -> Any:
     return xp.sum(xp.sqrt(x))
 
 
+@mistake("unchecked", np.asarray([-1.0, 1.0]), line="float(", right=lambda x: xp.sum(xp.sqrt(x * x)) * x[1])
+def a_number_beside_a_nan(x: Any) -> Any:
+    scale = float(x[1])
+    return xp.sum(xp.sqrt(x)) * scale
+
+
 @mistake("inf-forward", np.asarray([0.0, 1.0]), line="log(")
 def a_logarithm_of_zero(x: Any) -> Any:
     return xp.sum(xp.log(x))

@@ -13,7 +13,7 @@ from xpgrad._audit.cost import Cost, costs
 from xpgrad._audit.findings import Finding
 from xpgrad._audit.kinks import at_kinks
 from xpgrad._audit.nonfinite import Pulled, Watch, not_finite
-from xpgrad._audit.paths import broken_paths, directions, entries, slope
+from xpgrad._audit.paths import broken_paths, directions, entries, slope, unchecked_breaks
 from xpgrad._audit.ranges import dependence, far_ranges
 from xpgrad._audit.report import Audit
 from xpgrad._audit.running import Outcome, Problem, host_of
@@ -233,6 +233,8 @@ class _Run:
         slopes: dict[int, Slope] = {}
         if "nonfinite" in checks:
             self.findings += not_finite(problem, base, self.pulled, self.gradients)
+        if "paths" in checks and not math.isfinite(self.value):
+            self.findings += unchecked_breaks(base)
         if repeatable and finite and checks & {"paths", "accuracy"}:
             lost, doubtful = broken_paths(problem, base, self.gradients, self.value, self.eps)
             self.findings += lost if "paths" in checks else []

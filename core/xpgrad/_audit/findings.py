@@ -85,6 +85,11 @@ KINDS: dict[str, Kind] = {
     "no-grad": Kind("paths", f"{_PATH} under `no_grad`", "move the line out of the `no_grad` or `inference_mode` block"),
     "left-as-number": Kind("paths", f"{_PATH} as a Python number", "compute with the Tensor itself: 0-d Tensors take part in arithmetic"),
     "left-as-array": Kind("paths", f"{_PATH} as an array", "compute with xpgrad's functions, or wrap the computation in a `custom_rule`"),
+    "unchecked": Kind(
+        "paths",
+        "a value left the graph, and the result is not finite, so that nothing tells whether it carries a derivative",
+        "make the result finite, and audit again",
+    ),
     "inner-gradient": Kind("paths", f"{_PATH} as a gradient without history", "pass `create_graph=True`, or use `xpgrad.func.grad`"),
     "captured": Kind(
         "paths", "values of the input come in as a constant", "use the function's own argument, not a copy that was made of it"

@@ -21,6 +21,10 @@ from xpgrad._basics.differences import Slope, best_slope, dot
 FINITE = (0.05, -0.05, 0.7, -0.7, 3.0, -3.0)
 
 
+#: Kinds of breaks by which a value, and not only a comparison of it, leaves the graph.
+_LEFT = ("detached", "no-grad", "left-as-number", "left-as-array", "inner-gradient", "written")
+
+
 def directions(problem: Problem, k: int) -> Any:
     """Return a random direction with the shape and size of an input."""
     host = host_of(problem.points[k])
@@ -112,6 +116,17 @@ def broken_paths(problem: Problem, base: Outcome, gradients: list[Any], middle: 
         elif silent:
             found += _steps(problem, base, k, v, gradients[k], middle, eps)
     return _merge(found), doubtful
+
+
+def unchecked_breaks(base: Outcome) -> list[Finding]:
+    """Report the first value that left the graph of a function whose result is not finite, which `broken_paths` cannot examine."""
+    left = [group for group in _groups(base) if group[0].kind in _LEFT]
+    if not left:
+        return []
+    first = left[0][0]
+    others = f", and by {len(left) - 1} other line{'s' if len(left) > 2 else ''}" if len(left) > 1 else ""
+    message = f"`{first.call}` takes a value out of the graph{others}; whether a derivative is lost cannot be measured at these arguments"
+    return [Finding("unchecked", "warning", message, first.place, first.places)]
 
 
 def _groups(base: Outcome) -> list[list[Break]]:
