@@ -29,7 +29,7 @@ LAYERS = {"batchnorm", "constant", "conv_nd", "dirac", "focal_loss", "glorot_nor
           "identity", "margin_ranking_loss", "max_pool", "multiclass_hinge", "negative_log_likelihood", "normal", "softmax_crossentropy",
           "softmax_focal_loss", "uniform"}  # fmt: skip
 #: Names that MyGrad shares with NumPy and that are refused for Tensors, for the reason that the table gives.
-REFUSED = {"save", "may_share_memory", "shares_memory"}
+REFUSED = {"save"}
 
 
 def public(module: Any) -> Iterator[str]:

@@ -323,6 +323,8 @@ CASES: dict[str, list[Case]] = {
     "setxor1d": [_d(np.setxor1d, V, W)],
     "isclose": [_c(np.isclose, M, N)],
     "allclose": [_c(np.allclose, M, N)],
+    "may_share_memory": [_c(lambda x: np.may_share_memory(x, x[0]), M), _c(np.may_share_memory, M, N)],
+    "shares_memory": [_c(lambda x: np.shares_memory(x, x[0]), M), _c(np.shares_memory, M, N)],
     "array_equal": [_c(np.array_equal, M, N)],
     "array_equiv": [_c(np.array_equiv, M, N)],
     "iscomplexobj": [_c(np.iscomplexobj, M)],

@@ -9,7 +9,6 @@ declare_absent("Tensors hold no dates", "busday_count", "busday_offset", "dateti
 declare_absent("it packs bits, which have no gradient, and the Array API standard has no such function", "packbits", "unpackbits")
 declare_absent("it returns text; `repr(x)` and `str(x)` print a Tensor", "array2string", "array_repr", "array_str")
 declare_absent("it writes a file; pickle the Tensor instead", "save", "savetxt", "savez", "savez_compressed")
-declare_absent("it compares memory addresses, which not every library exposes", "may_share_memory", "shares_memory")
 declare_absent("it plans the order of an Einstein sum; `np.einsum` accepts and ignores `optimize=`", "einsum_path")
 declare_absent("it computes with integers only; write it with sums and products", "ravel_multi_index")
 

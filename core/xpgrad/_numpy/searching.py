@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import xpgrad as xp
+from xpgrad._aliasing.cells import alias_of
+from xpgrad._backends.classes import host_backend
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.operands import (
@@ -367,12 +369,38 @@ def _setxor1d(ar1: Any, ar2: Any) -> Any:
 # -- comparisons and dtypes --------------------------------------------------------------------------------------------
 
 
-adapt("isclose", xp.isclose, arrays=2, differentiable=False)
+@implements("isclose", differentiable=False)
+def _isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        a, b = lift("isclose", a, b)
+    else:  # a tolerance is the Tensor
+        a, b, rtol, atol = lift("isclose", a, b, rtol, atol)
+    return xp.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
-@adapt("allclose", arrays=2, differentiable=False, note="a bool")
+@implements("allclose", differentiable=False, note="a bool")
 def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
-    return bool(xp.all(xp.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)))
+    return bool(xp.all(_isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)))
+
+
+@implements("may_share_memory", differentiable=False, note="a bool; on a device that does not tell, whether one is a view of the other")
+def _may_share_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
+    return _share_memory(a, b, sys.modules["numpy"].may_share_memory, max_work)
+
+
+@implements("shares_memory", differentiable=False, note="as `may_share_memory`")
+def _shares_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
+    return _share_memory(a, b, sys.modules["numpy"].shares_memory, max_work)
+
+
+def _share_memory(a: Any, b: Any, decide: Callable[..., bool], max_work: int | None) -> bool:
+    """Return whether two arrays share memory; `decide` is NumPy's function, for arrays on the host."""
+    host = host_backend().array_types()
+    raws = [x._array if isinstance(x, Tensor) else x for x in (a, b)]
+    if all(isinstance(raw, host) for raw in raws):
+        return decide(*raws, max_work=max_work)
+    cells = [alias_of(x).cell for x in (a, b) if isinstance(x, Tensor) and not x.is_inference()]
+    return a is b or (len(cells) == 2 and cells[0] is not None and cells[0] is cells[1])
 
 
 @adapt("array_equal", arrays=2, differentiable=False, note="a bool")

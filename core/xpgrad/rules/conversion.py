@@ -47,7 +47,7 @@ def host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
         msg = f"cannot make a Tensor from {type(data).__name__} {data!r:.80}: its elements must be numbers or bools in a regular shape"
         raise TypeError(msg)
     # NumPy has no bfloat16: the numbers are passed in the default dtype, since the device may lack the array's own.
-    if dtype is not None or (not is_raw_array(data) and not is_scalar_array(data)):
+    if dtype is not None or (not is_raw_array(data) and not _has_dtypes(data)):
         kind = {"f": "real floating", "c": "complex floating", "i": "integral"}.get(array.dtype.kind)
         if kind is not None:
             array = array.astype(backend.default_dtype(kind, cls.device).name)
@@ -72,6 +72,13 @@ def _drops_imaginary(what: str, dtype: DType) -> TypeError:
 def is_scalar_array(data: Any) -> bool:
     """Return whether `data` is a NumPy scalar or array, which has a dtype to keep."""
     return hasattr(data, "dtype") and hasattr(data, "item")
+
+
+def _has_dtypes(data: Any) -> bool:
+    """Return whether every value in nested sequences, of which there is at least one, has a dtype to keep."""
+    leaves = _leaves(data)
+    first = next(leaves, None)
+    return first is not None and is_scalar_array(first) and all(map(is_scalar_array, leaves))
 
 
 def _contains_tensor(data: Any) -> bool:
