@@ -428,7 +428,9 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     x = need_matrices("matrix_power", x, square=True)
     n = as_int(n, "matrix_power", "n")
     if n == 0:
-        return _factors.identity_like(x, operations)
+        eye = _factors.identity_like(x, operations)
+        # In PyTorch it has a history, with the gradient 0.
+        return operations.where(operations.zeros_like(x, dtype="bool"), x, eye) if x.requires_grad else eye
     if n < 0:
         x, n = inv(x), -n
     elif n == 1:

@@ -654,3 +654,13 @@ def test_a_root_of_a_norm_of_0(order: int, xpgrad_device: str) -> None:
     np.testing.assert_array_equal(found, [np.nan, np.nan] if order == 2 else [0.0, 0.0])
     hessian = xp.func.hessian(lambda v: xp.linalg.vector_norm(v, ord=order))(x.detach())
     np.testing.assert_array_equal(hessian.numpy(), np.zeros((2, 2)))
+
+
+def test_the_power_0_has_the_gradient_0() -> None:
+    """As in PyTorch the result requires grad; not even nan reaches it."""
+    x = xp.tensor([[math.nan, 1.0], [2.0, 3.0]], requires_grad=True)
+    y = xp.linalg.matrix_power(x, 0)
+    assert y.requires_grad
+    np.testing.assert_array_equal(y.detach().numpy(), np.eye(2))
+    np.testing.assert_array_equal(xp.autograd.grad(xp.sum(y), x)[0].numpy(), np.zeros((2, 2)))
+    assert not xp.linalg.matrix_power(x.detach(), 0).requires_grad

@@ -483,3 +483,22 @@ def test_a_reshape_of_nothing_is_a_view_of_a_leaf(xpgrad_device: str) -> None:
         assert y._is_view()
         with pytest.raises(RuntimeError, match="view of a leaf"):
             y.mul_(2.0)
+
+
+@given(st.lists(st.integers(0, 3), max_size=3), st.data())
+def test_several_new_axes(shape: list[int], data: Any) -> None:
+    count = data.draw(st.integers(0, 3))
+    ndim = len(shape) + count
+    axes = data.draw(
+        st.lists(st.integers(-ndim, ndim - 1) if ndim else st.nothing(), min_size=count, max_size=count, unique_by=lambda a: a % ndim)
+    )
+    x = xp.asarray(numbers(tuple(shape)), dtype=xp.float64).requires_grad_()
+    out = xp.expand_dims(x, axis=tuple(axes))
+    np.testing.assert_array_equal(out.detach().numpy(), np.expand_dims(x.detach().numpy(), tuple(axes)))
+    (g,) = xp.autograd.grad(xp.sum(out * out), x)
+    np.testing.assert_array_equal(g.numpy(), 2 * x.detach().numpy())
+    if axes:
+        with pytest.raises(ValueError, match="names an axis twice"):
+            xp.expand_dims(x, axis=(*axes, axes[0]))
+        with pytest.raises(IndexError, match="out of range"):
+            xp.expand_dims(x, axis=(*axes[1:], ndim))

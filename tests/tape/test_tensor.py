@@ -653,3 +653,31 @@ def test_data_refuses_what_does_not_fit() -> None:
     with pytest.raises(RuntimeError, match="shares its memory"):
         view.data = xp.ones(1)
     assert (x.tolist(), view.tolist()) == ([1.0, 2.0], [1.0])
+
+
+@pytest.mark.parametrize("make", [xp.asarray, xp.tensor])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int8", "int32", "int64", "uint8", "bool"])
+def test_scalars_of_numpy_in_lists_keep_their_dtype(dtype: str, make: Any, xpgrad_device: str) -> None:
+    one = np.ones((), dtype)[()]
+    for data in ([one], [[one], [one]], (one, one)):
+        assert make(data, device=xpgrad_device).dtype.name == dtype
+    if dtype != "bool":  # Python's numbers have the default dtype, as everywhere
+        mixed = make([one, 1.0], device=xpgrad_device)
+        assert mixed.dtype.name == {"c": "complex128"}.get(one.dtype.kind, "float64")
+    assert make([], device=xpgrad_device).dtype is xp.ones(1, device=xpgrad_device).dtype
+
+
+def test_a_tolerance_may_be_the_only_tensor() -> None:
+    ones = np.ones(2)
+    assert np.allclose(ones, 1.0005, atol=xp.asarray(1e-3))
+    assert not np.allclose(ones, 1.0005, rtol=xp.asarray(1e-4))
+    np.testing.assert_array_equal(np.isclose(ones, [1.0, 1.0005], rtol=0.0, atol=xp.asarray(1e-4)).numpy(), [True, False])
+    np.testing.assert_allclose(ones, 1.0005 * ones, rtol=xp.asarray(1e-3))
+
+
+def test_whether_memory_is_shared(xpgrad_device: str) -> None:
+    x = xp.ones((2, 3), device=xpgrad_device, requires_grad=True)
+    for y, expected in ((x[0], True), (x.detach(), True), (x * 1, False), (np.ones(3), False)):
+        assert np.shares_memory(x, y) is np.shares_memory(y, x) is np.may_share_memory(x, y) is expected
+    mine = np.ones(3)
+    assert np.shares_memory(xp.asarray(mine), mine)

@@ -145,33 +145,42 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 @front
 @_document_axes
-def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
-    """Return a view of `x` with a new axis of length 1.
+def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
+    """Return a view of `x` with new axes of length 1.
 
     Parameters
     ----------
-    axis : int
-        Position of the new axis in the result.
+    axis : int or tuple of int
+        Positions of the new axes in the result. Several are possible since version 2025.12 of the standard.
 
     Returns
     -------
     Tensor
-        A view with one more axis.
+        A view with as many more axes.
 
     Raises
     ------
     TypeError
-        If `x` is not a Tensor or an array, or `axis` is not an int.
+        If `x` is not a Tensor or an array, or `axis` is neither an int nor a tuple of ints.
+    ValueError
+        If a position is given twice.
 
     Examples
     --------
     >>> import xpgrad as xp
     >>> xp.expand_dims(xp.ones((2, 3)), axis=1).shape
     (2, 1, 3)
+    >>> xp.expand_dims(xp.ones((2, 3)), axis=(0, -1)).shape
+    (1, 2, 3, 1)
     """
     x = as_tensor("expand_dims", x)
-    position = normalize_axis(axis, x.ndim + 1, "expand_dims")
-    return reshape_to(x, (*x.shape[:position], 1, *x.shape[position:]))
+    if not isinstance(axis, tuple):
+        position = normalize_axis(axis, x.ndim + 1, "expand_dims")
+        return reshape_to(x, (*x.shape[:position], 1, *x.shape[position:]))
+    ndim = x.ndim + len(axis)
+    positions = normalize_axes(axis, ndim, "expand_dims") or ()
+    lengths = iter(x.shape)
+    return reshape_to(x, tuple(1 if i in positions else next(lengths) for i in range(ndim)))
 
 
 # -- order of axes --------------------------------------------------------------------------------------------------------
