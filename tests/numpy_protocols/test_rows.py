@@ -66,7 +66,7 @@ def test_numpys_universal_function_runs_the_row(name: str, xpgrad_device: str) -
     np.testing.assert_allclose(results[0][0], ufunc(*points), rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.parametrize("name", sorted(set(UNIVERSAL) - {"reciprocal"}))  # NumPy's is 0 for almost all integers; ours is floating
+@pytest.mark.parametrize("name", sorted(UNIVERSAL))
 def test_integers_mean_what_numpy_means(name: str) -> None:
     """Law: `Domain.integers` says to which numbers integers are converted, as in NumPy."""
     row, ufunc = ROWS[name], UNIVERSAL[name]
@@ -76,6 +76,32 @@ def test_integers_mean_what_numpy_means(name: str) -> None:
     found, expected = ufunc(*map(xp.tensor, points)), ufunc(*points)
     assert np.asarray(found).dtype == expected.dtype
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", [name for name in UNIVERSAL if ROWS[name].differentiable])
+def test_an_operand_may_be_out(name: str) -> None:
+    """Law: a ufunc that writes over one of its operands has the values and gradients that it has without ``out=``."""
+    ufunc, points = UNIVERSAL[name], operands(ROWS[name])
+    for k in range(len(points)):
+        results = []
+        for written in (False, True):
+            leaves = [xp.tensor(p, requires_grad=True) for p in points]
+            parts = [x * 1.0 for x in leaves]
+            out = ufunc(*parts, out=parts[k]) if written else ufunc(*parts)
+            assert not written or out is parts[k]
+            grads = xp.autograd.grad(xp.sum(out * out), leaves, allow_unused=True, materialize_grads=True)
+            results.append([np.asarray(t.detach()) for t in (out, *grads)])
+        for one, two in zip(*results, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_out_may_share_memory_with_an_operand() -> None:
+    x = xp.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = x * 1.0
+    np.multiply(y[:-1], y[1:], out=y[1:])
+    np.testing.assert_array_equal(y.detach().numpy(), [1.0, 2.0, 6.0])
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [3.0, 4.0, 2.0])
 
 
 @pytest.mark.parametrize("name", UNIVERSAL)

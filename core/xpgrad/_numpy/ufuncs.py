@@ -14,6 +14,7 @@ import xpgrad as xp
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.keys import basic_key
+from xpgrad._modes.state import is_grad_enabled
 from xpgrad._numpy.operands import (
     as_constant,
     as_floating,
@@ -30,6 +31,7 @@ from xpgrad._numpy.table import ABSENT, UFUNCS, F, declare_absent, no_rule_error
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import ROWS, Row
 from xpgrad._tensor.tensor import Tensor
+from xpgrad._tensor.writing import shares_memory
 from xpgrad.rules.indexing import prepare_key
 from xpgrad.rules.writing import transpose_read
 
@@ -185,6 +187,18 @@ host_backend().array_types()  # loads NumPy, whichever module imports this one f
 for _ufunc, _row in _iterate_rows():
     _FOUND_UFUNCS[_ufunc] = _build_from_row(_ufunc.__name__, _row)
 _build_from_row("rint", ROWS["round"])  # `np.round` is no ufunc, because it takes a number of decimals
+
+
+_reciprocal = UFUNCS["reciprocal"].call
+
+
+def _reciprocal_of_numpy(x: Any) -> Any:
+    """Return ``1 / x``; of integers the integer part, as NumPy does."""
+    (x,) = lift("reciprocal", x)
+    return xp.where(xp.abs(x) == 1, x, 0) if "integer" in x.dtype.kind else _reciprocal(x)
+
+
+UFUNCS["reciprocal"].call = _reciprocal_of_numpy
 
 
 def _compose(name: str, count: int = 1, differentiable: bool = True, numeric: bool = True, real: bool = False, **options: Any
@@ -359,6 +373,8 @@ def apply_method(ufunc: Ufunc, method: str, inputs: tuple[Any, ...], options: di
 
 def _call(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any, *, where: Any = True, dtype: Any = None, **options: Any) -> Any:
     inputs = _cast_inputs(ufunc, inputs, dtype)
+    if out is not None and is_grad_enabled():
+        inputs = _copy_overwritten(inputs, out if isinstance(out, tuple) else (out,))
     if ufunc.is_generalized and options:
         if ufunc.name == "vecdot" and set(options) == {"axis"}:
             return _write_results(ufunc, xp.vecdot(*(xp.moveaxis(t, options["axis"], -1) for t in lift("vecdot", *inputs))), out, None)
@@ -373,6 +389,14 @@ def _call(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any, *, where: Any = True,
         raise TypeError(msg)
     mask, *rest = lift(ufunc.name, where, *inputs)
     return _write_results(ufunc, ufunc.call(*(_fill_where_false(ufunc, mask, t) for t in rest)), out, mask)
+
+
+def _copy_overwritten(inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Replace operands in the memory of an ``out`` by copies if the call is recorded: its node may save them for the backward pass."""
+    if not any(isinstance(x, Tensor) and x._node is not None for x in inputs):
+        return inputs
+    targets = [o for o in outs if isinstance(o, Tensor)]
+    return tuple(x.clone() if isinstance(x, Tensor) and any(x is o or shares_memory(o, x) for o in targets) else x for x in inputs)
 
 
 def _write_results(ufunc: Ufunc, result: Any, out: Any, mask: Any) -> Any:

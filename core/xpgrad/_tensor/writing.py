@@ -186,7 +186,7 @@ def _commit(x: Any, out: Any, old: Any, mode: Any) -> None:
             out = out.clone()  # with a node of its own: what the tangent's node saved of the result is not overwritten
         pending = levels.tangents_after_write(x, out)
     node, raw, backend = out._node, out._array, x.backend
-    if out._alias is not None and _shares_memory(x, out):
+    if out._alias is not None and shares_memory(x, out):
         raw = backend.kernels.copy(raw)  # else a second writing would not give the same
     in_place = backend.capabilities.mutable and not copies(mode)
 
@@ -260,7 +260,7 @@ def apply(x: Any, name: str, other: Any) -> Any:
     if recording and (dual or _reads_first(ROWS[name], x, other)):
         left = x.clone()  # as in PyTorch, an in-place operation saves a copy of what it overwrites
         other = left if other is x else other
-    if other is not left and _shares_memory(x, other):
+    if other is not left and shares_memory(x, other):
         other = other.clone()  # what the node saves of it must not be overwritten either
     out = getattr(left, f"_op_{name}")(other if isinstance(other, TensorBase) else as_scalar(other))
     _commit(x, _fit(x, out, name), old, mode)
@@ -283,7 +283,7 @@ def rewrite(x: Any, function: Any, *others: Any) -> Any:
     for other in others or (None,):
         check_writable(x, other, mode)
     recording = mode is None or mode.recording
-    shared = recording and (x._node is not None or any(_shares_memory(x, o) or o._node is not None for o in others))
+    shared = recording and (x._node is not None or any(shares_memory(x, o) or o._node is not None for o in others))
     shared = shared or (mode is not None and bool(mode.levels) and mode.levels.have_tangents(x, *others))
     out = function(x.clone() if shared else x)
     _commit(x, _fit(x, out, getattr(function, "__name__", "operation")), x._node if recording else None, mode)
@@ -300,7 +300,7 @@ def _reads_first(row: Any, x: Any, other: Any) -> bool:
     )
 
 
-def _shares_memory(x: Any, other: Any) -> bool:
+def shares_memory(x: Any, other: Any) -> bool:
     """Return whether `other` is a view or a detached alias of `x`."""
     alias = getattr(other, "_alias", None)
     return alias is not None and x._alias is not None and alias.cell is not None and alias.cell is x._alias.cell
@@ -317,7 +317,7 @@ def _step(x: Any, name: str, other: Any) -> bool:
     update = None if operator is None else operator.update
     if update is None or alias.cell is None or alias.parent is not None or alias.cell.is_copy or not x.backend.raw_operators:
         return False
-    if other is not x and _shares_memory(x, other):
+    if other is not x and shares_memory(x, other):
         return False
     if not x.backend.capabilities.mutable:
         return False
@@ -348,7 +348,7 @@ def _compute_in_place(x: Any, name: str, other: Any, mode: Any) -> bool:
     if not is_scalar(other):
         if type(other) is not type(x) or value.dtype is not x.dtype:
             return False
-        if other is not x and _shares_memory(x, other):
+        if other is not x and shares_memory(x, other):
             return False  # not every library computes first where operands overlap
         if value.shape != x.shape and common_shape(value.shape, x.shape) != x.shape:
             return False
