@@ -1052,3 +1052,21 @@ def test_nan_as_an_argument_compiles_once() -> None:
     compiled(make([1.0], False), float("nan"))
     assert len(calls) == first
     assert first < 4
+
+
+@pytest.mark.parametrize(
+    "change", [lambda: xp.set_grad_enabled(False), lambda: xp.no_grad().__enter__(), lambda: xp.autograd.set_detect_anomaly(True)]
+)
+def test_a_function_that_leaves_a_mode_behind_is_refused(change: Any, xpgrad_device: str) -> None:
+    """Later calls would not set it."""
+
+    @xp.compile
+    def function(x: Any) -> Any:
+        change()
+        return x * 2
+
+    x = xp.tensor([1.0], device=xpgrad_device, requires_grad=True)
+    with pytest.raises(xp.CaptureError, match="`function`, which is compiled, changes the mode beyond its end"):
+        function(x)
+    assert xp.is_grad_enabled()
+    assert (x * x).requires_grad

@@ -176,12 +176,24 @@ class _Compiled:
 
     @contextlib.contextmanager
     def _running(self, recorder: Any) -> Iterator[None]:
-        """Context manager that sets the mode in which the function runs."""
-        before = state.current()
+        """Context manager that sets the mode in which the function runs.
+
+        Raises
+        ------
+        CaptureError
+            The function left another mode behind, which compiled code would not set at later calls.
+        """
+        before, mode = state.current(), self._mode(self.recording, recorder)
         try:
-            state.put(self._mode(self.recording, recorder))
+            state.put(mode)
             with at_levels(()):  # the capture of a backward pass may run inside a batch of gradients, which does not concern the function
                 yield
+            if state.current() is not mode:
+                msg = (
+                    f"`{_title(self.function)}`, which is compiled, changes the mode beyond its end, as by `set_grad_enabled(False)`; "
+                    "write `with xpgrad.set_grad_enabled(...):` inside of it, or call it outside"
+                )
+                raise CaptureError(msg)
         finally:
             state.put(before)
 
