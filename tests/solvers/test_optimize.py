@@ -288,7 +288,8 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
         RuntimeError, "did not converge", lambda: optimize.fixed_point(lambda x: x + 1.0, 1.0, maxiter=5, method="iteration"),
     ),
     "one sign": (ValueError, "different signs", lambda: optimize.brentq(lambda x: x * x + 1.0, 0.0, 2.0)),
-    "integers": (TypeError, "minimize: `x0` must be real", lambda: optimize.minimize(lambda x: xp.sum(x), xp.asarray([1, 2]))),
+    "bools": (TypeError, "minimize: `x0` must be real", lambda: optimize.minimize(lambda x: xp.sum(x), xp.asarray([True, False]))),
+    "a float": (ValueError, "returned a number or an array of one", lambda: optimize.minimize(lambda x: float(x.sum()), [1.0, 2.0])),
     "complex": (TypeError, "root: `x0` must be real", lambda: optimize.root(lambda x: x, xp.asarray([1j]))),
     "another number of equations": (ValueError, "as many numbers as it gets, 2", lambda: optimize.root(lambda x: x[:1], xp.ones(2))),
     "not a scalar": (ValueError, "0-d", lambda: optimize.minimize(lambda x: x, xp.ones(2))),
@@ -350,3 +351,16 @@ def test_a_matrix_that_is_singular_but_for_rounding_is_refused() -> None:
     with pytest.raises(RuntimeError, match="singular"):
         x.sum().backward()
     assert t.grad is None
+
+
+@pytest.mark.parametrize("start", [[0.0, 0.0], [0, 0.0], [0, 0], (xp.asarray([0, 0])), np.asarray([0, 0]), np.zeros(2)], ids=repr)
+def test_a_start_may_be_a_list_of_numbers_or_integers(start: Any) -> None:
+    target = xp.tensor([1.0, 2.0], requires_grad=True)
+    for x in (
+        optimize.minimize(lambda p: xp.sum((p - target) ** 2), start).x,
+        optimize.least_squares(lambda p: p - target, start).x,
+        optimize.root(lambda p: p - target, start).x,
+    ):
+        np.testing.assert_allclose(x.detach().numpy(), [1.0, 2.0], rtol=1e-6)
+        np.testing.assert_allclose(xp.autograd.grad(xp.sum(x * x), target)[0].numpy(), [2.0, 4.0], rtol=1e-6)
+    assert float(optimize.minimize(lambda p: (p - 3) ** 2, 0).x) == pytest.approx(3.0)

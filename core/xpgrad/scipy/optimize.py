@@ -18,13 +18,14 @@ from typing import Any
 from xpgrad._basics.arguments import check_callable, shown
 from xpgrad._basics.docstrings import shares
 from xpgrad._basics.faces import public_names
+from xpgrad._basics.scalars import is_raw_array, is_scalar
 from xpgrad._modes import switches
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._scipy import ScipyObjective
 from xpgrad.func import grad, ravel_pytree
 from xpgrad.func._tree import tree_map
 from xpgrad.rules.conversion import asarray
-from xpgrad.rules.creation import full
+from xpgrad.rules.creation import astype, full
 from xpgrad.rules.elementwise import atan2, log1p, sqrt, where
 from xpgrad.rules.manipulation import stack
 from xpgrad.rules.reduction import sum as total
@@ -50,7 +51,8 @@ _WITH_JACOBIAN = ("hybr", "lm")
 _document_solver = shares(
     parameters="""\
 x0 : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
-    Initial guess; real. The function receives a tree of the same structure.
+    Initial guess; real. The function receives a tree of the same structure. A list of numbers is an array, as in SciPy, and integers
+    become floating-point numbers.
 args : tuple
     Further arguments of the function.
 tol, callback, options : optional
@@ -475,7 +477,13 @@ class _Objective(ScipyObjective):
         """Evaluate the function, and raise ValueError if it returns another number of values than required."""
         out = super()._value(flat, args)
         if self.one and out.ndim:
-            msg = f"{self.name}: the function must return a 0-d Tensor, but returned {out.shape[0]} numbers; did you mean to sum them?"
+            count = out.shape[0]
+            what = (
+                f"{count} numbers; did you mean to sum them?"
+                if count != 1
+                else ("a number or an array of one; compute with Tensors, without `float()`, and return an element of the array")
+            )
+            msg = f"{self.name}: the function must return a 0-d Tensor, but returned {what}"
             raise ValueError(msg)
         if self.like_x and not out.ndim:
             out = out.reshape((1,))
@@ -494,10 +502,23 @@ class _Objective(ScipyObjective):
         return self._scalar(flat, (), self.name)
 
 
+def _as_start(x0: Any) -> Any:
+    """Return an initial guess in floating-point numbers; a list of numbers becomes a Tensor."""
+    if isinstance(x0, list) and x0 and all(is_scalar(x) and not isinstance(x, (bool, complex)) for x in x0):
+        x0 = asarray(x0)
+    elif isinstance(x0, int) and not isinstance(x0, bool):
+        return float(x0)
+    elif is_raw_array(x0):
+        x0 = asarray(x0)
+    if isinstance(x0, Tensor) and "integer" in x0.dtype.kind:
+        return astype(x0, x0.default_dtype("real floating"))
+    return x0
+
+
 def _objective(name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: bool = False, one: bool = False) -> _Objective:
     """Make the objective; errors about `x0` name the public function."""
     try:
-        return _Objective(name, fun, x0, args, like_x=like_x, one=one)
+        return _Objective(name, fun, _as_start(x0), args, like_x=like_x, one=one)
     except TypeError as exc:
         msg = str(exc).replace("scipy_objective: the parameters", f"{name}: `x0`")
         raise TypeError(msg) from None
