@@ -18,7 +18,8 @@ from xpgrad.autograd.graph import GradientEdge
 from xpgrad.func import jacrev, vmap
 from xpgrad.scipy._cutting import cut_graph
 
-Bounds = pytest.importorskip("scipy.optimize").Bounds
+scipys = pytest.importorskip("scipy.optimize")
+Bounds = scipys.Bounds
 optimize = importlib.import_module("xpgrad.scipy.optimize")
 
 RNG = np.random.default_rng(0)
@@ -364,3 +365,58 @@ def test_a_start_may_be_a_list_of_numbers_or_integers(start: Any) -> None:
         np.testing.assert_allclose(x.detach().numpy(), [1.0, 2.0], rtol=1e-6)
         np.testing.assert_allclose(xp.autograd.grad(xp.sum(x * x), target)[0].numpy(), [2.0, 4.0], rtol=1e-6)
     assert float(optimize.minimize(lambda p: (p - 3) ** 2, 0).x) == pytest.approx(3.0)
+
+
+def _line(t: Any, a: Any, b: Any) -> Any:
+    return a + b * t
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+@pytest.mark.parametrize("kind", ["none", "number", "each", "covariance"])
+def test_curve_fit_of_a_line_is_the_closed_form(kind: str, absolute: bool) -> None:
+    rng = np.random.default_rng(1)
+    t = np.linspace(-1.0, 2.0, 7)
+    noise = rng.uniform(0.5, 1.5, 7)
+    sigmas = {"none": None, "number": np.asarray(0.3), "each": noise, "covariance": np.diag(noise**2) + 0.1}
+    sigma = sigmas[kind]
+    y = xp.tensor(1.0 - 2.0 * t + 0.2 * rng.normal(size=7), requires_grad=True)
+    found = optimize.curve_fit(_line, t, y, sigma=sigma, absolute_sigma=absolute, gtol=1e-12)
+    weights = np.eye(7) if sigma is None else np.linalg.inv(sigma) if sigma.ndim == 2 else np.eye(7) / sigma**2
+    columns = np.stack([np.ones(7), t], axis=1)
+    matrix = np.linalg.inv(columns.T @ weights @ columns)
+    fit = xp.asarray(matrix @ columns.T @ weights) @ y
+    rest = y - xp.asarray(columns) @ fit
+    covariance = xp.asarray(matrix) * (1.0 if absolute else xp.sum(rest * (xp.asarray(weights) @ rest)) / 5)
+    theirs = scipys.curve_fit(_line, t, y.detach().numpy(), sigma=sigma if kind != "number" else np.full(7, 0.3), absolute_sigma=absolute)
+    for ours, closed, other in zip(found, (fit, covariance), theirs, strict=True):
+        np.testing.assert_allclose(ours.detach().numpy(), closed.detach().numpy(), rtol=1e-8)
+        np.testing.assert_allclose(ours.detach().numpy(), other, rtol=1e-5)
+        if closed.requires_grad:
+            weigh = xp.asarray(rng.normal(size=closed.shape))
+            (g,) = xp.autograd.grad(xp.sum(ours * weigh), y, retain_graph=True)
+            (expected,) = xp.autograd.grad(xp.sum(closed * weigh), y, retain_graph=True)
+            np.testing.assert_allclose(g.numpy(), expected.numpy(), rtol=1e-6, atol=1e-8)
+
+
+def test_curve_fit_without_enough_data() -> None:
+    with pytest.warns(RuntimeWarning, match="could not be estimated"):
+        found, covariance = optimize.curve_fit(_line, np.asarray([0.0, 1.0]), [1.0, 3.0], p0=(0, 0))
+    np.testing.assert_allclose(found.detach().numpy(), [1.0, 2.0], rtol=1e-8)
+    assert np.isinf(covariance.numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda t: optimize.curve_fit(lambda t, *p: t, t, t), TypeError, "give an initial guess `p0`"),
+        (lambda t: optimize.curve_fit(_line, t, t, sigma=np.ones(2)), ValueError, "`sigma` must have the shape of `ydata`"),
+        (lambda t: optimize.curve_fit(lambda t, a: a, t, t), ValueError, "must return a Tensor of the shape of `ydata`"),
+        (lambda t: optimize.curve_fit(lambda t, a: 1.0, t, t), ValueError, "but returned float"),
+        (lambda t: optimize.curve_fit(3, t, t), TypeError, "`f` must be callable"),
+        (lambda t: optimize.curve_fit(_line, t, t, absolute_sigma=2), TypeError, "`absolute_sigma` must be a bool"),
+        (lambda t: optimize.curve_fit(_line, t, "data"), TypeError, "curve_fit"),
+    ],
+)
+def test_curve_fit_refuses(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(np.linspace(0.0, 1.0, 5))

@@ -9,29 +9,33 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import math
 import typing
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xpgrad._basics.arguments import check_callable, shown
+from xpgrad._basics.arguments import as_flag, check_callable, shown
 from xpgrad._basics.docstrings import shares
 from xpgrad._basics.faces import public_names
 from xpgrad._basics.scalars import is_raw_array, is_scalar
+from xpgrad._basics.shapes import common_shape
 from xpgrad._modes import switches
+from xpgrad._operations.lift import as_tensors
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._scipy import ScipyObjective
-from xpgrad.func import grad, ravel_pytree
+from xpgrad.func import grad, jacrev, ravel_pytree
 from xpgrad.func._tree import tree_map
+from xpgrad.linalg import cholesky, inv, matmul, solve, svdvals
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import astype, full
 from xpgrad.rules.elementwise import atan2, log1p, sqrt, where
-from xpgrad.rules.manipulation import stack
+from xpgrad.rules.manipulation import reshape, stack, unstack
 from xpgrad.rules.reduction import sum as total
 from xpgrad.scipy._implicit import implicit, linear_solver_of
 
-__all__ = ["brentq", "custom_root", "fixed_point", "least_squares", "minimize", "root"]
+__all__ = ["brentq", "curve_fit", "custom_root", "fixed_point", "least_squares", "minimize", "root"]
 
 
 def __dir__() -> list[str]:
@@ -277,6 +281,115 @@ def least_squares(
     found = _answer(result, objective, residual, linear_solver, symmetric=True)
     found.cost = cost(objective.ravel(found.x))
     return found
+
+
+@_document_solver
+def curve_fit(
+    f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None, absolute_sigma: bool = False, *, bounds: Any = None,
+    method: str = "trf", failure: Failure = "raise", linear_solver: Any = "auto", **options: Any,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Fit a function to data by least squares (`scipy.optimize.curve_fit`); the fit and its covariance are differentiable.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(xdata, *parameters)`` returns a real Tensor of the shape of `ydata`; each parameter is a 0-d Tensor.
+    xdata : object
+        What `f` gets as its first argument, usually an array.
+    ydata : Tensor, array or sequence of numbers
+        Data of any shape; real.
+    p0 : sequence of numbers, or Tensor or array of shape (n,), optional
+        Initial guess of the parameters; by default ones, as many as `f` has parameters after the first.
+    sigma : Tensor or array, optional
+        Standard deviations of the data, of a shape that broadcasts to that of `ydata`, or, for 1-d `ydata`, its covariance matrix.
+    absolute_sigma : bool
+        If False, only the ratios of `sigma` matter, and the covariance is scaled so that the reduced chi square is 1.
+    bounds, method, **options
+        See `least_squares`.
+
+    Returns
+    -------
+    popt : Tensor, shape (n,)
+        The parameters for which the sum of the squared residuals, divided by `sigma`, is least.
+    pcov : Tensor, shape (n, n)
+        Estimate of their covariance, ``inv(J.T @ J)`` with the Jacobian `J` of the residuals at `popt`. It is infinite, with a warning,
+        if `J` has not the rank n, or if it must be scaled and there are no more data than parameters.
+
+    Raises
+    ------
+    RuntimeError
+        SciPy does not converge and `failure` is "raise".
+    TypeError
+        An argument has a wrong type, or the number of parameters cannot be read from the signature of `f` and `p0` is None.
+    ValueError
+        `sigma` has another shape, or `bounds`, `failure` or `linear_solver` is invalid.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import optimize
+    >>> t, y = xp.asarray([0.0, 1.0, 2.0]), xp.tensor([1.0, 3.0, 5.5], requires_grad=True)
+    >>> line, covariance = optimize.curve_fit(lambda t, a, b: a + b * t, t, y)
+    >>> [round(float(v), 4) for v in line.detach()], covariance.shape
+    ([0.9167, 2.25], (2, 2))
+    >>> [round(v, 4) + 0.0 for v in xp.autograd.grad(line[1], y)[0].tolist()]
+    [-0.5, 0.0, 0.5]
+    """
+    name = "curve_fit"
+    check_callable(f, name, "f")
+    absolute_sigma = as_flag(absolute_sigma, name, "absolute_sigma")
+    (ydata,) = as_tensors(name, ydata if not isinstance(ydata, (list, tuple)) else asarray(ydata))
+    start = _as_start([1.0] * _count_parameters(f)) if p0 is None else _as_start(list(p0) if isinstance(p0, tuple) else p0)
+    whiten = _whitening(sigma, ydata)
+
+    def residuals(p: Any) -> Any:
+        values = f(xdata, *unstack(p))
+        if not isinstance(values, Tensor) or values.shape != ydata.shape:
+            what = f"shape {values.shape}" if isinstance(values, Tensor) else shown(values)
+            msg = f"curve_fit: `f` must return a Tensor of the shape of `ydata`, {ydata.shape}, but returned {what}"
+            raise ValueError(msg)
+        return whiten(values - ydata).reshape((-1,))
+
+    options |= {"bounds": bounds, "method": method, "failure": failure, "linear_solver": linear_solver}
+    fit = least_squares(residuals, start, **options)
+    jacobian = jacrev(residuals)(fit.x)
+    count, n = jacobian.shape
+    sizes = svdvals(jacobian.detach()).tolist()
+    full_rank = count >= n and sizes[-1] > max(count, n) * 2.0**-52 * sizes[0]
+    if not full_rank or (not absolute_sigma and count <= n):
+        warnings.warn("curve_fit: the covariance of the parameters could not be estimated", RuntimeWarning, stacklevel=2)
+        return fit.x, full((n, n), math.inf, dtype=fit.x.dtype, device=fit.x.device)
+    covariance = inv(matmul(jacobian.T, jacobian))
+    return fit.x, covariance if absolute_sigma else covariance * (2 * fit.cost / (count - n))
+
+
+def _count_parameters(f: Any) -> int:
+    """Return the number of parameters of a function after its first; raise TypeError if its signature does not tell."""
+    try:
+        parameters = [*inspect.signature(f).parameters.values()][1:]
+    except ValueError:
+        parameters = []
+    if not parameters or any(p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters):
+        msg = "curve_fit: the signature of `f` does not tell its number of parameters; give an initial guess `p0`"
+        raise TypeError(msg)
+    return len(parameters)
+
+
+def _whitening(sigma: Any, ydata: Any) -> Callable[[Any], Any]:
+    """Return the function that divides residuals by their standard deviations or, for a covariance matrix, by its Cholesky factor."""
+    if sigma is None:
+        return lambda r: r
+    (sigma,) = as_tensors("curve_fit", sigma if not isinstance(sigma, (list, tuple)) else asarray(sigma))
+    if ydata.ndim == 1 and sigma.shape == (ydata.shape[0],) * 2:
+        factor = cholesky(sigma)
+        return lambda r: reshape(solve(factor, reshape(r, (-1, 1))), (-1,))
+    try:
+        if common_shape(sigma.shape, ydata.shape) != ydata.shape:
+            raise ValueError
+    except ValueError:
+        msg = f"curve_fit: `sigma` must have the shape of `ydata`, {ydata.shape}, or be its covariance matrix, but has shape {sigma.shape}"
+        raise ValueError(msg) from None
+    return lambda r: r / sigma
 
 
 @_document_solver
