@@ -10,6 +10,7 @@ import argparse
 import importlib.util
 import inspect
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import Any
 __all__ = ["main"]
 
 FAILED, USAGE, NO_TARGET = 1, 2, 3
+#: Without a terminal, the seconds between two lines about the progress.
+_SECONDS = 10.0
 
 
 class _UsageError(Exception):
@@ -26,6 +29,7 @@ class _UsageError(Exception):
 
 def _parser() -> argparse.ArgumentParser:
     from xpgrad_conformance.engine import PROFILES
+    from xpgrad_conformance.session import CRASHES
 
     running = argparse.ArgumentParser(add_help=False)
     running.add_argument("--profile", default="default", choices=list(PROFILES), help="how many cases to run (default: %(default)s)")
@@ -35,6 +39,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     running.add_argument("--known", action="append", default=[], metavar="FILE", help="a TOML file of expected failures")
     running.add_argument("--limit", type=float, help="the time limit of a contract in seconds (default: the profile's)")
+    running.add_argument(
+        "--max-crashes", type=int, default=CRASHES, metavar="N",
+        help="after N crashes of a target its other contracts are not tried (default: %(default)s); a timeout is no crash",
+    )  # fmt: skip
+    running.add_argument("--journal", metavar="FILE", help="record each result at once, and resume from it if the run was ended")
     stopping = argparse.ArgumentParser(add_help=False)
     stopping.add_argument("--exitfirst", action="store_true", help="stop a target at its first failure, and report the rest as not run")
     writing = argparse.ArgumentParser(add_help=False)
@@ -97,8 +106,14 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, and return one of the exit codes in the module's docstring."""
     if absent := [name for name in ("pytest", "hypothesis", "tqdm") if importlib.util.find_spec(name) is None]:
-        print(f"the conformance suite needs {', '.join(absent)}: `pip install 'xpgrad[conformance]'`", file=sys.stderr)
+        needs = f"the conformance suite needs {', '.join(absent)}: `pip install 'xpgrad[conformance]'`"
+        given = sys.argv[1:] if argv is None else argv
+        if "-h" in given or "--help" in given:
+            print(f"{__doc__}\nIts options are shown when it can run: {needs}.")
+            return 0
+        print(needs, file=sys.stderr)
         return USAGE
+    from xpgrad_conformance.journal import JournalError
     from xpgrad_conformance.known import KnownError
     from xpgrad_conformance.report import ReportError
     from xpgrad_conformance.selection import SelectionError
@@ -106,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         return int(globals()[f"_{options.command or 'run'}"](options))
-    except (_UsageError, KnownError, ReportError, SelectionError, OSError) as exc:
+    except (_UsageError, JournalError, KnownError, ReportError, SelectionError, OSError) as exc:
         print(f"xpgrad conformance: {exc}", file=sys.stderr)
         return USAGE
 
@@ -130,11 +145,12 @@ def _oracle(options: argparse.Namespace) -> int:
 
 
 def _results(configurations: Sequence[Any], options: argparse.Namespace) -> Any:
-    """Run the suite on each configuration, with a progress bar, and return the report."""
+    """Run the suite on each configuration, with a progress bar or, without a terminal, a line now and then; return the report."""
     from tqdm import tqdm
 
     from xpgrad_conformance.contract import contracts
     from xpgrad_conformance.engine import Result
+    from xpgrad_conformance.journal import Journal
     from xpgrad_conformance.known import load
     from xpgrad_conformance.report import Report, Target
     from xpgrad_conformance.selection import select
@@ -143,22 +159,38 @@ def _results(configurations: Sequence[Any], options: argparse.Namespace) -> Any:
     chosen = select(contracts(), options.only)
     for path in options.known:
         load(path)  # a mistake in the file is reported before anything runs
+    if options.max_crashes < 1:
+        raise _UsageError(f"--max-crashes {options.max_crashes}: give the number of crashes, at least 1")
+    journal = Journal(options.journal, {"profile": options.profile, "seed": options.seed, "known": options.known})
     targets = []
+    said = time.monotonic()
     with tqdm(total=len(chosen) * len(configurations), unit="contract", disable=None) as bar:
         for configuration in configurations:
-            failed = 0
+            label = configuration.label
+            done = journal.results(label)
+            failed = sum(r.status in ("failed", "unexpected pass") for r in done.values())
+            count = sum(c.id in done for c in chosen)
+            bar.update(count)
 
-            def step(result: Result, label: str = configuration.label) -> None:
-                nonlocal failed
+            def step(result: Result, label: str = label) -> None:
+                nonlocal failed, count, said
+                journal.note(label, result)
                 failed += result.status in ("failed", "unexpected pass")
-                bar.set_description(f"{label}: {result.id}" + (f" ({failed} failed)" if failed else ""))
+                count += 1
+                state = f"{label}: {result.id}" + (f" ({failed} failed)" if failed else "")
+                bar.set_description(state)
                 bar.update()
+                if bar.disable and time.monotonic() - said > _SECONDS:
+                    said = time.monotonic()
+                    print(f"{state}, {count} of {len(chosen)} contracts", file=sys.stderr, flush=True)
 
             request = Request(
-                configuration.device, configuration.label, chosen, options.profile, options.seed, options.known, options.limit,
-                configuration.environment, getattr(options, "exitfirst", False),
+                configuration.device, label, [c for c in chosen if c.id not in done], options.profile, options.seed, options.known,
+                options.limit, configuration.environment, getattr(options, "exitfirst", False), crashes=options.max_crashes,
             )  # fmt: skip
-            targets.append(Target.of(configuration.label, configuration.device, run(request, step)))
+            outcome = run(request, step)
+            rows = {row.id: row for row in (*done.values(), *outcome.rows)}
+            targets.append(Target.of(label, configuration.device, outcome._replace(rows=[rows[c.id] for c in chosen])))
     return Report.new(targets, options.profile, options.seed)
 
 
@@ -179,6 +211,7 @@ def _write(report: Any, options: argparse.Namespace) -> None:
     for name, form in forms.items():
         if path := getattr(options, name):
             Path(path).write_text(form(report), encoding="utf-8")
+            print(f"{name} written to {path}", file=sys.stderr)
 
 
 def _mutants(options: argparse.Namespace) -> int:

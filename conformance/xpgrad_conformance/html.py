@@ -67,9 +67,7 @@ def _targets(report: Report) -> str:
     head = "".join(f'<th scope="col">{t}</th>' for t in ("target", "library", "verdict", *LEVELS))
     body = []
     for target in report.targets:
-        verdict, kind = (
-            ("could not be run", "off") if target.cause else ("conforms", "ok") if target.conforms else ("does not conform", "bad")
-        )
+        verdict, kind = (target.verdict, "off" if target.cause else "ok" if target.conforms else "bad")
         cells = "".join(f"<td>{_fraction(target.counts(level=level))}</td>" for level in LEVELS)
         body.append(
             f'<tr><th scope="row">{escape(target.label)}</th><td>{escape(target.library) or "–"}</td>'

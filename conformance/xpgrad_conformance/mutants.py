@@ -132,7 +132,7 @@ def survey(
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         plant(mutant, Path(folder))
         target = mutant.backend if mutant is not None else target
-        outcome = runner(Request(target, target, chosen, "mutants", limit=LIMIT, environment=surroundings(Path(folder))))
+        outcome = runner(Request(target, target, chosen, "mutants", limit=LIMIT, environment=surroundings(Path(folder)), timeouts=5))
     if outcome.cause:
         raise MutantError(f"{mutant.name if mutant else 'the copy'}: nothing ran: {outcome.cause}")
     return {row.id: row.kind if row.kind in ("timeout", "crash") else row.status for row in outcome.rows}

@@ -9,9 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape
 
 from xpgrad_conformance.catalogue import LEVELS, groups, pages, rules
+from xpgrad_conformance.engine import STATUSES
 from xpgrad_conformance.report import Report, Target
 
 __all__ = ["badge", "junit", "markdown", "reasons", "terminal"]
+
+
+#: The statuses that have a plural, and the others as they are.
+_PLURALS = {name: name for name in STATUSES} | {"expected failure": "expected failures", "unexpected pass": "unexpected passes"}
 
 
 def _cell(counts: Counter[str]) -> str:
@@ -61,7 +66,7 @@ def terminal(report: Report) -> str:
         out += [
             "",
             f"== {target.label} ({target.library or 'no library'}): "
-            + (", ".join(f"{n} {s}" for s, n in counts.most_common()) or "nothing ran"),
+            + (", ".join(f"{n} {_PLURALS[s] if n != 1 else s}" for s, n in counts.most_common()) or "nothing ran"),
         ]
         if target.cause:
             out.append(f"COULD NOT BE RUN  {target.cause}")
@@ -78,7 +83,7 @@ def terminal(report: Report) -> str:
                 kinds.setdefault((row.kind, row.reason), []).append(row.id)
         out += [f"EXPECTED FAILURE ({kind})  {spans(ids)}: {reason}" for (kind, reason), ids in kinds.items()]
         out += [f"NOT RUN  {spans(ids)}: {reason}" for reason, ids in reasons(target)]
-        out.append("conforms" if target.conforms else "does NOT conform")
+        out.append(target.verdict if target.conforms else "does NOT conform")
     return "\n".join(out) + "\n"
 
 
@@ -90,7 +95,7 @@ def markdown(report: Report, title: str = "Conformance") -> str:
     out += ["| target | library | " + " | ".join(LEVELS) + " | expected failures | not run | |", "|---" * (len(LEVELS) + 5) + "|"]
     for t in targets:
         counts = t.counts()
-        verdict = "could not be run" if t.cause else "conforms" if t.conforms else "**does not conform**"
+        verdict = t.verdict if t.cause or t.conforms else f"**{t.verdict}**"
         levels = " | ".join(_cell(t.counts(level=level)) or "-" for level in LEVELS)
         out.append(f"| {t.label} | {t.library or '-'} | {levels} | {counts['expected failure']} | {counts['not run']} | {verdict} |")
     out += [

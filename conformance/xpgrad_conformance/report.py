@@ -78,6 +78,17 @@ class Target(NamedTuple):
         """True if the target ran and has no `failures`."""
         return not self.cause and not self.failures
 
+    @property
+    def verdict(self) -> str:
+        """The outcome in words; a target that conforms says how many rules it is known to break, pointers (INFO) not counted."""
+        if self.cause:
+            return "could not be run"
+        if not self.conforms:
+            return "does not conform"
+        every = rules()
+        declared = sum(row.status == "expected failure" and every[row.id].level != "INFO" for row in self.rows)
+        return f"conforms, with {declared} declared deviation{'s' if declared > 1 else ''}" if declared else "conforms"
+
 
 class Report(NamedTuple):
     """The results of one run of the suite."""

@@ -26,7 +26,7 @@ from xpgrad_conformance.fork_server import Forked, Server, available
 __all__ = ["Outcome", "Request", "run", "runners"]
 
 HERE = Path(__file__).resolve().parent
-#: After this many crashes on one target, the remaining contracts are not tried.
+#: After this many crashes on one target, the remaining contracts are not tried, if the request does not say otherwise.
 CRASHES = 5
 #: The number of characters of a process's output that a message quotes.
 _QUOTED = 1500
@@ -57,6 +57,10 @@ class Request(NamedTuple):
         Stop at the first failure that counts, and report the remaining contracts as not run.
     as_listed : bool
         Run the contracts in the given order, not in the catalogue's. NB: a server's processes always do.
+    crashes : int
+        The number of crashes after which the remaining contracts are not tried. A contract that exceeds its time limit is no crash.
+    timeouts : int, optional
+        The number of contracts that exceed their time limit after which the remaining ones are not tried. Default: all are tried.
     modules : sequence of str
         Modules that a server's process imports first; if one cannot be imported, nothing is run.
     """
@@ -71,6 +75,8 @@ class Request(NamedTuple):
     environment: Mapping[str, str] = {}
     exitfirst: bool = False
     as_listed: bool = False
+    crashes: int = CRASHES
+    timeouts: int | None = None
     modules: Sequence[str] = ()
 
 
@@ -100,7 +106,7 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
     limit = PROFILES[request.profile].limit if request.limit is None else request.limit
     found: dict[str, Result] = {}
     about: dict[str, Any] = {}
-    crashes, cause = 0, ""
+    crashes, timeouts, cause = 0, 0, ""
 
     def note(result: Result) -> None:
         found[result.id] = result
@@ -132,13 +138,16 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
         if not running and not ended:
             cause = _find_cause(output) or "the process ended without a message"
             break
-        crashes += 1
+        late = bool(running) and "no result" in ended
+        crashes, timeouts = crashes + (not late), timeouts + late
         message = ended if ended else "the process ended"
         if running:
-            late = "no result" in ended
             note(Result(running, "failed", message=f"{message}\n{_find_stack(output)}".strip(), kind="timeout" if late else "crash"))
-        if crashes >= CRASHES:
-            _skip_rest(request, found, f"the process had crashed {crashes} times before", note, "crash")
+        if crashes >= request.crashes:
+            times = f"{crashes} time{'s' if crashes > 1 else ''}"
+            _skip_rest(request, found, f"not tried: the process had crashed {times}, the limit of --max-crashes", note, "crash")
+        elif request.timeouts is not None and timeouts >= request.timeouts:
+            _skip_rest(request, found, f"not tried: {timeouts} contracts had exceeded their time limit", note, "timeout")
         elif running and request.exitfirst:
             _skip_rest(request, found, f"not tried: {running} had failed, and the run was to stop there", note)
     if cause:

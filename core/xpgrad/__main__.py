@@ -16,7 +16,7 @@ __all__ = ["main"]
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="xpgrad", description="PyTorch's documented autograd for every Array API library.")
     parser.add_argument("--version", action="version", version=f"xpgrad {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command")
     backends = commands.add_parser("backends", help="list the registered backends; show, check or start one")
     backends.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
     actions = backends.add_subparsers(dest="action")
@@ -71,7 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         from xpgrad_conformance.cli import main as conformance  # loads late: it needs pytest
 
         return conformance(given[1:])
-    options = _parser().parse_args(given)
+    parser = _parser()
+    options = parser.parse_args(given)
+    if options.command is None:
+        parser.print_help()
+        return 0
     if options.command == "export":
         from xpgrad._cli.exporting import export_function  # loads late: each command its own
 
