@@ -1,6 +1,6 @@
 """Index checks in front of the kernels that a backend provides, so that memory safety does not depend on them.
 
-A backend's kernel gets a user's key only after every check, in a form on which it may rely. It can leave out the checks, but cannot turn
+A backend's kernel receives a user's key only after every check, in a documented form. It therefore needs no checks itself, and cannot turn
 them off. A backend whose library refuses indices out of range sets `Backend.checks_indices`, and its kernels are called directly, at no
 cost.
 """

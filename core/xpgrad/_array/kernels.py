@@ -593,7 +593,7 @@ class DefaultKernels:
     @staticmethod
     @_document_kernel
     def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
-        """Return a copy of `root` in which the part that a path of views leads to holds `value`.
+        """Return a copy of `root` in which the part selected by a path of views is replaced by `value`.
 
         Parameters
         ----------

@@ -32,7 +32,7 @@ LOCK = threading.RLock()  # NB: read it from this module each time: a child proc
 
 
 def _after_fork() -> None:
-    """In a child process, replace the lock: the thread that holds the old one may not exist there."""
+    """Replace the lock in a child process, in which the thread that holds the old one may not exist."""
     global LOCK
     LOCK = threading.RLock()
 
