@@ -653,7 +653,7 @@ def eye(
 
 
 def _offset(name: str, k: Any, rows: int, columns: int) -> int:
-    """Return the number of a diagonal; a number that no library takes becomes one just outside the matrix."""
+    """Return the number `k` of a diagonal as an int; one of more than 31 bits becomes that of an empty diagonal just outside the matrix."""
     number = as_int(k, name, "k")
     return number if -_WORD < number < _WORD else columns if number > 0 else -rows
 

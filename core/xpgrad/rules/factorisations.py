@@ -1,4 +1,4 @@
-"""Rows of the matrix factorisations: Cholesky, QR, eigenvalues and singular values, and the parts that their gradients share.
+"""Rows of the matrix factorisations (Cholesky, QR, eigenvalues and singular values), and functions that their gradients share.
 
 Matrices are the last two axes; the axes before them are a batch. For complex matrices the gradients follow PyTorch's convention, and a
 loss must not depend on the phases that a factorisation does not determine.
@@ -26,7 +26,7 @@ def identity_like(x: Any, xp: Any) -> Any:
 
 
 def halved_lower(x: Any, xp: Any) -> Any:
-    """Return the lower triangle with half of the diagonal, from which the adjoint of a symmetric part is made."""
+    """Return the lower triangle with the diagonal halved; adding its adjoint gives a symmetric matrix."""
     return (xp.lower(x, 0) + xp.lower(x, -1)) / 2
 
 

@@ -1,4 +1,4 @@
-"""Shapes and orders of axes: views where the standard allows them, newly allocated memory elsewhere."""
+"""Functions that change shapes and the order of axes or elements; results are views if the standard allows it, else copies."""
 
 from __future__ import annotations
 
@@ -606,7 +606,7 @@ _WORD = 2**31 - 1
 
 
 def _turn(x: Tensor, axes: Any, i: int) -> int:
-    """Return the shift along the i-th of some axes (an axis, or None for all elements) that leaves every element in its place."""
+    """Return the period of shifts along the i-th of `axes` (an axis, a tuple, or None for the flattened `x`): its length, at least 1."""
     if axes is None:
         return max(x.size, 1)
     return max(x.shape[axes[i] if isinstance(axes, tuple) else axes], 1)

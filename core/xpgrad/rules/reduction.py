@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, extrema, truth; and the primitives by which their gradients return to the shape of the operand."""
+"""Reductions over axes (`sum`, `max`, `min`, `all`, `any`), and the primitives that expand their gradients to the operand's shape."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ _ORDERED = Domain("library")
 
 
 def ties(xp: Any, chosen: Any, like: Any, axes: Any, keepdims: bool) -> tuple[Any, Any]:
-    """Return the number of elements that share a gradient evenly (SUB-05), and the gradient of the other elements.
+    """Return the number of elements that share a gradient evenly (SUB-05), and the gradient of the other elements, which is 0.
 
-    The latter is 0. If no element equals the extremum, because it is nan, the number is 1 and the gradient of all elements is nan.
+    If no element equals the extremum, because it is nan, the number is 1 and the gradient of all elements is nan.
     """
     count = xp.reduce_sum(xp.cast(chosen, like.dtype), axes, keepdims)
     none, zeros = count == 0, xp.zeros_like(count)
