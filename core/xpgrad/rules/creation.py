@@ -515,7 +515,7 @@ def _number(value: Any, name: str, what: str) -> Any:
     """Return a real or complex Python number, also from an array with one element; an int becomes a float."""
     if not is_scalar(value) and callable(getattr(value, "item", None)):
         if getattr(value, "size", 1) != 1:
-            return _real(value, name, what)  # which refuses it
+            return _real(value, name, what)  # raises the error
         value = value.item()
     scalar = as_scalar(value) if is_scalar(value) else as_real(value, name, what)
     try:

@@ -169,7 +169,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
 def basic_error(x: Tensor, key: Any, exc: Exception) -> Exception:
     """Return the error for a basic key that the library refused."""
     parts = key if isinstance(key, tuple) else (key,)
-    # NB: a library may say of an int that is too large for it that it is no int.
+    # NB: a library may report an int that is too large for it as not an int.
     if isinstance(exc, OverflowError) or any(isinstance(p, int) and abs(p) > sys.maxsize for p in parts):
         return IndexError(f"an index is out of range for a Tensor of shape {x.shape}: {key!r:.80}")
     for part in parts:
@@ -343,7 +343,7 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
         where = f"`x` of shape {x.shape} at indices of shape {tuple(places.shape)}"
         msg = f"index_add: `source` has shape {source.shape}, but {where} needs {expected}"
         raise ValueError(msg)
-    # NB: the kernel adds, in a gradient, at what has been read: it need not look at the indices.
+    # NB: in gradients the kernel adds at indices that were read before, so it does not check them.
     places = check_range(x, places, axis)
     return x + scatter_add(source._cast(x.dtype), (*(slice(None),) * axis, places), x.shape)
 

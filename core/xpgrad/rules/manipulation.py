@@ -597,7 +597,7 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], axis: int | tuple[int, ...]
         shift = shift if isinstance(shift, tuple) else (shift,) * len(axes)
     else:
         axes = None if axis is None else normalize_axis(axis, x.ndim, "roll")
-    # A library takes shifts of its own width only; a whole turn, which 0 elements have too, changes nothing.
+    # Libraries take shifts of limited width only, and shifting by whole periods changes nothing.
     turned = [s if -_WORD <= s <= _WORD else s % _turn(x, axes, i) for i, s in enumerate(shift if isinstance(shift, tuple) else (shift,))]
     return shift_by(x, tuple(turned) if isinstance(shift, tuple) else turned[0], axes)
 

@@ -179,7 +179,7 @@ def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
         return None if gsign is None else xp.zeros_like(x)
     if xp.surely_nonzero(sign):
         return scale[..., None, None] * adjoint(xp.inverse(x), xp)
-    # Of a singular matrix the logarithm is -inf, and has no gradient: nan, as PyTorch gives nan and infinities, rather than an error.
+    # The logarithm is -inf for a singular matrix and has no gradient: it is nan rather than an error (PyTorch: nan and infinities).
     regular = (xp.abs(sign) > 0)[..., None, None]
     identity = identity_like(x, xp)
     inner = scale[..., None, None] * adjoint(xp.inverse(xp.where(regular, x, identity)), xp)
@@ -371,7 +371,6 @@ def check_order(name: str, order: Any, known: tuple[Any, ...] | None, allowed: s
 
 
 def diagonal_offset(name: str, x: Tensor, offset: Any) -> int:
-    # Beyond the matrix there is an empty diagonal: one step beyond is as good as many.
     """Return the number of a diagonal of `x`; any diagonal outside the matrix, which is empty, becomes the nearest such one."""
     rows, columns = x.shape[-2:]
     return max(-rows, min(columns, as_int(offset, name, "offset")))

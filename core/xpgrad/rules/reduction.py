@@ -58,7 +58,7 @@ def sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     return xp.reshape(x, shape)
 
 
-# On Tensors there is nothing to record where nothing was broadcast.
+# If nothing was broadcast, there is nothing to record on Tensors.
 PRIMITIVES["sum_to"] = lambda x, shape: x if x.shape == tuple(shape) else sum_to(x, shape)
 
 

@@ -73,7 +73,7 @@ def zero_through(xp: Any, x: Any, chain: Any) -> Any:
     """Return a copy of `x` with zeros in the part selected by a chain."""
     if {name for name, _ in chain} & {"real_part", "imag_part"}:
         return xp.put_at_path(x, chain, xp.zeros_like(follow(x, chain, xp)))
-    # By positions: a chain need not give a view of a gradient, whose layout is not that of the base.
+    # Use positions, because applied to a gradient, whose layout differs from the base's, a chain need not give a view.
     count = math.prod(x.shape)
     places = follow(xp.reshape(xp.count_up(x, count), tuple(x.shape)), chain, xp)
     flat = xp.written(xp.copy(xp.reshape(x, (-1,))), (xp.reshape(places, (-1,)),), 0)
