@@ -47,7 +47,7 @@ def _gather_along(xp: Any, kernel: Any, x: Any, indices: Any, axis: int) -> Any:
     return kernel(x, DefaultKernels.from_front(xp, indices, x.shape[axis], axis, x), axis)
 
 
-#: Kernels that get a basic key or a user's key. Other kernels get keys that these have checked, or that the core has made.
+#: Kernels that receive a basic key or a user's key. Other kernels receive keys that these have checked or the core has made.
 _OWN: dict[str, Callable[..., Any]] = {
     "index_basic": _read, "gather": _read, "written": _write, "put": _put, "flat_index": _flat_index, "from_front": _from_front,
     "add_at": _add, "index_basic_transpose": _transpose,

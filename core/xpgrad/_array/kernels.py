@@ -18,7 +18,7 @@ from xpgrad.errors import CapabilityError
 _BLOCK = 1 << 20  # number of elements in a comparison of a block of places with all indices
 
 
-#: What the docstrings of kernels have in common.
+#: Shared sections of the docstrings of kernels.
 _PARAMETERS = """\
 xp : Kernels
     The raw namespace of the backend, which has every kernel by its name.

@@ -19,7 +19,7 @@ from xpgrad._rows.operators import Operator, find_operator
 
 Formula = Callable[..., Any] | str | None
 ROWS: dict[str, Row] = {}
-#: The values of a row's `batch`, which says how it acts under `vmap` (see `Row`).
+#: The values of a row's `batch`, which specifies its behaviour under `vmap` (see `Row`).
 BATCHES = (None, "stacked", "broadcast")
 
 

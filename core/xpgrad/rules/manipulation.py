@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-#: What the docstrings of functions of axes have in common.
+#: Shared sections of the docstrings of functions that take axes.
 _document_axes = shares(
     parameters="""\
 x : Tensor or raw array

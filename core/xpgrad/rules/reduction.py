@@ -62,7 +62,7 @@ def sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
 PRIMITIVES["sum_to"] = lambda x, shape: x if x.shape == tuple(shape) else sum_to(x, shape)
 
 
-#: What the docstrings of reductions have in common.
+#: Shared sections of the docstrings of reductions.
 _document_axes = shares(
     parameters="""\
 x : Tensor or raw array
@@ -122,7 +122,7 @@ def sum(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, dtype: Any =
 # -- extrema ------------------------------------------------------------------------------------------------------------
 
 
-#: Complex numbers have no order: what becomes of them is the library's affair.
+#: Complex numbers have no order, so the library decides whether it accepts them.
 _ORDERED = Domain("library")
 
 

@@ -25,7 +25,7 @@ from xpgrad.rules.conversion import number
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: What the names of rows begin with.
+#: Prefix of the names of rows.
 PREFIX = "special_"
 
 

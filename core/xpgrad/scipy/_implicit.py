@@ -28,7 +28,7 @@ from xpgrad.rules.elementwise import cos
 from xpgrad.scipy._cutting import Once, cut_graph
 
 LINEAR_SOLVERS = ("auto", "dense", "cg", "gmres")
-#: Up to this many unknowns the Jacobian is made and factorised; beyond, it is multiplied with vectors.
+#: Maximum number of unknowns for which the Jacobian is computed and factorised; for more, only products with vectors are computed.
 _DENSE = 512
 
 

@@ -23,11 +23,11 @@ from xpgrad.rules.manipulation import concat, moveaxis, stack
 from xpgrad.scipy._cutting import Once, cut_graph
 from xpgrad.scipy.integrate._problem import IMPLICIT, Problem
 
-#: The solution is integrated again in at most so many pieces, of at least so many outputs: a solver begins with small steps.
+#: Maximum number of pieces in which the solution is integrated again, and minimum number of outputs in each: solvers start slowly.
 _PIECES = 16
-#: At most at so many outputs is looked for what the equation depends on.
+#: Maximum number of output times sampled to discover the equation's parameters.
 _LOOKS = 64
-#: Abscissas and weights of Gauss' formula with three points: for integrals along the adjoint, over each of its steps.
+#: Abscissas and weights of the three-point Gauss rule, for integrals along the adjoint over each of its steps.
 _GAUSS = ((-(0.6**0.5), 5 / 9), (0.0, 8 / 9), (0.6**0.5, 5 / 9))
 
 #: Up to this size, the gradients of parameters are integrated jointly with the adjoint.

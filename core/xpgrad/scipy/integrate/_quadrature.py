@@ -23,7 +23,7 @@ from xpgrad.scipy.integrate._problem import Failure, check_failure, report_failu
 
 #: Gauss-Legendre points on each panel; their order is higher than that of the rule with which SciPy estimates errors.
 _POINTS = gauss_legendre(21)
-#: The three-point Gauss-Legendre rule on the unit interval, with which derivatives up to the sixth are exact.
+#: The three-point Gauss-Legendre rule on the unit interval; it makes derivatives up to the sixth exact.
 _ENDS = ((0.5 - 0.15**0.5, 5 / 18), (0.5, 4 / 9), (0.5 + 0.15**0.5, 5 / 18))
 
 
