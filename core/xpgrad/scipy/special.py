@@ -5,8 +5,9 @@ default floating-point dtype. Outside its domain a function returns nan or infin
 derivative that is not implemented, such as that with respect to the order of a Bessel function, raises NotImplementedError.
 
 A function is computed by the array's own library if the library has it, else by a composition of Array API functions if an accurate one
-exists: for `expit`, `logit`, `log_expit`, `xlogy`, `xlog1py`, `entr`, `rel_entr`, `kl_div`, `sinc`, `logsumexp`, `softmax` and
-`log_softmax`. SciPy computes all others in host memory. They raise CapabilityError if SciPy is not installed or the array is elsewhere.
+exists, as for `expit`, `logit`, `log_expit`, `xlogy`, `xlog1py`, `entr`, `rel_entr`, `kl_div`, `sinc`, `logsumexp`, `softmax` and
+`log_softmax`, else by SciPy in host memory. A function that needs SciPy raises CapabilityError if SciPy is not installed or the array is
+not in host memory.
 """
 
 from __future__ import annotations
