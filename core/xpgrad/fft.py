@@ -118,12 +118,12 @@ IndexError
 
 
 def _check(name: str, x: Any, norm: Any, *, real: bool = False) -> Tensor:
-    """Return `x` as a Tensor that the transform takes.
+    """Check the operand and the normalisation of the transform `name`, and return `x` as a Tensor.
 
     Raises
     ------
     TypeError, ValueError
-        If its dtype or shape does not fit, or `norm` does not exist.
+        If the dtype or shape of `x` is not supported, or `norm` is unknown.
     """
     x = as_tensor(name, x)
     if not x.dtype.differentiable:
@@ -140,7 +140,7 @@ def _check(name: str, x: Any, norm: Any, *, real: bool = False) -> Tensor:
 
 
 def _length(name: str, what: str, value: Any) -> int:
-    """Return the length of a transform, checked.
+    """Return the length of a transform as an int; `what` names the argument in errors.
 
     Raises
     ------
@@ -161,13 +161,13 @@ def _length(name: str, what: str, value: Any) -> int:
 
 
 def _one_axis(name: str, x: Tensor, n: Any, axis: Any) -> tuple[int | None, int]:
-    """Return the length (None: not given) and the axis of a transform over one axis."""
+    """Check `n` and `axis`, and return the length (None if not given) and the nonnegative axis of a transform over one axis."""
     place = normalize_axis(axis, x.ndim, name)
     return (None if n is None else _length(name, "n", n)), place
 
 
 def _several_axes(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int | None], list[int]]:
-    """Return the lengths (None: not given) and axes of a transform over several axes."""
+    """Check `s` and `axes`, and return the lengths (None if not given) and the axes of a transform over several axes."""
     if s is not None and not isinstance(s, (tuple, list)):
         msg = f"{name}: `s` must be a sequence of ints, but got {s!r}"
         raise TypeError(msg)
@@ -327,7 +327,7 @@ def _from_half(name: str, x: Tensor, length: int | None, place: int, norm: str) 
 @front
 @_document_axis
 def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """Return the discrete Fourier transform of a real Tensor along one axis: its frequencies from zero up.
+    """Return the discrete Fourier transform of a real Tensor along one axis, for the nonnegative frequencies.
 
     Parameters
     ----------
@@ -457,7 +457,7 @@ def irfftn(x: Tensor, /, s: Sequence[int] | None = None, axes: Sequence[int] | N
 @composite
 @_document_axis
 def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """Return the real transform of a signal with Hermitian symmetry, given its half from zero up.
+    """Return the real transform of a signal with Hermitian symmetry, given its first half.
 
     Parameters
     ----------

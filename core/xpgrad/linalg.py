@@ -556,7 +556,7 @@ def eig(x: Tensor, /) -> EigResult:
 def eigvals(x: Tensor, /) -> Tensor:
     """Return the eigenvalues of square matrices (Array API 2025.12, `eigvals`).
 
-    Where eigenvalues coincide, only symmetric functions of them have a gradient, and none has if their eigenvectors coincide as well.
+    If eigenvalues coincide, only symmetric functions of them have a gradient; if their eigenvectors coincide as well, no function has one.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""`TensorBase`: what the engine, the rules and the rows need of a Tensor: its array, shape, dtype, device and class.
+"""`TensorBase`: the part of a Tensor that the engine, the rules and the rows use: its array, shape, dtype, device and class.
 
 The slots of the autograd state are here; the methods that users call are defined in `Tensor`, a subclass.
 """
@@ -25,7 +25,7 @@ class TensorBase:
     fresh : type or None
         The class that a stale view returns to when it is renewed (`_aliasing.stale`).
     depth : int
-        The number of batches of which it is an element (`_transforms.batch`).
+        The number of nested batches that contain it as an element (`_transforms.batch`).
     stage : int
         The number of interpreters around it: batches, and a capture (`programs.capture`). Operands are lifted to the highest.
     inner : type or None
@@ -206,7 +206,7 @@ class TensorBase:
 
     @classmethod
     def align(cls, tensors: list[Any]) -> list[Any]:
-        """Convert Tensors of different stages to this class, which is the highest of theirs."""
+        """Convert Tensors of different stages to this class, which belongs to the highest stage among them."""
         return tensors
 
     @classmethod

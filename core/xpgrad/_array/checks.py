@@ -1,4 +1,4 @@
-"""Errors for operands that should be Tensors."""
+"""Errors for operands that are not Tensors."""
 
 from __future__ import annotations
 

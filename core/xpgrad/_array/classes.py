@@ -1,6 +1,6 @@
 """The Tensor classes: one per backend, which gets the generated operations, and a subclass of it per device.
 
-So a single comparison of classes shows that two operands share a backend and a device.
+A single comparison of classes therefore shows whether two operands share a backend and a device.
 """
 
 from __future__ import annotations

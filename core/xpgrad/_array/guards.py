@@ -1,6 +1,6 @@
 """Index checks in front of the kernels that a backend provides, so that memory safety does not depend on them.
 
-A backend's kernel gets a user's key only after every check, in a form on which it may rely. It can leave out the checks, but cannot turn
+A backend's kernel receives a user's key only after every check, in a documented form. It therefore needs no checks itself, and cannot turn
 them off. A backend whose library refuses indices out of range sets `Backend.checks_indices`, and its kernels are called directly, at no
 cost.
 """
@@ -47,7 +47,7 @@ def _gather_along(xp: Any, kernel: Any, x: Any, indices: Any, axis: int) -> Any:
     return kernel(x, DefaultKernels.from_front(xp, indices, x.shape[axis], axis, x), axis)
 
 
-#: Kernels that get a basic key or a user's key. Other kernels get keys that these have checked, or that the core has made.
+#: Kernels that receive a basic key or a user's key. Other kernels receive keys that these have checked or the core has made.
 _OWN: dict[str, Callable[..., Any]] = {
     "index_basic": _read, "gather": _read, "written": _write, "put": _put, "flat_index": _flat_index, "from_front": _from_front,
     "add_at": _add, "index_basic_transpose": _transpose,

@@ -18,7 +18,7 @@ from xpgrad.errors import CapabilityError
 _BLOCK = 1 << 20  # number of elements in a comparison of a block of places with all indices
 
 
-#: What the docstrings of kernels have in common.
+#: Shared sections of the docstrings of kernels.
 _PARAMETERS = """\
 xp : Kernels
     The raw namespace of the backend, which has every kernel by its name.
@@ -593,7 +593,7 @@ class DefaultKernels:
     @staticmethod
     @_document_kernel
     def put_at_path(xp: Any, root: Any, path: Any, value: Any) -> Any:
-        """Return a copy of `root` in which the part that a path of views leads to holds `value`.
+        """Return a copy of `root` in which the part selected by a path of views is replaced by `value`.
 
         Parameters
         ----------

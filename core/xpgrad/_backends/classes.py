@@ -135,6 +135,6 @@ def class_for_array(array: Any) -> Any:
     return None
 
 
-# `backend` is below and cannot import these: it is handed them.
+# `backend` is in a lower layer and cannot import these functions, so they are passed to it.
 Backend._tensor_class = staticmethod(tensor_class)
 Backend._host = staticmethod(host_backend)

@@ -14,10 +14,10 @@ from xpgrad._modes.setting import Setting
 from xpgrad.errors import BackendLoadError, BackendNotFoundError
 
 _DEFAULT: ContextVar[Device | None] = ContextVar("xpgrad_default_device", default=None)
-#: Names that mean a device of whichever backend has one, as in PyTorch.
+#: Names that stand for a device of any backend that has one, as in PyTorch.
 _GENERAL = ("cpu", "cuda")
 _HOST = Device("numpy")
-#: What the environment names, read once: reading it takes as long as making a small array.
+#: The device named by the environment; it is read only once, because reading takes as long as making a small array.
 _NAMED = os.environ.get("XPGRAD_DEVICE", "").strip()
 
 

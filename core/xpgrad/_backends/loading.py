@@ -32,7 +32,7 @@ LOCK = threading.RLock()  # NB: read it from this module each time: a child proc
 
 
 def _after_fork() -> None:
-    """In a child process, replace the lock: the thread that holds the old one may not exist there."""
+    """Replace the lock in a child process, in which the thread that holds the old one may not exist."""
     global LOCK
     LOCK = threading.RLock()
 
@@ -51,7 +51,7 @@ def discover() -> dict[str, list[_Provider]]:
     global _found
     with LOCK:
         if _found is None:
-            from importlib.metadata import entry_points  # loads late: it costs as much as `import xpgrad`
+            from importlib.metadata import entry_points  # imported here because it takes as long as `import xpgrad`
 
             found: dict[str, list[_Provider]] = {}
             for entry in entry_points(group=GROUP):

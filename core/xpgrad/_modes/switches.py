@@ -173,7 +173,7 @@ class enable_grad(_PlainSwitch):  # noqa: N801 (PyTorch's name)
 
 
 class set_grad_enabled(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Switch recording on or off: immediately as a function, for a block as a context manager, per call as a decorator.
+    """Switch of recording: it acts immediately as a function, for a block as a context manager, and per call as a decorator.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ layout_policy: Callable[[], bool] = _LAYOUT.get
 
 
 class enforce_grad_layout_policy(ModeSwitch):  # noqa: N801 (PyTorch's name)
-    """Choose whether a new ``.grad`` gets the strides of its leaf (the default) or keeps those of the computed gradient.
+    """Switch that decides whether a new ``.grad`` gets the strides of its leaf (the default) or keeps those of the computed gradient.
 
     It acts immediately as a function, for a block as a context manager, and per call as a decorator, in this thread.
 

@@ -1,1 +1,1 @@
-"""Operations: each is one row, and is found by its name."""
+"""The table of operations: each is declared by one row and looked up by its name."""

@@ -73,11 +73,11 @@ class Kernel:
     helper : bool
         Programs for NumPy include a helper function for it, named after it with an underscore in front.
     whole : bool
-        A captured program holds it as one operation, although on most libraries it is composed of others.
+        A captured program contains it as one operation, although most libraries compute it by several.
     grows : bool
         Its result may be much larger than its operands, so that it is never computed in advance.
     keyed : bool
-        A key is among its arguments, in which a mask would make the result's shape depend on values.
+        An indexing key is among its arguments; a mask in the key would make the shape of the result depend on values.
     by_value : bool
         The shape of its result depends on values.
     read_only : bool
@@ -85,7 +85,7 @@ class Kernel:
     may_return_operand : bool
         Whether some libraries return the operand itself if there is nothing to do.
     spelled : str or None
-        How users write what it computes, if it is not a function of that name, nor (a row's) of the names in `Row.public`.
+        The expression by which users compute it; None if that is the function `name` or, for a row, one of `Row.public`.
     """
 
     name: str

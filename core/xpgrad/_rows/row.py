@@ -19,7 +19,7 @@ from xpgrad._rows.operators import Operator, find_operator
 
 Formula = Callable[..., Any] | str | None
 ROWS: dict[str, Row] = {}
-#: The values of a row's `batch`, which says how it acts under `vmap` (see `Row`).
+#: The values of a row's `batch`, which specifies its behaviour under `vmap` (see `Row`).
 BATCHES = (None, "stacked", "broadcast")
 
 
@@ -77,7 +77,7 @@ class Kink:
 
 
 def zero_gradient(g: Any, xp: Any) -> Any:
-    """Return zeros: the gradient of an operand on which the result depends in steps only."""
+    """Return zeros: the gradient of an operand with respect to which the result is piecewise constant."""
     return xp.zeros_like(g)
 
 
@@ -270,7 +270,7 @@ def _compile_formula(text: str) -> Callable[..., Any]:
 
 
 def parameters(func: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of a function's parameters. NB: importing `inspect` would take too long."""
+    """Return the names of a function's parameters, without importing `inspect`, which would take too long."""
     return func.__code__.co_varnames[: func.__code__.co_argcount]
 
 

@@ -90,7 +90,7 @@ def _contains_tensor(data: Any) -> bool:
     if hasattr(type(data), "__array_namespace__") and not isinstance(data, host_backend().array_types()):
         return class_for_array(data) is not None
     if isinstance(data, (list, tuple)):
-        found = [_contains_tensor(d) for d in data]  # all of them are looked at
+        found = [_contains_tensor(d) for d in data]  # a list, so that every element is checked
         return any(found)
     if hasattr(data, "mask") and hasattr(data, "filled"):
         what = f"a masked array ({type(data).__name__})"
@@ -244,7 +244,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if copy is not None and copy is not True:
         copy = as_flag(copy, "asarray", "copy")
     target = None if device is None else tensor_class(as_device(device))
-    if obj.__class__ is float and dtype is None and copy is not False:  # nothing of what follows can be true of it
+    if obj.__class__ is float and dtype is None and copy is not False:  # none of the cases below applies
         cls = target or tensor_class(as_device(None))
         return number(cls, obj, cls.default_dtype("real floating"))
     if isinstance(obj, TensorBase):
@@ -252,7 +252,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if is_raw_array(obj) and not is_scalar_array_only(obj):
         home = class_for_array(obj)
         if home is not None:
-            # The host's arrays are on no device, as numbers and lists are not: they go to the default one (`torch.as_tensor`).
+            # NumPy arrays, like numbers and lists, have no device: they go to the default one (as in `torch.as_tensor`).
             cls = target or (tensor_class(as_device(None)) if home.backend.is_host else home)
             if cls is home:
                 return _from_own(cls, obj, dtype, copy)

@@ -515,7 +515,7 @@ def _number(value: Any, name: str, what: str) -> Any:
     """Return a real or complex Python number, also from an array with one element; an int becomes a float."""
     if not is_scalar(value) and callable(getattr(value, "item", None)):
         if getattr(value, "size", 1) != 1:
-            return _real(value, name, what)  # which refuses it
+            return _real(value, name, what)  # raises the error
         value = value.item()
     scalar = as_scalar(value) if is_scalar(value) else as_real(value, name, what)
     try:
@@ -653,7 +653,7 @@ def eye(
 
 
 def _offset(name: str, k: Any, rows: int, columns: int) -> int:
-    """Return the number of a diagonal; a number that no library takes becomes one just outside the matrix."""
+    """Return the number `k` of a diagonal as an int; one of more than 31 bits becomes that of an empty diagonal just outside the matrix."""
     number = as_int(k, name, "k")
     return number if -_WORD < number < _WORD else columns if number > 0 else -rows
 

@@ -1,4 +1,4 @@
-"""Rows of the matrix factorisations: Cholesky, QR, eigenvalues and singular values, and the parts that their gradients share.
+"""Rows of the matrix factorisations (Cholesky, QR, eigenvalues and singular values), and functions that their gradients share.
 
 Matrices are the last two axes; the axes before them are a batch. For complex matrices the gradients follow PyTorch's convention, and a
 loss must not depend on the phases that a factorisation does not determine.
@@ -26,7 +26,7 @@ def identity_like(x: Any, xp: Any) -> Any:
 
 
 def halved_lower(x: Any, xp: Any) -> Any:
-    """Return the lower triangle with half of the diagonal, from which the adjoint of a symmetric part is made."""
+    """Return the lower triangle with the diagonal halved; adding its adjoint gives a symmetric matrix."""
     return (xp.lower(x, 0) + xp.lower(x, -1)) / 2
 
 
@@ -99,7 +99,7 @@ def eigen_pairs(xp: Any, x: Any) -> Any:
 
 def _eig_vjp(g: Any, out: Any, x_dtype: Any, xp: Any) -> Any:
     # Giles, "An extended collection of matrix derivative results ..." (2008), section 3.1, for eigenvectors that are kept at length 1:
-    # along itself a vector moves by what its length leaves, nothing but its phase, which a loss must not depend on.
+    # with its length fixed, a vector can change along itself only in phase, on which a loss must not depend.
     gvalues, gvectors = g
     values, vectors = out
     rows = adjoint(vectors, xp)
@@ -134,7 +134,7 @@ def _svd_vjp(g: Any, out: Any, x_shape: Any, xp: Any) -> Any:
     (gu, gs, gvh), (u, s, vh) = g, out
     rows, columns = x_shape[-2:]
     k = min(rows, columns)
-    # Of full matrices only the first columns are determined: the gradient of the others is ignored, as in PyTorch.
+    # Only the first columns of full matrices are determined; the gradient of the others is ignored, as in PyTorch.
     if u.shape[-1] != k:
         u, gu = (None if a is None else a[..., :, :k] for a in (u, gu))
     if vh.shape[-2] != k:
@@ -207,7 +207,7 @@ def _qr_vjp(g: Any, out: Any, x_shape: Any, form: str, xp: Any) -> Any:
     total = q @ (above + adjoint(above, xp))
     if gq is not None:
         total = gq + total
-    # Where a column depends on those before it there is no gradient: nan, as in PyTorch, rather than an error.
+    # If a column depends on those before it, no gradient exists: it is nan, as in PyTorch, rather than an error.
     regular = xp.all(xp.diagonal_view(r, 0) != 0, axis=-1, keepdims=True)[..., None]
     result = adjoint(xp.solve_matrix(xp.where(regular, r, identity_like(r, xp)), adjoint(total, xp)), xp)
     result = xp.where(regular, result, xp.zeros_like(result) + math.nan)

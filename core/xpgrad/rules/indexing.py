@@ -1,6 +1,7 @@
-"""Indexing: basic keys give views; advanced ones (masks, integer arrays, mixtures) give copies, whose gradients add up at duplicates.
+"""Indexing by ``x[key]``, `take` and `take_along_axis`.
 
-`take`, `take_along_axis` and ``x[key]``. What in-place writing needs of them is in `rules.writing` and `_tensor.writing`.
+Basic keys give views. Advanced keys (masks, integer arrays, and mixtures) give copies; the gradients of elements that are selected more
+than once add up. In-place writes are in `rules.writing` and `_tensor.writing`.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def unstack_views(x: Tensor, axis: int) -> tuple[Tensor, ...]:
 
 
 def prepare_key(x: Tensor, key: Any) -> tuple[Any, ...]:
-    """Convert a key that is not a `basic_key` for kernels: Tensors to raw arrays, and integer scalars to Python ints.
+    """Convert a key that `basic_key` rejects to the form that kernels take: Tensors to raw arrays, and integer scalars to Python ints.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def prepare_key(x: Tensor, key: Any) -> tuple[Any, ...]:
 
 
 def _index_array(x: Tensor, part: Any) -> Any:
-    """Return one advanced part of a key as a raw array that is a copy: later writes to the caller's array must not move gradients."""
+    """Return an advanced part of a key as a copied raw array, so that later writes to the caller's array do not affect gradients."""
     if not isinstance(part, TensorBase):
         if not (is_raw_array(part) or isinstance(part, (list, tuple, bool))):
             msg = (
@@ -126,9 +127,9 @@ def _index_array(x: Tensor, part: Any) -> Any:
 
 
 def to_signed(indices: Any) -> Any:
-    """Return integer indices as a raw array.
+    """Return integer indices as a raw array whose values fit into the dtype of indices.
 
-    Unsigned ones as wide as the dtype of indices are converted to it; those that it cannot hold become its maximum, which is out of range.
+    Unsigned integers as wide as that dtype are converted to it; those that it cannot hold become its maximum, which is out of range.
     """
     dtype = indices.dtype
     if dtype.kind != "unsigned integer" or dtype.itemsize < (wanted := indices.default_dtype("indexing")).itemsize:
@@ -144,7 +145,7 @@ def _lift_indexed(name: str, x: Any, indices: Any) -> Any:
 
 
 def to_level_of(x: Tensor, *parts: Any) -> Tensor:
-    """Return `x` at the vmap level of the indices, if that is higher."""
+    """Lift `x` to the highest stage of the indices `parts` if that is higher; else return it unchanged."""
     highest = max((p for p in parts if isinstance(p, TensorBase)), key=lambda p: p.stage, default=x)
     return type(highest).align([x, highest])[0] if highest.stage > x.stage else x
 
@@ -168,7 +169,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
 def basic_error(x: Tensor, key: Any, exc: Exception) -> Exception:
     """Return the error for a basic key that the library refused."""
     parts = key if isinstance(key, tuple) else (key,)
-    # NB: a library may say of an int that is too large for it that it is no int.
+    # NB: a library may report an int that is too large for it as not an int.
     if isinstance(exc, OverflowError) or any(isinstance(p, int) and abs(p) > sys.maxsize for p in parts):
         return IndexError(f"an index is out of range for a Tensor of shape {x.shape}: {key!r:.80}")
     for part in parts:
@@ -342,7 +343,7 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
         where = f"`x` of shape {x.shape} at indices of shape {tuple(places.shape)}"
         msg = f"index_add: `source` has shape {source.shape}, but {where} needs {expected}"
         raise ValueError(msg)
-    # NB: the kernel adds, in a gradient, at what has been read: it need not look at the indices.
+    # NB: in gradients the kernel adds at indices that were read before, so it does not check them.
     places = check_range(x, places, axis)
     return x + scatter_add(source._cast(x.dtype), (*(slice(None),) * axis, places), x.shape)
 

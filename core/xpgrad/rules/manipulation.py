@@ -1,4 +1,4 @@
-"""Shapes and orders of axes: views where the standard allows them, newly allocated memory elsewhere."""
+"""Functions that change shapes and the order of axes or elements; results are views if the standard allows it, else copies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-#: What the docstrings of functions of axes have in common.
+#: Shared sections of the docstrings of functions that take axes.
 _document_axes = shares(
     parameters="""\
 x : Tensor or raw array
@@ -606,7 +606,7 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], axis: int | tuple[int, ...]
         shift = shift if isinstance(shift, tuple) else (shift,) * len(axes)
     else:
         axes = None if axis is None else normalize_axis(axis, x.ndim, "roll")
-    # A library takes shifts of its own width only; a whole turn, which 0 elements have too, changes nothing.
+    # Libraries take shifts of limited width only, and shifting by whole periods changes nothing.
     turned = [s if -_WORD <= s <= _WORD else s % _turn(x, axes, i) for i, s in enumerate(shift if isinstance(shift, tuple) else (shift,))]
     return shift_by(x, tuple(turned) if isinstance(shift, tuple) else turned[0], axes)
 
@@ -615,7 +615,7 @@ _WORD = 2**31 - 1
 
 
 def _turn(x: Tensor, axes: Any, i: int) -> int:
-    """Return the shift along the i-th of some axes (an axis, or None for all elements) that leaves every element in its place."""
+    """Return the period of shifts along the i-th of `axes` (an axis, a tuple, or None for the flattened `x`): its length, at least 1."""
     if axes is None:
         return max(x.size, 1)
     return max(x.shape[axes[i] if isinstance(axes, tuple) else axes], 1)

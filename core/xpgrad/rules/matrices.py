@@ -93,7 +93,7 @@ def _products_without(s: Any, axis: int, xp: Any) -> Any:
 
 
 def _svd_with_sign(x: Any, xp: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the singular value decomposition, and the determinant of its two rotations."""
+    """Return the singular value decomposition of `x`, and ``det(u) * det(vh)`` with two axes of length 1 appended."""
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     return u, s, vh, (xp.linalg.det(u) * xp.linalg.det(vh))[..., None, None]
 
@@ -179,7 +179,7 @@ def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
         return None if gsign is None else xp.zeros_like(x)
     if xp.surely_nonzero(sign):
         return scale[..., None, None] * adjoint(xp.inverse(x), xp)
-    # Of a singular matrix the logarithm is -inf, and has no gradient: nan, as PyTorch gives nan and infinities, rather than an error.
+    # The logarithm is -inf for a singular matrix and has no gradient: it is nan rather than an error (PyTorch: nan and infinities).
     regular = (xp.abs(sign) > 0)[..., None, None]
     identity = identity_like(x, xp)
     inner = scale[..., None, None] * adjoint(xp.inverse(xp.where(regular, x, identity)), xp)
@@ -233,7 +233,7 @@ def norm(xp: Any, x: Any, order: float, axes: Any, keepdims: bool) -> Any:
     lambda g: [None], conj=False, varargs=True, node="LinalgVectorNormBackward0", jvp=lambda out, xp: xp.zeros_like(out), batch="stacked"
 )  # fmt: skip
 def count_nonzero_norm(xp: Any, xs: Any, axes: Any, keepdims: bool) -> Any:
-    """Return the number of nonzero elements; its gradient is undefined, so that none arrives (ACC-07)."""
+    """Return the number of nonzero elements; it has no gradient, so the operand receives none (ACC-07)."""
     return xp.linalg.vector_norm(xs[0], axis=axes, keepdims=keepdims, ord=0)
 
 
@@ -318,7 +318,7 @@ def need_matrices(name: str, x: Any, *, square: bool = False, floating: bool = T
 
 
 def raw_tolerance(name: str, rtol: Any, x: Tensor) -> Any:
-    """Return a tolerance as the library takes it: None, a number, or a raw array that broadcasts to the batch of `x`.
+    """Convert a tolerance for the library: to None, a number, or a raw array that broadcasts to the batch of `x`.
 
     Raises
     ------
@@ -344,7 +344,7 @@ def raw_tolerance(name: str, rtol: Any, x: Tensor) -> Any:
 
 
 def check_order(name: str, order: Any, known: tuple[Any, ...] | None, allowed: str) -> Any:
-    """Return the order of a norm, checked.
+    """Check the order of a norm, and return it.
 
     Raises
     ------
@@ -371,7 +371,6 @@ def check_order(name: str, order: Any, known: tuple[Any, ...] | None, allowed: s
 
 
 def diagonal_offset(name: str, x: Tensor, offset: Any) -> int:
-    # Beyond the matrix there is an empty diagonal: one step beyond is as good as many.
-    """Return the number of a diagonal; all diagonals outside the matrix are empty, and one just outside stands for them."""
+    """Return the number of a diagonal of `x`; any diagonal outside the matrix, which is empty, becomes the nearest such one."""
     rows, columns = x.shape[-2:]
     return max(-rows, min(columns, as_int(offset, name, "offset")))

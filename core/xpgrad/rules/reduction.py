@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, extrema, truth; and the primitives by which their gradients return to the shape of the operand."""
+"""Reductions over axes (`sum`, `max`, `min`, `all`, `any`), and the primitives that expand their gradients to the operand's shape."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     return xp.reshape(x, shape)
 
 
-# On Tensors there is nothing to record where nothing was broadcast.
+# If nothing was broadcast, there is nothing to record on Tensors.
 PRIMITIVES["sum_to"] = lambda x, shape: x if x.shape == tuple(shape) else sum_to(x, shape)
 
 
-#: What the docstrings of reductions have in common.
+#: Shared sections of the docstrings of reductions.
 _document_axes = shares(
     parameters="""\
 x : Tensor or raw array
@@ -122,14 +122,14 @@ def sum(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, dtype: Any =
 # -- extrema ------------------------------------------------------------------------------------------------------------
 
 
-#: Complex numbers have no order: what becomes of them is the library's affair.
+#: Complex numbers have no order, so the library decides whether it accepts them.
 _ORDERED = Domain("library")
 
 
 def ties(xp: Any, chosen: Any, like: Any, axes: Any, keepdims: bool) -> tuple[Any, Any]:
-    """Return the number of elements that share a gradient evenly (SUB-05), and the gradient of the other elements.
+    """Return the number of elements that share a gradient evenly (SUB-05), and the gradient of the other elements, which is 0.
 
-    The latter is 0. If no element equals the extremum, because it is nan, the number is 1 and the gradient of all elements is nan.
+    If no element equals the extremum, because it is nan, the number is 1 and the gradient of all elements is nan.
     """
     count = xp.reduce_sum(xp.cast(chosen, like.dtype), axes, keepdims)
     none, zeros = count == 0, xp.zeros_like(count)

@@ -1,6 +1,6 @@
 """Positions of elements: `argmax`, `argmin`, `count_nonzero`, `nonzero`, `searchsorted` and `isin`; none has a derivative.
 
-`where`, which has one, is in `elementwise`.
+The differentiable `where` is in `elementwise`.
 """
 
 from __future__ import annotations

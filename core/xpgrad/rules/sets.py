@@ -46,7 +46,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-#: What the docstrings of these functions have in common.
+#: Shared sections of the docstrings of these functions.
 _document_unique = shares(
     parameters="""\
 x : Tensor or raw array
@@ -57,7 +57,7 @@ TypeError
 CapabilityError
     If the backend has no shapes that depend on values.""",
 )
-#: Of each function: the fields of `UniqueAll` that it returns.
+#: The fields of `UniqueAll` that each function returns.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "unique_all": UniqueAll._fields, "unique_counts": UniqueCounts._fields, "unique_inverse": UniqueInverse._fields,
     "unique_values": ("values",),

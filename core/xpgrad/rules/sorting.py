@@ -28,7 +28,7 @@ def ordered(xp: Any, x: Any, order: Any, axis: int) -> Any:
     conj=False, fresh=True, node="SortBackward0Backward0", kind="selection", memory="new", dtype="same", helper=True, spelled="sort",
 )  # fmt: skip
 def ordered_back(xp: Any, x: Any, order: Any, axis: int) -> Any:
-    """Undo `ordered`."""
+    """Return the elements of `x` moved back to the places from which `ordered` took them."""
     return xp.take_along_axis(x, xp.argsort(order, axis=axis), axis=axis)
 
 

@@ -39,7 +39,7 @@ def _floating(x: Tensor) -> Tensor:
 # -- mean, variance, standard deviation -------------------------------------------------------------------------------
 
 
-#: The last number up to which float16 has every integer: a gradient is divided by a larger count in a wider dtype.
+#: The largest n such that float16 represents all integers up to n; gradients are divided by larger counts in a wider dtype.
 _EXACT = 2048
 
 

@@ -1,4 +1,4 @@
-"""Moves between devices, and the node that moves the gradient back."""
+"""Copies between devices, and the node that copies the gradient back to the operand's device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["to_device"]
 
 
 class ToCopyBackward0(Node):
-    """The node of a move between devices: it moves the gradient to the operand's device."""
+    """The node of a copy between devices; its backward pass moves the gradient to the operand's device."""
 
     __slots__ = ("destination", "e", "source", "stream")
 
@@ -56,7 +56,7 @@ class ToCopyBackward0(Node):
 
 
 def move_raw(raw: Any, source: Any, target: Any) -> Any:
-    """Move a raw array from the device of one class to that of another."""
+    """Move a raw array from the device of the class `source` to that of the class `target`, and return it."""
     if source.backend is target.backend:
         return target.backend.to_device(raw, target.device)
     return target.backend.from_host(source.backend.to_host(raw), target.device)

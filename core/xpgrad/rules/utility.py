@@ -201,7 +201,7 @@ def isclose(
         if not dtype.differentiable:
             dtype = a.default_dtype("real floating")
         a, b = a._cast(dtype), b._cast(dtype)
-        # An infinite tolerance would admit everything, and inf - inf is nan, which is close to nothing.
+        # An infinite tolerance would accept every pair, and inf - inf is nan, which is never within a tolerance.
         usual = isfinite(a) & isfinite(b)
         a_safe, b_safe = where(usual, a, 0.0), where(usual, b, 0.0)
         common_shape(a.shape, b.shape, name="isclose")
@@ -319,7 +319,7 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
     for k, (y, others) in enumerate(terms[1:], start=2):
         wanted = {*output, *(label for _, rest in terms[k:] for label in rest)}
         x, labels = _contract(x, labels, y, others, wanted)
-    shared = len(terms) == 1 and set(labels) <= set(output)  # nothing was computed, so that `x` is a view
+    shared = len(terms) == 1 and set(labels) <= set(output)  # nothing was computed, so `x` is a view
     x, labels = _sum_out(x, labels, set(output))
     x = transpose_axes(x, tuple(labels.index(label) for label in output if label in labels))
     if x.ndim < len(output):  # an axis of length 1 in every operand

@@ -1,7 +1,7 @@
 """Writes as operations without side effects: their gradients split between the overwritten array and the written value.
 
-`put` is ``x[key] = value``. `put_through` is a write into a view, seen from its base. A chain says how the view was made from its base, by
-pairs of a row's name and its arguments.
+`put` is ``x[key] = value``. `put_through` is a write into a view, expressed as an operation on the base of the view. A *chain* is the
+sequence of view operations that make the view from its base, given as pairs of a row's name and its arguments.
 """
 
 from __future__ import annotations
@@ -65,24 +65,24 @@ def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     jvp=lambda: None,
 )  # fmt: skip
 def put_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
-    """Return `x`, whose memory already holds `value` in the part that a chain leads to: only the history is new."""
+    """Return `x`, in which `value` is already written to the part selected by a chain; this records only the history of that write."""
     return x
 
 
 @rule(lambda g, chain, xp: xp.zero_through(g, chain), lambda g, chain, xp: follow(g, chain, xp), conj=False, node="CopySlices")
 def written_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
-    """Return a copy of `x` in which the part that a chain leads to holds `value`."""
+    """Return a copy of `x` in which the part selected by a chain is replaced by `value`."""
     return xp.put_at_path(x, chain, value)
 
 
 @rule(lambda g, chain, xp: xp.zero_through(g, chain), conj=False, fresh=True)
 def zero_through(xp: Any, x: Any, chain: Any) -> Any:
-    """Return a copy of `x` with zeros in the part that a chain leads to."""
+    """Return a copy of `x` with zeros in the part selected by a chain."""
     if len(chain) == 1 and chain[0][0] == "index_basic":
         return xp.written(xp.copy(x), *chain[0][1], 0)
     if {name for name, _ in chain} & {"real_part", "imag_part"}:
         return xp.put_at_path(x, chain, xp.zeros_like(follow(x, chain, xp)))
-    # By positions: a chain need not give a view of a gradient, whose layout is not that of the base.
+    # Use positions, because applied to a gradient, whose layout differs from the base's, a chain need not give a view.
     count = math.prod(x.shape)
     places = follow(xp.reshape(xp.count_up(x, count), tuple(x.shape)), chain, xp)
     flat = xp.written(xp.copy(xp.reshape(x, (-1,))), (xp.reshape(places, (-1,)),), 0)

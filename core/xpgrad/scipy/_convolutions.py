@@ -27,7 +27,7 @@ def fast_length(n: int, primes: tuple[int, ...] = (2, 3, 5)) -> int:
 
 
 def _powers(base: int, p: int, limit: int) -> list[int]:
-    """Return ``base * p**k`` up to a limit."""
+    """Return the numbers ``base * p**k`` up to `limit`."""
     out = []
     while base <= limit:
         out.append(base)
@@ -158,7 +158,7 @@ def _sliding_product(x: Any, h: Any, rank: int, fourier: bool) -> Any:
 
 
 def _run_backwards(a: Any, g: Any, xp: Any) -> Any:
-    """Apply the recursion from the last sample to the first: the adjoint."""
+    """Return the adjoint of the recursion applied to `g`: the recursion run from the last sample to the first."""
     last = (len(g.shape) - 1,)
     return xp.reverse(xp.special_recursion(a, xp.reverse(g, last)), last)
 
@@ -179,13 +179,13 @@ def _recursion_jvp(d_a: Any, d_v: Any, a: Any, out: Any, xp: Any) -> Any:
 
 
 def _recursion_kernel(xp: Any, a: Any, v: Any) -> Any:
-    """Run the recursion by SciPy if possible, else by blocks."""
+    """Compute the recursion by SciPy if possible, else by `_by_blocks`."""
     found = on_the_host(xp, "recursion", a, v)
     return _by_blocks(xp, a, v) if found is None else found
 
 
 def _by_blocks(xp: Any, a: Any, v: Any) -> Any:
-    """Compute the recursion in about ``2 sqrt(n)`` steps: all blocks from zero states, then the effect of each block on the next.
+    """Compute the recursion in about ``2 sqrt(n)`` steps: first all blocks from zero states, then the effect of each block on the next.
 
     Powers of the companion matrix would need ``log2(n)`` steps, but their squares lose all digits for filters of high order.
     """

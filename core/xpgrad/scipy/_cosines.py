@@ -2,8 +2,8 @@
 
 The kinds are numbered as the transforms, but without their halved ends: with ``n`` and ``k`` from 0, and N the length, the elements are
 twice the cosine of ``pi n k / (N - 1)``, ``pi (2 n + 1) k / 2N``, ``pi n (2 k + 1) / 2N`` and ``pi (2 n + 1) (2 k + 1) / 4N``; for sines
-``n + 1`` and ``k + 1`` stand for the bare n and k, and ``N + 1`` for ``N - 1``. They are made of Fourier transforms after Makhoul, "A fast
-cosine transform in one and two dimensions" (1980).
+``n + 1`` and ``k + 1`` stand for the bare n and k, and ``N + 1`` for ``N - 1``. They are computed by Fourier transforms, following Makhoul,
+"A fast cosine transform in one and two dimensions" (1980).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TRANSPOSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
 def _kernel(xp: Any, x: Any, kind: int, sine: bool, axis: int) -> Any:
-    """Transform along an axis, by SciPy if possible."""
+    """Return the transform of `x` along an axis, computed by SciPy if possible, else by Fourier transforms."""
     found = on_the_host(xp, "cosines", x, kind, sine, axis)
     if found is not None:
         return found
@@ -32,7 +32,7 @@ def _kernel(xp: Any, x: Any, kind: int, sine: bool, axis: int) -> Any:
 
 
 def _transform_real(xp: Any, x: Any, kind: int, sine: bool) -> Any:
-    """Transform real arrays along the last axis."""
+    """Return the transform of a real array along the last axis."""
     if kind == 1:
         return _odd(xp, x) if sine else _transform_even_extension(xp, x)
     if not sine:
@@ -46,18 +46,18 @@ def _transform_real(xp: Any, x: Any, kind: int, sine: bool) -> Any:
 
 
 def _alternate_signs(xp: Any, x: Any) -> Any:
-    """Negate every other element of the last axis."""
+    """Return `x` with every second element along the last axis negated."""
     return xp.where(xp.count_up(x, 0, x.shape[-1], 1) % 2 == 1, -x, x)
 
 
 def _transform_even_extension(xp: Any, x: Any) -> Any:
-    """Transform by cosines of kind 1, through the even extension."""
+    """Return the cosine transform of kind 1, computed as the Fourier transform of the even extension of `x`."""
     ends = xp.concat([x[..., :1] * 2, x[..., 1:-1], x[..., -1:] * 2], axis=-1)
     return xp.real(xp.fft.rfft(xp.concat([ends, xp.flip(x[..., 1:-1], axis=-1)], axis=-1), axis=-1))
 
 
 def _odd(xp: Any, x: Any) -> Any:
-    """Transform by sines of kind 1, through the odd extension."""
+    """Return the sine transform of kind 1, computed as the Fourier transform of the odd extension of `x`."""
     zero = xp.zeros_like(x[..., :1])
     whole = xp.fft.rfft(xp.concat([zero, x, zero, -xp.flip(x, axis=-1)], axis=-1), axis=-1)
     return -xp.imag(whole)[..., 1 : x.shape[-1] + 1]
@@ -70,7 +70,7 @@ def _phases(xp: Any, like: Any, start: float, step: float, count: int) -> Any:
 
 
 def _second(xp: Any, x: Any) -> Any:
-    """Transform by cosines of kind 2."""
+    """Return the cosine transform of kind 2, computed by a Fourier transform of the reordered elements."""
     n = x.shape[-1]
     order = xp.concat([x[..., 0:n:2], xp.flip(x[..., 1:n:2], axis=-1)], axis=-1)
     half = xp.fft.rfft(order, axis=-1)
@@ -80,7 +80,7 @@ def _second(xp: Any, x: Any) -> Any:
 
 
 def _third(xp: Any, x: Any) -> Any:
-    """Transform by cosines of kind 3, which is N times the inverse of kind 2 but for a factor of 2 in its first row."""
+    """Return the cosine transform of kind 3: N times the inverse of kind 2, with the first element of `x` doubled."""
     n = x.shape[-1]
     back = xp.flip(x[..., n - n // 2 :], axis=-1)
     imaginary = xp.concat([xp.zeros_like(x[..., :1]), -back], axis=-1)
@@ -95,7 +95,7 @@ def _third(xp: Any, x: Any) -> Any:
 
 
 def _fourth(xp: Any, x: Any) -> Any:
-    """Transform by cosines of kind 4."""
+    """Return the cosine transform of kind 4, computed by a complex Fourier transform of twice the length."""
     n = x.shape[-1]
     kind = xp.fft.rfft(x[..., :1], axis=-1).dtype
     z = xp.cast(x, kind)
@@ -112,4 +112,4 @@ _COSINES = {2: _second, 3: _third, 4: _fourth}
     batch="stacked",
 )  # fmt: skip
 def _cosines(x: Any, kind: int, sine: bool, axis: int) -> Any:
-    """Multiply by one of the transform matrices along an axis."""
+    """Return `x` multiplied along an axis by the cosine matrix or, if `sine`, the sine matrix of a kind."""

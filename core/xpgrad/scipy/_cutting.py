@@ -1,7 +1,7 @@
 """Cut the graph of a function at nodes that existed before, to find the parameters on which the function depends.
 
-A backward pass through the cut graph ends at the links, with the gradients of the argument and of the parameters. Once the links are
-opened, other passes continue through them.
+Each place at which the graph is cut gets a *link*, a placeholder node. A backward pass through the cut graph ends at the links, which
+yields the gradients of the argument and of the parameters. Once the links are opened, other passes continue through them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def cut_graph(function: Callable[[Any], Any], x: Any) -> tuple[Any, Link, list[L
     with switches.enable_grad():
         value = function(start)
         node = value._node
-        # What was there before, and what may be a view, needs a node that was made here.
+        # A value that existed before, or that may be a view, needs a new node.
         if node is not None and (value._alias is not None or node.is_leaf or node.is_slot or node.seq < mark):
             value = value.clone()
     if value._node is None:
@@ -34,7 +34,7 @@ def cut_graph(function: Callable[[Any], Any], x: Any) -> tuple[Any, Link, list[L
 
 
 class Once(Function):
-    """A value that was computed without history although it depends on recorded values: differentiating it raises."""
+    """A function that gives a value computed without history a node; differentiating that node raises NotImplementedError."""
 
     generate_vmap_rule = True
 

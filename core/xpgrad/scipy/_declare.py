@@ -25,7 +25,7 @@ from xpgrad.rules.conversion import number
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: What the names of rows begin with.
+#: Prefix of the names of rows.
 PREFIX = "special_"
 
 
@@ -43,7 +43,7 @@ def no_derivative(name: str, argument: str, why: str = "it has no closed form") 
 
 
 def valid(slope: Any, out: Any, xp: Any) -> Any:
-    """Return a derivative with NaN where the function is NaN, since a formula may be finite outside the domain."""
+    """Return the derivative `slope` with NaN where `out` is NaN, since a formula may be finite outside the domain."""
     return xp.where(xp.isnan(out), out, slope)
 
 
@@ -54,7 +54,7 @@ def nowhere(xp: Any, condition: Any) -> bool:
 
 
 def by_the_host(name: str) -> Callable[..., Any]:
-    """Return the kernel of a row without a composition, which calls SciPy's function on host memory."""
+    """Return a kernel that calls SciPy's function `name` on arrays in host memory, for a row without a composition."""
 
     def kernel(xp: Any, *args: Any) -> Any:
         backend = xp._backend
@@ -70,7 +70,7 @@ def by_the_host(name: str) -> Callable[..., Any]:
 def on_the_host(xp: Any, name: str, *args: Any) -> Any:
     """Compute a function of whole arrays by the host's library; return None if a composition must compute it.
 
-    That is the case if the library has no such function, if values are not available yet, and if the memory is not the host's.
+    It is None if the library has no such function, the values are not available yet, or an array is not in host memory.
     """
     backend = xp._backend
     function = host_backend().special(name)
@@ -104,7 +104,7 @@ def _row(name: str, func: Callable[..., Any], formulas: tuple[Formula, ...], com
 
 
 def helper(*formulas: Formula, composed: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a row that formulas use and users do not see; the decorated function is its kernel, ``f(xp, *operands)``.
+    """Declare a private row for use in formulas; the decorated function is its kernel, ``f(xp, *operands)``.
 
     A captured program contains it as one operation or, with ``composed=True``, as the operations that its kernel calls.
     """
@@ -273,7 +273,7 @@ def operands_of(
         elif takes_complex not in (True, names[i]):
             msg = f"{title}: `{names[i]}` must be real, but got the complex number {scalar!r}"
             raise TypeError(msg)
-        # As a Tensor, in the dtype of those that it meets: kernels and formulas have arrays only.
+        # Convert it to a Tensor in the dtype of the other operands, because kernels and formulas take arrays only.
         if like is None:
             xs[i] = operations.asarray(scalar)
         else:

@@ -180,7 +180,7 @@ def _polygamma(xp: Any, n: Any, x: Any) -> Any:
 
 
 def _polygamma_slope(g: Any, n: Any, x: Any, out: Any, xp: Any) -> Any:
-    return g * valid(xp.special_polygamma(n + 1.0, x), out, xp)  # NB: of the order -1 the next one is a number
+    return g * valid(xp.special_polygamma(n + 1.0, x), out, xp)  # NB: for order -1 the next order, 0, is valid, so mask the result
 
 
 @special(no_derivative("polygamma", "n", "it is a number of derivatives"), _polygamma_slope, composed=_polygamma, complex="x")
@@ -207,7 +207,7 @@ def polygamma(n: Operand, x: Operand, /) -> Tensor:
 
 
 def _rgamma_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    # The function is entire, but its factors have poles in the left half plane: there reflection (DLMF 5.5.3) is used.
+    # The function is entire, but its factors have poles in the left half plane, so the reflection formula (DLMF 5.5.3) is used there.
     if xp.isdtype(x.dtype, "complex floating"):
         return g * (-out * xp.special_digamma(x))
     left = x < 0.5

@@ -1,4 +1,4 @@
-"""The implicit function theorem as one node: the solution of ``residual(x) = 0`` as a function of all that the residual depends on.
+"""The implicit function theorem as one node: the solution of ``residual(x) = 0`` as a function of the residual's dependencies.
 
 The dependencies are found in the graph of the residual's value at the solution, which is cut at nodes that existed before, so that a
 separate backward pass computes the gradients of the parameters. The backward pass of the node solves one linear system with the Jacobian.
@@ -28,7 +28,7 @@ from xpgrad.rules.elementwise import cos
 from xpgrad.scipy._cutting import Once, cut_graph
 
 LINEAR_SOLVERS = ("auto", "dense", "cg", "gmres")
-#: Up to this many unknowns the Jacobian is made and factorised; beyond, it is multiplied with vectors.
+#: Maximum number of unknowns for which the Jacobian is computed and factorised; for more, only products with vectors are computed.
 _DENSE = 512
 
 
@@ -153,7 +153,7 @@ class ImplicitNode(ListNode):
 
     def _check(self) -> None:
         """Raise if a value on which the residual depends has changed: the Jacobian would be that of the present residual."""
-        # As it was evaluated then: what is recorded may be computed in another way, and round otherwise.
+        # Evaluate it as in the forward pass, because a recorded computation may round differently.
         value, _, _ = cut_graph(self.residual, self.solution)
         moved = _norm(value.detach() - self.value.detach())
         if moved != 0.0:
@@ -232,7 +232,7 @@ def _solve_jacobian(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *,
     if not x.shape[0]:
         return b
     with switches.no_grad():
-        # A batch of cotangents, as in `jacrev`, has no values that SciPy could read.
+        # SciPy cannot read the values of a batch of cotangents, as in `jacrev`.
         dense = how == "dense" or (how == "auto" and x.shape[0] <= _DENSE) or b.depth > 0
         found = _by_factors(residual, x, b, transposed) if dense else _by_products(residual, x, b, how, symmetric, transposed)
         return found.detach()
@@ -242,10 +242,10 @@ def _by_factors(residual: Any, x: Any, b: Any, transposed: bool) -> Any:
     """Solve ``J u = b``, or ``J.T u = b`` if `transposed`, with the dense Jacobian; raise RuntimeError if it is numerically singular."""
     jacobian = jacrev(residual)(x).detach()
     matrix = jacobian.mT if transposed else jacobian
-    probe = cos(arange(x.shape[0], dtype=x.dtype, device=x.device))  # which no structure of a matrix is likely to be blind to
+    probe = cos(arange(x.shape[0], dtype=x.dtype, device=x.device))  # a vector that structured matrices are unlikely to treat specially
     try:
         found, grown = solve(matrix, b), solve(matrix, probe)
-    except (ValueError, RuntimeError, ArithmeticError) as exc:  # whatever the library raises for a singular matrix
+    except (ValueError, RuntimeError, ArithmeticError) as exc:  # libraries raise different errors for a singular matrix
         raise _singular() from exc
     sizes = [_norm(v) for v in (jacobian, grown, probe)]
     if not math.isfinite(sizes[1]) or 10 * float(finfo(x.dtype).eps) * sizes[0] * sizes[1] > sizes[2]:

@@ -1,4 +1,4 @@
-"""Convert operands of functions of whole arrays to Tensors of one dtype on one device."""
+"""Convert the operands of functions that are not elementwise to Tensors of one dtype on one device."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _stack(x: Any) -> Any:
 
 
 def _read(title: str, name: str, x: Any, other: Any) -> Any:
-    """Convert numbers and sequences to the device and precision of the Tensor that they meet."""
+    """Convert an argument to a Tensor on the device of the operand `other`; numbers and sequences also take its precision."""
     if not is_scalar(x) and not (isinstance(x, Sequence) and not isinstance(x, (str, bytes))) and not is_constant(x):
         msg = f"{title}: `{name}` must be a Tensor, an array, or a sequence of numbers, but got {shown(x)}"
         raise TypeError(msg)

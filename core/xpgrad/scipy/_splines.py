@@ -22,14 +22,14 @@ def _embed(x: Any, start: int, length: int, xp: Any) -> Any:
 
 
 def _transpose_bands(bands: Any, xp: Any) -> Any:
-    """Return the bands of the transposed matrix."""
+    """Return the bands of the transpose of a tridiagonal matrix."""
     n = bands.shape[-1]
     lower, middle, upper = (bands[..., i, :] for i in range(3))
     return xp.pile([_embed(upper[..., :-1], 1, n, xp), middle, _embed(lower[..., 1:], 0, n, xp)], len(bands.shape) - 2)
 
 
 def _bands_vjp(g: Any, bands: Any, out: Any, bands_shape: Any, xp: Any) -> Any:
-    """Return the cotangent of the bands."""
+    """Return the cotangent of the bands of a tridiagonal system with the solution `out`."""
     u = xp.special_tridiagonal(_transpose_bands(bands, xp), g)
     n = out.shape[-2]
     last = (len(u.shape) - 1,)
@@ -40,7 +40,7 @@ def _bands_vjp(g: Any, bands: Any, out: Any, bands_shape: Any, xp: Any) -> Any:
 
 
 def _product(bands: Any, x: Any, xp: Any) -> Any:
-    """Multiply a banded matrix by columns."""
+    """Return the product of the tridiagonal matrix with the given bands and the matrix `x`."""
     lower, middle, upper = (bands[..., i, :, None] for i in range(3))
     inside = middle * x
     count, rest = x.shape[-2], (*inside.shape[:-2], x.shape[-2], x.shape[-1])
@@ -57,7 +57,7 @@ def _jvp(d_bands: Any, d_rhs: Any, bands: Any, out: Any, xp: Any) -> Any:
 
 
 def _kernel(xp: Any, bands: Any, rhs: Any) -> Any:
-    """Solve by SciPy if possible, else as a dense system."""
+    """Solve a tridiagonal system by SciPy if possible, else as a dense system."""
     found = on_the_host(xp, "tridiagonal", bands, rhs)
     if found is not None:
         return found
@@ -117,7 +117,7 @@ def _inner_equations(dx: Any, slope: Any) -> tuple[list[Any], Any]:
 
 
 def _end_equation(condition: Any, dx: Any, slope: Any, direction: float) -> tuple[Any, Any, Any]:
-    """Return the diagonal, the neighbouring element and the right side of an end's equation; `direction` is -1 at the right end."""
+    """Return the diagonal element, its neighbour and the right-hand side of the equation of an end; `direction` is -1 at the right end."""
     one = dx[:1]
     if condition == "not-a-knot":  # the third derivative is continuous at the next knot
         both = one + dx[1:2]
@@ -129,13 +129,13 @@ def _end_equation(condition: Any, dx: Any, slope: Any, direction: float) -> tupl
 
 
 def _parabola(dx: Any, slope: Any) -> Any:
-    """Return the slopes at three points of the parabola through them."""
+    """Return the slopes of the parabola through three points at these points."""
     middle = (dx[1] * slope[0] + dx[0] * slope[1]) / (dx[0] + dx[1])
     return ops.stack([slope[0] * 2.0 - middle, middle, slope[1] * 2.0 - middle])
 
 
 def _periodic(dx: Any, slope: Any) -> Any:
-    """Return the slopes of a closed curve, whose last knot is its first one."""
+    """Return the slopes of a periodic spline, whose last knot stands for the same point as the first."""
     n = dx.shape[0]
     if n == 1:
         return ops.concat([ops.zeros_like(slope)] * 2, axis=0)
@@ -173,7 +173,7 @@ def monotone_slopes(x: Any, y: Any) -> Any:
 
 
 def _one_sided(dx: Any, slope: Any) -> Any:
-    """Return the slope of the parabola through three points at the first one, limited so that the shape is kept."""
+    """Return the slope at the first point of the parabola through the first three, limited so that the interpolant stays monotone."""
     h, k, s, t = dx[:1], dx[1:2], slope[:1], slope[1:2]
     found = ((h * 2.0 + k) * s - h * t) / (h + k)
     raw, a, b = (ops.sign(v.detach()) for v in (found, s, t))
@@ -182,7 +182,7 @@ def _one_sided(dx: Any, slope: Any) -> Any:
 
 
 def akima_slopes(x: Any, y: Any, makima: bool) -> Any:
-    """Return slopes as means of the differences on both sides, weighted by the change of those on the other side."""
+    """Return Akima's slopes: means of the slopes on both sides of a knot, each weighted by the change of slope on the other side."""
     n = x.shape[0]
     slope = (y[1:] - y[:-1]) / (x[1:] - x[:-1])[:, None]
     if n == 2:

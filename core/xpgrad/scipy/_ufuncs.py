@@ -8,7 +8,7 @@ from typing import Any
 
 from xpgrad.scipy import special
 
-#: Universal functions of other names, or with arguments that users do not see.
+#: Functions for the ufuncs whose names or arguments differ from those of public functions.
 _HIDDEN: dict[str, Callable[..., Any]] = {
     "psi": special.digamma,
     "_lambertw": lambda z, k, tol: special.lambertw(z, int(k), float(tol)),

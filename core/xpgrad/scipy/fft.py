@@ -175,7 +175,7 @@ ValueError
 
 
 def _prepare(name: str, x: Any, norm: Any, plan: Any) -> tuple[Any, Any]:
-    """Return the operand as a floating-point or complex Tensor, and the name of the normalisation."""
+    """Check the arguments of the transform `name`; return `x` as a floating-point or complex Tensor, and the normalisation."""
     if plan is not None:
         msg = f"scipy.fft.{name}: `plan` must be None, as SciPy's, but got {shown(plan)}"
         raise NotImplementedError(msg)
@@ -190,7 +190,7 @@ def _tuple(axes: Any) -> Any:
 
 
 def _one(name: str, returns: str, doc: str) -> Any:
-    """Make the transform along one axis with a name."""
+    """Return the public transform `name` along one axis; `returns` and `doc` are parts of its docstring."""
     ours = getattr(_ours, name)
 
     def function(
@@ -204,7 +204,7 @@ def _one(name: str, returns: str, doc: str) -> Any:
 
 
 def _several(name: str, returns: str, default: Axes = None, base: str = "", *, doc: str) -> Any:
-    """Make the transform over several axes with a name; `base` is the transform that computes it."""
+    """Return the public transform `name` over several axes, computed by the transform `base` if that is given."""
     ours: Any = _HERMITIAN.get(base or name) or getattr(_ours, base or name)
 
     def function(
@@ -564,7 +564,7 @@ def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Te
     Returns
     -------
     Tensor, shape (n,)
-        Floating, in cycles per unit of `d`; the negative frequencies are behind the others.
+        Floating, in cycles per unit of `d`; the negative frequencies follow the others.
 
     Examples
     --------

@@ -629,7 +629,7 @@ def _as_start(x0: Any) -> Any:
 
 
 def _objective(name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: bool = False, one: bool = False) -> _Objective:
-    """Make the objective; errors about `x0` name the public function."""
+    """Return the objective of the public function `name`, after checking the initial guess `x0`."""
     try:
         return _Objective(name, fun, _as_start(x0), args, like_x=like_x, one=one)
     except TypeError as exc:
@@ -655,7 +655,7 @@ def _check_arguments(name: str, fun: Any, args: Any, failure: Any, linear_solver
 
 
 def _require_convergence(name: str, well: bool, message: str, failure: str) -> None:
-    """Report the failure of a solver, before anybody differentiates its result."""
+    """Raise or warn, as `failure` says, unless the solver converged (`well`)."""
     if well or failure == "ignore":
         return
     msg = f"{name} did not converge: {message.rstrip('.')}. Derivatives of the result would be those of no solution"
@@ -703,7 +703,7 @@ def _bounds(name: str, bounds: Any, objective: _Objective) -> tuple[Limits, Limi
 
 
 def _spread(side: Any, n: int) -> list[Any]:
-    """Return one bound for each of `n` unknowns."""
+    """Return a list of `n` bounds; a single bound is repeated."""
     values = list(side) if getattr(side, "ndim", 0) else [side] * n
     if len(values) == 1:
         values *= n
@@ -736,14 +736,14 @@ def _bounded_residual(gradient: Any, x: Any, low: Limits, high: Limits) -> Any:
 
 
 def _number(v: Any, x: Any) -> Any:
-    """Return a bound as a Tensor like the unknowns."""
+    """Return a bound as a 0-d Tensor with the dtype and device of the unknowns `x`; None becomes 0."""
     if isinstance(v, Tensor):
         return v.to(dtype=x.dtype, device=x.device).reshape(())
     return full((), 0.0 if v is None else float(v), dtype=x.dtype, device=x.device)
 
 
 def _detach(x: Any) -> Any:
-    """Detach the Tensors of a tree."""
+    """Return a tree with its Tensors detached."""
     return tree_map(lambda v: v.detach() if isinstance(v, Tensor) else v, x)
 
 

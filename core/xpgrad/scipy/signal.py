@@ -180,7 +180,7 @@ def _convolve(name: str, x: Any, h: Any, rank: int, mode: str, fourier: bool) ->
 
 
 def _center(x: Any, sizes: tuple[int, ...]) -> Any:
-    """Return the central part of the last axes."""
+    """Return the central part of `x`, which has the lengths `sizes` along the last axes."""
     starts = [(have - n) // 2 for have, n in zip(x.shape[x.ndim - len(sizes) :], sizes)]
     return x[(..., *(slice(s, s + n) for s, n in zip(starts, sizes)))]
 
@@ -459,8 +459,8 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     Notes
     -----
     The recursion is one operation. Its vjp is the same recursion run backwards and a correlation with the output, so derivatives of every
-    order exist. SciPy computes it if the memory is the host's and values are known. Otherwise blocks of samples are multiplied by matrices,
-    in about ``2 sqrt(n)`` steps; rounding errors are then larger for filters of high order (prefer `sosfilt`).
+    order exist. SciPy computes it if the arrays are in host memory and their values are known. Otherwise blocks of samples are multiplied
+    by matrices, in about ``2 sqrt(n)`` steps; rounding errors are then larger for filters of high order (prefer `sosfilt`).
 
     Examples
     --------
@@ -487,7 +487,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
 
 def _check_state(title: str, zi: Any, x: Any, place: int, order: int) -> Any:
-    """Broadcast initial states to their shape."""
+    """Return initial states broadcast to the shape that the filter needs, or raise ValueError."""
     wanted = (*x.shape[:place], order, *x.shape[place + 1 :])
     fits = zi.ndim == x.ndim and zi.shape[place] == order and all(n in (1, m) for n, m in zip(zi.shape, wanted))
     if not fits:

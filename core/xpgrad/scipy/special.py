@@ -1,12 +1,13 @@
 """`xpgrad.scipy.special`: SciPy's special functions for Tensors on every backend, differentiable to every order, in both modes and batched.
 
-Each is elementwise, but for `logsumexp`, `softmax` and `log_softmax`, which are taken over axes. Integers become floating numbers of the
-default dtype; beyond a domain the value is SciPy's nan or infinity, and the derivative is not finite. A derivative that has no closed form
-and is not computed either, such as that by the order of a Bessel function, raises NotImplementedError.
+All are elementwise except `logsumexp`, `softmax` and `log_softmax`, which reduce or normalise over axes. Integers are converted to the
+default floating-point dtype. Outside its domain a function returns nan or infinity, as in SciPy, and its derivative is not finite. A
+derivative that is not implemented, such as that with respect to the order of a Bessel function, raises NotImplementedError.
 
-A library's own functions compute where it has them. The others are compositions where one is accurate (every function of `expit`, `logit`,
-`log_expit`, `xlogy`, `xlog1py`, `entr`, `rel_entr`, `kl_div`, `sinc`, `logsumexp`, `softmax` and `log_softmax` is one), else SciPy computes
-them in the host's memory: without SciPy, or where the memory is elsewhere, they raise CapabilityError.
+A function is computed by the array's own library if the library has it, else by a composition of Array API functions if an accurate one
+exists, as for `expit`, `logit`, `log_expit`, `xlogy`, `xlog1py`, `entr`, `rel_entr`, `kl_div`, `sinc`, `logsumexp`, `softmax` and
+`log_softmax`, else by SciPy in host memory. A function that needs SciPy raises CapabilityError if SciPy is not installed or the array is
+not in host memory.
 """
 
 from __future__ import annotations

@@ -23,11 +23,11 @@ from xpgrad.rules.manipulation import concat, moveaxis, stack
 from xpgrad.scipy._cutting import Once, cut_graph
 from xpgrad.scipy.integrate._problem import IMPLICIT, Problem
 
-#: The solution is integrated again in at most so many pieces, of at least so many outputs: a solver begins with small steps.
+#: Maximum number of pieces in which the solution is integrated again, and minimum number of outputs in each: solvers start slowly.
 _PIECES = 16
-#: At most at so many outputs is looked for what the equation depends on.
+#: Maximum number of output times sampled to discover the equation's parameters.
 _LOOKS = 64
-#: Abscissas and weights of Gauss' formula with three points: for integrals along the adjoint, over each of its steps.
+#: Abscissas and weights of the three-point Gauss rule, for integrals along the adjoint over each of its steps.
 _GAUSS = ((-(0.6**0.5), 5 / 9), (0.0, 8 / 9), (0.6**0.5, 5 / 9))
 
 #: Up to this size, the gradients of parameters are integrated jointly with the adjoint.
@@ -89,7 +89,7 @@ def carries_tangents(problem: Problem, time: Any, t: Any) -> bool:
 
 
 def _evaluate_samples(problem: Problem, times: Any, ys: Any) -> tuple[list[tuple[int, Any]], list[Any]]:
-    """Evaluate the right side at some of the outputs, the first and the last among them.
+    """Evaluate the right side at some of the outputs, including the first and the last.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class FlowNode(ListNode):
     parameters : tuple of Node
         The nodes on which the right side depends.
     looks : list of (int, Tensor)
-        Values of the right side at some outputs, to detect later changes.
+        Values of the right side at the first and the last output, to detect later changes.
     """
 
     __slots__ = ("cls", "has_start", "has_t", "looks", "parameters", "problem", "solution", "t", "times")
@@ -217,7 +217,7 @@ class FlowNode(ListNode):
         for i, before in self.looks:
             value, _, _ = cut_graph(_fix_time(problem, problem.to_tensor(self.times[i])), self.solution[i])
             now, old = problem.to_array(value), problem.to_array(before)
-            # But for rounding: some libraries add up in another order each time.
+            # Rounding may differ, because some libraries add up in another order each time.
             near = 64 * float(finfo(problem.dtype).eps) * abs(old).max(initial=0.0)
             if not ((abs(now - old) <= near) | (now == old) | ((now != now) & (old != old))).all():
                 msg = (
@@ -333,13 +333,13 @@ class _Adjoint:
         self.piece = _Pieces(problem, times, ys)
         self.atol = min(problem.rtol, problem.atol) * scale
         self.size = sum(p.size for p in parts if p is not None)
-        # In a joint integration the integrals take part in the choice of steps. For many parameters, and for implicit methods, that costs
+        # In a joint integration the integrals affect the choice of steps. For many parameters, and for implicit methods, that costs
         # more than a quadrature over the steps.
         plain = problem.method not in IMPLICIT and not any(p is not None and p.dtype.is_complex for p in parts)
         self.is_joint = plain and 0 < self.size <= _MOST_JOINT
 
     def back(self, i: int, a: Any) -> Any:
-        """Integrate the adjoint back to the previous output, and add to the gradients of the parameters."""
+        """Return the adjoint at output ``i - 1`` given `a` at output `i`, and add to the gradients of the parameters."""
         problem, solution, n = self.problem, self.piece.solution_before(i), len(a)
         ends = self.times[i], self.times[i - 1]
 
@@ -396,7 +396,7 @@ def _join(found: list[Any], parts: list[_Part | None], problem: Problem) -> Any:
 
 
 class _Pieces:
-    """The solution between outputs, which is integrated again and interpolated, one piece at a time."""
+    """A solution between its outputs, which integrates the equation again, one piece at a time, and interpolates."""
 
     def __init__(self, problem: Problem, times: Any, ys: Any) -> None:
         self.problem, self.times, self.ys = problem, times, ys
@@ -405,7 +405,7 @@ class _Pieces:
         self.solution: Any = None
 
     def solution_before(self, i: int) -> Any:
-        """Return the solution as a function of time between an output and the previous one."""
+        """Return a function of time that is the solution between the output number `i` and the one before it."""
         first = (i - 1) // self.length * self.length
         if first != self.first:
             last = min(first + self.length, len(self.times) - 1)
@@ -464,7 +464,7 @@ def _split(q: Any, parts: list[_Part | None]) -> list[Any]:
 
 
 class _Pulled(Function):
-    """The gradients of a solution for one cotangent, or for a batch of cotangents in turn."""
+    """The function that maps a cotangent of a solution to its gradients; for a batch of cotangents it runs once per element."""
 
     @staticmethod
     def forward(g: Any, node: Any, kept: list[bool]) -> Any:

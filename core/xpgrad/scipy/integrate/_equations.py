@@ -203,13 +203,13 @@ def solve_ivp(
 
 
 class _Solution:
-    """A solution as a function of the times of its outputs."""
+    """A solution that can be evaluated with its history at any output times."""
 
     def __init__(self, problem: Problem, begin: Any, begin_t: Any, steps: Any) -> None:
         self.problem, self.begin, self.begin_t, self.steps = problem, begin, begin_t, steps
 
     def states_at(self, times: Any, t: Any, ys: Any) -> Any:
-        """Return the states at some times, with their history; shape (T, n)."""
+        """Return SciPy's states `ys` at the output times with their history; shape (T, n)."""
         problem = self.problem
         all_times = [*self.begin, *times]
         if t is not None or self.begin_t is not None:

@@ -1,4 +1,4 @@
-"""A differential equation for SciPy: a function of Tensors as a function of float64 vectors, and the calls of the solvers."""
+"""`Problem`: a differential equation in Tensors, presented to SciPy's solvers as a function of float64 vectors."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ METHODS = (*EXPLICIT, *IMPLICIT, "LSODA")
 
 
 class Problem:
-    """The equation ``dy/dt = func(t, y)``, where `y` may be a tree of Tensors, which SciPy sees as one vector.
+    """The equation ``dy/dt = func(t, y)``, in which `y` may be a tree of Tensors; SciPy gets it as one vector.
 
     Attributes
     ----------
     name : str
-        The public function that it is for.
+        The public function, for error messages.
     start : Tensor, shape (n,)
-        The state in the beginning, with its history.
+        The initial state, with its history.
     method : str
         One of SciPy's methods of `solve_ivp`.
     rtol, atol : float
-        The tolerances; of those for each number of the state the smallest.
-    all_atol : float or array
-        As given.
+        The tolerances; `atol` is the smallest if one was given for each number of the state.
+    all_atol : float or list of float
+        The absolute tolerance as given.
     limits : dict
         SciPy's options for the length of steps.
     """
@@ -80,7 +80,7 @@ class Problem:
             raise ValueError(msg)
 
     def tree(self, y: Any, before: tuple[int, ...] = ()) -> Any:
-        """Return the states for vectors along the last axis, with the other axes in front."""
+        """Convert vectors along the last axis to a tree of states, with the axes `before` in front of those of each leaf."""
         if self.structure.is_leaf:
             ((shape, _, _),) = self.leaves
             return y if len(shape) == 1 else y.reshape((*before, *shape))
@@ -110,7 +110,7 @@ class Problem:
         Raises
         ------
         TypeError, ValueError
-            If the function returns what is no change of the state.
+            If the function returns something that is not a derivative of the state.
         """
         out = self.func(t, self.tree(y), *self.args)
         if isinstance(out, Tensor) and out.shape == y.shape and len(self.leaves[0][0]) == 1 and self.structure.is_leaf:
@@ -136,7 +136,7 @@ class Problem:
         return self.to_array(self.field(self.to_tensor(t), self.to_tensor(y)))
 
     def jacobian(self, t: float, y: Any) -> Any:
-        """Return the Jacobian with respect to the state, shape (n, n)."""
+        """Return the Jacobian of the right side with respect to the state, for SciPy; shape (n, n)."""
         time = self.to_tensor(t)
         return self.to_array(jacrev(lambda v: self.field(time, v))(self.to_tensor(y)))
 
@@ -174,7 +174,7 @@ class Problem:
             SciPy fails and `failure` is "raise".
         """
         with switches.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # SciPy warns of what is raised below
+            warnings.simplefilter("ignore")  # SciPy warns about the failure that is reported below
             options = {"hmax": self.limits.get("max_step", 0.0)} | options
             found, info = self.integrate.odeint(rhs, y0, times, tfirst=True, rtol=self.rtol, atol=atol, full_output=True, **options)
         if info["message"] != "Integration successful.":
@@ -182,7 +182,7 @@ class Problem:
         return found
 
     def raise_failure(self, message: str) -> None:
-        """Report that SciPy did not reach the end, before anybody differentiates the result.
+        """Report that SciPy did not reach the end of the interval.
 
         Raises
         ------

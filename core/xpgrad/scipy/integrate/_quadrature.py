@@ -23,7 +23,7 @@ from xpgrad.scipy.integrate._problem import Failure, check_failure, report_failu
 
 #: Gauss-Legendre points on each panel; their order is higher than that of the rule with which SciPy estimates errors.
 _POINTS = gauss_legendre(21)
-#: The three-point Gauss-Legendre rule on the unit interval, with which derivatives up to the sixth are exact.
+#: The three-point Gauss-Legendre rule on the unit interval; it makes derivatives up to the sixth exact.
 _ENDS = ((0.5 - 0.15**0.5, 5 / 18), (0.5, 4 / 9), (0.5 + 0.15**0.5, 5 / 18))
 
 
@@ -167,7 +167,7 @@ def _to_both(u: float, low: float, high: float) -> tuple[float, float]:
 
 
 def _exchange_bounds(inner: Any) -> Any:
-    """Return a substitution like `inner`, a function of the variable and the bounds, for exchanged bounds: its slope has the other sign."""
+    """Return the substitution `inner` with its bounds exchanged, which changes the sign of its slope."""
 
     def function(u: float, low: float, high: float) -> tuple[float, float]:
         x, slope = inner(u, high, low)
@@ -177,7 +177,7 @@ def _exchange_bounds(inner: Any) -> Any:
 
 
 def _substitute(low: float, high: float) -> tuple[Any, tuple[float, float]]:
-    """Return a substitution and the finite interval that it maps to the given one; ``substitution(u, low, high)`` is ``x, dx/du``."""
+    """Return a substitution and the finite interval that it maps to [low, high]; ``substitution(u, low, high)`` is ``x, dx/du``."""
     if math.isfinite(low) and math.isfinite(high):
         return _plain, (low, high)
     if low == high:
@@ -191,7 +191,7 @@ def _substitute(low: float, high: float) -> tuple[Any, tuple[float, float]]:
 
 
 def _weighted_sum(values: list[Any], weights: list[float]) -> Any:
-    """Return the sum of values with weights."""
+    """Return the sum of Tensors multiplied by weights."""
     piled = stack(values)
     scales = asarray(weights, device=piled.device).to(piled.dtype)
     return (scales @ piled.reshape((len(weights), -1))).reshape(piled.shape[1:])

@@ -181,7 +181,7 @@ def _in_columns(condition: Any, y: Any) -> Any:
 
 
 class PchipInterpolator(CubicHermiteSpline):
-    """The piecewise cubic that is as monotone as the points are (`scipy.interpolate.PchipInterpolator`).
+    """The piecewise cubic that is monotone wherever the points are (`scipy.interpolate.PchipInterpolator`).
 
     Parameters
     ----------

@@ -150,7 +150,7 @@ class RegularGridInterpolator:
         return xp.take(xp.reshape(self.values, (math.prod(lengths), *self.values.shape[count:])), index, axis=0)
 
     def _corners(self, at: list[Any]) -> Any:
-        """Return the mean of the corners of the cell, weighted by the opposite parts of the cell."""
+        """Return the multilinear interpolant: the mean of a cell's corners, weighted by the volumes of the opposite parts of the cell."""
         rank = self.values.ndim - len(self.grid) + 1
         sides = []
         for p, x in zip(self.grid, at):

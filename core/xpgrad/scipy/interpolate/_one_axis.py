@@ -167,7 +167,7 @@ def zeros_from(flat: Any) -> Any:
 
 
 def _linear(x: Any, y: Any, at: Any) -> Any:
-    """Interpolate linearly between neighbouring points."""
+    """Return the piecewise linear interpolant of the points (x, y) at the queries `at`."""
     i = interval_of(x, at)
     low, high = xp.take(x, i, axis=0), xp.take(x, i + 1, axis=0)
     y0, y1 = xp.take(y, i, axis=0), xp.take(y, i + 1, axis=0)

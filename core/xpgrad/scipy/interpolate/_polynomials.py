@@ -69,7 +69,7 @@ class PPoly:
 
     @classmethod
     def _title(cls) -> str:
-        """Return the name that error messages show."""
+        """Return the name of the class for error messages."""
         return f"scipy.interpolate.{cls.__name__}"
 
     def _set(self, c: Any, x: Any, extrapolate: bool | str, axis: int) -> None:
@@ -264,7 +264,7 @@ def _end(title: str, name: str, v: Any, like: Any) -> Any:
 
 
 def _wrap_queries(x: Any, knots: Any) -> tuple[Any, Any]:
-    """Move queries into the period, and return the number of periods by which they were moved."""
+    """Return the queries moved into the period that the knots span, and by how many periods each was moved."""
     period = knots[-1] - knots[0]
     turns = xp.floor(((x - knots[0]) / period).detach())
     return x - turns * period, turns
@@ -276,14 +276,14 @@ def interval_of(knots: Any, x: Any) -> Any:
 
 
 def pieces_of(borders: Any, x: Any, side: Any) -> Any:
-    """Return the number of inner borders before each query."""
+    """Return how many of the inner knots `borders` lie before each query; `side` is that of `searchsorted`."""
     if not borders.shape[0]:
         return xp.zeros(x.shape, dtype=x.default_dtype("indexing"), device=x.device)
     return xp.searchsorted(borders, x.detach(), side=side)
 
 
 def _evaluate(c: Any, knots: Any, x: Any) -> Any:
-    """Evaluate the polynomials at a vector of queries by Horner's rule."""
+    """Return the values of a piecewise polynomial with coefficients `c` at a vector of queries, by Horner's rule."""
     i = interval_of(knots, x)
     distance = as_column(x - xp.take(knots, i, axis=0), c.ndim - 1)
     taken = xp.take(c, i, axis=1)

@@ -24,7 +24,7 @@ def identity_near(x: Any, n: int, xp: Any) -> Any:
 
 
 def _read_triangle(x: Any, lower: bool, unit: bool, xp: Any) -> Any:
-    """Return `x` with zeros outside its lower or upper triangle, and on its diagonal if that counts as ones (`unit`)."""
+    """Return the lower or upper triangle of `x`, without the diagonal if `unit` (a solver then takes it as ones)."""
     return xp.lower(x, -1 if unit else 0) if lower else xp.upper(x, 1 if unit else 0)
 
 

@@ -35,7 +35,7 @@ def _one_norm(x: Any, xp: Any) -> Any:
 
 
 def _scale(xp: Any, x: Any, change: Any, least: float) -> Any:
-    """Return the power of two by which `change` has about the norm of `x`, and at least `least`."""
+    """Return the power of two that scales `change` to about the norm of `x`, or to `least` if that is larger."""
     size, wanted = _one_norm(change, xp), _one_norm(x, xp)
     wanted = xp.where(wanted > least, wanted, xp.zeros_like(wanted) + least)
     regular = (size > 0) & (wanted > 0) & xp.isfinite(size) & xp.isfinite(wanted)
@@ -197,7 +197,7 @@ def _linalg_sqrtm(x: Any) -> Any:
 
 
 def _halves(xp: Any, p: Any, q: Any) -> Any:
-    """Solve ``p @ x + x @ p == q`` in the eigenvectors of `p`."""
+    """Solve ``p @ x + x @ p == q`` for Hermitian `p` by its eigendecomposition."""
     finite, p = zero_unless_finite(p, xp)
     if 0 in q.shape:
         return xp.zeros_like(q)
@@ -222,7 +222,7 @@ def _linalg_halves(p: Any, q: Any) -> Any:
 
 
 def _polar(xp: Any, x: Any) -> Any:
-    """Return both factors, computed from the singular value decomposition."""
+    """Return the unitary and the positive factor of matrices, computed from the singular value decomposition."""
     finite, x = zero_unless_finite(x, xp)
     if 0 in x.shape:
         return x, xp.swap_last(x) @ x

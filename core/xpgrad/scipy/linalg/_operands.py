@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def register(func: F) -> F:
-    """Register a public function, as the public name of the row of its name if that exists."""
+    """Register a public function; if a row has the same name, the function becomes its public name."""
     title = f"scipy.linalg.{func.__name__}"
     EXTRAS[title] = func
     if (row := ROWS.get(f"{PREFIX}linalg_{func.__name__}")) is not None:

@@ -57,14 +57,14 @@ expon: Continuous = Continuous(
 
 
 def _laplace_tail(z: Any) -> Any:
-    """Return the probability of a value above `z`."""
+    """Return the probability of a value above `z` under the standard Laplace distribution."""
     right = z > 0
     half = xp.exp(xp.where(right, -z, z)) * 0.5  # not exp(-abs(z)): the derivative of abs at 0 is 0
     return xp.where(right, half, 1.0 - half)
 
 
 def _laplace_quantile(q: Any) -> Any:
-    """Return the quantile; each branch of `where` gets arguments at which it is finite."""
+    """Return the quantile of the standard Laplace distribution at `q`; each branch of `where` gets arguments at which it is finite."""
     left = q < 0.5
     return xp.where(left, xp.log(xp.where(left, q, 0.25 + 0.0 * q) * 2.0), -xp.log((1.0 - xp.where(left, 0.75 + 0.0 * q, q)) * 2.0))
 
@@ -138,7 +138,7 @@ weibull_min: Continuous = Continuous(
 
 
 def _vonmises_cdf(z: Any, kappa: Any) -> Any:
-    """Return the cumulative distribution function; each full turn adds 1.
+    """Return the cumulative distribution function of `vonmises` at the angle `z`; each full turn adds 1.
 
     Up to a concentration of 25 it is the Fourier series, whose remainder after 50 terms is below 1e-16. For narrower peaks it is integrated
     by Gauss-Legendre quadrature in ``s = 2 sqrt(kappa) sin(z / 2)``, in which the density is ``exp(-s**2 / 2)`` times a smooth factor.
@@ -241,23 +241,23 @@ bernoulli: Discrete = Discrete(
 
 
 def _host_quantile(name: str) -> Any:
-    """Return the kernel of a discrete quantile: SciPy's function, which is exact, on the host's memory."""
+    """Return a kernel that computes the quantiles of a discrete distribution by SciPy, exactly, in host memory."""
     return by_the_host(f"stats_{name}_ppf")
 
 
 @row_only(None, None, composed=_host_quantile("poisson"))
 def _poisson_ppf(q: Any, mu: Any) -> Any:
-    """Return the smallest count at which the distribution function is at least `q`."""
+    """Return the smallest integer at which the cumulative distribution function of `poisson` is at least `q`."""
 
 
 @row_only(None, None, None, composed=_host_quantile("binom"))
 def _binom_ppf(q: Any, n: Any, p: Any) -> Any:
-    """Return the smallest count at which the distribution function is at least `q`."""
+    """Return the smallest integer at which the cumulative distribution function of `binom` is at least `q`."""
 
 
 @row_only(None, None, composed=_host_quantile("bernoulli"))
 def _bernoulli_ppf(q: Any, p: Any) -> Any:
-    """Return the smaller of 0 and 1 at which the distribution function is at least `q`."""
+    """Return 0 or 1, the smaller one at which the cumulative distribution function of `bernoulli` is at least `q`."""
 
 
 # -- multivariate ---------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Base classes of the univariate distributions: they read arguments as SciPy does, and handle location, scale and support.
+"""Base classes of the univariate distributions, which parse arguments as SciPy does and handle location, scale and support.
 
 A distribution is a table of functions of the standardised argument. Outside the support the density and its derivatives are 0. For invalid
 parameters, values and derivatives are nan.
@@ -206,7 +206,7 @@ class Continuous(_Family):
         return self.functions["ends"](*shapes) if "ends" in self.functions else (self.low, self.high, 0.5)
 
     def _of_x(self, kind: str, x: Any, args: tuple[Any, ...], options: dict[str, Any], below: float, above: float) -> Any:
-        """Evaluate a function at the standardised argument; the value is `below` below the support, and `above` above it."""
+        """Evaluate the function `kind` at the standardised argument; its value is `below` below the support and `above` above it."""
         x, *shapes, loc, scale = self._operands(kind, "x", x, args, options, ("loc", "scale"))
         if f"located_{kind}" in self.functions:  # one fused operation, which checks the scale itself
             return self.functions[f"located_{kind}"](x, loc, scale, *shapes)

@@ -1,6 +1,6 @@
 """The logarithm of the normal density as two fused operations that save one array, the standardised argument, for all derivatives.
 
-Most programs that fit a model evaluate it on all their data, and its cost is that of its passes over memory.
+Programs that fit a model usually evaluate it on all their data, and passes over memory dominate its cost.
 """
 
 from __future__ import annotations
