@@ -159,7 +159,7 @@ class _Pattern:
         return self.mask[self.row.tensors.index(name)]
 
     def gradient(self, i: int, xp: str) -> str:
-        """Return the expression of the i-th formula in the local names; `xp` is the name of the table of kernels."""
+        """Return the source of the i-th gradient formula, in terms of local names; `xp` is the name of the table of kernels."""
         text = self.row.texts[i]
         return text if text is not None else f"_formula{i}({', '.join(xp if n == 'xp' else n for n in self.row.reads[i])})"
 
@@ -443,7 +443,7 @@ def _add_readers(cls: Any, row: Row) -> None:
 
 
 def _saved_value(node: Any, name: str) -> Any:
-    from xpgrad._tape.inspection import saved_value  # loads late: with what hooks on saved values need
+    from xpgrad._tape.inspection import saved_value  # loads late: only hooks on saved values need it
 
     return saved_value(node, name)
 

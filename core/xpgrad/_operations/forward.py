@@ -399,7 +399,7 @@ def _note_view(t: Text, f: Form) -> None:
             if len(_cell.views) > _cell.limit:
                 _cell.forget()
         else:
-            _out._alias = _alias  # INF-03: a part of an inference tensor may not be saved either
+            _out._alias = _alias  # INF-03: a view of an inference tensor must not be saved either
     """)
 
 

@@ -16,7 +16,7 @@ from xpgrad.backend import Backend
 
 
 class VarNode(ListNode):
-    """The node of an operation on a list of Tensors (`concat`, `stack`); not generated."""
+    """The node of an operation on a list of Tensors (`concat`, `stack`), which is written by hand."""
 
     __slots__ = ("row", "shapes", "statics")
 

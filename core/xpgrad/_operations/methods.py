@@ -86,7 +86,7 @@ def axis_of(axis: Any, dim: Any) -> Any:
 
 
 def keepdims_of(keepdims: Any, keepdim: Any) -> Any:
-    """Return `keepdims` or its other name `keepdim`; the function itself checks the type."""
+    """Return `keepdim` if it was given, else `keepdims`; the function that is called checks the type."""
     return keepdims if keepdim is None else keepdim
 
 
