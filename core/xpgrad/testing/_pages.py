@@ -11,7 +11,7 @@ from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, KNOWN, LACKS, NOT_
 
 _MARKS = {PASSED: "✓", WRITES: "✓ w", CONSTANT: "✓ 0", KNOWN: "known", LACKS: "lacks", NOT_RUN: "–", FAILED: "✗"}
 _GOOD = (PASSED, WRITES, CONSTANT)
-_ORDER = (FAILED, KNOWN, LACKS, WRITES, PASSED, NOT_RUN)  # the first that is there is the cell's
+_ORDER = (FAILED, KNOWN, LACKS, WRITES, PASSED, NOT_RUN)  # a cell shows the first of these that occurs in it
 
 _STYLE = """
 body { max-width: 90rem; } header p, thead small, footer { color: var(--faint); } label { margin-right: 1rem; }

@@ -22,7 +22,7 @@ class Recorded:
         one.wrote = False
         try:
             one.attempt(lambda: self._run(one, list(places)))
-        except Exception as exc:  # noqa: BLE001 (it is error_text by the check `graph`)
+        except Exception as exc:  # noqa: BLE001 (the check `graph` reports it)
             self.error = exc
         self.wrote = one.wrote
 

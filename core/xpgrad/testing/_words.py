@@ -10,15 +10,15 @@ from xpgrad.testing._host import agree, np
 
 
 class Fails(Exception):
-    """Raised by a check that fails, with the reason."""
+    """The exception of a check that fails; its message is the reason."""
 
 
 class IsConstant(Exception):
-    """Raised by a check that passes because all derivatives are 0, with a remark."""
+    """The exception of a check that passes because all derivatives are 0; its message is a remark."""
 
 
 def tensor_dot(g: Any, v: Any) -> Any:
-    """Return the derivative along a direction as a Tensor; `dot` is the same on the host."""
+    """Return the derivative along the direction `v` as a Tensor, given the gradient `g`; `differences.dot` does so for host arrays."""
     if g.dtype.is_complex:
         return (real(g) * real(v)).sum() + (imag(g) * imag(v)).sum()
     return (g * v).sum()
