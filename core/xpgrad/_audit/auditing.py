@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._audit.accuracy import behind_the_back, digits_lost, directions_disagree, epsilon, wrong_gradient
+from xpgrad._audit.accuracy import digits_lost, directions_disagree, epsilon, unseen_writes, wrong_gradient
 from xpgrad._audit.cost import Cost, costs
 from xpgrad._audit.findings import Finding
 from xpgrad._audit.kinks import at_kinks
@@ -219,7 +219,7 @@ class _Run:
     def _checks(self, base: Outcome, repeatable: bool) -> None:
         problem, checks = self.problem, self.checks
         if "paths" in checks:
-            self.findings += behind_the_back(base)
+            self.findings += unseen_writes(base)
         nodes = problem.nodes(base)
         if "cost" in checks:
             self.cost, found = costs(base, nodes)
@@ -276,7 +276,7 @@ def _finite(g: Any) -> bool:
 
 
 def _named_node(base: Outcome, text: str) -> Any:
-    """Return the place of the operation whose node is named in an error; None if there is none."""
+    """Return the place of the operation whose node the error message `text` names; None if there is none."""
     for event in reversed(base.trace.events):
         if event.node is not None and f"saved by {event.node.name().partition('Backward')[0]}," in text:
             return event.place
@@ -284,7 +284,7 @@ def _named_node(base: Outcome, text: str) -> Any:
 
 
 def _differ(mine: Any, other: Any) -> bool:
-    """Return whether an operation has different constant operands in two runs."""
+    """Return whether the events `mine` and `other` of two runs have different constant operands."""
     for a, b in zip(mine.operands, other.operands):
         if isinstance(a, TensorBase) and isinstance(b, TensorBase):
             if a._node is None:
