@@ -173,7 +173,7 @@ class _Application:
         return enter(x, self.level, class_of_depth(type(x._stand_in()), at + 1))
 
     def whole(self, x: Any, at: int) -> Any:
-        """Return the batch behind an element."""
+        """Return the whole batch of an element."""
         return leave(x, self.level, class_of_depth(type(x._stand_in()), at + 1))
 
     def find_whole(self, saved: Any, inputs: Any, output: Any, at: int) -> tuple[Any, bool]:
@@ -226,7 +226,7 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
 
         @staticmethod
         def forward(*inputs: Any) -> Any:
-            at = _deepest(inputs)  # may be less than outside: values that all elements share lose a level on the way
+            at = _deepest(inputs)  # may be less than `batch.depth`: values that all elements share lose a level
             elements = [batch.element(x, m, at) for x, m in zip(inputs, batch.mapped)]
             out = cls.forward(*elements)
             batch.several = isinstance(out, tuple)
