@@ -36,6 +36,7 @@ def epsilon(x: Any) -> float:
 
 
 def _call(event: Event, operands: list[Any]) -> Any:
+    """Run the operation of an event again on other operands, and return its result."""
     if event.function is not None:
         return event.function.apply(*operands)
     row: Any = event.row
@@ -275,12 +276,14 @@ def digits_lost(problem: Problem, base: Outcome, gradients: list[Any]) -> list[F
 
 
 def _wide(x: Any) -> Any:
+    """Convert a float32 Tensor or array to float64; return anything else unchanged."""
     if isinstance(x, TensorBase) and str(x.dtype) == "float32":
         return x.detach()._cast(DTYPES["float64"])
     return x.astype(float) if not isinstance(x, TensorBase) and str(getattr(x, "dtype", "")) == "float32" and hasattr(x, "astype") else x
 
 
 def _shown(x: Any) -> str:
+    """Format the first elements of a host array for a message."""
     flat = x.reshape(-1)
     return f"{flat[0]:.6g}" if flat.size == 1 else f"[{', '.join(f'{v:.6g}' for v in flat[:3])}{', ...' if flat.size > 3 else ''}]"
 

@@ -87,6 +87,7 @@ def audit(
 
 
 def _check_names(checks: Iterable[str]) -> frozenset[str]:
+    """Return the names of the checks to run; raise an error for a name that does not exist."""
     if not isinstance(checks, (tuple, list, set, frozenset)):
         msg = f"audit: `checks` takes several names, in a tuple, list or set, but got {shown(checks)}; write e.g. `checks=('paths',)`"
         raise TypeError(msg)
@@ -99,6 +100,7 @@ def _check_names(checks: Iterable[str]) -> frozenset[str]:
 
 
 def _places(args: tuple[Any, ...], argnums: Any) -> tuple[int, ...] | None:
+    """Return `argnums` as nonnegative positions; None, for the default, stays None. Raise an error if it does not fit the arguments."""
     if argnums is None:
         return None
     places = argnums if isinstance(argnums, tuple) else (argnums,)
@@ -113,6 +115,7 @@ def _places(args: tuple[Any, ...], argnums: Any) -> tuple[int, ...] | None:
 
 
 def _seed(seed: Any) -> int:
+    """Return the seed; raise TypeError if it is not a nonnegative int."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         msg = f"audit: `seed` must be an int, 0 or more, but got {shown(seed)}"
         raise TypeError(msg)
@@ -217,6 +220,7 @@ class _Run:
     # -- the checks ------------------------------------------------------------------------------------------------
 
     def _checks(self, base: Outcome, repeatable: bool) -> None:
+        """Run the chosen checks on the first run, and collect their findings; differences need a `repeatable` function."""
         problem, checks = self.problem, self.checks
         if "paths" in checks:
             self.findings += unseen_writes(base)
@@ -272,6 +276,7 @@ class _Run:
 
 
 def _finite(g: Any) -> bool:
+    """Return whether all elements of a gradient are finite."""
     return bool((abs(host_of(g)) < math.inf).all())
 
 

@@ -92,6 +92,7 @@ def _mask_of_ties(event: Event, edge: tuple[Event, Any]) -> Any:
 
 
 def _finding(event: Event, p: Pulled, kind: str, words: str, where: Any, matters: bool) -> Finding | None:
+    """Return the finding about elements at a kink or tie (the mask `where`) that receive a gradient; None if there are none."""
     if not hasattr(where, "any") or not bool(where.any()):
         return None
     g = p.arrived[0] if p.arrived else None

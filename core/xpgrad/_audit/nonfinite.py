@@ -94,6 +94,7 @@ def _made_forward(event: Event) -> Any:
 
 
 def _forward(event: Event, made: Any, severity: str, spoiled: bool) -> Finding:
+    """Return the finding about an operation that made nonfinite elements; `made` is the result of `_made_forward`."""
     where, host = made
     index = first_index(where)
     value = host[index]

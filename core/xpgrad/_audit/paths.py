@@ -42,6 +42,7 @@ def shift_input(problem: Problem, k: int, step: Any) -> list[Any]:
 
 
 def _run_at(problem: Problem, points: list[Any], base: Trace | None, frozen: Any) -> float:
+    """Return the weighted sum of the results at other points, with some values frozen; NaN if the function raises."""
     outcome = problem.run(points, base, frozen)
     if outcome.error is not None:
         return math.nan
@@ -258,6 +259,7 @@ def _same_values(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place
 
 
 def _equal(a: Any, b: Any) -> bool:
+    """Return whether two constants are equal; NaN equals NaN."""
     if hasattr(a, "shape") and hasattr(b, "shape"):
         return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
     return bool(a == b)

@@ -189,6 +189,7 @@ class Trace:
     # -- how they are noted ----------------------------------------------------------------------------------------
 
     def _note(self, name: str, row: Row | None, function: Any, operands: Any, statics: Any, outs: tuple[Any, ...]) -> None:
+        """Record an operation, its results, and a break if it loses the history of its operands."""
         node = next((o._node.owner for o in outs if o._node is not None), None)
         places, _ = user_places(self.stop)
         if any(isinstance(x, TensorBase) and x._node is not None for x in operands):
@@ -266,6 +267,7 @@ def _kind(name: str, row: Row | None, statics: Any, recording: bool) -> str:
 
 
 def _name(row: Row) -> str:
+    """Return the public name of a row for reports."""
     return "getitem" if row.name == "index_basic" else row.public[0].removeprefix("special_")
 
 
