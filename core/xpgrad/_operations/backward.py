@@ -168,6 +168,7 @@ class _Pattern:
 
 
 def _text(p: _Pattern) -> Text:
+    """Return the source of the node class of a pattern."""
     t = Text()
     with t.block("class NodeClass(Node):"):
         t(f"__slots__ = {tuple(_slots(p))!r}")
@@ -178,6 +179,7 @@ def _text(p: _Pattern) -> Text:
 
 
 def _slots(p: _Pattern) -> list[str]:
+    """Return the attributes of the node class of a pattern."""
     found = [f"e_{name}" for _, name in p.needing] + p.kept + [f"c_{name}" for name in p.constants]
     if p.broadcast:
         found += [f"b_{name}" for _, name in p.needing]
@@ -189,6 +191,7 @@ def _slots(p: _Pattern) -> list[str]:
 
 
 def _reach(t: Text, p: _Pattern) -> None:
+    """Write the method `reach`, with which the engine visits the operands' nodes before a pass."""
     with t.block("def reach(_self, _empty, _push):"):
         t("_seq = _self.seq")
         for _, name in p.needing:
@@ -203,6 +206,7 @@ def _reach(t: Text, p: _Pattern) -> None:
 
 
 def _step(t: Text, p: _Pattern) -> None:
+    """Write the method `step`, which computes the operands' gradients and adds them to the buffers of the edges."""
     with t.block("def step(_self, g, _empty, _retain):"):
         if not p.backend.raw_operators:
             fresh = tuple(bool(p.row.fresh[i] and p.mutable) for i, _ in p.needing)
@@ -285,6 +289,7 @@ def _add_into(t: Text, p: _Pattern, i: int) -> None:
 
 
 def _grads(t: Text, p: _Pattern) -> None:
+    """Write the method `grads`, which returns the operands' gradients as raw arrays."""
     with t.block("def grads(_self, g):"):
         if not p.backend.raw_operators:  # the formulas run on Tensors, whose operators call the kernels
             t(f"""
@@ -298,6 +303,7 @@ def _grads(t: Text, p: _Pattern) -> None:
 
 
 def _graph_grads(t: Text, p: _Pattern) -> None:
+    """Write the method `graph_grads`, which returns the operands' gradients as recorded Tensors."""
     with t.block("def graph_grads(_self, g):"):
         if p.conjugates:
             t("_complex = g.dtype.is_complex")

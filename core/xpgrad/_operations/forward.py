@@ -171,6 +171,7 @@ def forms(backend: Any, row: Row, operators: bool = True) -> list[Form]:
 
 
 def _operation(t: Text, f: Form) -> None:
+    """Write the function that implements a form of an operation."""
     # The Tensor is the first parameter even if it is the second operand.
     rest = [f.argument(n) for n in f.row.tensors if n != f.first]
     with t.block(f"def {f.name}({', '.join((f'_t_{f.first}', *rest, *f.row.statics))}):"):
