@@ -51,6 +51,7 @@ def _grid(rows: Iterable[Row]) -> tuple[list[str], dict[str, dict[str, list[Row]
 
 
 def _outcome(cell: list[Row]) -> str:
+    """Return the outcome of a cell, the most serious one of its rows."""
     outcomes = {row.outcome for row in cell}
     gradients = {row.outcome for row in cell if row.check == "gradient"}
     if gradients == {CONSTANT} and outcomes <= {PASSED, WRITES, CONSTANT, NOT_RUN}:

@@ -27,6 +27,7 @@ class Recorded:
         self.wrote = one.wrote
 
     def _run(self, one: Any, places: list[int]) -> None:
+        """Run the function with arguments that require grad at the positions `places`, and store its outputs and gradients."""
         leaves = one.leaves(places)
         self.outputs = outputs_of(one.problem.call_on(one.device, leaves))
         loss = self.outputs.loss()

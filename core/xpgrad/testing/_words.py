@@ -44,10 +44,12 @@ def which(directions: list[Any]) -> str:
 
 
 def length(directions: list[Any]) -> float:
+    """Return the sum of the absolute values of all elements of a direction."""
     return float(sum(np.sum(np.abs(v)) for v in directions))
 
 
 def same(first: list[Any], second: list[Any]) -> bool:
+    """Return whether two lists of arrays are equal up to rounding errors."""
     return len(first) == len(second) and all(agree(a, b, 1e-12, 1e-14) for a, b in zip(first, second))
 
 
@@ -59,6 +61,7 @@ def kink_near(expected: float, doubt: float) -> str:
 
 
 def kind_of(result: Any) -> str:
+    """Describe the type of a result for a message."""
     if result is None:
         return "None"
     if isinstance(result, (tuple, list)):
@@ -67,5 +70,6 @@ def kind_of(result: Any) -> str:
 
 
 def error_text(exc: BaseException) -> str:
+    """Format an error for a message: its type and the first line of its text."""
     text = str(exc).strip()
     return f"{type(exc).__name__}: {text.splitlines()[0] if text else ''}"[:300]
