@@ -13,6 +13,7 @@ def central_difference(at: Callable[[float], Any], step: float) -> Any:
 
 
 def _quotient(above: Any, below: Any, width: float) -> Any:
+    """Return ``(above - below) / width`` for numbers, arrays or nested lists of them."""
     if isinstance(above, list):
         return [_quotient(a, b, width) for a, b in zip(above, below)]
     return (above - below) / width

@@ -79,6 +79,7 @@ def _split(doc: str | None) -> tuple[str, dict[str, str]]:
 
 
 def _join(text: str, sections: Mapping[str, str]) -> str:
+    """Join a text and sections to a docstring, in numpydoc's order."""
     headings = sorted(sections, key=lambda heading: ORDER.index(heading) if heading in ORDER else len(ORDER))
     blocks = [f"{heading}\n{'-' * len(heading)}\n{sections[heading]}" for heading in headings]
     return "\n\n".join([text, *blocks] if text else blocks)

@@ -120,6 +120,7 @@ class Drawing:
         yield "}\n"
 
     def _mermaid_lines(self) -> Iterator[str]:
+        """Yield the lines of the Mermaid flowchart."""
         yield "flowchart TB\n"
         for kind, (fill, stroke) in COLOURS.items():
             width = ",stroke-width:2px" if kind == "result" else ""

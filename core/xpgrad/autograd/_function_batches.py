@@ -90,6 +90,7 @@ def _lift(x: Any, depth: int) -> Any:
 
 
 def _by_its_own_rule(cls: Any, args: Any, below: list[Any], mapped: list[bool], level: Any, depth: int) -> Any:
+    """Apply a Function to a batch by its own method `vmap`, and return elements of the results."""
     dims = tuple(a._array.home if m else None for a, m in zip(args, mapped))
     given = [x if not d else moveaxis(x, 0, d) for x, d in zip(below, dims)]
     returned = cls.vmap(VmapInfo(level.size, level.randomness), dims, *given)

@@ -308,6 +308,7 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any) -> Any:
 
 
 def _check_strategy(strategy: str, vectorize: bool, create_graph: bool, strict: bool) -> None:
+    """Raise an error if the options of `jacobian` cannot be combined."""
     if not isinstance(strategy, str) or strategy not in ("forward-mode", "reverse-mode"):
         msg = f'Expected strategy to be either "forward-mode" or "reverse-mode" but got {strategy!r}'
         raise AssertionError(msg)

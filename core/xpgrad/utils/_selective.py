@@ -169,11 +169,14 @@ _Policy = Callable[[Any, Row, tuple[Any, ...]], CheckpointPolicy]
 
 
 def _policy_of(functions: Collection[Any]) -> _Policy:
+    """Return the policy that saves the results of the given functions only."""
     names = {name for function in functions for name in _rows_of(function)}
     return lambda ctx, row, args: CheckpointPolicy.MUST_SAVE if row.name in names else CheckpointPolicy.PREFER_RECOMPUTE
 
 
 def _check_context_fn(function: Callable[..., Any]) -> _Policy:
+    """Wrap a policy so that its answer is checked, and a bool is converted to a `CheckpointPolicy`."""
+
     def policy(ctx: Any, row: Row, args: tuple[Any, ...]) -> CheckpointPolicy:
         answer = function(ctx, operation_of(row), *args)
         if isinstance(answer, bool):

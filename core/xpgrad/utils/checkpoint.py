@@ -478,6 +478,7 @@ class _Frame:
             self._compare(metadata, stacks)
 
     def _compare(self, metadata: list[tuple[Any, ...]], stacks: list[str]) -> None:
+        """Raise CheckpointError if the recomputation saved Tensors of other shapes, dtypes or devices than the first call."""
         different = [(k, a, b) for k, (a, b) in enumerate(zip(self.metadata, metadata)) if a != b]
         if different:
             lines = "".join(
