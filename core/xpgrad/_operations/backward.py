@@ -129,7 +129,7 @@ def node_text(backend: Any, row: Row, mask: str, broadcast: bool) -> Text:
 
 
 def check_saved_names(row: Row) -> None:
-    """Raise if the formulas of a row read a name that is also an attribute of nodes, so that it could not be saved."""
+    """Raise ValueError if the formulas of a row read a name that is also an attribute of nodes, so that it could not be saved."""
     attributes = _ATTRIBUTES.union(f"{prefix}_{name}" for prefix in "ebc" for name in row.tensors)
     taken = attributes.intersection(row.saved("g" * len(row.tensors)))
     if taken:
@@ -424,7 +424,7 @@ def _compile_class(p: _Pattern) -> type[Node]:
 
 
 def _scope(p: _Pattern) -> dict[str, Any]:
-    """Return the globals of the text."""
+    """Return the globals of the generated text of a node class."""
     kernels = p.backend.kernels
     scope = {
         "Node": Node, "_backend": p.backend, "_kernels": kernels, "_operations": operations,

@@ -415,7 +415,7 @@ def specialise(row: Row, backend: Any) -> Callable[..., Any]:
 
 
 def implementation(row: Row, backend: Any, kernel: Any = None) -> dict[str, Callable[..., Any]]:
-    """Return the methods that a row puts on a backend's Tensor class, by name.
+    """Return the methods of a row for a backend's Tensor class, by name.
 
     Parameters
     ----------
@@ -456,7 +456,7 @@ def _compile_forms(row: Row, backend: Any, kernel: Any) -> dict[str, Any]:
 
 
 def _scope(row: Row, backend: Any) -> dict[str, Any]:
-    """Return the globals of the text."""
+    """Return the globals of the generated text of a row."""
     return {
         "_row": row, "_kernel": getattr(backend.kernels, row.name, None), "_slow": row.slow or coerce,
         "_explain": functools.partial(explain, backend),

@@ -279,7 +279,7 @@ class Record:
         return convert_results(self.out, self.keep)
 
     def auxiliary_values(self, aux: Any) -> tuple[Any, bool]:
-        """Convert further values of the function to what the caller gets; also return whether one has a history."""
+        """Convert the further values `aux` of the function to the caller's types; also return whether one of them has a history."""
         leaves, structure = flatten(aux)
         kept = [isinstance(x, Tensor) and self.recorded and x.requires_grad and _has_outer_history([x], self.inner) for x in leaves]
         return unflatten(structure, [_convert_result(x, k) for x, k in zip(leaves, kept)]), any(kept)
