@@ -1,7 +1,7 @@
 """The pytest plugin of `xpgrad.testing`: the marker `differentiable`, the fixture of that name, a summary and reports.
 
-Only pytest itself is imported here: pytest loads this in every project that has xpgrad installed. What a run does not ask for costs
-nothing; ``-p xpgrad_pytest`` where plugins are not loaded automatically.
+The module imports only pytest, which loads it in every project that has xpgrad installed; functions import xpgrad when a run needs it.
+If plugins are not loaded automatically, pass ``-p xpgrad_pytest``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def pytest_configure(config: Any) -> None:
 
 
 def pytest_generate_tests(metafunc: Any) -> None:
-    """Give a marked test, which is itself the function, its arguments."""
+    """Parametrize a marked test, which is itself the function to check, with the arguments of its marker."""
     marker = metafunc.definition.get_closest_marker("differentiable")
     if marker is not None:
         from xpgrad.testing._marked import give_arguments
@@ -49,7 +49,7 @@ def pytest_generate_tests(metafunc: Any) -> None:
 
 
 def pytest_pyfunc_call(pyfuncitem: Any) -> Any:
-    """Check a marked test, which is itself the function, instead of calling it once."""
+    """Check a marked test, which is itself the function to check, instead of calling it once."""
     __tracebackhide__ = True
     marker = pyfuncitem.get_closest_marker("differentiable")
     if marker is None or not marker.args:
@@ -62,14 +62,14 @@ def pytest_pyfunc_call(pyfuncitem: Any) -> Any:
 
 @pytest.fixture
 def differentiable(request: Any) -> Any:
-    """Return `check_differentiable` with the options of the test's marker; what it finds is in the summary and the report."""
+    """Return `check_differentiable` with the options of the test's marker; its outcomes enter the summary and the report."""
     from xpgrad.testing._marked import make_checker
 
     return make_checker(request.node, request.node.get_closest_marker("differentiable"))
 
 
 class _Rows:
-    """The rows of all tests of a run; those of other processes come with the reports of their tests."""
+    """The rows of all tests of a run; worker processes send theirs with the reports of the tests."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -87,7 +87,7 @@ class _Rows:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> Any:
-    """Add what a test found to its report, which goes to the process that controls the run."""
+    """Add the rows of a test to its report, which pytest sends to the process that controls the run."""
     report = yield
     if call.when == "call" and "xpgrad.testing" in sys.modules:
         from xpgrad.testing._marked import note_check

@@ -13,7 +13,7 @@ import sys as _sys
 import typing as _typing
 from typing import Any
 
-if _typing.TYPE_CHECKING:  # what editors see of the modules that load at first use
+if _typing.TYPE_CHECKING:  # shows editors the modules that load at first use
     from xpgrad import (
         backend as backend,
         emitter as emitter,
@@ -82,7 +82,7 @@ newaxis = None
 
 _namespace.package = _sys.modules[__name__]
 
-# `bool`, `abs` and their like hide Python's own only for those who write `from xpgrad import *`.
+# `bool`, `abs` and similar names hide the builtins only in modules with `from xpgrad import *`.
 __all__ = [
     "__array_api_version__", "__array_namespace_info__",
     "e", "inf", "nan", "newaxis", "pi", "bool", "broadcast_shapes", "linalg", "fft", "func",
@@ -116,7 +116,7 @@ def __dir__() -> list[str]:
 if not _typing.TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
 
     def __getattr__(name: str) -> Any:
-        # The extensions and what is used less often load at first use.
+        # The extensions, and modules that are used less often, load at first use.
         if name in _LAZY:
             return _importlib.import_module(f"xpgrad.{name}")
         if name == "__array_namespace_info__":
@@ -125,19 +125,19 @@ if not _typing.TYPE_CHECKING:  # a type checker believes that a module with `__g
             setattr(_sys.modules[__name__], name, found)
             return found
         if name == "namespace":
-            from xpgrad._namespaces import namespace  # loads late: it inspects the namespace, too
+            from xpgrad._namespaces import namespace  # loads late: it inspects the namespace
 
             setattr(_sys.modules[__name__], name, namespace)
             return namespace
         if name == "audit":
-            from xpgrad._audit.auditing import audit  # loads late: a tool for those who look for a mistake
+            from xpgrad._audit.auditing import audit  # loads late: most programs do not audit functions
 
             setattr(_sys.modules[__name__], name, audit)
             return audit
-        if name == "special":  # where SciPy looks for special functions under SCIPY_ARRAY_API=1, as for an extension of the standard
+        if name == "special":  # SciPy looks here if SCIPY_ARRAY_API=1, as for an extension of the standard
             return _importlib.import_module("xpgrad.scipy.special")
         if name == "_numpy_functions":
-            from xpgrad._numpy.dispatch import install  # loads late: NumPy's functions, at the first that is called
+            from xpgrad._numpy.dispatch import install  # loads late: at the first call of a NumPy function
 
             return install
         if name == "_rebuild_tensor":

@@ -1,6 +1,6 @@
-"""The command line: ``xpgrad backends`` lists what is registered and helps authors of backends; ``xpgrad conformance`` checks one;
-``xpgrad export`` writes gradients as NumPy or C; ``xpgrad audit`` looks for what is wrong with a function's gradient; ``xpgrad cache``
-shows and clears the machine code that is kept."""
+"""The command line: ``xpgrad backends`` lists the registered backends, and checks and starts plugins; ``xpgrad conformance`` checks a
+backend; ``xpgrad export`` writes gradients as NumPy or C; ``xpgrad audit`` finds mistakes in a function's gradient; ``xpgrad cache`` shows
+and clears the cache of compiled machine code."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from xpgrad._info import NamespaceInfo
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
-#: The functions that make an array on the default device, by the module that has them.
+#: The functions that make an array on the default device, by module.
 MAKERS = {
     "xpgrad": ("arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "tensor", "zeros"),
     "xpgrad.fft": ("fftfreq", "rfftfreq"),
@@ -70,7 +70,7 @@ def _device_namespace(device: Device) -> DeviceNamespace:
 
 
 def _unpickle(name: str, device: str) -> Any:
-    """Return the namespace that was pickled."""
+    """Return the namespace or module `name` of a device, for pickle."""
     found = _device_namespace(tensor_class(Device(device)).device)
     return found if name == "xpgrad" else getattr(found, name.removeprefix("xpgrad."))
 

@@ -472,7 +472,7 @@ class Backend(ABC):
     overrides: ClassVar[dict[str, Callable[..., Any]]] = {}
     missing: frozenset[str] = frozenset()
 
-    # Handed over by the registry, which is a layer above: the Tensor class of a device, and the table that reads Python data.
+    # Set by the registry, which is a layer above: the Tensor class of a device, and the backend that reads Python data.
     _tensor_class: ClassVar[Any]
     #: The class of all Tensors of a table with one device; None before the first is made, False if there are several.
     _only_class: Any = None
@@ -1370,7 +1370,7 @@ class Backend(ABC):
         if not self.capabilities.mutable:
             return self.kernels.written(self.kernels.copy(x), key, value)
         new = self.kernels.written(x, key, value)
-        if new is not x:  # the standard cannot write at an advanced key: rebuilt, then written as a whole
+        if new is not x:  # the standard cannot write at an advanced key: write the whole new array
             x[...] = new
         return x
 
@@ -1572,8 +1572,8 @@ class Backend(ABC):
     def control_flow(self, arrays: Sequence[Any]) -> ControlFlow | None:
         """Return the library's loops and branches, if they are to replace Python's for some arrays.
 
-        `xpgrad.func` asks, e.g. for the arrays of a loop's carry: a library that traces functions returns its own loops if one of them is
-        traced, so that a loop has one size for any number of steps, and a branch may depend on a traced value.
+        `xpgrad.func` calls it, e.g. with the arrays of a loop's carry. A library that traces functions returns its own loops if one of
+        these arrays is traced: then the traced program does not grow with the number of steps, and a branch may depend on a traced value.
 
         Parameters
         ----------
@@ -1735,26 +1735,26 @@ class Backend(ABC):
 
     # -- kernels -----------------------------------------------------------------------------------------------
     #
-    # `overrides` may name any function of the standard (its arguments are those of the standard, checked), the rows that
-    # `xpgrad backends show NAME` and `rules/` list, and the private kernels below. All take and return raw arrays, on one device; a result
-    # has the dtype of the operand unless something else is said, and what is called a copy is written to by the caller.
+    # `overrides` may name any function of the standard (called with the standard's arguments, already checked), the rows that
+    # `xpgrad backends show NAME` and `rules/` list, and the private kernels below. All take and return raw arrays on one device. A result
+    # has the dtype of the operand unless stated otherwise, and the caller may write to a result that is described as a copy.
     #
-    # Keys. A user's key comes to `index_basic`, `gather`, `put`, `written`, `update` and `flat_index` only after the core has checked it;
-    # a kernel of a backend's own can rely on that, and cannot turn it off. A key is
-    # - basic: a tuple of integers n with -length <= n < length, slices, None (a new axis) and at most one `...`, with an entry, or the
-    #   ellipsis, for every axis. Slices have a start and stop within the axis and a step that is not 0 (a stop of None where it goes
-    #   backwards to the front); an empty one is slice(0, 0);
-    # - or advanced: a tuple of these, where slices are as the user wrote them and axes may be left out at the end, and of integer arrays
-    #   of any integer dtype but uint64, whose elements lie in the range of their axis (negative ones count from the end) and which
-    #   broadcast together, and masks of exactly the shape of the axes that they stand for.
-    # The errors are the core's: IndexError for what is out of range or too much, ValueError for a step of 0. Elements of index arrays are
-    # looked at wherever values can be: not in traced ones (`is_traced`) and on a backend that is `lazy`, which has to refuse or clamp them
-    # itself. With `checks_indices` the core hands over every key as the user wrote it (a basic one need not be a tuple, nor explicit),
-    # and the kernel raises the IndexError, with nothing written.
-    # In gradients the same kernels, and those that only add, get keys that have been through this.
+    # Keys. The core checks a user's key before it calls `index_basic`, `gather`, `put`, `written`, `update` or `flat_index`; a backend's
+    # kernels can rely on that, and cannot turn it off. A key is
+    # - basic: a tuple of integers n with -length <= n < length, slices, None (a new axis) and at most one `...`. Every axis has an entry
+    #   or is covered by the ellipsis. Slices have a start and stop within the axis, and a step that is not 0 (a stop of None if the slice
+    #   goes backwards to the front); an empty slice is slice(0, 0);
+    # - or advanced: a tuple of these, but with slices as the user wrote them and possibly without entries for the last axes; of integer
+    #   arrays, of any integer dtype but uint64, which broadcast together and whose elements are within the range of their axis (negative
+    #   ones count from the end); and of masks with exactly the shape of the axes that they index.
+    # The core raises IndexError for indices that are out of range or too many, and ValueError for a step of 0. It reads the elements of
+    # index arrays if it can: not if they are traced (`is_traced`), nor on a `lazy` backend, which must refuse or clamp them itself. With
+    # `checks_indices` the core passes every key as the user wrote it (a basic key need not be a tuple, nor cover every axis), and the
+    # kernel raises the IndexError before anything is written.
+    # In gradients the same kernels, and those that only add, get keys that were checked in this way.
     #
-    #   index_basic(x, key)           x[key] for a basic key: a view where `view_aliases` says so
-    #   gather(x, key)                x[key] for an advanced key, in memory of its own
+    #   index_basic(x, key)           x[key] for a basic key: a view if the capability `view_aliases` is True
+    #   gather(x, key)                x[key] for an advanced key, in newly allocated memory
     #   gather_along(x, indices, axis)  indices of the rank of x, equal to it in all other axes; 0 <= indices < length, in the dtype of
     #                                 indices; 0 <= axis. The result has their shape
     #   written(buffer, key, value)   `buffer`, which is the caller's and may be written to, with [key] overwritten, for a key of either
@@ -1766,21 +1766,22 @@ class Backend(ABC):
     #   index_basic_transpose(g, key, shape)  zeros of `shape` with g at [key], for a basic key
     #   scatter_add(g, key, shape), scatter_into(buffer, g, key)  zeros of `shape`, or the buffer, with g added at an advanced key,
     #                                 duplicates included, validated; g has the shape of x[key]
-    #   scatter_along(g, indices, shape, axis)  the transpose of gather_along: validated, but negative indices may be among them
-    #   flat_index(key, shape, like)  the positions, 0 .. prod(shape) - 1, that the key picks of the flattened array of `shape`, in the
-    #                                 shape of x[key] and the dtype of indices, where `like` lives
-    #   from_front(indices, n, axis, like)  indices, validated, as 0 .. n - 1 in the dtype of indices, where `like` lives
+    #   scatter_along(g, indices, shape, axis)  the transpose of gather_along; indices are validated, but may be negative
+    #   flat_index(key, shape, like)  the positions, 0 .. prod(shape) - 1, that the key selects in a flattened array of `shape`, in the
+    #                                 shape of x[key] and the dtype of indices, on the device of `like`
+    #   from_front(indices, n, axis, like)  validated indices, as 0 .. n - 1 in the dtype of indices, on the device of `like`
     #   take_flat(x, flat)            elements of the flattened x at positions of any shape, 0 <= flat < x.size; the result has that shape
     #   segment_sum(values, positions, size)  values and positions of shape (n,), 0 <= positions < size; the result has shape (size,)
-    #   last_writer(positions, size)  positions of shape (n,), 0 <= positions < size; integers of shape (size,): 1 + the number of the
-    #                                 last position that names the place, or 0
-    #   wins(x, key, shape)           bools of the shape of x, which is written at [key] into an array of `shape`: True where it stays
+    #   last_writer(positions, size)  positions of shape (n,), 0 <= positions < size; returns integers of shape (size,): 1 + the
+    #                                 index of the last position that equals the place, or 0
+    #   wins(x, key, shape)           bools of the shape of x, which is written at [key] of an array of `shape`: True at elements that
+    #                                 no later element overwrites
     #   put_at_path(root, path, value)  a copy of `root` in which the part that a path of views leads to holds `value`, of that part's
     #                                 shape; `path` holds pairs (name of a view's row, its arguments), whose keys have been validated
-    #   count_up(like, *bounds)       arange(*bounds) in the dtype of indices, where `like` lives
-    #   zeros_near(x, shape)          zeros in the dtype of x, where it lives
-    #   copy(x)                       memory of its own, which is written to; x itself where arrays are immutable
-    #   cast(x, dtype)                x in a raw dtype that the library has; of a complex x the real part, and for bools whether it is not 0
+    #   count_up(like, *bounds)       arange(*bounds) in the dtype of indices, on the device of `like`
+    #   zeros_near(x, shape)          zeros in the dtype of x, on its device
+    #   copy(x)                       a copy of x, to which the caller writes; x itself if arrays are immutable
+    #   cast(x, dtype)                x in a raw dtype of the library; the real part of a complex x, and x != 0 for bool
     #   wide(x)                       x in float32 if it is a floating array of 16 bits, else x
     #   scale(g, factor)              g * factor; `g` is the caller's and may be overwritten
 
@@ -1837,7 +1838,7 @@ class Backend(ABC):
 
     # -- special functions (`xpgrad.scipy.special`) --------------------------------------------------------------
 
-    #: Whether its `special` functions take complex arrays where SciPy's do; they are given none otherwise.
+    #: Whether its `special` functions take complex arrays if SciPy's do; if False, they are never called with complex arrays.
     special_complex: bool = False
 
     def special(self, name: str) -> Callable[..., Any] | None:

@@ -1,4 +1,4 @@
-"""The interface of emitters: what turns a captured program into a function of raw arrays."""
+"""The interface of emitters, which turn a captured program into a function of raw arrays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EmitterInfo:
     source : callable
         ``source(program, backend, threads)`` returns as text what the function does, for people to read.
     backends : tuple of str
-        The backends of whose arrays it makes functions, e.g. ``("numpy",)``; empty for all.
+        The backends for whose arrays it makes functions, e.g. ``("numpy",)``; empty for all.
     loops : bool
         Whether it knows the operations with an option `inner`, loops and branches, which `xpgrad.programs.emission.Inner` describes. If
         False, it gets programs in which scans are unrolled, and programs with other loops or branches raise a `CaptureError`.

@@ -1,4 +1,4 @@
-"""Finding backends: entry points and registrations, loaded at first use; an error explains each kind of failure.
+"""Find backends through entry points and registrations, and load them at first use; an error explains each kind of failure.
 
 ``import xpgrad`` scans nothing, and no backend is imported before it is used.
 """

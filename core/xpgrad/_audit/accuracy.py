@@ -21,9 +21,9 @@ from xpgrad.errors import XpgradError
 from xpgrad.func import jvp
 from xpgrad.rules.conversion import asarray
 
-#: How many operations are tried by themselves.
+#: The maximum number of operations that are checked individually.
 TRIED = 400
-#: How far, relatively, a gradient and a difference are apart where an iteration that stops early may be the reason.
+#: Up to this relative deviation of a gradient from a difference, an iteration that stops early may be the reason.
 ROUGHLY = 1e-3
 
 
@@ -32,10 +32,11 @@ def epsilon(x: Any) -> float:
     return 2.0 ** (-52 if x.dtype.itemsize >= (16 if x.dtype.is_complex else 8) else -23 if x.dtype.itemsize >= 4 else -10)
 
 
-# -- one operation by itself ------------------------------------------------------------------------------------------
+# -- a single operation -----------------------------------------------------------------------------------------------
 
 
 def _call(event: Event, operands: list[Any]) -> Any:
+    """Run the operation of an event again on other operands, and return its result."""
     if event.function is not None:
         return event.function.apply(*operands)
     row: Any = event.row
@@ -137,7 +138,7 @@ def wrong_gradient(problem: Problem, base: Outcome, doubtful: list[int], slopes:
         try:
             bad = _disagreement(event, problem.seed)
         except (XpgradError, RuntimeError, TypeError, ValueError, NotImplementedError, ArithmeticError, AttributeError):
-            continue  # it cannot be run by itself
+            continue  # it cannot be run on its operands alone
         if bad is not None:
             seen.add((event.name, event.place))
             ours, theirs = bad
@@ -189,9 +190,9 @@ def directions_disagree(problem: Problem, base: Outcome, eps: float) -> list[Fin
             continue
         seen.add((event.function, event.place))
         try:
-            pair = _two_ways(event, problem.seed)
+            pair = _compare_modes(event, problem.seed)
         except (XpgradError, RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError):
-            continue  # no `jvp`, or it cannot be run by itself
+            continue  # it has no `jvp`, or cannot be run on its operands alone
         if pair is None:
             continue
         reverse, forward = pair
@@ -204,7 +205,8 @@ def directions_disagree(problem: Problem, base: Outcome, eps: float) -> list[Fin
     return found
 
 
-def _two_ways(event: Event, seed: int) -> tuple[float, float] | None:
+def _compare_modes(event: Event, seed: int) -> tuple[float, float] | None:
+    """Return a derivative of a custom Function along a random direction, by its vjp and by its jvp; None if it has none."""
     places = [i for i, x in enumerate(event.operands) if isinstance(x, TensorBase) and x._node is not None]
     given = _detach_operands(event.operands)
 
@@ -270,16 +272,18 @@ def digits_lost(problem: Problem, base: Outcome, gradients: list[Any]) -> list[F
         at = f"; most are lost in `{name}`" if name else ""
         message = f"in float32 {what} has {digits:.1f} digits (float64 says {_shown(theirs)}, float32 {_shown(ours)}){at}"
         found.append(Finding("cancellation", "warning", message, place, places, inputs, {"digits": digits, "operation": name}))
-    return found[:1]  # the others come of the same
+    return found[:1]  # the other findings have the same cause
 
 
 def _wide(x: Any) -> Any:
+    """Convert a float32 Tensor or array to float64; return anything else unchanged."""
     if isinstance(x, TensorBase) and str(x.dtype) == "float32":
         return x.detach()._cast(DTYPES["float64"])
     return x.astype(float) if not isinstance(x, TensorBase) and str(getattr(x, "dtype", "")) == "float32" and hasattr(x, "astype") else x
 
 
 def _shown(x: Any) -> str:
+    """Format the first elements of a host array for a message."""
     flat = x.reshape(-1)
     return f"{flat[0]:.6g}" if flat.size == 1 else f"[{', '.join(f'{v:.6g}' for v in flat[:3])}{', ...' if flat.size > 3 else ''}]"
 
@@ -306,7 +310,7 @@ def _where_lost(base: Outcome, other: Outcome) -> Event | None:
 # -- memory that was changed without the graph -------------------------------------------------------------------------
 
 
-def behind_the_back(base: Outcome) -> list[Finding]:
+def unseen_writes(base: Outcome) -> list[Finding]:
     """Report saved values that were overwritten without autograd's knowledge: through `.data`, `.array` or NumPy."""
     for (i, j), (raw, before, version) in base.trace.copies.items():
         event = base.trace.events[i]

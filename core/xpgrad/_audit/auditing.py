@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._audit.accuracy import behind_the_back, digits_lost, directions_disagree, epsilon, wrong_gradient
+from xpgrad._audit.accuracy import digits_lost, directions_disagree, epsilon, unseen_writes, wrong_gradient
 from xpgrad._audit.cost import Cost, costs
 from xpgrad._audit.findings import Finding
 from xpgrad._audit.kinks import at_kinks
@@ -87,6 +87,7 @@ def audit(
 
 
 def _check_names(checks: Iterable[str]) -> frozenset[str]:
+    """Return the names of the checks to run; raise an error for a name that does not exist."""
     if not isinstance(checks, (tuple, list, set, frozenset)):
         msg = f"audit: `checks` takes several names, in a tuple, list or set, but got {shown(checks)}; write e.g. `checks=('paths',)`"
         raise TypeError(msg)
@@ -99,6 +100,7 @@ def _check_names(checks: Iterable[str]) -> frozenset[str]:
 
 
 def _places(args: tuple[Any, ...], argnums: Any) -> tuple[int, ...] | None:
+    """Return `argnums` as nonnegative positions; None, for the default, stays None. Raise an error if it does not fit the arguments."""
     if argnums is None:
         return None
     places = argnums if isinstance(argnums, tuple) else (argnums,)
@@ -113,6 +115,7 @@ def _places(args: tuple[Any, ...], argnums: Any) -> tuple[int, ...] | None:
 
 
 def _seed(seed: Any) -> int:
+    """Return the seed; raise TypeError if it is not a nonnegative int."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         msg = f"audit: `seed` must be an int, 0 or more, but got {shown(seed)}"
         raise TypeError(msg)
@@ -217,9 +220,10 @@ class _Run:
     # -- the checks ------------------------------------------------------------------------------------------------
 
     def _checks(self, base: Outcome, repeatable: bool) -> None:
+        """Run the chosen checks on the first run, and collect their findings; differences need a `repeatable` function."""
         problem, checks = self.problem, self.checks
         if "paths" in checks:
-            self.findings += behind_the_back(base)
+            self.findings += unseen_writes(base)
         nodes = problem.nodes(base)
         if "cost" in checks:
             self.cost, found = costs(base, nodes)
@@ -274,11 +278,12 @@ class _Run:
 
 
 def _finite(g: Any) -> bool:
+    """Return whether all elements of a gradient are finite."""
     return bool((abs(host_of(g)) < math.inf).all())
 
 
 def _named_node(base: Outcome, text: str) -> Any:
-    """Return the place of the operation whose node is named in an error; None if there is none."""
+    """Return the place of the operation whose node the error message `text` names; None if there is none."""
     for event in reversed(base.trace.events):
         if event.node is not None and f"saved by {event.node.name().partition('Backward')[0]}," in text:
             return event.place
@@ -286,7 +291,7 @@ def _named_node(base: Outcome, text: str) -> Any:
 
 
 def _differ(mine: Any, other: Any) -> bool:
-    """Return whether an operation has different constant operands in two runs."""
+    """Return whether the events `mine` and `other` of two runs have different constant operands."""
     for a, b in zip(mine.operands, other.operands):
         if isinstance(a, TensorBase) and isinstance(b, TensorBase):
             if a._node is None:

@@ -39,7 +39,7 @@ _ORDERS = ("<", "<=", ">", ">=")
 
 
 def at_kinks(base: Outcome, pulled: list[Pulled], slopes: dict[int, Slope], eps: float) -> list[Finding]:
-    """Return the findings, one per line.
+    """Return the findings about kinks and ties, at most one per line of the user's code.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def at_kinks(base: Outcome, pulled: list[Pulled], slopes: dict[int, Slope], eps:
 
 
 def _edges(base: Outcome) -> dict[int, tuple[Event, Any]]:
-    """Return the order comparisons with recorded operands, some elements of which are equal, by the id of the result."""
+    """Return order comparisons of recorded operands with equal elements, each with a mask of these, by the id of its result."""
     found = {}
     for event in base.trace.events:
         if event.row is not None and event.row.op in _ORDERS and any(x._node is not None for x in event.tensors):
@@ -92,6 +92,7 @@ def _mask_of_ties(event: Event, edge: tuple[Event, Any]) -> Any:
 
 
 def _finding(event: Event, p: Pulled, kind: str, words: str, where: Any, matters: bool) -> Finding | None:
+    """Return the finding about elements at a kink or tie (the mask `where`) that receive a gradient; None if there are none."""
     if not hasattr(where, "any") or not bool(where.any()):
         return None
     g = p.arrived[0] if p.arrived else None

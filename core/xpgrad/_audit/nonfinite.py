@@ -1,4 +1,4 @@
-"""Find the first operation, forward and backward, that makes a NaN or an infinity, and a `where` that hides one forward."""
+"""Find the first operation of each direction that makes a NaN or an infinity, and the `where` that hides one in the forward."""
 
 from __future__ import annotations
 
@@ -94,6 +94,7 @@ def _made_forward(event: Event) -> Any:
 
 
 def _forward(event: Event, made: Any, severity: str, spoiled: bool) -> Finding:
+    """Return the finding about an operation that made nonfinite elements; `made` is the result of `_made_forward`."""
     where, host = made
     index = first_index(where)
     value = host[index]
@@ -123,7 +124,7 @@ def _operands(event: Event, shape: Any, index: tuple[int, ...]) -> str:
 
 
 def first_index(where: Any) -> tuple[int, ...]:
-    """Return the index of the first True element."""
+    """Return the index of the first True element of a mask."""
     flat, index = int(where.reshape(-1).argmax()), []
     for n in reversed(where.shape):
         index.append(flat % n)

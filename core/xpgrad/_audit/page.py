@@ -122,13 +122,13 @@ def _excerpt(place: Place, marks: dict[int, str], around: int, last: int | None 
 
 
 def _sources(audit: Any, base: Outcome) -> str:
-    """Return the source of the user's functions that ran, with marks at the lines of findings."""
+    """Return the source of the user's functions that ran as HTML, with marks at the lines of findings."""
     spans: dict[tuple[str, str], list[int]] = {}
     marks: dict[str, dict[int, str]] = {}
     for event in base.trace.events:
         for p in event.places:
             spans.setdefault((p.file, p.function), []).append(p.line)
-    for f in reversed(audit.findings):  # the worst last: it stays
+    for f in reversed(audit.findings):  # the worst comes last, and overwrites others on its line
         if f.place is not None:
             spans.setdefault((f.place.file, f.place.function), []).append(f.place.line)
             marks.setdefault(f.place.file, {})[f.place.line] = f.severity

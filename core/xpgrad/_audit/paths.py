@@ -17,7 +17,7 @@ from xpgrad._audit.running import Outcome, Problem, host_of, shift
 from xpgrad._audit.tracing import Break, Trace
 from xpgrad._basics.differences import Slope, best_slope, dot
 
-#: How far an input is moved to see whether anything depends on it, as a part of its size.
+#: The steps by which an input is shifted to see whether the result depends on it, relative to its size.
 FINITE = (0.05, -0.05, 0.7, -0.7, 3.0, -3.0)
 
 
@@ -46,6 +46,7 @@ def shift_input(problem: Problem, k: int, step: Any) -> list[Any]:
 
 
 def _run_at(problem: Problem, points: list[Any], base: Trace | None, frozen: Any) -> float:
+    """Return the weighted sum of the results at other points, with some values frozen; NaN if the function raises."""
     outcome = problem.run(points, base, frozen)
     if outcome.error is not None:
         return math.nan
@@ -190,7 +191,7 @@ def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middl
             break
     if found_at is None:
         if gradient is not None:
-            return []  # it takes part, by a factor that is zero here
+            return []  # the input enters the result with a factor that is zero here
         entry = _same_values(problem, base, k, v)
         if entry is not None:
             return [_make_capture_finding(label, entry, None)]
@@ -205,7 +206,7 @@ def _steps(problem: Problem, base: Outcome, k: int, v: Any, gradient: Any, middl
         if abs(now - middle) <= tolerance:
             b = group[0]
             if gradient is not None and b.kind in ("compared", "index"):
-                break  # the graph leads to the result, too, and what it selects here is constant
+                break  # the graph also leads to the result, and the value that it selects here is constant
             if b.number in base.trace.branches:
                 b = b._replace(kind="branch")
             message = (
@@ -273,6 +274,7 @@ def _same_values(problem: Problem, base: Outcome, k: int, v: Any) -> tuple[Place
 
 
 def _equal(a: Any, b: Any) -> bool:
+    """Return whether two constants are equal; NaN equals NaN."""
     if hasattr(a, "shape") and hasattr(b, "shape"):
         return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
     return bool(a == b)

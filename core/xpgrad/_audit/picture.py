@@ -1,4 +1,4 @@
-"""Draw the operations of an audit, with values that left the graph in red, and the strength of gradients."""
+"""Draw the operations of an audit, with values that left the graph in red, and a curve of the strength of gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xpgrad._audit.running import Outcome
 from xpgrad.autograd._drawing_parts import Arrow, Vertex
 from xpgrad.autograd._drawing_svg import svg_text
 
-#: The most operations that are drawn.
+#: The maximum number of operations that are drawn.
 DRAWN = 150
 
 
@@ -34,7 +34,7 @@ def graph_svg(base: Outcome, labels: list[str], findings: tuple[Finding, ...], e
     results = {id(o) for o in base.outputs}
     vertices: list[Vertex] = []
     number: dict[Any, int] = {}
-    # What is nearest the results comes first: those are drawn where not all are.
+    # The operations nearest the results come first: if there are too many, only these are drawn.
     exits: dict[Any, int] = {b.group: b.number for b in reversed(broken) if b.number in trace.exits}
     order: list[tuple[float, str, int]] = [(float(i), "event", i) for i in range(len(trace.events))]
     order += [(trace.breaks[n].before - 0.5, "exit", n) for n in exits.values()]

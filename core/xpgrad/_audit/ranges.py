@@ -13,7 +13,7 @@ from xpgrad._audit.findings import Finding
 from xpgrad._audit.nonfinite import Pulled
 from xpgrad._audit.running import Outcome, host_of
 
-#: The factor between the ends of a chain that is reported, and how many operations it has at least.
+#: A chain is reported if its ends differ by this factor, and it has at least this many operations.
 FACTOR, DEPTH = 1e7, 12
 
 

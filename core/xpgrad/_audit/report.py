@@ -62,7 +62,7 @@ class Audit:
         self.name = getattr(problem.function, "__qualname__", repr(problem.function))
         self._problem, self._base, self._curve, self._entries = problem, base, curve, entries
 
-    # -- what it comes to ------------------------------------------------------------------------------------------
+    # -- the summary -----------------------------------------------------------------------------------------------
 
     @property
     def severity(self) -> str:

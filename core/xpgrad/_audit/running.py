@@ -75,7 +75,7 @@ class Problem:
         self.function, self.kwargs, self.seed = function, dict(kwargs or {}), seed
         flat, self.structure = flatten(args)
         numbers = [len(flatten(a)[0]) for a in args]
-        self.owners = [i for i, n in enumerate(numbers) for _ in range(n)]  # of a leaf: its argument
+        self.owners = [i for i, n in enumerate(numbers) for _ in range(n)]  # by leaf, the number of its argument
         self.names = _names(function, args, numbers)
         arrays = [isinstance(x, TensorBase) or is_constant(x) for x in flat]
         if argnums is not None:

@@ -1,8 +1,8 @@
-"""Notes which operations a function runs, on what, and where values leave the graph: the value of `Mode.auditing` during an audit.
+"""Record the operations of a function, their operands, and where values leave the graph: `Mode.auditing` is a `Trace` during an audit.
 
-A value leaves where something with history gives something without: by a call (`detach`, `float`, `.array`), under `no_grad`, or by an
-operation whose derivative is zero or is not defined. These places are numbered in the order in which they are met, so that a second run can
-hold the values of some of them at what they were in the first: that tells what depends on them.
+A value leaves the graph if it has no history but is computed from a Tensor that has one: by a call (`detach`, `float`, `.array`), under
+`no_grad`, or by an operation whose derivative is zero or undefined. These breaks are numbered in the order in which they occur, so that a
+second run can freeze the values of some of them. A change of the derivative then shows what depends on these values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xpgrad._modes import state
 from xpgrad._rows.kernels import kernel_of
 from xpgrad._rows.row import Row
 
-#: The most bytes of an operand that are copied to see whether they change.
+#: The size in bytes up to which operands are copied, to detect whether their values change.
 COPIED = 1 << 24
 _CALLS = {
     "detach()": "detached", ".data": "detached", "bool(x)": "branch", "format(x)": "printed", ".array": "left-as-array",
@@ -119,28 +119,28 @@ class Trace:
         self.breaks: list[Break] = []
         self.stop = Stop()
         self.diverged = False
-        self.producers: dict[int, int] = {}  # of a Tensor's id: the operation that made it, or wrote to it last
+        self.producers: dict[int, int] = {}  # by the id of a Tensor, the last operation that made or wrote it
         self.count = 0
-        self.exits: dict[int, Any] = {}  # of a break that is a call: the Tensor that it was called on
-        self.came: dict[int, int] = {}  # of a Tensor's id: the break that it came from
-        self.cuts: dict[int, int] = {}  # of a Tensor's id: the break that it is the result of
-        self.branches: set[int] = set()  # the breaks whose result an `if` asked for
-        self.alive: list[Any] = []  # so that no id is used again
-        #: Of an operation's number and a Tensor operand's: its raw array, its values then, its version then.
+        self.exits: dict[int, Any] = {}  # by the number of a break, the Tensor on which its call was made
+        self.came: dict[int, int] = {}  # by the id of a Tensor, the break from which it came
+        self.cuts: dict[int, int] = {}  # by the id of a Tensor, the break of which it is the result
+        self.branches: set[int] = set()  # the breaks on whose result the function branched
+        self.alive: list[Any] = []  # keeps Tensors alive, so that no id is reused
+        #: By the numbers of an operation and a Tensor operand: its raw array, and a copy of its values and its version at that time.
         self.copies: dict[tuple[int, int], tuple[Any, Any, int]] = {}
 
     # -- what `Mode` and the operations call -----------------------------------------------------------------------
 
     def ran(self, row: Row, operands: tuple[Any, ...], statics: tuple[Any, ...], out: Any) -> None:
-        """Record an operation that is a row."""
+        """Record an operation that a row declares, with its operands and its result."""
         operands = tuple(operands[0]) if row.varargs else operands
         outs = out if out.__class__ is tuple else (out,)
         if any(o.stage for o in outs):
-            return  # inside of a batch or a capture: what it is made of runs on Tensors, and is noted
+            return  # inside a batch or a capture: the operations on the underlying Tensors are recorded instead
         self._note(_name(row), row, None, operands, statics, outs)
 
     def record_computed(self, name: str, operands: tuple[Any, ...], out: Any) -> None:
-        """Record an operation that is not a row."""
+        """Record an operation that no row declares, with its name, its operands and its result."""
         if not out.stage:
             self._note(name, None, None, operands, (), (out,))
 
@@ -161,7 +161,7 @@ class Trace:
                 x._array = kept
 
     def record_leaving(self, call: str, x: Any, value: Any) -> Any:
-        """Record a value that leaves the graph through a call, and return it, or its frozen value."""
+        """Record a value that leaves the graph through a call, and return it, or its frozen copy from the first run."""
         if call == "bool(x)" and id(x) in self.cuts:
             self.branches.add(self.cuts[id(x)])
         if x.stage or x._node is None or value is None:
@@ -189,6 +189,7 @@ class Trace:
     # -- how they are noted ----------------------------------------------------------------------------------------
 
     def _note(self, name: str, row: Row | None, function: Any, operands: Any, statics: Any, outs: tuple[Any, ...]) -> None:
+        """Record an operation, its results, and a break if it loses the history of its operands."""
         node = next((o._node.owner for o in outs if o._node is not None), None)
         places, _ = user_places(self.stop)
         if any(isinstance(x, TensorBase) and x._node is not None for x in operands):
@@ -266,6 +267,7 @@ def _kind(name: str, row: Row | None, statics: Any, recording: bool) -> str:
 
 
 def _name(row: Row) -> str:
+    """Return the public name of a row for reports."""
     return "getitem" if row.name == "index_basic" else row.public[0].removeprefix("special_")
 
 

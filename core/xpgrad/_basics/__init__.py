@@ -1,1 +1,1 @@
-"""Dtypes, devices, shapes, keys and scalars; these modules import nothing else of the package but the errors."""
+"""Dtypes, devices, shapes, keys and scalars. These modules import nothing else from the package except the errors."""

@@ -1,4 +1,4 @@
-"""Central differences of a function of one number: the signed distance from a point in a direction that the caller chose."""
+"""Central differences of a function of one number: the signed distance from a point, along a direction that the caller chose."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 
 def central_difference(at: Callable[[float], Any], step: float) -> Any:
-    """Return the central difference of `at`, whose values are numbers, arrays, Tensors, or nested lists of them."""
+    """Return ``(at(step) - at(-step)) / (2 * step)``; the values are numbers, arrays, Tensors, or nested lists of them."""
     return _quotient(at(step), at(-step), 2 * step)
 
 
 def _quotient(above: Any, below: Any, width: float) -> Any:
+    """Return ``(above - below) / width`` for numbers, arrays or nested lists of them."""
     if isinstance(above, list):
         return [_quotient(a, b, width) for a, b in zip(above, below)]
     return (above - below) / width
@@ -27,7 +28,7 @@ class Slope(NamedTuple):
     left: float = math.nan
 
     def agrees(self, other: float, eps: float) -> bool:
-        """Return whether `other` equals this slope within the precision."""
+        """Return whether `other` equals this slope within its error and a tolerance that follows from the precision `eps`."""
         return abs(other - self.value) <= 6 * self.error + math.sqrt(eps) * 30 * (abs(other) + abs(self.value)) + 1e-300
 
 
@@ -55,5 +56,5 @@ def best_slope(at: Callable[[float], float], middle: float, eps: float) -> Slope
 
 
 def dot(gradient: Any, direction: Any) -> float:
-    """Return the derivative in a direction from a gradient; arrays on the host, in the convention ``dL/dx + i dL/dy``."""
+    """Return the derivative along `direction`, given the gradient as a host array in the convention ``dL/dx + i dL/dy``."""
     return float((gradient.conj() * direction).real.sum())

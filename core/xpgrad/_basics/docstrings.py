@@ -1,4 +1,4 @@
-"""Complete docstrings, such as with what the functions of one family have in common."""
+"""Complete docstrings with sections that all functions of a family share, such as their parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ORDER = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "Se
 
 
 def complete(doc: str | None, sections: Iterable[tuple[str, str]]) -> str:
-    """Return a docstring with further sections, in numpydoc's order; a section that it already has stays.
+    """Add sections to a docstring, in numpydoc's order; a section that it already has is kept.
 
     Parameters
     ----------
@@ -73,12 +73,13 @@ def _parameters(function: Callable[..., Any]) -> Iterator[str]:
 
 
 def _split(doc: str | None) -> tuple[str, dict[str, str]]:
-    """Return what a docstring says before its sections, and the text of each section by its heading."""
+    """Return the text of a docstring before its first section, and the text of each section by its heading."""
     before, *pieces = re.split(r"^(.+)\n-+$", inspect.cleandoc(doc or ""), flags=re.MULTILINE)
     return before.strip(), {heading: body.strip() for heading, body in zip(pieces[::2], pieces[1::2])}
 
 
 def _join(text: str, sections: Mapping[str, str]) -> str:
+    """Join a text and sections to a docstring, in numpydoc's order."""
     headings = sorted(sections, key=lambda heading: ORDER.index(heading) if heading in ORDER else len(ORDER))
     blocks = [f"{heading}\n{'-' * len(heading)}\n{sections[heading]}" for heading in headings]
     return "\n\n".join([text, *blocks] if text else blocks)

@@ -196,6 +196,7 @@ def complex_of(dtype: DType) -> DType:
 
 
 def _promote(a: DType, b: DType) -> DType | None:
+    """Return the dtype to which `a` and `b` promote, or None; `promote` looks it up in the table that this function fills."""
     if a is b:
         return a
     if a.kind == b.kind:

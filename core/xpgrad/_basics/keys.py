@@ -1,4 +1,4 @@
-"""Keys of `x[key]`: which are basic, and how to normalise them."""
+"""Classify, check and normalise the keys of `x[key]`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def too_many_indices_error(shape: tuple[int, ...], used: int) -> IndexError:
 
 
 def check_ellipsis(parts: tuple[Any, ...]) -> None:
-    """Raise if a key has more than one ellipsis."""
+    """Raise IndexError if the parts of a key contain more than one ellipsis."""
     if sum(p is Ellipsis for p in parts) > 1:
         msg = "an index holds at most one ellipsis (`...`), but this one has more; write `:` for each axis in place of all but one"
         raise IndexError(msg)

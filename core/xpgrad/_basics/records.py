@@ -18,7 +18,7 @@ def field_names(cls: type) -> tuple[str, ...] | None:
 
 
 def record(cls: type, values: dict[str, Any]) -> Any:
-    """Return an instance with these fields, without calling `__init__`, which may reject the stand-ins of Tensors."""
+    """Create an instance of a dataclass with the given field values, without calling `__init__`, which may reject stand-ins for Tensors."""
     out: Any = object.__new__(cls)
     for name, value in values.items():
         object.__setattr__(out, name, value)  # also works for frozen dataclasses

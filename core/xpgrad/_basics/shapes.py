@@ -11,7 +11,7 @@ from xpgrad._basics.arguments import as_int, shown
 
 
 def common_shape(*shapes: Sequence[int], name: str = "") -> tuple[int, ...]:
-    """Return the shape to which `shapes` broadcast; lengths may be a library's symbols, and `name` is the function's.
+    """Return the shape to which `shapes` broadcast; lengths may be symbolic, and `name` is the function's name for the error message.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def normalize_reduction_axis(axis: Any, ndim: int, name: str) -> int | None:
 
 
 def _check_rank_zero(axis: Any, name: str) -> None:
-    """Raise unless the axis of a 0-d array is 0 or -1, or a sequence with at most one of them."""
+    """Raise IndexError unless the axis of a 0-d array is 0 or -1, or a sequence with at most one of them."""
     try:
         normalize_axes(axis, 1, name)
     except IndexError:

@@ -1,4 +1,4 @@
-"""``xpgrad cache``: show and clear the machine code that is kept between processes."""
+"""``xpgrad cache``: show and clear the cache of compiled machine code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["run"]
 
 
 def run(clear: bool) -> int:
-    """Print what is kept, or delete it.
+    """Print the number and size of the cached functions, or delete them.
 
     Parameters
     ----------

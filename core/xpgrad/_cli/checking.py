@@ -112,7 +112,7 @@ def checks(table: str, imported: bool) -> Iterator[Check]:
     for device in devices:
         failed = _default_dtype(backend, device)
         if failed is not None:
-            yield failed  # no Tensor can be made, and what would be said of arrays is about this
+            yield failed  # no Tensor can be made, so that all further checks would fail for this reason
             return
     yield from _promises(backend, devices)
     yield from _declarations(backend, devices)
@@ -133,9 +133,9 @@ def _module_exists(module: str) -> bool:
 
 
 def _light(name: str, module: str) -> Check:
-    """Check in a new process that describing the plugin imports no array library.
+    """Check in a new process that describing the plugin `name` imports no array library.
 
-    Array libraries are those of all registered backends, and modules that claim to follow the standard, except the plugin itself.
+    Array libraries are those of all registered backends, and modules that claim to follow the standard, except `module` itself.
     """
     libraries: set[str] = set()
     for other in registry.backend_names():
@@ -157,7 +157,7 @@ def _light(name: str, module: str) -> Check:
 
 
 def _holds(what: str, advice: str, test: Callable[[], Any]) -> Check:
-    """Run a check of a plugin's methods; a `CapabilityError` with a reason counts as passed."""
+    """Run `test`, and return the outcome for the statement `what`; a `CapabilityError` counts as passed, any other error as failed."""
     try:
         return Check(what, bool(test()), advice)
     except CapabilityError as exc:
@@ -175,7 +175,7 @@ def _answers(function: Callable[..., Any], *args: Any) -> bool:
 
 
 def _host(backend: Backend, device: Device) -> Any:
-    """Return a small host array of numbers between 0 and 1."""
+    """Return a small host array of numbers between 0 and 1, in the backend's default floating dtype for a device."""
     return registry.host_backend().host_array([[0.125, 0.25], [0.5, 0.75]], backend.default_dtype("real floating", device))
 
 
@@ -197,7 +197,7 @@ def _default_dtype(backend: Backend, device: Device) -> Check | None:
 
 
 def _promises(backend: Backend, devices: list[Device]) -> Iterator[Check]:
-    """Check the required methods on small arrays."""
+    """Check on small arrays that the required methods work on each device."""
     host = _host(backend, devices[0])
     values = host.tolist()
 
@@ -267,7 +267,7 @@ def _promises(backend: Backend, devices: list[Device]) -> Iterator[Check]:
 
 
 def _declarations(backend: Backend, devices: list[Device]) -> Iterator[Check]:
-    """Check declared capabilities that can be observed."""
+    """Check that declared capabilities agree with the backend's behaviour."""
     can = backend.capabilities
     for name, dtype in (("float64", "float64"), ("complex", "complex64"), ("complex128", "complex128")):
         there = _answers(backend.find_dtype, dtype)
@@ -309,7 +309,7 @@ def _dtypes(backend: Backend, device: Device) -> Iterator[Check]:
         trials |= {"copy": (x,), "matmul": (x, x), "sum_to": (x, (1, 2)), "sum": (x,), "max": (x,)}
         wrong = []
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about values outside a function's domain
+            warnings.simplefilter("ignore")  # warnings about values outside a function's domain
             for name, args in trials.items():
                 try:
                     found = backend.dtype_of(getattr(backend.kernels, name)(*args).dtype)
@@ -323,7 +323,7 @@ def _dtypes(backend: Backend, device: Device) -> Iterator[Check]:
         yield Check(f"kernels keep {dtype}", not wrong, f"given {dtype} operands, {'; '.join(wrong)}")
 
 
-#: Keys that an array of shape (2, 3) does not have, by what is wrong with them; `i(values)` makes an index array.
+#: Invalid keys of an array of shape (2, 3), by what is wrong with them; `i(values)` makes an index array.
 _HOSTILE: dict[str, Callable[[Callable[..., Any]], Any]] = {
     "2": lambda i: 2,
     "-3": lambda i: -3,
@@ -361,7 +361,7 @@ def _keys(backend: Backend, devices: list[Device]) -> Iterator[Check]:
 
 
 def _index(device: Device) -> Callable[..., Any]:
-    """Return a function that makes index arrays of a device."""
+    """Return a function that makes index arrays on a device from lists."""
     cls = type(xp.zeros(0, device=device))
 
     def make(values: list[Any], kind: str = "indexing") -> Any:
@@ -391,7 +391,7 @@ def _refusals(backend: Backend, device: Device) -> Check:
             wrong.append(f"`{title}` gave {found}, expected IndexError")
         try:
             now = x.tolist()
-        except IndexError:  # lazy: the write is refused only where somebody looks
+        except IndexError:  # a lazy backend refuses the write only when the values are read
             return
         if now != _TWO_BY_THREE:
             wrong.append(f"`{title}` changed x from {_TWO_BY_THREE} to {now}")

@@ -18,7 +18,7 @@ _ARRAY = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d, ]*)\]")
 
 
 def export_function(target: str, specs: list[str], source: str | None, path: str | None, language: str = "python") -> int:
-    """Write the file; return 0, or 1 after printing an error message.
+    """Export a function to a file, and return 0; print an error message and return 1 if that fails.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def import_named(target: str) -> Any:
 
 
 def arguments(specs: list[str]) -> tuple[Any, ...]:
-    """Parse arguments: arrays, which get positive numbers, and Python literals.
+    """Parse arguments of a function: arrays, which are filled with positive numbers, and Python literals.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from pathlib import Path
 from xpgrad import registry
 from xpgrad.backend import API_VERSION
 
-#: The project's files, each with ``.txt`` added to its name: they are not part of xpgrad, and no tool should mistake them for it.
+#: The project's files, each with ``.txt`` added to its name, so that no tool takes them for modules of xpgrad.
 TEMPLATE = Path(__file__).parent / "template"
 
 

@@ -1,6 +1,6 @@
-"""Import all chapters, which fills the table of functions.
+"""Fill the table of functions by importing the chapters, the modules that implement NumPy's functions.
 
-A function of xpgrad's namespace whose name NumPy also has, and dispatches, is added here without a declaration in a chapter.
+If NumPy dispatches a function with the name of one in xpgrad's namespace, it is added here, and needs no declaration in a chapter.
 """
 
 from __future__ import annotations

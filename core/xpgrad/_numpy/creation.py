@@ -1,4 +1,4 @@
-"""Array creation: like a Tensor, between Tensors, and with the keyword argument ``like=``."""
+"""Array creation: arrays like a Tensor, ranges between Tensors, and functions with the keyword argument ``like=``."""
 
 from __future__ import annotations
 

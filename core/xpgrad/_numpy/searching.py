@@ -1,4 +1,4 @@
-"""Selection, sorting, searching, sets and comparisons: selected elements have a gradient, indices and bools have none."""
+"""Selection, sorting, searching, sets and comparisons: selected elements have gradients; indices and bools do not."""
 
 from __future__ import annotations
 

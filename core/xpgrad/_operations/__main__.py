@@ -1,4 +1,4 @@
-"""Print what is generated for an operation: ``python -m xpgrad._operations multiply`` and ``python -m xpgrad._operations multiply gc``.
+"""Print the source that is generated for an operation: ``python -m xpgrad._operations multiply``, or ``multiply gc`` for a pattern.
 
 A tool for developers. Running it imports the package, which declares the rows.
 """

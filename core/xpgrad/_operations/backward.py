@@ -129,7 +129,7 @@ def node_text(backend: Any, row: Row, mask: str, broadcast: bool) -> Text:
 
 
 def check_saved_names(row: Row) -> None:
-    """Raise if the formulas of a row read a name that is also an attribute of nodes, so that it could not be saved."""
+    """Raise ValueError if the formulas of a row read a name that is also an attribute of nodes, so that it could not be saved."""
     attributes = _ATTRIBUTES.union(f"{prefix}_{name}" for prefix in "ebc" for name in row.tensors)
     taken = attributes.intersection(row.saved("g" * len(row.tensors)))
     if taken:
@@ -159,7 +159,7 @@ class _Pattern:
         return self.mask[self.row.tensors.index(name)]
 
     def gradient(self, i: int, xp: str) -> str:
-        """Return the expression of the i-th formula in the local names; `xp` is the name of the table of kernels."""
+        """Return the source of the i-th gradient formula, in terms of local names; `xp` is the name of the table of kernels."""
         text = self.row.texts[i]
         return text if text is not None else f"_formula{i}({', '.join(xp if n == 'xp' else n for n in self.row.reads[i])})"
 
@@ -168,6 +168,7 @@ class _Pattern:
 
 
 def _text(p: _Pattern) -> Text:
+    """Return the source of the node class of a pattern."""
     t = Text()
     with t.block("class NodeClass(Node):"):
         t(f"__slots__ = {tuple(_slots(p))!r}")
@@ -178,6 +179,7 @@ def _text(p: _Pattern) -> Text:
 
 
 def _slots(p: _Pattern) -> list[str]:
+    """Return the attributes of the node class of a pattern."""
     found = [f"e_{name}" for _, name in p.needing] + p.kept + [f"c_{name}" for name in p.constants]
     if p.broadcast:
         found += [f"b_{name}" for _, name in p.needing]
@@ -189,6 +191,7 @@ def _slots(p: _Pattern) -> list[str]:
 
 
 def _reach(t: Text, p: _Pattern) -> None:
+    """Write the method `reach`, with which the engine visits the operands' nodes before a pass."""
     with t.block("def reach(_self, _empty, _push):"):
         t("_seq = _self.seq")
         for _, name in p.needing:
@@ -203,6 +206,7 @@ def _reach(t: Text, p: _Pattern) -> None:
 
 
 def _step(t: Text, p: _Pattern) -> None:
+    """Write the method `step`, which computes the operands' gradients and adds them to the buffers of the edges."""
     with t.block("def step(_self, g, _empty, _retain):"):
         if not p.backend.raw_operators:
             fresh = tuple(bool(p.row.fresh[i] and p.mutable) for i, _ in p.needing)
@@ -285,6 +289,7 @@ def _add_into(t: Text, p: _Pattern, i: int) -> None:
 
 
 def _grads(t: Text, p: _Pattern) -> None:
+    """Write the method `grads`, which returns the operands' gradients as raw arrays."""
     with t.block("def grads(_self, g):"):
         if not p.backend.raw_operators:  # the formulas run on Tensors, whose operators call the kernels
             t(f"""
@@ -298,6 +303,7 @@ def _grads(t: Text, p: _Pattern) -> None:
 
 
 def _graph_grads(t: Text, p: _Pattern) -> None:
+    """Write the method `graph_grads`, which returns the operands' gradients as recorded Tensors."""
     with t.block("def graph_grads(_self, g):"):
         if p.conjugates:
             t("_complex = g.dtype.is_complex")
@@ -418,7 +424,7 @@ def _compile_class(p: _Pattern) -> type[Node]:
 
 
 def _scope(p: _Pattern) -> dict[str, Any]:
-    """Return the globals of the text."""
+    """Return the globals of the generated text of a node class."""
     kernels = p.backend.kernels
     scope = {
         "Node": Node, "_backend": p.backend, "_kernels": kernels, "_operations": operations,
@@ -443,7 +449,7 @@ def _add_readers(cls: Any, row: Row) -> None:
 
 
 def _saved_value(node: Any, name: str) -> Any:
-    from xpgrad._tape.inspection import saved_value  # loads late: with what hooks on saved values need
+    from xpgrad._tape.inspection import saved_value  # loads late: only hooks on saved values need it
 
     return saved_value(node, name)
 

@@ -28,7 +28,7 @@ _SAMPLES: dict[str, complex] = {
 
 
 def unify(name: str, tensors: list[Any]) -> list[Any]:
-    """Bring Tensors to one device: 0-d Tensors on a host device move; any other mixture is an error.
+    """Move Tensors to one device: only 0-d Tensors on a host device move, and any other mixture is an error.
 
     A 0-d Tensor that moves has a weak dtype, like a Python scalar: the others determine the precision.
 
@@ -75,7 +75,7 @@ def _numbers(tensors: list[Any]) -> list[Any]:
 
 
 def _on_one_stage(tensors: list[Any]) -> list[Any]:
-    """Convert Tensors, some of which are elements of a batch or captured, to the class with the highest stage."""
+    """Convert Tensors to the class of the highest stage among them; elements of a batch and captured values have a stage above 0."""
     # 0-d Tensors on a host device move first, because a batch has the device of the Tensor that holds it.
     anchors = [t for t in tensors if t.stage and not is_movable(t)]
     if anchors:
@@ -143,7 +143,7 @@ def coerce(row: Any, *args: Any) -> Any:
             prefix = "_sop_" if places[0] == 0 else "_srop_"
             scalar = operands[1 - places[0]]
             if isinstance(scalar, bool) and operands[places[0]].dtype.kind != "bool":
-                scalar = int(scalar)  # the standard refuses bools beside numbers
+                scalar = int(scalar)  # the standard refuses a bool with a numeric array
             return getattr(operands[places[0]], prefix + row.name)(scalar)
         dtype = operands[(mixing or places)[0]].dtype
         for i, x in enumerate(operands):

@@ -124,6 +124,8 @@ def composite(func: Any = None, /, *, method: Names = ()) -> Any:
 
 
 def _register(table: dict[str, Callable[..., Any]], func: Any, method: Names) -> Any:
+    """Enter a public function in a table and add its methods; return a decorator if `func` is None."""
+
     def register(func: F) -> F:
         table[_public_name(func)] = func
         add_methods(func, method)

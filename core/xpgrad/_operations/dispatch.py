@@ -58,6 +58,7 @@ def _first_call(*args: Any) -> Any:
 
 
 def _compile_in_place(row: Row, public: Any, scope: dict[str, Any]) -> Any:
+    """Replace the code of the dispatcher `public` by its compiled text, and return it."""
     made = dispatcher_text(row).compile(row.traceback_title(f"{row.name}()"), dict(scope), row.declared)
     public.__code__ = made["public"].__code__
     return public

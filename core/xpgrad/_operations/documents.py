@@ -1,4 +1,4 @@
-"""Complete docstrings with what their rows say."""
+"""Complete docstrings with facts from their rows, such as dtypes and shapes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IN_PLACE_ERROR = (
 
 
 def document_elementwise(doc: str | None, row: Row) -> str:
-    """Complete the docstring of a public elementwise function."""
+    """Return the docstring of a public elementwise function, with the sections that follow from its row."""
     several = len(row.tensors) > 1
     names, domain = ", ".join(row.tensors), row.domains[0]
     numbers, refused = _NUMBERS[domain.numbers]

@@ -171,6 +171,7 @@ def forms(backend: Any, row: Row, operators: bool = True) -> list[Form]:
 
 
 def _operation(t: Text, f: Form) -> None:
+    """Write the function that implements a form of an operation."""
     # The Tensor is the first parameter even if it is the second operand.
     rest = [f.argument(n) for n in f.row.tensors if n != f.first]
     with t.block(f"def {f.name}({', '.join((f'_t_{f.first}', *rest, *f.row.statics))}):"):
@@ -399,7 +400,7 @@ def _note_view(t: Text, f: Form) -> None:
             if len(_cell.views) > _cell.limit:
                 _cell.forget()
         else:
-            _out._alias = _alias  # INF-03: a part of an inference tensor may not be saved either
+            _out._alias = _alias  # INF-03: a view of an inference tensor must not be saved either
     """)
 
 
@@ -414,7 +415,7 @@ def specialise(row: Row, backend: Any) -> Callable[..., Any]:
 
 
 def implementation(row: Row, backend: Any, kernel: Any = None) -> dict[str, Callable[..., Any]]:
-    """Return the methods that a row puts on a backend's Tensor class, by name.
+    """Return the methods of a row for a backend's Tensor class, by name.
 
     Parameters
     ----------
@@ -455,7 +456,7 @@ def _compile_forms(row: Row, backend: Any, kernel: Any) -> dict[str, Any]:
 
 
 def _scope(row: Row, backend: Any) -> dict[str, Any]:
-    """Return the globals of the text."""
+    """Return the globals of the generated text of a row."""
     return {
         "_row": row, "_kernel": getattr(backend.kernels, row.name, None), "_slow": row.slow or coerce,
         "_explain": functools.partial(explain, backend),

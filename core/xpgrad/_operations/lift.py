@@ -138,6 +138,7 @@ def lift_matching(x: Any, beside: Any) -> Any:
 
 
 def _lift_beside(name: str, x: Any, beside: Any) -> Any:
+    """Convert a raw array to a constant on the device of the Tensor `beside`; raise an error if it is on another device."""
     cls = tensor_class(beside.device)  # the ordinary class, not that of a batch or of inference tensors
     backend = cls.backend
     if isinstance(x, backend.array_types()):

@@ -16,7 +16,7 @@ from xpgrad.backend import Backend
 
 
 class VarNode(ListNode):
-    """The node of an operation on a list of Tensors (`concat`, `stack`); not generated."""
+    """The node of an operation on a list of Tensors (`concat`, `stack`), which is written by hand."""
 
     __slots__ = ("row", "shapes", "statics")
 
@@ -44,6 +44,7 @@ class VarNode(ListNode):
 
 @functools.cache
 def _var_class(backend: Any, title: str) -> type[VarNode]:
+    """Make the node class of an operation on a list of Tensors, for a backend."""
     return type(title, (VarNode,), {"__slots__": (), "backend": backend, "title": title, "__module__": "xpgrad.autograd.graph"})
 
 

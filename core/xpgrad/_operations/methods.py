@@ -57,11 +57,14 @@ def add_methods(public: Callable[..., Any], names: str | tuple[str, ...], row: R
 
 
 def _set_name(method: Any, name: str, doc: str) -> Any:
+    """Set the name and the docstring of a method of Tensors, and return it."""
     method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", doc
     return method
 
 
 def _make_rewrite_method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the in-place method that writes ``function(x)`` into `x`."""
+
     def method(self: Any) -> Tensor:
         return self._rewrite(function)
 
@@ -69,6 +72,8 @@ def _make_rewrite_method(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _make_update_method(name: str) -> Callable[..., Any]:
+    """Return the in-place operator method that writes ``x OP other`` into `x`; `name` is the row's."""
+
     def method(self: Any, other: Any, /) -> Tensor:
         return self._update(name, other)
 
@@ -86,7 +91,7 @@ def axis_of(axis: Any, dim: Any) -> Any:
 
 
 def keepdims_of(keepdims: Any, keepdim: Any) -> Any:
-    """Return `keepdims` or its other name `keepdim`; the function itself checks the type."""
+    """Return `keepdim` if it was given, else `keepdims`; the function that is called checks the type."""
     return keepdims if keepdim is None else keepdim
 
 

@@ -48,6 +48,7 @@ def install(row: Row, backend: Any, methods: Methods, make: Callable[[Any], Meth
 
 
 def _choose(row: Row, pair: _Pair) -> None:
+    """Set the plain or the watched implementation of a row on a Tensor class, depending on whether the row is watched."""
     if not _WATCHERS.get(row):
         _install(pair.cls, pair.plain)
         return
@@ -57,6 +58,7 @@ def _choose(row: Row, pair: _Pair) -> None:
 
 
 def _install(cls: Any, methods: Methods) -> None:
+    """Set methods on a Tensor class."""
     for name, method in methods.items():
         setattr(cls, name, method)
 
@@ -103,6 +105,7 @@ class Watching:
 
     @staticmethod
     def _follow(row: Row) -> None:
+        """Update the implementations of a row after its number of watchers changed."""
         if _WATCHERS[row] < 2:  # 0 or 1: the implementations may have to change
             for pair in _MADE.get(row, {}).values():
                 _choose(row, pair)

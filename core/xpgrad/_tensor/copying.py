@@ -81,7 +81,7 @@ def _is_plain_view(x: Any) -> bool:
 
 
 def _rebuild_tensor(host: Any, dtype: Any, device: str, requires_grad: bool, grad: Any) -> Any:
-    """Recreate a pickled Tensor."""
+    """Recreate a pickled Tensor from its values on the host and its attributes."""
     out = asarray(host, dtype=dtype, device=device, copy=True)
     if requires_grad:
         out.requires_grad_()
@@ -94,7 +94,7 @@ _rebuild_tensor.__module__ = "xpgrad"  # what pickles name: `xpgrad` finds it he
 
 
 def reduce_leaf(x: Any) -> Any:
-    """Return what pickle stores of a leaf: its values, dtype, device, requires_grad and `.grad`.
+    """Return the arguments with which pickle recreates a leaf: its values, dtype, device, requires_grad and `.grad`.
 
     Raises
     ------

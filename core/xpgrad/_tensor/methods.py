@@ -90,7 +90,7 @@ class TensorMethods(TensorBase):
         return name if any(node in inputs for node in walk([self._node])) else None
 
     def _leaves(self, call: str, value: Any) -> Any:
-        """Report a value that leaves the graph through a call to an audit, which may replace it (`_audit.tracing`), and return it."""
+        """Report to a running audit that `value` leaves the graph through `call`; return it, or the audit's replacement."""
         mode = state.current()
         return value if mode is None or mode.auditing is None else mode.auditing.record_leaving(call, self, value)
 
@@ -288,7 +288,7 @@ class TensorMethods(TensorBase):
         return bool(self._item("bool(x)"))
 
     def __index__(self) -> int:
-        # NB: TypeError, so that Python tries nothing else: in `"a" * x` it ends up here after `x` has refused.
+        # NB: a TypeError, so that Python gives up: ``"a" * x`` calls this method after `x` has refused.
         if self.ndim or "integer" not in self.dtype.kind:
             msg = f"only a 0-d integer Tensor can be used as an index, not shape {self.shape} of dtype {self.dtype}"
             raise TypeError(msg)

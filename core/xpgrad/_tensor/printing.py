@@ -37,7 +37,7 @@ def tensor_repr(x: Any) -> str:
 
 
 def _batch(x: Any) -> tuple[int, ...]:
-    """Return the lengths of the batches of which `x` is an element, the outermost first."""
+    """Return the lengths of the batches to which the element `x` belongs, the outermost first."""
     sizes: tuple[int, ...] = ()
     while x.depth:
         level, x = x._array.level, x._array.value

@@ -95,14 +95,14 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
             raise ValueError(msg)
         return namespace.package.namespace(self.device)
 
-    # NumPy's functions are a floor of their own: its first call puts its methods in the place of these two.
+    # The package `_numpy` loads at the first call, and replaces these two methods by its own.
     def __array_ufunc__(self, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a universal function of NumPy, recorded (NEP 13)."""
+        """Apply a NumPy ufunc, and record it (NEP 13)."""
         namespace.package._numpy_functions()
         return self.__array_ufunc__(ufunc, method, *inputs, **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Apply another function of NumPy, recorded (NEP 18)."""
+        """Apply a NumPy function that is not a ufunc, and record it (NEP 18)."""
         namespace.package._numpy_functions()
         return self.__array_function__(func, types, args, kwargs)
 
@@ -160,7 +160,7 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
                 raise RuntimeError(_LEAF_ONLY)
             if self._node is not None:
                 if not self.is_inference():
-                    alias_of(self)  # nodes that saved this leaf will ask its node whether it was written to
+                    alias_of(self)  # nodes that saved this leaf look up its version through its node
                 self._node.off = True
                 self._dead_node = self._node
                 self._node = None
@@ -527,9 +527,9 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         Raises
         ------
         TypeError
-            If another object than a Tensor is assigned.
+            If the assigned object is not a Tensor.
         RuntimeError
-            If the assigned Tensor has another shape, dtype or device, or this one is a view or has one.
+            If the assigned Tensor has another shape, dtype or device, or this Tensor is a view or has views.
 
         Examples
         --------
@@ -545,7 +545,7 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         if not self.is_inference():
             alias = alias_of(self)
             cell = type(alias.cell)()
-            cell.views = alias.cell.views  # where a write makes new arrays, all that share the memory get them
+            cell.views = alias.cell.views  # if a write makes new arrays, all Tensors that share the memory get them
             out._alias = Alias(cell, alias.path, alias.memory)
             note_sharing(out)
         return self._leaves(".data", out)
@@ -561,11 +561,11 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
             msg = "Inference tensors do not track version counter."
             raise missing(RuntimeError)(msg)
         if self._alias is None and self._node is not None and self._node._alias is not None:
-            alias_of(self)  # a saved value was read, and has this memory
+            alias_of(self)  # a saved value that was read shares this memory
         return 0 if self._alias is None else self._alias.cell.version
 
     def _cast(self, dtype: DType) -> Tensor:
-        """Return this Tensor in another dtype, recorded, or itself if it has that dtype."""
+        """Convert this Tensor to another dtype, as a recorded operation; return it unchanged if it has that dtype."""
         if self.dtype is dtype:
             return self
         return cast(self, self.backend.raw_dtype(dtype))

@@ -1,4 +1,4 @@
-"""Methods with PyTorch's names that are no function of the namespace under another name: elementwise functions, products, reductions,
+"""Methods with PyTorch's names that do more than call a function of the namespace: elementwise functions, products, reductions,
 selections.
 
 `dim` and `keepdim` are accepted as well as the standard's `axis` and `keepdims`. Where PyTorch and the standard differ in more than
@@ -395,7 +395,7 @@ class TorchFunctions(TensorBase):
         x = floating(self)
         if x.dtype.is_complex:
             return 1 / (1 + elementwise.exp(-x))
-        positive = x >= 0  # each side by the form that overflows nowhere, in none of its derivatives
+        positive = x >= 0  # for each sign, the form that does not overflow, nor do its derivatives
         power = elementwise.exp(elementwise.where(positive, 0, x))
         return elementwise.where(positive, 1 / (1 + elementwise.exp(-elementwise.where(positive, x, 0))), power / (1 + power))
 

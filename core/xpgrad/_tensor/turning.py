@@ -1,4 +1,4 @@
-"""`transpose_`: a Tensor exchanges two of its own axes. Its memory stays; its shape, its history and its version change.
+"""Implement `transpose_`, which exchanges two axes of a Tensor in place: its shape, history and version change, its memory does not.
 
 No other Tensor may share the memory: a view, a base or a detached alias would keep the old shape, and a write through one of the two would
 reach the wrong elements of the other.

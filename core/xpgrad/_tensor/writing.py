@@ -33,7 +33,7 @@ from xpgrad.rules.manipulation import reshape
 def _repeats_element(x: Any) -> bool:
     """Return whether two elements of a Tensor share one place in memory, as in an expanded view.
 
-    If the backend reports no strides, those count that the view would have on the host.
+    If the backend reports no strides, the strides that the view would have on the host decide.
     """
     strides = x.backend.strides(x._array)
     if strides is None:
@@ -125,7 +125,7 @@ def check_writable(x: Any, value: Any, mode: Any) -> None:
         raise RuntimeError(msg)
     base = x._base if alias.parent is not None else None
     origin = None if base is None else base._node
-    # Where the base has no history, a view with one got it from a view between them that is a leaf.
+    # If the base has no history, a view has one only through a view between the two that is a leaf.
     if base is not None and (node is not None if origin is None else origin.is_leaf):
         msg = "a view of a leaf Variable that requires grad is being used in an in-place operation. Use `xpgrad.no_grad()`"
         raise RuntimeError(msg)
@@ -183,11 +183,11 @@ def _commit(x: Any, out: Any, old: Any, mode: Any) -> None:
     pending: Any = None
     if levels:
         if levels.have_tangents(x, out):
-            out = out.clone()  # with a node of its own: what the tangent's node saved of the result is not overwritten
+            out = out.clone()  # a separate node and memory, so that the write does not change values that the tangent's node saved
         pending = levels.tangents_after_write(x, out)
     node, raw, backend = out._node, out._array, x.backend
     if out._alias is not None and shares_memory(x, out):
-        raw = backend.kernels.copy(raw)  # else a second writing would not give the same
+        raw = backend.kernels.copy(raw)  # otherwise repeating the write would give another result
     in_place = backend.capabilities.mutable and not copies(mode)
 
     def steps() -> None:
@@ -210,7 +210,7 @@ def _commit(x: Any, out: Any, old: Any, mode: Any) -> None:
 
 
 def _fit(x: Any, out: Any, name: str) -> Any:
-    """Return the out-of-place result in the dtype of `x`; raise RuntimeError if it does not fit."""
+    """Return the out-of-place result `out` in the dtype of `x`; raise RuntimeError if its shape or dtype does not fit."""
     if out._array.shape != x._array.shape and out.shape != x.shape:
         msg = f"in-place `{name}`: the result has shape {out.shape}, which does not fit the Tensor's shape {x.shape}; write `x = ...`"
         raise RuntimeError(msg)
@@ -261,7 +261,7 @@ def apply(x: Any, name: str, other: Any) -> Any:
         left = x.clone()  # as in PyTorch, an in-place operation saves a copy of what it overwrites
         other = left if other is x else other
     if other is not left and shares_memory(x, other):
-        other = other.clone()  # what the node saves of it must not be overwritten either
+        other = other.clone()  # the node may save its values, which must not be overwritten
     out = getattr(left, f"_op_{name}")(other if isinstance(other, TensorBase) else as_scalar(other))
     _commit(x, _fit(x, out, name), old, mode)
     return x
@@ -307,7 +307,7 @@ def shares_memory(x: Any, other: Any) -> bool:
 
 
 def _step(x: Any, name: str, other: Any) -> bool:
-    """Write an optimiser's step (equal shapes and dtypes, nothing recorded); return False, without writing, in all other cases."""
+    """Fast path of `apply` for an optimiser's step, with equal shapes and dtypes and no recording; return False in all other cases."""
     array, value, alias = x._array, other._array, x._alias
     if array.__class__ is not x.backend.array_type or array.dtype is not value.dtype or array.shape != value.shape:
         return False
@@ -324,7 +324,7 @@ def _step(x: Any, name: str, other: Any) -> bool:
     try:
         update(array, value)
         bump(x)
-    except (TypeError, ValueError):  # memory that the user made read-only, or a quotient of integers: the general way reports it
+    except (TypeError, ValueError):  # read-only memory, or a quotient of integers: the general path raises
         return False
     except BaseException:
         bump(x)  # interrupted: it counts as a write
@@ -349,7 +349,7 @@ def _compute_in_place(x: Any, name: str, other: Any, mode: Any) -> bool:
         if type(other) is not type(x) or value.dtype is not x.dtype:
             return False
         if other is not x and shares_memory(x, other):
-            return False  # not every library computes first where operands overlap
+            return False  # not every library supports operands that overlap with the output
         if value.shape != x.shape and common_shape(value.shape, x.shape) != x.shape:
             return False
         value = value._array
@@ -393,7 +393,7 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         value = _fit_value(x, value)
     shape = value._array.shape
     if len(shape) and shape[0] == 1:
-        value = _without_leading(value, _rank_of_part(x, prepared))
+        value = _drop_leading_axes(value, _rank_of_part(x, prepared))
     try:
         _write_at(x, prepared, value, mode)
     except (ValueError, OverflowError, IndexError, TypeError) as exc:
@@ -404,7 +404,7 @@ def setitem(x: Any, key: Any, value: Any) -> None:
 
 
 def _write_at(x: Any, key: Any, value: Any, mode: Any) -> None:
-    """Write a value of the right dtype and device at a prepared key."""
+    """Write `value`, which has the dtype and device of `x`, at a key that was checked and normalised."""
     if ((mode is None or mode.recording) and (x._node is not None or value._node is not None)) or (
         mode is not None and mode.levels and mode.levels.have_tangents(x, value)
     ):
@@ -450,7 +450,7 @@ def _write_part(x: Any, key: tuple[Any, ...], value: Any) -> bool:
 
 
 def _rank_of_part(x: Any, key: Any) -> int:
-    """Return the number of axes of ``x[key]``, for a prepared key."""
+    """Return the number of axes of ``x[key]``, for a key that was checked and normalised."""
     rank, joint = x.ndim, 0
     for part in key if isinstance(key, tuple) else (key,):
         if part is None:
@@ -464,8 +464,8 @@ def _rank_of_part(x: Any, key: Any) -> int:
     return int(rank + joint)
 
 
-def _without_leading(value: Any, rank: int) -> Any:
-    """Drop leading axes of length 1 that the written part does not have, as NumPy and PyTorch do."""
+def _drop_leading_axes(value: Any, rank: int) -> Any:
+    """Drop the leading axes of `value` beyond `rank` if they have length 1, as NumPy and PyTorch do."""
     extra = value.ndim - rank
     return reshape(value, value.shape[extra:]) if extra > 0 and set(value.shape[:extra]) == {1} else value
 

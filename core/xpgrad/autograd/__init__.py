@@ -19,7 +19,7 @@ from xpgrad._tensor.tensor import Tensor
 # NB: not lazily: the submodule of the same name would take the function's place on the package.
 from xpgrad.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 
-if TYPE_CHECKING:  # what editors see of the names that load at first use
+if TYPE_CHECKING:  # shows editors the names that load at first use
     from xpgrad.autograd import (
         anomaly_mode as anomaly_mode,
         forward_ad as forward_ad,
@@ -184,7 +184,7 @@ def variable(*args: Any, **kwargs: Any) -> None:
 if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
 
     def __getattr__(name: str) -> Any:
-        # What is used less often loads at first use.
+        # Modules that are used less often load at first use.
         where = {
             "Function": "function", "custom_rule": "_rule", "detect_anomaly": "anomaly_mode",
             "set_detect_anomaly": "anomaly_mode", "no_grad": "grad_mode", "enable_grad": "grad_mode", "set_grad_enabled": "grad_mode",

@@ -355,8 +355,8 @@ class FunctionNode(ListNode):
     cls: Any
     constant: frozenset[int]  # the outputs that do not require grad
     ctx: FunctionCtx
-    inputs: tuple[Any, ...]  # (shape, dtype, class) of the operand of each edge
-    metas: list[Any]  # the same of each output
+    inputs: tuple[Any, ...]  # (shape, dtype, class) of the operand, by edge
+    metas: list[Any]  # (shape, dtype, class), by output
     places: tuple[int | None, ...]  # per argument of `apply`: -1 if it is not a Tensor, None for a constant, else its edge's number
     slots: list[Any]
 
@@ -397,7 +397,7 @@ class FunctionNode(ListNode):
         try:
             returned = backward(real.ctx, list(g)) if self.function.boxed_grads_call else backward(real.ctx, *g)
         finally:
-            state.put(mode)  # a mode that the user's backward entered ends with it
+            state.put(mode)  # leave any mode that the user's backward entered
         return _check_returned(self, returned if isinstance(returned, tuple) else (returned,))
 
     def release(self) -> None:
@@ -412,7 +412,7 @@ def _zeros(meta: Any) -> Any:
 
 
 def _check_returned(node: Any, returned: tuple[Any, ...]) -> list[Any]:
-    """Check the gradients that `backward` returned, and order them by edge; None where there is no gradient."""
+    """Check the gradients that `backward` returned, and return one gradient or None per edge."""
     places, name = node.places, node.name()
     expected = len(places)
     if len(returned) < expected or any(r is not None for r in returned[expected:]):

@@ -120,6 +120,7 @@ class Drawing:
         yield "}\n"
 
     def _mermaid_lines(self) -> Iterator[str]:
+        """Yield the lines of the Mermaid flowchart."""
         yield "flowchart TB\n"
         for kind, (fill, stroke) in COLOURS.items():
             width = ",stroke-width:2px" if kind == "result" else ""
@@ -265,7 +266,7 @@ def _results(tensors: Any) -> list[Any]:
 
 
 class _Known:
-    """What is known of node outputs: shape, dtype and Tensor class by node and output number, each None if unknown."""
+    """The shape, dtype and Tensor class of node outputs, by node and output number; each is None if unknown."""
 
     def __init__(self) -> None:
         self.metas: dict[tuple[Any, int], tuple[Any, Any, Any]] = {}
@@ -287,7 +288,7 @@ class _Known:
         )
 
     def nodes(self, order: list[Any]) -> None:
-        """Read what nodes store about outputs, and derive further shapes and dtypes from it."""
+        """Read the shapes and dtypes that nodes store, and derive those of further outputs."""
         rows = []
         for node in order:
             for k, meta in enumerate(getattr(node, "metas", None) or [node.meta()]):
@@ -313,7 +314,7 @@ class _Known:
         for node in reversed(rows):
             shape, dtype, _ = self.metas.get((node, 0), (None, None, None))
             for e in node.edges():
-                # Where shapes differ, theirs are known already. Only `abs` gives a real result for a complex operand.
+                # Operands of other shapes are known already. Only `abs` gives a real result for a complex operand.
                 self.note(e, shape, None if node.row.name == "abs" else dtype)
 
     def _saved_by(self, node: Any) -> None:
@@ -336,7 +337,7 @@ class _Known:
         shape = None
         if not _broadcast(node):
             shape = next(iter(shapes), None)
-        elif "c" not in node.mask and len(shapes) == len(found):  # a constant operand may be of a larger shape
+        elif "c" not in node.mask and len(shapes) == len(found):  # a constant operand may have a larger shape
             shape = common_shape(*shapes)
         dtype, cls = found[0][1:]
         self.note(node, shape, dtype if dtype is not None and dtype.is_floating_point else None, cls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-#: By kind of box: what fills it and what surrounds it. Dark text on these is legible, and the boxes stand out, on light and dark pages.
+#: The fill and border colours by kind of box, chosen for dark text, and for light and dark pages.
 COLOURS = {
     "leaf": ("#dbeafe", "#2563eb"),
     "operation": ("#f3f4f6", "#6b7280"),

@@ -13,10 +13,10 @@ from typing import Any
 
 from xpgrad.autograd._drawing_parts import BROKEN_COLOUR, COLOURS, EDGE_COLOUR, TEXT_COLOUR, Arrow, Vertex
 
-_CHARACTER, _LINE, _PAD = 7.25, 16.0, 10.0  # of a monospaced font of 12 pixels
+_CHARACTER, _LINE, _PAD = 7.25, 16.0, 10.0  # for a monospaced font of 12 pixels
 _BESIDE, _BETWEEN, _MARGIN = 22.0, 44.0, 16.0
-_NUMBERS = 11.0  # the line of the outputs' numbers
-_ROW = 1400.0  # boxes of one layer are together no wider than this; others go to a layer further up
+_NUMBERS = 11.0  # the height of the line with the numbers of outputs
+_ROW = 1400.0  # the maximum width of a layer; further boxes go to a layer above it
 _SWEEPS = 10
 _BROKEN = f' stroke="{BROKEN_COLOUR}" stroke-width="2" stroke-dasharray="6 4"'
 
@@ -28,10 +28,10 @@ class _Box:
 
     def __init__(self, vertex: int, layer: int, width: float, height: float) -> None:
         self.vertex, self.layer, self.width, self.height = vertex, layer, width, height  # vertex: -1 for a bend
-        self.x = 0.0  # of its centre
+        self.x = 0.0  # the centre
         self.place = 0
         self.broken = False  # it stands for a node that is no longer part of the graph
-        # Lines to the next layer up and down: (box, x of this end from the middle of this box, x of the other end from the other's).
+        # Lines to the next layer up and down: (other box, offset of this end from the centre, offset of the other end from its centre).
         self.above: list[tuple[_Box, float, float]] = []
         self.below: list[tuple[_Box, float, float]] = []
 
@@ -134,7 +134,7 @@ def _layer_boxes(shown: int, arrows: list[Arrow], sizes: list[tuple[float, float
         boxes[k] = _Box(k, layer, width, height)
         layers[layer].append(boxes[k])
         widths[layer] += width + _BESIDE
-        # From both sides inwards: if a layer gets too wide for all, those in the middle go further up.
+        # Sources are placed from both sides inwards: if a layer gets too wide, the ones in the middle move up.
         for source in [s for pair in zip(sources[k], sources[k][::-1]) for s in pair][: len(sources[k])]:
             least[source] = max(least[source], layer + 1)
             waiting[source] -= 1
@@ -201,7 +201,7 @@ def _order(layers: list[list[_Box]]) -> None:
             keys = {}
             for box in layer:
                 ends = box.below if upwards else box.above
-                # Ends at different ports of one box are told apart, too.
+                # The offset also distinguishes ends at different ports of one box.
                 keys[box] = sum(o.place + at / (o.width + 1.0) for o, _, at in ends) / len(ends) if ends else float(box.place)
             layer.sort(key=keys.__getitem__)
             _number(layer)
@@ -283,7 +283,7 @@ class _Sheet:
         y = _MARGIN + (len(notes) * _LINE + _PAD + _MARGIN if notes else 0.0) + (_BETWEEN / 2 if room_above else 0.0)
         for k in reversed(range(len(layers))):
             self.tops[k] = y
-            # Lines that go far to the side need room to do so.
+            # Lines that go far to the side need more height.
             reach = max((abs(b.x + at - o.x - there) for b in layers[k] for o, at, there in b.below), default=0.0)
             y += self.heights[k] + _BETWEEN + min(reach / 12, 60.0)
         self.height = y - _BETWEEN + _MARGIN

@@ -91,6 +91,7 @@ def _lift(x: Any, depth: int) -> Any:
 
 
 def _by_its_own_rule(cls: Any, args: Any, below: list[Any], mapped: list[bool], level: Any, depth: int) -> Any:
+    """Apply a Function to a batch by its own method `vmap`, and return elements of the results."""
     dims = tuple(a._array.home if m else None for a, m in zip(args, mapped))
     given = [x if not d else moveaxis(x, 0, d) for x, d in zip(below, dims)]
     returned = cls.vmap(VmapInfo(level.size, level.randomness), dims, *given)
@@ -174,7 +175,7 @@ class _Application:
         return enter(x, self.level, class_of_depth(type(x._stand_in()), at + 1))
 
     def whole(self, x: Any, at: int) -> Any:
-        """Return the batch behind an element."""
+        """Return the whole batch of an element."""
         return leave(x, self.level, class_of_depth(type(x._stand_in()), at + 1))
 
     def find_whole(self, saved: Any, inputs: Any, output: Any, at: int) -> tuple[Any, bool]:
@@ -227,7 +228,7 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
 
         @staticmethod
         def forward(*inputs: Any) -> Any:
-            at = _deepest(inputs)  # may be less than outside: values that all elements share lose a level on the way
+            at = _deepest(inputs)  # may be less than `batch.depth`: values that all elements share lose a level
             elements = [batch.element(x, m, at) for x, m in zip(inputs, batch.mapped)]
             out = cls.forward(*elements)
             batch.several = isinstance(out, tuple)

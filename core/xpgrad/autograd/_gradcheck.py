@@ -166,9 +166,9 @@ def _difference(func: Any, args: tuple[Any, ...], i: int, direction: Any, eps: f
     Raises
     ------
     AssertionError
-        Near the inputs an output has another shape or dtype than in `outs`, those at the inputs.
+        An output near the inputs has another shape or dtype than in `outs`, the outputs at the inputs.
     IndexError
-        Their number is another one.
+        The function returns another number of outputs than `outs` has.
     """
 
     def at(h: float) -> list[list[float]]:
@@ -270,7 +270,7 @@ def _compare_projections(
     func: Any, args: tuple[Any, ...], places: list[int], outs: list[Any], options: Options
 ) -> None:  # fmt: skip
     eps, atol, rtol, nondet_tol, *_ = options
-    # Positive weights, as they add up where a Jacobian has entries of one sign.
+    # Positive weights: the entries of a Jacobian with one sign add up, and do not cancel.
     rng = random.Random(0)
     weights = {i: _unit(rng, len(_components(args[i]))) for i in places}
     seeds = [_unit(rng, len(_components(o))) for o in outs]

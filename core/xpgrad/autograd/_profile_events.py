@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from xpgrad._basics.arguments import as_flag, as_int
 from xpgrad.autograd._drawing import bytes_text
 
-#: PyTorch's numbers of scopes: an operation, a node, a range of the user's.
+#: PyTorch's numbers of the scopes: an operation, a node, a labelled range.
 FORWARD, BACKWARD, RANGE = 0, 1, 7
 SORTS = ("cpu_time", "cpu_time_total", "self_cpu_time_total", "saved_bytes", "self_saved_bytes", "count")
 UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
@@ -170,7 +170,7 @@ class FunctionEvent(_Formatted):
         self.input_shapes: list[list[int]] = []
         self.stack: list[str] = []
         self.args: str | None = None
-        self.recording = recording  # whose it is
+        self.recording = recording  # the recording to which it belongs
         self.self_saved_bytes = 0
         self.start = 0  # nanoseconds since the profile began
         self.end: int | None = None

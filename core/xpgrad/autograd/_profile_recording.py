@@ -24,7 +24,7 @@ from xpgrad.autograd._drawing import array_size
 from xpgrad.autograd._profile_events import BACKWARD, FORWARD, RANGE, FunctionEvent
 
 _OPEN: ContextVar[Any] = ContextVar("xpgrad_open_event", default=None)
-#: The row, and the event, of the operation whose result is on its way to `Mode.finish_operation`.
+#: The row and the event of the operation that was computed but has not reached `Mode.finish_operation`.
 _COMPUTED: ContextVar[Any] = ContextVar("xpgrad_computed", default=None)
 
 
@@ -179,9 +179,9 @@ class Recording:
             forward = self._made.get(node.original)
             arrived = [node.buffer] if not isinstance(node.buffer, list) else node.buffer
             arrived = [g for g in arrived if g is not None and g is not empty]
-            wait = _waiting(node, arrived) if self._waits else None
+            wait = _make_waiter(node, arrived) if self._waits else None
             shapes = _shapes(arrived) if self._shapes else []
-            arrived = []  # the gradient dies when the node has used it
+            arrived = []  # drop the references, so that the gradient is freed as soon as the node has used it
             event = self.begin(node.name(), BACKWARD, forward)
             event.input_shapes = shapes
             event.sequence_nr = -1 if forward is None else forward.sequence_nr
@@ -220,7 +220,7 @@ def _wait(backend: Any, arrays: Any) -> None:
         backend.synchronize(device)
 
 
-def _waiting(node: Any, arrived: list[Any]) -> Callable[[], None] | None:
+def _make_waiter(node: Any, arrived: list[Any]) -> Callable[[], None] | None:
     """Return a function that waits for the results of a node on the device of its gradients; None under tracing."""
     backend = backend_of(node)
     for g in arrived:

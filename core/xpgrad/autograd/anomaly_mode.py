@@ -1,6 +1,6 @@
 """`xpgrad.autograd.anomaly_mode`: find the operation whose gradient fails or is NaN, after `torch.autograd.anomaly_mode`.
 
-Nodes that are made in the mode remember where; a backward pass in the mode checks what each node computes. The mode belongs to a thread.
+Nodes that are made in the mode record where; a backward pass in the mode checks what each node computes. The mode belongs to a thread.
 """
 
 from __future__ import annotations

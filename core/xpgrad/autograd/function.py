@@ -355,7 +355,7 @@ class Function:
         if any(isinstance(a, Tensor) and a.depth for a in args):
             return apply_to_batch(Function, cls, args)
         mode = state.current()
-        if mode is not None and mode.profiling is not None:  # no frame more than needed: warnings count them
+        if mode is not None and mode.profiling is not None:  # called without a helper, because the `stacklevel` of warnings counts frames
             return mode.call(cls.__name__, _apply, cls, args, kwargs, separate, mode)
         return _apply(cls, args, kwargs, separate, mode)
 
@@ -420,7 +420,7 @@ def _has(items: tuple[Any, ...], x: Any) -> bool:
 
 
 def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool) -> tuple[Any, ...]:
-    """Make the node, and return the outputs for what `forward` returned.
+    """Make the node, and return the outputs that the caller gets for the results of `forward`.
 
     Parameters
     ----------
@@ -519,7 +519,7 @@ def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recordin
 
 def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], outs: list[Any], constant: list[int]) -> Any:
     """Make the node of one call, linked to its operands' nodes but not yet to its outputs."""
-    node = _node_class(cls).made_now()  # after the forward's own writes: what it saved is as new as the node
+    node = _node_class(cls).made_now()  # made after the writes of `forward`, so that the saved values are not older than the writes
     node.n_outputs, node.constant = len(outs), frozenset(constant)
     node.slots = [None] * len(outs)
     node.metas = [(o.shape, o.dtype, type(o._stand_in())) if isinstance(o, Tensor) else None for o in outs]

@@ -308,6 +308,7 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any) -> Any:
 
 
 def _check_strategy(strategy: str, vectorize: bool, create_graph: bool, strict: bool) -> None:
+    """Raise an error if the options of `jacobian` cannot be combined."""
     if not isinstance(strategy, str) or strategy not in ("forward-mode", "reverse-mode"):
         msg = f'Expected strategy to be either "forward-mode" or "reverse-mode" but got {strategy!r}'
         raise AssertionError(msg)
@@ -497,7 +498,7 @@ def _product(name: str, func: Callable[..., Any], inputs: Any, v: Any, create_gr
         roots, part = outputs, f"The {'jacobian' if second else 'output'} {whose}"
         if second:
             roots = _fill_zeros(_products(outputs, leaves, (None,), True), leaves, strict, f"The output {whose}")
-        if name in ("jvp", "hvp"):  # the product with a vector from the left is linear in that vector: its derivative is this product
+        if name in ("jvp", "hvp"):  # the vjp is linear in its vector, and its derivative is the jvp
             dummies = tuple(_zeros(y).requires_grad_() for y in roots)
             pulled = _fill_zeros(_products(roots, leaves, dummies, True), leaves, strict, part)
             found = _fill_zeros(

@@ -32,7 +32,7 @@ _setting = threading.local()
 
 
 def is_multithreading_enabled() -> bool:
-    """Return what `set_multithreading_enabled` has set on this thread; the setting has no effect.
+    """Return the value that `set_multithreading_enabled` has set on this thread; it has no other effect.
 
     Returns
     -------

@@ -212,7 +212,7 @@ def _rule_in_torch(torch: Any, run: _Exported) -> Any:
     differentiable, barred = _differentiable_in_torch(torch), _barred_in_torch(torch, run.name)
 
     class Exported(torch.autograd.Function):  # type: ignore[misc]
-        """The rule: its forward saves the same values in PyTorch as it would in xpgrad."""
+        """The PyTorch Function of the rule; its forward saves the values that the rule saves in xpgrad."""
 
         @staticmethod
         def forward(ctx: Any, flat: Any, places: Any, *given: Any) -> Any:
@@ -486,7 +486,7 @@ def _to_torch(torch: Any, x: Any) -> Any:
 
 
 def _fresh(t: Any, given: Any) -> Any:
-    """Copy a result that shares memory with an operand: PyTorch does not track views that xpgrad made."""
+    """Return a result, copied if it shares memory with an operand: PyTorch does not track views that xpgrad made."""
 
     def span(x: Any) -> tuple[int, int]:
         storage = x.untyped_storage()

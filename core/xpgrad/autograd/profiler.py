@@ -30,7 +30,7 @@ def __dir__() -> list[str]:
     return public_names(__name__)
 
 
-#: PyTorch's arguments that ask for what there is not: the defaults, which are taken, and the reason.
+#: PyTorch's arguments that are not supported: the default, which is accepted, and the reason.
 _REFUSED: dict[str, tuple[Any, str]] = {
     "use_cuda": (False, "devices are not timed apart from the host; pass `synchronize=True`, which waits for each result"),
     "use_device": (None, "devices are not timed apart from the host; pass `synchronize=True`, which waits for each result"),

@@ -227,7 +227,7 @@ def _as_list(name: str, given: Any) -> list[Tensor]:
 
 
 def _seeds(tensors: Sequence[Tensor], gradients: Sequence[Tensor | None], create: bool) -> list[Tensor | None]:
-    """Return one cotangent or None per root, with the root's shape; raise before anything has changed."""
+    """Return one cotangent or None per root, in the root's shape; all errors are raised before anything has changed."""
     roots = _as_list("tensors", tensors)
     if isinstance(gradients, Tensor) or not isinstance(gradients, Sequence):
         msg = f"gradients are a list of Tensors or None in C++, but got a {type(gradients).__name__}; write [gradient]"

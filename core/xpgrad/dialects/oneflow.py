@@ -140,7 +140,7 @@ class autograd:  # noqa: N801 (OneFlow's name)
 
 
 def _as_list(name: str, given: Any) -> list[Tensor]:
-    """Return one Tensor or several as a list."""
+    """Return a Tensor or a sequence of Tensors as a list; raise TypeError for anything else."""
     found = [given] if isinstance(given, Tensor) else given
     if not isinstance(found, Sequence) or not all(isinstance(x, Tensor) for x in found):
         msg = f"`{name}` must be a Tensor or a sequence of Tensors, but got {type(given).__name__}; wrap arrays with `xpgrad.asarray`"
@@ -163,7 +163,7 @@ def _check_dtypes(name: str, tensors: Sequence[Tensor]) -> None:
 
 
 def _leaves(roots: list[Tensor]) -> Iterator[Tensor]:
-    """Return the leaves of the roots' graphs."""
+    """Yield the leaves of the roots' graphs."""
     stack: list[Any] = [x.grad_fn for x in roots]
     seen = set()
     while stack:

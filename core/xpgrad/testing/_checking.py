@@ -207,13 +207,13 @@ def apply_known(row: Row, known: dict[tuple[str | None, str | None], str]) -> Ro
 
 
 def audit_of(f: Callable[..., Any], args: tuple[Any, ...], result: Result) -> str:
-    """Return the report of `xpgrad.audit` on the backend that failed first; if the audit raises, what it raised; empty without failures."""
+    """Return the report of `xpgrad.audit` on the backend that failed first, or the audit's own error; empty if nothing failed."""
     if not result.failures:
         return ""
     (device,) = devices_of([result.failures[0].backend]).values()
     given = tree_map(lambda leaf: to_tensor(leaf, device) if isinstance(leaf, np.ndarray) else leaf, args)
     try:
-        # Only now, and by its public name: most runs need none.
+        # The audit is imported only now, by its public name, because most runs do not need it.
         return str(importlib.import_module("xpgrad").audit(f, *given, checks=("paths", "kinks", "nonfinite", "accuracy")))
     except Exception as exc:  # noqa: BLE001 (see above)
         return f"(xpgrad.audit could not report: {type(exc).__name__}: {exc})"

@@ -70,6 +70,7 @@ class OneDevice:
     # -- rows -----------------------------------------------------------------------------------------------------------------------
 
     def _row(self, check: str, argument: int | None, outcome: str, reason: str = "") -> None:
+        """Store the outcome of a check, unless the check is switched off."""
         if check in self.options.checks:
             self.found.append(Row(self.name, argument, self.label, check, outcome, reason))
 
@@ -99,6 +100,7 @@ class OneDevice:
         return True
 
     def _skip(self, checks: tuple[str, ...], argument: int | None, after: str) -> None:
+        """Store the outcome "not run" for checks that depend on the check `after`."""
         for check in checks:
             self._row(check, argument, NOT_RUN, f"the check `{after}` did not pass")
 
@@ -159,6 +161,7 @@ class OneDevice:
         return {n: Recorded(self, self.problem.of_argument(n)) for n in numbers}
 
     def _runs(self) -> None:
+        """Check that the function runs and returns Tensors on the device; store its outputs."""
         self.given = self.leaves()
         constants: list[Any] = []
 
@@ -175,6 +178,7 @@ class OneDevice:
             raise Fails(f"its result is on {strays[0]}, its arguments on {self.device}")
 
     def _check_unchanged(self) -> None:
+        """Check that the function did not write to its arguments."""
         for k, (before, after) in enumerate([*zip(self.points, self.given), *self.constants]):
             if not np.array_equal(on_host(after), to_precision_of(before, self.device), equal_nan=after.dtype.differentiable):
                 owner = self.problem.owners[self.problem.moving[k]] if k < len(self.points) else None
@@ -182,6 +186,7 @@ class OneDevice:
                 raise Fails(f"{whose} has other values after the call: the function writes into it; copy it first")
 
     def _values(self) -> str | None:
+        """Check that the outputs equal those of the reference."""
         assert self.plain is not None
         if self.reference is None:
             raise Fails(f"there is nothing to compare with: {self.missing}")
@@ -193,6 +198,7 @@ class OneDevice:
 
     @staticmethod
     def _compare(found: list[Any], expected: list[Any], rtol: float, atol: float, what: str) -> None:
+        """Raise `Fails` if arrays differ from expected ones in number, shape or value."""
         if len(found) != len(expected):
             raise Fails(f"it returns {len(found)} arrays, the {what} {len(expected)}")
         for k, (a, b) in enumerate(zip(found, expected)):
@@ -205,6 +211,7 @@ class OneDevice:
                 raise Fails(f"{part}element {place} is {a[worst]}, that of the {what} {b[worst]} (rtol={rtol:.1e}, atol={atol:.1e})")
 
     def _repeatable(self, recorded: dict[int, Recorded]) -> None:
+        """Check that further runs give the same outputs, also if arguments require grad."""
         assert self.plain is not None
         first = self.plain.host()
         again = outputs_of(self.attempt(lambda: self.problem.call_on(self.device, self.leaves()))).host()
@@ -217,6 +224,7 @@ class OneDevice:
     # -- reverse mode ----------------------------------------------------------------------------------------------------------------
 
     def _slope(self, number: int, k: int, directions: list[Any]) -> Slope:
+        """Return the derivative of the reference along the k-th direction of an argument."""
         assert self.reference is not None
         return self.reference.first((number, k), self.problem.of_argument(number), directions)
 
@@ -226,6 +234,7 @@ class OneDevice:
         return self.reference.estimate_error((number, k), self.problem.of_argument(number), directions)
 
     def _graph(self, recorded: Recorded, number: int) -> str | None:
+        """Check that gradients reach an argument whose change moves the outputs; store the gradients."""
         recorded.reraise()
         self.wrote = recorded.wrote
         assert recorded.outputs is not None
@@ -270,6 +279,7 @@ class OneDevice:
         return [unit for one in drawn[:1] for unit in units(one)]
 
     def _gradient(self, number: int) -> None:
+        """Check the gradients of an argument against differences."""
         if self.reference is None:
             raise Fails(f"there are no differences to compare with: {self.missing}")
         places = self.problem.of_argument(number)
@@ -303,6 +313,7 @@ class OneDevice:
         return [direction(self.points[j], draw) for j in self.problem.of_argument(number)]
 
     def _forward(self, number: int) -> None:
+        """Check forward mode: the derivative along a random direction equals that of the gradients."""
         assert self.plain is not None
         if not self.plain.numbers:
             raise IsConstant("it returns no floating numbers")
@@ -335,6 +346,7 @@ class OneDevice:
             raise Fails(f"forward mode gives {one} along a direction, reverse mode {two} (rtol={rtol:.1e}){single_near(value, expected)}")
 
     def _second_order(self, number: int) -> None:
+        """Check second derivatives of an argument against differences of gradients."""
         if self.reference is None:
             raise Fails(f"there are no differences to compare with: {self.missing}")
         draw = np.random.default_rng([self.options.seed, 7])
@@ -377,6 +389,7 @@ class OneDevice:
             )
 
     def _check_batched(self) -> str | None:
+        """Check that `xpgrad.func.vmap` gives the results of a loop over two nearby points."""
         draw = np.random.default_rng([self.options.seed, 11])
         nearby = [(p + 1e-3 * direction(p, draw)).astype(p.dtype) for p in self.points]
         pairs = [np.stack([a, b]) for a, b in zip(self.points, nearby)]

@@ -90,7 +90,7 @@ def agree(found: Any, expected: Any, rtol: float, atol: float) -> bool:
 
 
 def is_close_to(found: Any, expected: Any, rtol: float, atol: float) -> Any:
-    """Compare elements within a tolerance, to which 1 % of the tolerance of the largest element is added."""
+    """Return which elements are equal within a tolerance, plus 1 % of the tolerance of the largest element."""
     size = np.abs(expected[np.isfinite(expected)])
     return np.isclose(found, expected, rtol=rtol, atol=atol + 1e-2 * rtol * float(np.max(size, initial=0.0)), equal_nan=True)
 

@@ -86,12 +86,12 @@ def make_checker(item: Any, marker: Any) -> Callable[..., Result]:
 
 
 def _note(item: Any, result: Result) -> None:
-    """Record rows on a test item."""
+    """Store the rows of a result on a test item, for the report."""
     item.xpgrad_differentiability = [*getattr(item, "xpgrad_differentiability", []), *result.to_list()]
 
 
 def note_check(item: Any) -> None:
-    """Record the rows of a test that `parametrize_with_checks` made."""
+    """Store the rows of a test that `parametrize_with_checks` made, for the report."""
     check = getattr(getattr(item, "callspec", None), "params", {}).get("check")
     if isinstance(check, OneCheck):
         _note(item, check.known_result())

@@ -14,7 +14,7 @@ from xpgrad._basics.dtypes import float32
 from xpgrad.rules.creation import zeros
 from xpgrad.testing._results import CHECKS
 
-#: Relative tolerances in double precision, and their multiples of eps, of which the larger counts: in single precision 5e-4 and 2e-3.
+#: Relative tolerances in double precision, and as multiples of eps; the larger one counts: 5e-4 and 2e-3 in single precision.
 _LIMITS = {
     "values": (1e-8, 2.0**12),
     "gradient": (1e-5, 2.0**14),
@@ -80,7 +80,7 @@ def options_of(
 
 
 def numbers_of(argnums: Any, count: int) -> tuple[int, ...] | None:
-    """Return `argnums` as nonnegative positions; None for all.
+    """Return `argnums` as nonnegative positions among `count` arguments; None, for all arguments, stays None.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def devices_of(backends: str | Iterable[str]) -> dict[str, Device]:
     Raises
     ------
     TypeError, ValueError
-        `backends` is something else, or empty.
+        `backends` is not a name or a sequence of names, or is empty.
     BackendNotFoundError, BackendLoadError
         A named backend is not installed, or does not load.
     """

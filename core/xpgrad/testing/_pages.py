@@ -11,7 +11,7 @@ from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, KNOWN, LACKS, NOT_
 
 _MARKS = {PASSED: "✓", WRITES: "✓ w", CONSTANT: "✓ 0", KNOWN: "known", LACKS: "lacks", NOT_RUN: "–", FAILED: "✗"}
 _GOOD = (PASSED, WRITES, CONSTANT)
-_ORDER = (FAILED, KNOWN, LACKS, WRITES, PASSED, NOT_RUN)  # the first that is there is the cell's
+_ORDER = (FAILED, KNOWN, LACKS, WRITES, PASSED, NOT_RUN)  # a cell shows the first of these that occurs in it
 
 _STYLE = """
 body { max-width: 90rem; } header p, thead small, footer { color: var(--faint); } label { margin-right: 1rem; }
@@ -51,6 +51,7 @@ def _grid(rows: Iterable[Row]) -> tuple[list[str], dict[str, dict[str, list[Row]
 
 
 def _outcome(cell: list[Row]) -> str:
+    """Return the outcome of a cell, the most serious one of its rows."""
     outcomes = {row.outcome for row in cell}
     gradients = {row.outcome for row in cell if row.check == "gradient"}
     if gradients == {CONSTANT} and outcomes <= {PASSED, WRITES, CONSTANT, NOT_RUN}:

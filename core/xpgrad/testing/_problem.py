@@ -72,7 +72,7 @@ class Problem:
         return [self.leaves[k] for k in self.moving]
 
     def of_argument(self, number: int) -> list[int]:
-        """Return the positions among the points of those of one argument."""
+        """Return the positions in `points` of the arrays that belong to argument `number`."""
         return [j for j, k in enumerate(self.moving) if self.owners[k] == number]
 
     def call(self, moving: Sequence[Any], place: Callable[[Any], Any]) -> Any:
@@ -90,7 +90,7 @@ class Problem:
         return [self.owners.count(number) for number in range(len(self.structures))]
 
     def call_on(self, device: Device, moving: Sequence[Any]) -> Any:
-        """Call the function with Tensors on a device."""
+        """Call the function with `moving` instead of the points, and with all other arrays as Tensors on a device."""
         return self.call(moving, lambda leaf: to_tensor(leaf, device))
 
 

@@ -22,11 +22,12 @@ class Recorded:
         one.wrote = False
         try:
             one.attempt(lambda: self._run(one, list(places)))
-        except Exception as exc:  # noqa: BLE001 (it is error_text by the check `graph`)
+        except Exception as exc:  # noqa: BLE001 (the check `graph` reports it)
             self.error = exc
         self.wrote = one.wrote
 
     def _run(self, one: Any, places: list[int]) -> None:
+        """Run the function with arguments that require grad at the positions `places`, and store its outputs and gradients."""
         leaves = one.leaves(places)
         self.outputs = outputs_of(one.problem.call_on(one.device, leaves))
         loss = self.outputs.loss()

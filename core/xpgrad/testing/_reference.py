@@ -133,7 +133,7 @@ def reference_for(problem: Problem, points: list[Any], device: Device, default: 
     for given, where, place in ways:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what a function says of plain arrays is not what is asked here
+                warnings.simplefilter("ignore")  # warnings about plain arrays do not concern the check
                 found = Reference(problem, given, where, place)
         except (Exception, XpgradError) as exc:  # noqa: BLE001 (whatever a function raises, the next way is tried)
             reason = f"{type(exc).__name__}: {exc}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-#: The checks by name, in the order in which they run, and the promise that each of them is.
+#: The checks by name, in the order in which they run, and what each of them guarantees.
 CHECKS = {
     "runs": "it takes Tensors of the backend and returns Tensors on their device",
     "unchanged": "the arrays of the caller have the values that they had",

@@ -10,15 +10,15 @@ from xpgrad.testing._host import agree, np
 
 
 class Fails(Exception):
-    """Raised by a check that fails, with the reason."""
+    """The exception of a check that fails; its message is the reason."""
 
 
 class IsConstant(Exception):
-    """Raised by a check that passes because all derivatives are 0, with a remark."""
+    """The exception of a check that passes because all derivatives are 0; its message is a remark."""
 
 
 def tensor_dot(g: Any, v: Any) -> Any:
-    """Return the derivative along a direction as a Tensor; `dot` is the same on the host."""
+    """Return the derivative along the direction `v` as a Tensor, given the gradient `g`; `differences.dot` does so for host arrays."""
     if g.dtype.is_complex:
         return (real(g) * real(v)).sum() + (imag(g) * imag(v)).sum()
     return (g * v).sum()
@@ -44,10 +44,12 @@ def which(directions: list[Any]) -> str:
 
 
 def length(directions: list[Any]) -> float:
+    """Return the sum of the absolute values of all elements of a direction."""
     return float(sum(np.sum(np.abs(v)) for v in directions))
 
 
 def same(first: list[Any], second: list[Any]) -> bool:
+    """Return whether two lists of arrays are equal up to rounding errors."""
     return len(first) == len(second) and all(agree(a, b, 1e-12, 1e-14) for a, b in zip(first, second))
 
 
@@ -66,6 +68,7 @@ def single_near(one: float, two: float) -> str:
 
 
 def kind_of(result: Any) -> str:
+    """Describe the type of a result for a message."""
     if result is None:
         return "None"
     if isinstance(result, (tuple, list)):
@@ -74,5 +77,6 @@ def kind_of(result: Any) -> str:
 
 
 def error_text(exc: BaseException) -> str:
+    """Format an error for a message: its type and the first line of its text."""
     text = str(exc).strip()
     return f"{type(exc).__name__}: {text.splitlines()[0] if text else ''}"[:300]

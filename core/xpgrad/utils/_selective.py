@@ -169,11 +169,14 @@ _Policy = Callable[[Any, Row, tuple[Any, ...]], CheckpointPolicy]
 
 
 def _policy_of(functions: Collection[Any]) -> _Policy:
+    """Return the policy that saves the results of the given functions only."""
     names = {name for function in functions for name in _rows_of(function)}
     return lambda ctx, row, args: CheckpointPolicy.MUST_SAVE if row.name in names else CheckpointPolicy.PREFER_RECOMPUTE
 
 
 def _check_context_fn(function: Callable[..., Any]) -> _Policy:
+    """Wrap a policy so that its answer is checked, and a bool is converted to a `CheckpointPolicy`."""
+
     def policy(ctx: Any, row: Row, args: tuple[Any, ...]) -> CheckpointPolicy:
         answer = function(ctx, operation_of(row), *args)
         if isinstance(answer, bool):
@@ -224,12 +227,12 @@ class _Result:
             )
             raise RuntimeError(msg)
         values = [v.to_device(self._device) for v in self._values]
-        # What is written to once may be written to again, and the user has the original.
+        # A result that was overwritten may be overwritten again, and the user holds the original.
         raws = [v.backend.own(v.clone() if written else v) for v in values]
         return tuple(raws) if self.several else raws[0]
 
 
-#: Per operation and backend, in the order of the calls: what was kept, or that it was not.
+#: By operation and backend, an entry per call: the saved result, or a marker that it is recomputed.
 _Kept = dict[tuple[Row, Any], list[Any]]
 _RECOMPUTE: Any = object()
 
@@ -243,7 +246,7 @@ def _describe(value: Any) -> Any:
 
 
 class _Selection:
-    """A context of one checkpointed call: the `selecting` observer of the mode inside it, with that of the mode outside as `outer`."""
+    """A context manager for one checkpointed call: the observer `selecting` of the mode inside it; `outer` is the one outside."""
 
     def __init__(self) -> None:
         self._before: list[Any] = []
@@ -271,7 +274,7 @@ class _Selection:
             self.note(out, row, first.backend, operands, statics)
 
     def note(self, out: Any, row: Row, backend: Any, operands: tuple[Any, ...], statics: tuple[Any, ...]) -> None:
-        """Handle the result of an operation on Tensors."""
+        """Process the result of an operation on Tensors: subclasses save it or count it."""
         raise NotImplementedError
 
     def result(self, row: Row, backend: Any, args: tuple[Any, ...]) -> Any:
@@ -340,7 +343,7 @@ class _Returning(_Selection):
 
     def result(self, row: Row, backend: Any, args: tuple[Any, ...]) -> Any:
         entries, index = self.kept.get((row, backend), ()), self._counts.get((row, backend), 0)
-        entry = entries[index] if index < len(entries) else _RECOMPUTE  # `note` raises for a call too many
+        entry = entries[index] if index < len(entries) else _RECOMPUTE  # `note` raises for a surplus call
         if entry is _RECOMPUTE:
             return super().result(row, backend, args)
         if tuple(_describe(a) for a in args[: len(row.tensors)]) != entry.operands:

@@ -63,7 +63,7 @@ class CheckpointError(RuntimeError):
 
 
 class _Enough(BaseException):
-    """Raised to stop a recomputation after the last value that the backward pass needs."""
+    """The exception that stops a recomputation after the last value that the backward pass needs."""
 
     def __init__(self, frame: _Frame) -> None:
         self.frame = frame
@@ -330,7 +330,7 @@ def _compose(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
 
 
 class _Place:
-    """What a node stores instead of a Tensor: the number of the Tensor among those that the call saved."""
+    """A placeholder that a node stores for a saved Tensor: its number among the Tensors that the call saved."""
 
     __slots__ = ("__weakref__", "number")
 
@@ -339,7 +339,7 @@ class _Place:
 
 
 class _Moment:
-    """A stand-in for a node in `check_version`, which knows only the creation number of a moment."""
+    """A stand-in for a node in `check_version`, with the creation number that a node made at this moment would have."""
 
     __slots__ = ("seq",)
 
@@ -423,7 +423,7 @@ class _Frame:
     def unpack(self, place: _Place) -> Any:
         """Return a value for this pass, for which the function is called again once: the unpack hook."""
         task = current_pass()
-        # Values are stored with the pass, and dropped with it.
+        # Values are stored on the backward pass, and freed with it.
         found = {} if task is None else task.notes.setdefault(self, {})
         if place.number not in found:
             self._compute(found)
@@ -438,7 +438,7 @@ class _Frame:
         return value.read()
 
     def _compute(self, found: dict[int, _Recomputed]) -> None:
-        """Call the function again, and collect the values that are still needed, by number."""
+        """Call the function again, and store the values that are still needed in `found`, by number."""
         needed = [r() is not None for r in self.places]
         last = max((k for k, need in enumerate(needed) if need), default=-1)
         metadata: list[tuple[Any, ...]] = []
@@ -459,7 +459,7 @@ class _Frame:
         args = [a.read() if a.__class__ is _Argument else a for a in self.args]
         kwargs = {name: a.read() if a.__class__ is _Argument else a for name, a in self.kwargs.items()}
         try:
-            # A pass inside the function gets what it saves from these hooks.
+            # A backward pass inside the function unpacks its saved values with these hooks.
             with self.surroundings.restore(SavedHooks(pack, _Recomputed.read)), self.context:
                 self.function(*args, **kwargs)
         except _Enough as enough:
@@ -478,6 +478,7 @@ class _Frame:
             self._compare(metadata, stacks)
 
     def _compare(self, metadata: list[tuple[Any, ...]], stacks: list[str]) -> None:
+        """Raise CheckpointError if the recomputation saved Tensors of other shapes, dtypes or devices than the first call."""
         different = [(k, a, b) for k, (a, b) in enumerate(zip(self.metadata, metadata)) if a != b]
         if different:
             lines = "".join(
@@ -490,7 +491,7 @@ class _Frame:
             raise CheckpointError(msg)
 
     def _find_divergence(self, stacks: list[str], k: int | None = None) -> str:
-        """Return the places in the program where the two calls diverged, for `debug`."""
+        """Return the lines of the program at which the two calls diverged, for the option `debug`."""
         if not self.debug:
             return "\nPass `debug=True` to `checkpoint` to see where they were saved."
         if k is None:

@@ -18,7 +18,7 @@ from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._tensor.tensor import Tensor
 
-#: NumPy: the data that this dialect takes and returns is NumPy's. The rest of the core imports no array library, no type is asked of it.
+#: NumPy, whose arrays this dialect takes and returns; the rest of the core imports no array library. Typed as Any on purpose.
 np: Any = importlib.import_module("numpy")
 
 
@@ -56,7 +56,7 @@ class _Methods(TensorBase):
 
     @property
     def flat(self) -> Any:
-        """The elements one after another."""
+        """An iterator over the elements."""
         return iter(on_tensors("ravel")(self))
 
     @property

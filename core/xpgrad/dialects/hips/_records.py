@@ -81,7 +81,7 @@ def _begin(x: Any) -> Any:
     if x._node is not None or x.depth or state.carries_tangents() or active_levels() or x.is_inference():
         return make_input(x)
     out = x._wrap(x.backend.own(x))
-    out._node = _Start(out)  # nobody writes to the caller's array: it is that of a leaf that requires grad
+    out._node = _Start(out)  # the caller's array is safe: in-place writes to a leaf that requires grad are errors
     return out
 
 
@@ -119,7 +119,7 @@ def as_cotangent(name: str, value: Any, like: Any) -> Any:
     return given
 
 
-#: The cotangent of a number, by its dtype; read-only, since it may be a gradient as it is.
+#: The cotangent of a number, by its dtype; read-only, since it may be returned as a gradient without a copy.
 _ONES: dict[Any, Any] = {}
 
 
@@ -279,7 +279,7 @@ class Record:
         return convert_results(self.out, self.keep)
 
     def auxiliary_values(self, aux: Any) -> tuple[Any, bool]:
-        """Convert further values of the function to what the caller gets; also return whether one has a history."""
+        """Convert the further values `aux` of the function to the caller's types; also return whether one of them has a history."""
         leaves, structure = flatten(aux)
         kept = [isinstance(x, Tensor) and self.recorded and x.requires_grad and _has_outer_history([x], self.inner) for x in leaves]
         return unflatten(structure, [_convert_result(x, k) for x, k in zip(leaves, kept)]), any(kept)
@@ -387,7 +387,7 @@ class Record:
             raise ValueError(msg)
         seeds = [as_cotangent(self.name, c, o) for c, o in zip(given, self.outs)]
         seeds = [np.conjugate(s) if s.dtype.is_complex else s for s in seeds]
-        cotangents = {id(s._array) for s in seeds}  # a cotangent may be a gradient as it is
+        cotangents = {id(s._array) for s in seeds}  # a cotangent may be returned as a gradient without a copy
         leaves, structure = flatten(self.pull_back(seeds, last=False))
         return unflatten(structure, [leaf.copy() if id(leaf) in cotangents else leaf for leaf in leaves])
 

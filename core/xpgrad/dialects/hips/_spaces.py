@@ -1,4 +1,4 @@
-"""`vspace`: what shape, dtype and structure a value has, and the vectors of that kind: zeros, ones, random ones, a basis."""
+"""`vspace`: the shape, dtype and structure of a value, and vectors of that kind: zeros, ones, random vectors and a basis."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def isinstance(x: Any, A: Any) -> bool:  # noqa: A001 (as above)
         return True
     if not builtins.isinstance(x, Tensor) or x.depth:
         return False
-    # A number without axes may be held as an array: it is of both classes.
+    # A number may be stored as a 0-d array, and then is an instance of both classes.
     return builtins.isinstance(x._array, A) or (not x.shape and builtins.isinstance(x._array[()], A))
 
 

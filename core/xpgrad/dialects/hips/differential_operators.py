@@ -309,7 +309,7 @@ def make_jvp_reversemode(fun: Callable[[Any], Any], x: Any) -> Any:
     """Return a function that makes ``jvp`` at its arguments, which computes the derivative along a tangent by two reverse passes."""
     back, value = make_vjp(fun)(x)
     nothing = vspace(value).zeros()
-    # What a cotangent becomes is linear in it, so that the transpose of that, at any cotangent, is the derivative itself.
+    # The vjp is linear in its cotangent, so that the transpose of the vjp, at any cotangent, is the jvp.
     return make_vjp(back)(nothing)[0]
 
 

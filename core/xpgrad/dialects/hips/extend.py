@@ -27,11 +27,11 @@ __all__ = [
 
 
 class VJPNode:
-    """Denotes reverse mode in `register_notrace`."""
+    """A marker for reverse mode in `register_notrace`."""
 
 
 class JVPNode:
-    """Denotes forward mode in `register_notrace`."""
+    """A marker for forward mode in `register_notrace`."""
 
 
 # -- the operation ---------------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class _Primitive(Function):
                     raise TypeError(msg)
                 for i, x in zip(range(start, start + count), parts):
                     if ctx.needs_input_grad[1 + i]:
-                        out[i] = _fitting(_conj(x), leaves[i])
+                        out[i] = _fit_to(_conj(x), leaves[i])
             start += count
         return (None, *out)
 
@@ -145,7 +145,7 @@ class _Primitive(Function):
         filled = [np.zeros_like(x) if t is None else _raw(t) if plain else t for t, x in zip(given, leaves)]
         tangent_args = unflatten(call.structure, filled)
         found = call.target.jvps(argnums, [tangent_args[n] for n in argnums], ans, args, call.kwargs)
-        outs = [_fitting(t, a) for t, a in zip(flatten(found)[0], flatten(ans)[0])]
+        outs = [_fit_to(t, a) for t, a in zip(flatten(found)[0], flatten(ans)[0])]
         return tuple(outs)
 
     @staticmethod
@@ -156,7 +156,7 @@ class _Primitive(Function):
         return tuple(np.stack(parts) for parts in zip(*results)), (0,) * len(results[0])
 
 
-def _fitting(x: Any, like: Any) -> Any:
+def _fit_to(x: Any, like: Any) -> Any:
     """Convert a cotangent or tangent from a rule to a Tensor with the shape and dtype of `like`; missing axes are broadcast."""
     x = _wrap(x)
     dtype = np.dtype(like.dtype) if hasattr(like, "dtype") else np.asarray(like).dtype

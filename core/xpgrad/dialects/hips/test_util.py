@@ -1,4 +1,4 @@
-"""Checks of derivatives against central differences, along random directions."""
+"""Check derivatives against central differences along random directions."""
 
 from __future__ import annotations
 

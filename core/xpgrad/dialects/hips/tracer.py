@@ -9,12 +9,12 @@ from xpgrad.dialects.hips._records import raw_of
 
 __all__ = ["Box", "getval", "isbox"]
 
-#: What stands for an array or number while a function is differentiated.
+#: The class of the values that replace arrays and numbers while a function is differentiated.
 Box = Tensor
 
 
 def isbox(x: Any) -> bool:
-    """Return whether `x` stands for an array or number in a function that is being differentiated."""
+    """Return whether `x` is a traced value, which replaces an array or number while a function is differentiated."""
     return isinstance(x, Tensor)
 
 

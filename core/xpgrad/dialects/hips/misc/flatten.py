@@ -1,4 +1,4 @@
-"""Nested tuples, lists and dicts of arrays as one vector, and back; both may be differentiated through."""
+"""Convert nested tuples, lists and dicts of arrays to one vector, and back; both conversions are differentiable."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _leaves(value: Any) -> list[Any]:
     return [value]
 
 
-def _rebuilt(value: Any, leaves: Any) -> Any:
-    """Return a nested value like `value` with other leaves."""
+def _rebuild(value: Any, leaves: Any) -> Any:
+    """Return a nested value with the structure of `value`, whose leaves are taken from the iterator `leaves`."""
     if isinstance(value, dict):
-        made = {key: _rebuilt(value[key], leaves) for key in sorted(value)}
+        made = {key: _rebuild(value[key], leaves) for key in sorted(value)}
         return {key: made[key] for key in value}
     if isinstance(value, (list, tuple)):
-        parts = [_rebuilt(item, leaves) for item in value]
+        parts = [_rebuild(item, leaves) for item in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return next(leaves)
 
@@ -65,7 +65,7 @@ def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
             stop = start + math.prod(shape)
             parts.append(np.reshape(vector[start:stop], shape) if shape else vector[start])
             start = stop
-        return _rebuilt(value, iter(parts))
+        return _rebuild(value, iter(parts))
 
     return vector, unflatten
 

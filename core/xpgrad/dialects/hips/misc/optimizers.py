@@ -101,7 +101,7 @@ def adam(
     mean, square = _Mean(np.zeros(np.shape(x)), b1), _Mean(np.zeros(np.shape(x)), b2)
 
     def step(slope: Any, number: int) -> Any:
-        known_mean, known_square = (1.0 - kept ** (number + 1) for kept in (b1, b2))  # what the zeros at the start do not take up
+        known_mean, known_square = (1.0 - kept ** (number + 1) for kept in (b1, b2))  # the weight that is not on the initial zeros
         scale = np.sqrt(square.with_(slope**2) / known_square) + eps
         return -step_size * mean.with_(slope) / known_mean / scale
 

@@ -84,7 +84,7 @@ def _with_lists(own: Any, on_tensors: Any) -> Callable[..., Any]:
     return functools.update_wrapper(function, own, ("__name__", "__qualname__", "__doc__"), ())
 
 
-#: Whose first argument is one array: only there may a list of Tensors stand for one.
+#: Functions whose first argument is an array, for which a list of Tensors may be passed.
 _FIRST = (
     "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "average", "clip", "compress", "count_nonzero", "cumprod", "cumsum",
     "diag", "diagonal", "diff", "dot", "expand_dims", "flip", "fliplr", "flipud", "imag", "inner", "kron", "max", "mean", "median", "min",
@@ -150,7 +150,7 @@ def metadata(A: Any) -> Any:
 
 
 def exported() -> dict[str, Any]:
-    """Return all public names of NumPy, with the functions of this module instead of NumPy's."""
+    """Return all public names of NumPy with their values; functions of this module replace NumPy's."""
     out = {name: value for name, value in vars(np).items() if not name.startswith("_")}
     for name in _FIRST:
         out[name] = _with_lists(getattr(np, name), FUNCTIONS[name].call)

@@ -6,5 +6,5 @@ from xpgrad._tensor.tensor import Tensor
 
 __all__ = ["ArrayBox"]
 
-#: What stands for an array or number while a function is differentiated.
+#: The class of the values that replace arrays and numbers while a function is differentiated.
 ArrayBox = Tensor

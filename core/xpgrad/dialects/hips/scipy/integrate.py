@@ -14,7 +14,7 @@ from xpgrad.scipy.integrate import odeint as _ours
 __all__ = ["odeint"]
 
 _integrate: Any = importlib.import_module("scipy.integrate")
-#: The arguments of SciPy's that `xpgrad.scipy.integrate.odeint` has.
+#: The arguments of SciPy's `odeint` that `xpgrad.scipy.integrate.odeint` also has.
 _KNOWN = frozenset({"tfirst", "rtol", "atol", "hmax", "h0", "mxstep"})
 
 
@@ -45,7 +45,7 @@ def odeint(func: Any, y0: Any, t: Any, args: Any = (), **options: Any) -> Any:
     args = tuple(args)
     if not any(isinstance(x, Tensor) for x in flatten((y0, t, args))[0]):
         first = (t[0], y0) if options.get("tfirst") else (y0, t[0])
-        if not isinstance(func(*first, *args), Tensor):  # it may close over what is differentiated
+        if not isinstance(func(*first, *args), Tensor):  # `func` may close over a value that is being differentiated
             return _integrate.odeint(func, y0, t, args, **options)
     unknown = sorted(options.keys() - _KNOWN)
     if unknown:

@@ -15,7 +15,7 @@ from xpgrad.scipy._convolutions import _full_convolution, _sliding_product
 
 __all__ = ["convolve"]
 
-#: Up to this many taps each is one product of matrices; beyond, and where there is nothing to add up, all are one convolution.
+#: Up to this many taps, each is a matrix product; for more, or if no axes are contracted, all of them are one convolution.
 _TAPS = 128
 
 
@@ -57,7 +57,7 @@ def convolve(A: Any, B: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: s
         if x.shape[a] != h.shape[b]:
             msg = f"convolve: `dot_axes` pair axis {a} of shape {x.shape} with axis {b} of shape {h.shape}, which has another length"
             raise ValueError(msg)
-    out = _sorted_out(x, h, conv, dot, mode)
+    out = _convolve_sorted(x, h, conv, dot, mode)
     return out if boxed else out.numpy()
 
 
@@ -73,8 +73,8 @@ def _pair(given: Any, x: Any, h: Any, name: str) -> tuple[tuple[int, ...], tuple
     return first, second
 
 
-def _sorted_out(x: Any, h: Any, conv: Any, dot: Any, mode: str) -> Any:
-    """Compute a convolution with the axes sorted into kept, contracted and convolved ones.
+def _convolve_sorted(x: Any, h: Any, conv: Any, dot: Any, mode: str) -> Any:
+    """Sort the axes into kept, contracted and convolved ones, and return the convolution.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _sorted_out(x: Any, h: Any, conv: Any, dot: Any, mode: str) -> Any:
         msg = f"convolve: the arrays must not be empty along the axes to convolve over, but have shapes {x.shape} and {h.shape}"
         raise ValueError(msg)
     inner = math.prod(x.shape[i] for i in dot[0])
-    # Of each an array (kept, added up, convolved ...).
+    # Bring each array to the shape (kept, contracted, convolved ...).
     x, h = (
         xp.reshape(xp.permute_dims(t, (*k, *d, *c)), (math.prod(n), inner, *s))
         for t, k, d, c, n, s in zip((x, h), kept, dot, conv, lead, sizes)

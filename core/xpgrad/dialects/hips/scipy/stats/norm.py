@@ -38,7 +38,7 @@ def _logcdf(z: Any) -> Any:
 
 defvjp(_cdf, lambda ans, z: lambda g: g * pdf(z))
 defjvp(_cdf, lambda g, ans, z: g * pdf(z))
-# The quotient of the two as one exponential: far out, each by itself is zero.
+# The quotient of the two is one exponential, because far from the mean each of them underflows to zero.
 defvjp(_logcdf, lambda ans, z: lambda g: g * np.exp(logpdf(z) - ans))
 defjvp(_logcdf, lambda g, ans, z: g * np.exp(logpdf(z) - ans))
 
