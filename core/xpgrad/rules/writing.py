@@ -73,6 +73,10 @@ def zero_through(xp: Any, x: Any, chain: Any) -> Any:
     """Return a copy of `x` with zeros in the part that a chain leads to."""
     if {name for name, _ in chain} & {"real_part", "imag_part"}:
         return xp.put_at_path(x, chain, xp.zeros_like(follow(x, chain, xp)))
+    if chain[0][0] == "index_basic" and not xp._backend.capabilities.mutable:
+        (key,) = chain[0][1]
+        part = xp.zero_through(xp.index_basic(x, key), chain[1:]) if chain[1:] else 0
+        return xp.written(xp.copy(x), key, part)
     # By positions: a chain need not give a view of a gradient, whose layout is not that of the base.
     count = math.prod(x.shape)
     places = follow(xp.reshape(xp.count_up(x, count), tuple(x.shape)), chain, xp)
