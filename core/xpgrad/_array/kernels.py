@@ -54,6 +54,11 @@ def _is_integer(part: Any) -> bool:
     return isinstance(part, int) and not isinstance(part, bool)
 
 
+def _read_number(xp: Any, x: Any) -> Any:
+    """Return the number in a raw array without axes. NB: not every library's arrays have `__bool__` and `__int__`."""
+    return xp._backend.to_host(x).item()
+
+
 class DefaultKernels:
     """One static method per kernel.
 
@@ -433,13 +438,14 @@ class DefaultKernels:
         array([2, 0])
         """
         backend = xp._backend
-        indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
         # NB: some libraries clamp or wrap indices out of range, others access memory out of bounds. Traced values cannot be read, and
         # those of a lazy library must not be.
-        if not backend.capabilities.lazy and not backend.is_traced(indices):
+        is_known = not backend.capabilities.lazy and not backend.is_traced(indices)  # of the caller's array: results may be lazy
+        indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
+        if is_known:
             outside = xp.any((indices < -n) | (indices >= n))
-            if not backend.is_traced(outside) and outside:  # inside a transform even results of constants may be traced
-                lowest, highest = int(xp.min(indices)), int(xp.max(indices))
+            if not backend.is_traced(outside) and _read_number(xp, outside):  # inside a transform even results of constants may be traced
+                lowest, highest = int(_read_number(xp, xp.min(indices))), int(_read_number(xp, xp.max(indices)))
                 raise out_of_range(lowest if lowest < -n else highest, n, axis)
         return xp.where(indices < 0, indices + n, indices)
 
