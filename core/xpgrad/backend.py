@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 from xpgrad._array.guards import guard_kernel
 from xpgrad._array.kernels import DefaultKernels as DefaultKernels
@@ -426,7 +426,7 @@ class Kernels:
             raise CapabilityError(msg)
         found = backend.wrap_kernel(name, found)
         if any(function.startswith(f"{name}.") for function in backend.missing):
-            found = _Extension(found, name, backend)
+            found = cast("Any", _Extension(found, name, backend))
         if not backend.checks_indices:
             found = guard_kernel(self, name, found, own)
         setattr(self, name, found)

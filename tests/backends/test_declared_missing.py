@@ -13,6 +13,7 @@ import xpgrad as xp
 from support import kernels_only
 from xpgrad.backend import BackendInfo
 from xpgrad.registry import backend_for, backend_names, register_backend
+from xpgrad_conformance.engine import missing_function
 
 
 class Refusing(np.ndarray):
@@ -54,6 +55,17 @@ def test_a_missing_function_of_an_extension_says_so() -> None:
         linalg.vector_norm(np.ones(2))
     assert getattr(linalg, "vector_norm", None) is None
     assert linalg.trace(np.eye(2)) == 2.0
+
+
+def test_contracts_report_it_as_not_run() -> None:
+    kernels = backend_for("lacking_norm").kernels
+    with pytest.raises(xp.CapabilityError) as missing:
+        kernels.linalg.vector_norm(np.ones(2))
+    assert missing_function(missing.value) == "linalg.vector_norm"
+    with pytest.raises(xp.CapabilityError) as undeclared:
+        kernels.frobnicate(np.ones(2))
+    assert missing_function(undeclared.value) is None
+    assert missing_function(RuntimeError(str(missing.value))) is None
 
 
 def test_index_checks_read_through_to_host() -> None:
