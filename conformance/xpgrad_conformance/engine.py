@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from xpgrad.errors import CapabilityError
+from xpgrad.registry import backend_for
 from xpgrad_conformance.catalogue import rules
 from xpgrad_conformance.contract import Contract
 from xpgrad_conformance.facade import Library, NotRun
@@ -137,6 +140,9 @@ def execute(contract: Contract, library: Library, profile: Profile, *, seed: int
             return Result(contract.id, "failed", message=f"it did not run, which `certify` does not allow: {exc}", seconds=seconds), exc
         return Result(contract.id, "not run", str(exc), kind=kind, seconds=seconds), None
     except Exception as exc:  # noqa: BLE001 (any error means that the contract failed)
+        if (function := missing_function(exc)) is not None:
+            seconds = time.perf_counter() - begin
+            return Result(contract.id, "not run", f"declared: no function `{function}`", kind="capability", seconds=seconds), None
         error = exc
     seconds = time.perf_counter() - begin
     if error is None:
@@ -147,6 +153,12 @@ def execute(contract: Contract, library: Library, profile: Profile, *, seed: int
     status, reason, kind = ("failed", "", "") if known is None else ("expected failure", known.reason, known.kind)
     example = repr(drawn) if drawn else ""
     return Result(contract.id, status, reason, _format_error(error), _find_trace(error), example, kind, seconds), error
+
+
+def missing_function(error: BaseException) -> str | None:
+    """Return the function that an error reports and its backend declares `missing`; None for any other error."""
+    found = re.search(r"backend '([^']*)' has no function `([\w.]+)`", str(error)) if isinstance(error, CapabilityError) else None
+    return found[2] if found is not None and found[2] in backend_for(found[1]).missing else None
 
 
 def tell(contract: Contract, library: Library, profile: Profile, emit: Callable[[dict[str, Any]], None], *, seed: int | None,

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 from xpgrad._array.guards import guard_kernel
 from xpgrad._array.kernels import DefaultKernels as DefaultKernels
@@ -379,6 +379,26 @@ def _own_function(backend: Backend, row: Row) -> Any:
     return getattr(namespace, row.name, None) or getattr(namespace, name, None)
 
 
+class _MissingFunctionError(CapabilityError, AttributeError):
+    """The library lacks a function of an extension. It is also an AttributeError, so that `getattr` with a default works."""
+
+
+class _Extension:
+    """An extension of the namespace, some of whose functions the backend declares `missing`."""
+
+    def __init__(self, inner: Any, name: str, backend: Backend) -> None:
+        self._inner, self._name, self._backend = inner, name, backend
+
+    def __getattr__(self, name: str) -> Any:
+        full = f"{self._name}.{name}"
+        if full in self._backend.missing:
+            msg = f"backend {self._backend.table_name!r} has no function `{full}`"
+            raise _MissingFunctionError(msg)
+        found = getattr(self._inner, name)
+        setattr(self, name, found)
+        return found
+
+
 class Kernels:
     """The raw namespace in which rules run.
 
@@ -405,6 +425,8 @@ class Kernels:
             msg = f"backend {backend.table_name!r} has no function `{name}`"
             raise CapabilityError(msg)
         found = backend.wrap_kernel(name, found)
+        if any(function.startswith(f"{name}.") for function in backend.missing):
+            found = cast("Any", _Extension(found, name, backend))
         if not backend.checks_indices:
             found = guard_kernel(self, name, found, own)
         setattr(self, name, found)
@@ -443,7 +465,7 @@ class Backend(ABC):
         with other loops or branches, which run as Array API calls.
     missing : frozenset of str
         Functions of the standard that the library is known to lack. Calling one raises a `CapabilityError` with the text
-        "has no function `NAME`", and the tests expect that.
+        "has no function `NAME`", and the tests expect that. A function of an extension has its prefix: ``"linalg.vector_norm"``.
 
     Examples
     --------

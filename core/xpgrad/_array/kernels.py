@@ -54,6 +54,11 @@ def _is_integer(part: Any) -> bool:
     return isinstance(part, int) and not isinstance(part, bool)
 
 
+def _read_number(xp: Any, x: Any) -> Any:
+    """Return the number in a raw array without axes. NB: not every library's arrays have `__bool__` and `__int__`."""
+    return xp._backend.to_host(x).item()
+
+
 class DefaultKernels:
     """One static method per kernel.
 
@@ -433,13 +438,14 @@ class DefaultKernels:
         array([2, 0])
         """
         backend = xp._backend
-        indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
         # NB: some libraries clamp or wrap indices out of range, others access memory out of bounds. Traced values cannot be read, and
         # those of a lazy library must not be.
-        if not backend.capabilities.lazy and not backend.is_traced(indices):
+        is_known = not backend.capabilities.lazy and not backend.is_traced(indices)  # of the caller's array: results may be lazy
+        indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
+        if is_known:
             outside = xp.any((indices < -n) | (indices >= n))
-            if not backend.is_traced(outside) and outside:  # inside a transform even results of constants may be traced
-                lowest, highest = int(xp.min(indices)), int(xp.max(indices))
+            if not backend.is_traced(outside) and _read_number(xp, outside):  # inside a transform even results of constants may be traced
+                lowest, highest = int(_read_number(xp, xp.min(indices))), int(_read_number(xp, xp.max(indices)))
                 raise out_of_range(lowest if lowest < -n else highest, n, axis)
         return xp.where(indices < 0, indices + n, indices)
 
@@ -571,20 +577,21 @@ class DefaultKernels:
                 key = part
             buffer[key] = value
             return buffer
+        if is_basic(key):
+            return write_block(xp, buffer, key, value)
         shape = tuple(buffer.shape)
+        found = _single_index_array(xp, key, shape)
+        if found is not None:
+            return _write_along(xp, buffer, *found, value)
         flat = xp.flat_index(key, shape, buffer)
         count, size = math.prod(flat.shape), math.prod(shape)
         if not count or not size:
             return buffer
+        writer = xp.last_writer(xp.reshape(flat, (count,)), size)
         if isinstance(value, (bool, int, float, complex)):
             new: Any = xp.reshape(xp.full_like(buffer, value), (size,))
-            writer = xp.last_writer(xp.reshape(flat, (count,)), size)
         else:
-            # As in NumPy and PyTorch, surplus leading axes of length 1 are dropped.
-            extra = max(len(value.shape) - len(flat.shape), 0)
-            value = xp.reshape(value, tuple(value.shape)[extra:]) if all(n == 1 for n in value.shape[:extra]) else value
-            values = xp.reshape(xp.broadcast_to(value, tuple(flat.shape)), (count,))
-            writer = xp.last_writer(xp.reshape(flat, (count,)), size)
+            values = xp.reshape(_broadcast_value(xp, value, tuple(flat.shape)), (count,))
             new = xp.take(values, xp.where(writer > 0, writer - 1, xp.zeros_like(writer)), axis=0)
             new = xp.astype(new, buffer.dtype, copy=False)
         out = xp.where(writer > 0, new, xp.reshape(buffer, (size,)))
@@ -622,6 +629,10 @@ class DefaultKernels:
                 real, imaginary = (part, other) if name == "real_part" else (other, part)
                 joined = xp.cast(real, whole.dtype) + xp.cast(imaginary, whole.dtype) * 1j
                 return xp.put_at_path(root, path[:k], joined) if k else joined
+        if path and path[0][0] == "index_basic" and not xp._backend.capabilities.mutable:
+            (key,) = path[0][1]
+            part = xp.put_at_path(xp.index_basic(root, key), path[1:], value) if path[1:] else value
+            return xp.written(xp.copy(root), key, part)
         count = math.prod(root.shape)
         places = xp.reshape(xp.count_up(root, count), tuple(root.shape))
         for name, args in path:
@@ -698,10 +709,209 @@ class DefaultKernels:
         array([0., 1., 2.])
         """
         if not xp._backend.capabilities.mutable:
-            return buffer + xp.index_basic_transpose(g, key, tuple(buffer.shape))
+            return xp.written(buffer, key, xp.index_basic(buffer, key) + g)
         if not buffer.shape:  # a sum of 0-d arrays may be a scalar, which cannot be written to
             return buffer + xp.reshape(g, ())
         return xp.written(buffer, key, xp.index_basic(buffer, key) + g)
+
+
+# -- writes without assignment: joined from pieces, so that a write costs a copy or two of the array ------------------------------
+
+
+def write_block(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
+    """Return `buffer` with ``[key]`` overwritten, for a basic key, as a new array joined by `concat`.
+
+    Each axis that the key does not cover costs one `concat`; the axes outside of it have the length of the block by then.
+    """
+    shape = tuple(buffer.shape)
+    key = full_key(key, shape)
+    slices, block, seen, flipped = _block_of(key, shape)
+    if 0 in block:
+        return buffer
+    if isinstance(value, (bool, int, float, complex)):
+        backend = xp._backend
+        new = xp.full(block, value, dtype=buffer.dtype, **backend.creation_options(backend.device_of(buffer)))
+        return _place(xp, new, slices, shape, buffer)
+    new = xp.astype(xp.reshape(_broadcast_value(xp, value, seen), block), buffer.dtype, copy=False)
+    if flipped:
+        new = xp.flip(new, axis=flipped)
+    if block == shape:  # the value may share its memory with an array of the user's
+        return xp.asarray(new, copy=True)
+    return _place(xp, new, slices, shape, buffer)
+
+
+def pad_block(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """Return zeros of `shape` with `g`, of the shape of ``[key]``, at a basic key, as a new array joined by `concat`."""
+    slices, block, _, flipped = _block_of(full_key(key, shape), shape)
+    if 0 in block:
+        return xp.zeros_near(g, shape)
+    new = xp.reshape(g, block)
+    if flipped:
+        new = xp.flip(new, axis=flipped)
+    return xp.asarray(new, copy=True) if block == shape else _place(xp, new, slices, shape, None)
+
+
+def _block_of(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[list[range], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return what an explicit basic key selects.
+
+    Returns
+    -------
+    (list of range, tuple of int, tuple of int, tuple of int)
+        The places along each axis in ascending order, their numbers, the shape of ``x[key]``, and the axes along which it is reversed.
+    """
+    places: list[range] = []
+    seen: list[int] = []
+    flipped: list[int] = []
+    for part in key:
+        if part is None:
+            seen.append(1)
+        elif part is Ellipsis:
+            rest = len(shape) - sum(p is not None and p is not Ellipsis for p in key)
+            for n in shape[len(places) : len(places) + rest]:
+                places.append(range(n))
+                seen.append(n)
+        elif isinstance(part, slice):
+            along = range(*part.indices(shape[len(places)]))
+            seen.append(len(along))
+            if along.step < 0:
+                flipped.append(len(places))
+                along = along[::-1]
+            places.append(along)
+        else:
+            start = part % shape[len(places)]
+            places.append(range(start, start + 1))
+    return places, tuple(map(len, places)), tuple(seen), tuple(flipped)
+
+
+def _broadcast_value(xp: Any, value: Any, shape: tuple[int, ...]) -> Any:
+    """Return a value to write in a shape. As in NumPy and PyTorch, surplus leading axes of length 1 are dropped."""
+    extra = max(len(value.shape) - len(shape), 0)
+    if extra and all(n == 1 for n in value.shape[:extra]):
+        value = xp.reshape(value, tuple(value.shape)[extra:])
+    return value if tuple(value.shape) == shape else xp.broadcast_to(value, shape)
+
+
+def _place(xp: Any, new: Any, places: list[range], shape: tuple[int, ...], base: Any) -> Any:
+    """Return an array of `shape` that holds `new` at `places`, and around it `base`, or zeros if that is None."""
+    part: list[range] = [range(n) for n in shape]  # of the base, in which `new` is placed along one axis at a time
+    order = sorted((k for k, n in enumerate(shape) if len(places[k]) < n), key=lambda k: len(places[k]) / shape[k])
+    around: list[tuple[int, list[range]]] = []
+    for k in order:  # the axis of which the key leaves most is joined last, so that the joins before it are small
+        around.append((k, list(part)))
+        part[k] = places[k]
+    for k, outer in reversed(around):
+        new = _join_along(xp, new, k, places[k], outer, base)
+    return new
+
+
+def _join_along(xp: Any, new: Any, k: int, along: range, outer: list[range], base: Any) -> Any:
+    """Return the part `outer` of `base` (or zeros) with `new` at the places `along` of axis `k`."""
+
+    def rest(first: int, stop: int) -> Any:
+        """Return the places from `first` to `stop` of the axis, out of the base."""
+        if base is None:
+            return xp.zeros_near(new, tuple(stop - first if i == k else len(r) for i, r in enumerate(outer)))
+        key = tuple(slice(first, stop) if i == k else slice(r.start, r.stop, r.step) for i, r in enumerate(outer))
+        return xp.index_basic(base, key)
+
+    def piece(first: int, stop: int) -> Any:
+        return xp.index_basic(new, tuple(slice(first, stop) if i == k else slice(len(r)) for i, r in enumerate(outer)))
+
+    n, step, count = len(outer[k]), along.step, len(along)
+    pieces: list[Any] = []
+    if along.start:
+        pieces.append(rest(0, along.start))
+    if step == 1 or count == 1:
+        pieces.append(new)
+        end = along[-1] + 1
+    else:  # groups of a new place and the step - 1 old ones behind it
+        groups = count if along.start + count * step <= n else count - 1
+        end = along.start + groups * step
+        shape = tuple(new.shape)
+        split = (*shape[:k], groups, step, *shape[k + 1 :])
+        old = xp.index_basic(xp.reshape(rest(along.start, end), split), (*(slice(m) for m in split[: k + 1]), slice(1, step), ...))
+        first = xp.reshape(new if groups == count else piece(0, groups), (*split[: k + 1], 1, *split[k + 2 :]))
+        whole = (*shape[:k], groups * step, *shape[k + 1 :])
+        pieces.append(xp.reshape(xp.concat([first, old], axis=k + 1), whole))
+        if groups < count:
+            pieces.append(piece(groups, count))
+            end += 1
+    if end < n:
+        pieces.append(rest(end, n))
+    return pieces[0] if len(pieces) == 1 else xp.concat(pieces, axis=k)
+
+
+def _single_index_array(xp: Any, key: Any, shape: tuple[int, ...]) -> tuple[int, Any] | None:
+    """Return the axis and the integers of a key with one index array and otherwise full slices; None for any other key."""
+    parts, used = _key_parts(xp, key, shape)
+    axis, found = 0, None
+    for part in parts:
+        if part is Ellipsis:
+            axis += len(shape) - used
+        elif isinstance(part, slice):
+            if part != slice(None):
+                return None
+            axis += 1
+        elif part is None or isinstance(part, int) or xp.isdtype(part.dtype, "bool") or found is not None:
+            return None
+        else:
+            found = axis, part
+            axis += 1
+    return found
+
+
+def take_along(xp: Any, x: Any, key: Any) -> Any:
+    """Return ``x[key]`` for a key with one index array and otherwise full slices, by `take`; None for any other key."""
+    shape = tuple(x.shape)
+    found = _single_index_array(xp, key, shape)
+    if found is None:
+        return None
+    axis, indices = found
+    flat = xp.reshape(xp.from_front(indices, shape[axis], axis, x), (math.prod(indices.shape),))
+    return xp.reshape(xp.take(x, flat, axis=axis), (*shape[:axis], *indices.shape, *shape[axis + 1 :]))
+
+
+def add_along(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    """Return zeros of `shape` with `g` added at a key with one index array and otherwise full slices; None for any other key.
+
+    NB: only for backends without a `segment_sum`, whose default this repeats for whole slices.
+    """
+    found = _single_index_array(xp, key, shape) if xp._backend.kernel("segment_sum") is None else None
+    if found is None:
+        return None
+    axis, indices = found
+    n, count = shape[axis], math.prod(indices.shape)
+    before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    if not count or not before * n * after:
+        return xp.zeros_near(g, shape)
+    positions = xp.reshape(xp.from_front(indices, n, axis, g), (1, 1, count, 1))
+    values = xp.reshape(g, (before, 1, count, after))
+    zero = xp.zeros_like(values)
+    rows = max(_BLOCK // (before * count * after), 1)
+    blocks = []
+    for start in range(0, n, rows):
+        places = xp.reshape(xp.count_up(positions, start, min(start + rows, n)), (1, -1, 1, 1))
+        blocks.append(xp.sum(xp.where(places == positions, values, zero), axis=2, dtype=g.dtype))
+    return xp.reshape(blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1), shape)
+
+
+def _write_along(xp: Any, buffer: Any, axis: int, indices: Any, value: Any) -> Any:
+    """Return `buffer` with the slices at `indices` along an axis overwritten."""
+    shape = tuple(buffer.shape)
+    count = math.prod(indices.shape)
+    positions = xp.reshape(xp.from_front(indices, shape[axis], axis, buffer), (count,))
+    if not count or 0 in shape:
+        return buffer
+    writer = xp.last_writer(positions, shape[axis])
+    if isinstance(value, (bool, int, float, complex)):
+        new: Any = xp.full_like(buffer, value)
+    else:
+        value = _broadcast_value(xp, value, (*shape[:axis], *indices.shape, *shape[axis + 1 :]))
+        value = xp.reshape(value, (*shape[:axis], count, *shape[axis + 1 :]))
+        new = xp.take(value, xp.where(writer > 0, writer - 1, xp.zeros_like(writer)), axis=axis)
+        new = xp.astype(new, buffer.dtype, copy=False)
+    is_new = xp.reshape(writer > 0, tuple(n if i == axis else 1 for i, n in enumerate(shape)))
+    return xp.where(is_new, new, buffer)
 
 
 # -- what a backend's own kernels may rely on --------------------------------------------------------------------------------

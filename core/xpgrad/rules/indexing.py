@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from xpgrad._aliasing.cells import ForbiddenView
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
+from xpgrad._array.kernels import add_along, pad_block, take_along
 from xpgrad._basics.dtypes import iinfo
 from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, is_basic, zero_step_error
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
@@ -43,6 +44,8 @@ def index_basic(xp: Any, x: Any, key: Any) -> Any:
 )  # fmt: skip
 def index_basic_transpose(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Return zeros of `shape` with `x` written at ``[key]``."""
+    if not xp._backend.capabilities.mutable:
+        return pad_block(xp, x, key, shape)
     return xp.written(xp.zeros_near(x, shape), key, x)
 
 
@@ -53,7 +56,8 @@ def index_basic_transpose(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> 
 )  # fmt: skip
 def gather(xp: Any, x: Any, key: Any) -> Any:
     """Return ``x[key]`` for a key with raw integer arrays or masks."""
-    return xp.take_flat(x, xp.flat_index(key, tuple(x.shape), x))
+    found = take_along(xp, x, key)
+    return xp.take_flat(x, xp.flat_index(key, tuple(x.shape), x)) if found is None else found
 
 
 @rule(
@@ -63,6 +67,9 @@ def gather(xp: Any, x: Any, key: Any) -> Any:
 )  # fmt: skip
 def scatter_add(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Return zeros of `shape` with `x` added at ``[key]``, duplicates included."""
+    found = add_along(xp, x, key, shape)
+    if found is not None:
+        return found
     count = math.prod(x.shape)
     flat = xp.reshape(xp.flat_index(key, shape, x), (count,))
     return xp.reshape(xp.segment_sum(xp.reshape(x, (count,)), flat, math.prod(shape)), shape)

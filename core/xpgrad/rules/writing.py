@@ -78,10 +78,12 @@ def written_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
 @rule(lambda g, chain, xp: xp.zero_through(g, chain), conj=False, fresh=True)
 def zero_through(xp: Any, x: Any, chain: Any) -> Any:
     """Return a copy of `x` with zeros in the part selected by a chain."""
-    if len(chain) == 1 and chain[0][0] == "index_basic":
-        return xp.written(xp.copy(x), *chain[0][1], 0)
     if {name for name, _ in chain} & {"real_part", "imag_part"}:
         return xp.put_at_path(x, chain, xp.zeros_like(follow(x, chain, xp)))
+    if chain and chain[0][0] == "index_basic":
+        (key,) = chain[0][1]
+        part = xp.zero_through(xp.index_basic(x, key), chain[1:]) if chain[1:] else 0
+        return xp.written(xp.copy(x), key, part)
     # Use positions, because applied to a gradient, whose layout differs from the base's, a chain need not give a view.
     count = math.prod(x.shape)
     places = follow(xp.reshape(xp.count_up(x, count), tuple(x.shape)), chain, xp)
