@@ -84,8 +84,8 @@ def total(x: Any) -> Any:
 
 
 METHODS = (
-    "clone contiguous detach dim double element_size float half is_complex is_floating_point is_inference long numel ravel relu sigmoid t "
-    "tolist retain_grad requires_grad_"
+    "clone contiguous copy detach dim double element_size float half is_complex is_floating_point is_inference long numel ravel relu "
+    "sigmoid t tolist retain_grad requires_grad_"
 )
 
 
@@ -225,6 +225,9 @@ GOOD: dict[str, Callable[[], Call]] = {
     "Tensor.register_hook": lambda: call(matrix(), print), "Tensor.register_post_accumulate_grad_hook": lambda: call(matrix(), print),
     "Tensor.reshape": lambda: call(matrix(), 3, 2), "Tensor.squeeze": lambda: call(matrix(), 0),
     "Tensor.to": lambda: call(matrix(), xp.float32), "Tensor.to_device": lambda: call(matrix(), "numpy"),
+    "Tensor.astype": lambda: call(matrix(), xp.float32), "Tensor.fill": lambda: call(matrix().detach(), 1.0),
+    "Tensor.swapaxes": lambda: call(matrix(), 0, 1), "Tensor.take": lambda: call(matrix(), idx(), 1),
+    "Tensor.diagonal": lambda: call(matrix(), 0, 0, 1), "Tensor.trace": lambda: call(square()),
     "Tensor.transpose_": lambda: call(matrix().detach(), 0, 1), "Tensor.transpose": lambda: call(matrix(), 0, 1),
     "Tensor.type_as": lambda: call(matrix(), ints()),
     "Tensor.view": lambda: call(matrix(), 3, 2), "Tensor.view_as": lambda: call(matrix(), leaf([[1.0, 2.0]] * 3)),
@@ -433,7 +436,7 @@ def normal(value: Any, good: Any) -> bool:
 #: Functions that only work inside a level or a pass.
 EFFECTS = ("forward_ad.make_dual", "forward_ad.exit_dual_level", "forward_ad.enter_dual_level")
 #: Functions that change their first argument or a gradient if they succeed.
-CHANGES = {"autograd.backward", "Tensor.backward", "Tensor.__setitem__"}
+CHANGES = {"Tensor.fill", "autograd.backward", "Tensor.backward", "Tensor.__setitem__"}
 
 
 def faults(name: str) -> list[str]:

@@ -57,6 +57,10 @@ CASES: dict[str, Case] = {
     "dist": make(lambda x, b, **_: x.dist(b)),
     "dist p": make(lambda x, a, **_: x.dist(a, p=4)),
     "ravel": make(lambda x, **_: x.ravel()),
+    "swapaxes": make(lambda x, **_: x.swapaxes(0, -1), shapes=LONG),
+    "diagonal": make(lambda x, **_: x.diagonal(1), shapes=[(3, 4), (2, 3, 4)]),
+    "diagonal of axes": make(lambda x, **_: x.diagonal(-1, dim1=-1, dim2=0) * x.diagonal(0, 0, 2).sum(), shapes=[(2, 3, 4)]),
+    "trace": make(lambda x, **_: x.trace(), shapes=MATRICES),
     "repeat": make(lambda x, **_: x.repeat(2, *[1, 3, 2][: max(x.ndim, 1)])),
     "repeat of one": make(lambda x, **_: x.repeat((2, 1, 2, 3)), shapes=[s for s in SHAPES if len(s) < 4]),
     "tile": make(lambda x, **_: x.tile(2, 2)),
@@ -89,6 +93,7 @@ CASES: dict[str, Case] = {
     "masked_select broadcast": make(lambda b, m, **_: b.masked_select(m)),
     "index_select": make(lambda x, d, k, **_: x.index_select(d, k.reshape((-1,))), shapes=LONG),
     "index_select of one": make(lambda x, d, k, **_: x.index_select(dim=d, index=k.reshape((-1,))[0]), shapes=LONG),
+    "take": make(lambda x, k, **_: x.take(k % x.numel()), shapes=LONG),
     "gather": make(lambda x, d, k, **_: x.gather(d, k), shapes=LONG),
     "gather a part": make(lambda x, d, k, **_: x.gather(dim=d, index=k[:1]), shapes=LONG),
     "scatter_add": make(lambda x, a, d, k, **_: x.scatter_add(d, k, a), shapes=LONG),
@@ -401,3 +406,24 @@ def test_transpose_in_place_refuses_shared_memory() -> None:
         xp.func.jvp(lambda t: (t * 1).transpose_(0, 1), (xp.ones((2, 2)),), (xp.ones((2, 2)),))
     with xp.no_grad(), pytest.raises(RuntimeError, match="leaf"):
         xp.ones((2, 3)).requires_grad_().transpose_(0, 1)
+
+
+def test_numpys_methods(xpgrad_device: str) -> None:
+    """Law: what NumPy calls on its arrays works on the Tensors that its functions return."""
+    x = xp.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device=xpgrad_device, requires_grad=True)
+    y = np.where(x > 2.0, x, 0.0)
+    assert y.astype("float32").dtype is xp.float32
+    assert y.astype(xp.float64, copy=False) is y
+    copy = y.copy()
+    copy[0] = 7.0
+    np.testing.assert_array_equal(np.asarray(copy.detach()), [[7.0] * 3, [4.0, 5.0, 6.0]])
+    copy.sum().backward()
+    assert x.grad.tolist() == [[0.0] * 3, [1.0] * 3]
+    data = np.asarray(y.detach())
+    for call in (lambda t: t.take([[0, 2]], axis=1), lambda t: t.take([5, -1]), lambda t: t.diagonal(1), lambda t: t.swapaxes(0, 1)):
+        np.testing.assert_array_equal(np.asarray(call(y.detach())), call(data))
+    assert y.detach().clone().fill(2) is None
+    with pytest.raises(ValueError, match="must differ"):
+        x.diagonal(dim1=1, dim2=-1)
+    with pytest.raises(ValueError, match="takes stacks"):
+        xp.ones((2, 2, 2)).trace()

@@ -98,6 +98,9 @@ class DeclaredMethods(TensorBase):
     def asinh_(self) -> Tensor:
         """Compute ``x.asinh()`` in place, where ``x`` is this Tensor."""
 
+    def astype(self, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+        """Return `x` in another dtype; the gradient returns in the dtype of `x`."""
+
     def atan(self) -> Tensor:
         """Return the inverse tangent in radians, elementwise."""
 

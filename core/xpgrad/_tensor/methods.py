@@ -528,6 +528,33 @@ class TensorMethods(TensorBase):
         """
         return writing.fill(self, value)
 
+    def fill(self, value: Any) -> None:
+        """Fill with one value in place, as `fill_` does; NumPy's name, which returns nothing.
+
+        Parameters
+        ----------
+        value : number, Tensor or raw array
+            New value of all elements; a Tensor broadcasts to the shape of this one.
+
+        Raises
+        ------
+        TypeError
+            If this Tensor's dtype cannot hold a value of that kind.
+        ValueError
+            If `value` does not broadcast to the shape of this Tensor.
+        RuntimeError
+            If this Tensor may not be written to in place.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0])
+        >>> x.fill(7.0)
+        >>> x
+        tensor([7., 7.])
+        """
+        writing.fill(self, value)
+
     @_document_in_place
     def copy_(self: Any, source: Any) -> Tensor:
         """Overwrite with the values of another Tensor in place; the gradient goes to `source`.

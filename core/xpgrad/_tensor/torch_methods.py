@@ -14,8 +14,9 @@ from xpgrad._basics.dtypes import DTYPES, DType, as_dtype
 from xpgrad._basics.shapes import normalize_axes, normalize_axis, shape_tuple
 from xpgrad._operations.lift import as_tensor
 from xpgrad._operations.methods import axis_of
+from xpgrad._rows import namespace
 from xpgrad.errors import CapabilityError
-from xpgrad.rules import creation, manipulation
+from xpgrad.rules import creation, indexing, manipulation
 from xpgrad.rules.conversion import tensor
 from xpgrad.rules.creation import clone, clone_contiguous
 
@@ -455,6 +456,141 @@ class TorchMethods(TensorBase):
         dim0, dim1 = (normalize_axis(d, self.ndim, "transpose", w) for w, d in (("dim0", dim0), ("dim1", dim1)))
         order[dim0], order[dim1] = order[dim1], order[dim0]
         return manipulation.transpose_axes(self, tuple(order))
+
+    @_document_axes
+    def swapaxes(self: Any, axis0: int, axis1: int, /) -> Tensor:
+        """Return a view with two axes exchanged; another name of `transpose`.
+
+        Parameters
+        ----------
+        axis0, axis1 : int
+            Axes to exchange.
+
+        Returns
+        -------
+        Tensor
+            A view with the same elements.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.ones((2, 3, 4)).swapaxes(0, 2).shape
+        (4, 3, 2)
+        """
+        axis0, axis1 = (normalize_axis(a, self.ndim, "swapaxes", w) for w, a in (("axis0", axis0), ("axis1", axis1)))
+        return self.transpose(axis0, axis1)
+
+    @_document_axes
+    def diagonal(self: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+        """Return a diagonal of the matrices in two axes, as a view.
+
+        Parameters
+        ----------
+        offset : int
+            0 is the main diagonal, positive numbers lie above it, negative ones below.
+        dim1, dim2 : int
+            Axes of the rows and of the columns; by default the first two, as in PyTorch and NumPy.
+
+        Returns
+        -------
+        Tensor
+            A view without the two axes, whose last axis is the diagonal.
+
+        Raises
+        ------
+        ValueError
+            If the two axes are the same.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.diagonal()
+        tensor([1., 4.])
+        >>> x.diagonal(1)
+        tensor([2.])
+        """
+        dim1, dim2 = (normalize_axis(d, self.ndim, "diagonal", w) for w, d in (("dim1", dim1), ("dim2", dim2)))
+        if dim1 == dim2:
+            msg = f"diagonal: `dim1` and `dim2` must differ, but both name axis {dim1} of shape {self.shape}"
+            raise ValueError(msg)
+        return namespace.package.linalg.diagonal(manipulation.moveaxis(self, (dim1, dim2), (-2, -1)), offset=offset)
+
+    def trace(self: Any) -> Tensor:
+        """Return the sum over the main diagonal of a matrix.
+
+        Returns
+        -------
+        Tensor
+            0-d; int64 for integers.
+
+        Raises
+        ------
+        ValueError
+            If this Tensor does not have two axes.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.tensor([[1.0, 2.0], [3.0, 4.0]]).trace()
+        tensor(5.)
+        """
+        if self.ndim != 2:
+            msg = f"trace: a matrix has two axes, but the shape is {self.shape}; use `xpgrad.linalg.trace`, which takes stacks"
+            raise ValueError(msg)
+        return namespace.package.linalg.trace(self)
+
+    def take(self: Any, indices: Any, /, axis: int | None = None) -> Tensor:
+        """Return the elements at integer indices; the gradients of duplicates add up.
+
+        Parameters
+        ----------
+        indices : Tensor, raw array or list of integers
+            Indices in any shape; negative ones count from the end.
+        axis : int, optional
+            Axis to index, as in `numpy.ndarray.take`. By default the Tensor is treated as flattened, as in PyTorch and NumPy.
+
+        Returns
+        -------
+        Tensor
+            Has the shape of the indices, or that of this Tensor with the axis replaced by it.
+
+        Raises
+        ------
+        TypeError
+            If `axis` is not an int, or `indices` are bools.
+        IndexError
+            If `axis` or an index is out of range, or `indices` are not integers.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.take([0, 3])
+        tensor([1., 4.])
+        >>> x.take([0], axis=1)
+        tensor([[1.],
+                [3.]])
+        """
+        return indexing.take(self.ravel(), indices, axis=0) if axis is None else indexing.take(self, indices, axis=axis)
+
+    def copy(self: Any) -> Tensor:
+        """Return a copy in newly allocated memory; the gradient passes through. NumPy's name of `clone`.
+
+        Returns
+        -------
+        Tensor
+            Has the shape and dtype of this Tensor, and its own version counter.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> x = xp.tensor([1.0, 4.0], requires_grad=True)
+        >>> x.copy().sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
+        """
+        return clone(self)
 
     def t(self: Any) -> Tensor:
         """Return the transpose of a matrix, as a view; a vector or a 0-d Tensor is returned itself.

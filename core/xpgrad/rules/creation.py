@@ -96,7 +96,7 @@ PRIMITIVES["cast"] = _cast_quietly
 PRIMITIVES["wide"] = lambda x: x._cast(float32) if x.dtype.kind == "real floating" and x.dtype.itemsize < 4 else x
 
 
-@front
+@front(method="astype")
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """Return `x` in another dtype; the gradient returns in the dtype of `x`.
 
