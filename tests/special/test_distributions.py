@@ -341,7 +341,21 @@ def _whole(kappa: float) -> float:
     return float(2 * mpmath.pi * mpmath.besseli(0, kappa) * mpmath.exp(-kappa))
 
 
-@pytest.mark.parametrize("ends", [(-np.inf, 0.5), (0.5, np.inf), (-np.inf, np.inf), (8.0, 9.0), (30.0, np.inf), (-12.0, -11.0), (0.0, 1.0)])
+@pytest.mark.parametrize(
+    "ends",
+    [
+        (-np.inf, 0.5),
+        (0.5, np.inf),
+        (-np.inf, np.inf),
+        (8.0, 9.0),
+        (30.0, np.inf),
+        (-12.0, -11.0),
+        (0.0, 1.0),
+        (50.0, 60.0),
+        (-60.0, -50.0),
+        (-5.1, -5.0999),
+    ],
+)
 def test_truncation_far_out(ends: tuple[float, float]) -> None:
     low, high = max(ends[0], -3.0), min(ends[1], ends[0] + 1.0 if np.isfinite(ends[0]) else 3.0)
     at = np.linspace(low, high, 7)
@@ -352,6 +366,30 @@ def test_truncation_far_out(ends: tuple[float, float]) -> None:
     np.testing.assert_allclose(
         values(stats.truncnorm.ppf(xp.asarray(q), *ends)), scipy.stats.truncnorm.ppf(q, *ends), rtol=1e-9, atol=1e-12
     )
+
+
+def _normal_integral(start: float, stop: float) -> Any:
+    sign = 1 if start > 0 else -1
+    first, last = (mpmath.erfc(abs(mpmath.mpf(t)) / mpmath.sqrt(2)) for t in (start, stop))
+    return sign * (first - last) * mpmath.sqrt(mpmath.pi / 2)
+
+
+@pytest.mark.parametrize("ends", [(50.0, 60.0), (-60.0, -50.0), (8.0, 9.0)])
+def test_quantiles_far_out(ends: tuple[float, float]) -> None:
+    """Law: quantiles invert the distribution function where `ndtr` underflows, and their derivatives are those of the inverse."""
+    mpmath.mp.dps = 40
+    whole = _normal_integral(*ends)
+    for q in (1e-12, 0.3, 0.9):
+        for kind, (start, sign) in {"ppf": (ends[0], 1), "isf": (ends[1], -1)}.items():
+            x = xp.tensor(q, requires_grad=True)
+            z = getattr(stats.truncnorm, kind)(x, *ends)
+            first = xp.autograd.grad(z, x, create_graph=True)[0]
+            second = xp.autograd.grad(first, x)[0]
+            at = z.item()
+            part = abs(_normal_integral(start, at)) / whole
+            slope = sign * whole * mpmath.exp(mpmath.mpf(at) ** 2 / 2)
+            np.testing.assert_allclose(float((part - q) * slope), 0.0, atol=1e-13 * abs(at))
+            np.testing.assert_allclose([first.item(), second.item()], [float(slope), float(at * slope**2)], rtol=1e-11)
 
 
 COV = np.array([[2.0, 0.3, -0.2], [0.3, 1.0, 0.4], [-0.2, 0.4, 0.7]])

@@ -371,3 +371,23 @@ def test_scaled_functions_do_not_overflow(name: str, xpgrad_device: str) -> None
     np.testing.assert_allclose(y.detach().numpy(), getattr(scipy.special, name)(np.asarray([-1000.0, 1000.0])), rtol=1e-6)
     xp.sum(y).backward()
     assert np.isfinite(x.grad.numpy()).all()
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_derivatives_of_scaled_functions_far_out(order: int) -> None:
+    """Law: the derivatives do not cancel for large arguments, where the function is nearly a power."""
+    mpmath = pytest.importorskip("mpmath")
+    function = (special.i0e, special.i1e)[order]
+    for at in (39.0, 41.0, 1e5, -1e5, 1e8):
+        x = xp.tensor(at, requires_grad=True)
+        first = xp.autograd.grad(function(x), x, create_graph=True)[0]
+        second = xp.autograd.grad(first, x)[0]
+        with mpmath.workdps(60):
+            t = mpmath.mpf(abs(at))
+            i = [mpmath.besseli(n, t) * mpmath.exp(-t) for n in range(order + 3)]
+            low, middle, high = (i[1], i[0], i[1]) if order == 0 else i[:3]
+            curved = (i[2] + i[0]) / 2 if order == 0 else (i[3] + 3 * i[1]) / 4
+            expected = [(low + high) / 2 - middle, curved - (low + high) + middle]
+        odd = 1.0 if at > 0 else -1.0
+        expected = [float(expected[0]) * (odd if order == 0 else 1.0), float(expected[1]) * (1.0 if order == 0 else odd)]
+        np.testing.assert_allclose([first.item(), second.item()], expected, rtol=1e-11)

@@ -76,6 +76,30 @@ def _over_x(x: Any, value: Any, sign: float, decay: Any, xp: Any) -> Any:
     return xp.where(near, series, value / xp.where(near, xp.ones_like(x), x))
 
 
+def _slope_coefficients(order: int) -> list[float]:
+    """Return the coefficients of the derivative of the asymptotic series of `i0e` or `i1e` in ``1 / x`` (DLMF 10.40.1)."""
+    found, term = [], 1.0
+    for k in range(14):
+        found.append(-(k + 0.5) * term)
+        term *= ((2 * k + 1) ** 2 - 4 * order**2) / (8.0 * (k + 1))
+    return found
+
+
+_SLOPES = (_slope_coefficients(0), _slope_coefficients(1))
+
+
+def _scaled_slope(order: int, x: Any, usual: Any, xp: Any) -> Any:
+    """Return the derivative of `i0e` or `i1e`: `usual`, or the asymptotic series where `usual` would cancel."""
+    far = xp.abs(x) > 40.0
+    t = xp.where(far, xp.abs(x), xp.ones_like(x))
+    inverse = 1.0 / t
+    series = xp.zeros_like(t)
+    for coefficient in reversed(_SLOPES[order]):
+        series = series * inverse + coefficient
+    series = series * inverse * (1.0 / math.sqrt(2.0 * math.pi)) / xp.sqrt(t)
+    return xp.where(far, series if order else series * xp.sign(x), usual)
+
+
 @special(lambda g, x, xp: -g * xp.special_j1(x))
 @_document_real
 def j0(x: Operand, /) -> Tensor:
@@ -182,7 +206,7 @@ def i1(x: Operand, /) -> Tensor:
     """
 
 
-@special(lambda g, x, out, xp: g * (xp.special_i1e(x) - xp.sign(x) * out))
+@special(lambda g, x, out, xp: g * _scaled_slope(0, x, xp.special_i1e(x) - xp.sign(x) * out, xp))
 @_document_real
 def i0e(x: Operand, /) -> Tensor:
     """Return ``exp(-abs(x)) * i0(x)``; at its kink at 0 the derivative is 0.
@@ -200,7 +224,12 @@ def i0e(x: Operand, /) -> Tensor:
     """
 
 
-@special(lambda g, x, out, xp: g * (xp.special_i0e(x) - xp.sign(x) * out - _over_x(x, out, 1.0, xp.exp(-xp.abs(x)), xp)))
+def _i1e_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    usual = xp.special_i0e(x) - xp.sign(x) * out - _over_x(x, out, 1.0, xp.exp(-xp.abs(x)), xp)
+    return g * _scaled_slope(1, x, usual, xp)
+
+
+@special(_i1e_vjp)
 @_document_real
 def i1e(x: Operand, /) -> Tensor:
     """Return ``exp(-abs(x)) * i1(x)``.

@@ -184,15 +184,31 @@ def _log_between(a: Any, b: Any) -> Any:
 
 
 def _truncated_quantile(q: Any, a: Any, b: Any) -> Any:
-    """Return the quantile of `truncnorm`, computed from the nearer tail; nan if the probability underflows."""
+    """Return the quantile of `truncnorm`, computed from the nearer tail, and from logarithms if the interval is far out in it."""
     flipped = a > 0
-    low = xp.where(flipped, -b, a)
+    low, high = xp.where(flipped, -b, a), xp.where(flipped, -a, b)
     p = xp.where(flipped, 1.0 - q, q)
+    far = (high < -5.0) & (p > 0) & (p < 1)
+    one = xp.ones_like(xp.where(far, high, p))
+    tail = _tail_quantile(xp.where(far, p, one * 0.5), xp.where(far, low, one * -7.0), xp.where(far, high, one * -6.0))
     mass = xp.exp(_log_between(a, b))
     level = special.ndtr(low) + p * mass
-    z = special.ndtri(level)
+    inner = xp.where(far, one * 0.5, level)
+    z = xp.where(far, tail, special.ndtri(inner))
     z = xp.where(flipped, -z, z)
-    return z * xp.where(level > 0, xp.ones_like(level), xp.ones_like(level) * math.nan)
+    return z * xp.where(inner > 0, one, one * math.nan)
+
+
+def _tail_quantile(p: Any, low: Any, high: Any) -> Any:
+    """Return the quantile of a normal variable between `low` and `high`, which are below -5, by Newton's method on `log_ndtr`."""
+    top = special.log_ndtr(high)
+    level = top + xp.log(p + (1.0 - p) * xp.exp(special.log_ndtr(low) - top))
+    size = level * -2.0
+    z = -xp.sqrt(size - xp.log(size) - 2.0 * _LOG_ROOT)
+    for _ in range(4):  # each step doubles the correct digits, and the order of the correct derivatives
+        value = special.log_ndtr(z)
+        z = z - (value - level) * xp.exp(value + z * z * 0.5 + _LOG_ROOT)
+    return z
 
 
 def _truncated_ends(a: Any, b: Any) -> tuple[Any, Any, Any]:
