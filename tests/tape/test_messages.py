@@ -211,3 +211,17 @@ def test_the_jacobians_are_deprecated_as_in_pytorch() -> None:
         module.get_numerical_jacobian(lambda inputs: inputs[0] * 2, (x,))
     with pytest.warns(FutureWarning, match="`get_analytical_jacobian` is deprecated"):
         module.get_analytical_jacobian((x,), x * 2)
+
+
+@pytest.mark.parametrize(("context", "name"), [("no_grad", "no_grad mode"), ("inference_mode", "inference mode")])
+def test_a_write_to_an_unrecorded_view_names_the_mode_in_which_it_was_made(context: str, name: str) -> None:
+    y = xp.ones(3, requires_grad=True) * 1
+    with getattr(xp, context)():
+        view = y[:2]
+    with pytest.raises(RuntimeError, match=f"created in {name} and is being modified"):
+        view.mul_(2.0)
+    y.mul_(2.0)
+    with pytest.raises(RuntimeError, match=f"created in {name} and its base"):
+        view.mul_(2.0)
+    with getattr(xp, context)():
+        assert view.tolist() == [2.0, 2.0]

@@ -88,10 +88,15 @@ class DetachedCell:
         return self
 
 
+#: The reasons for views of Tensors with a history that were made while nothing was recorded, with their names in messages.
+UNRECORDED: dict[str, str] = {"no_grad": "no_grad mode", "inference_mode": "inference mode"}
+
+
 class Alias:
     """The place of a Tensor that is not a view in its memory: the cell, and the path from the memory's root array.
 
-    ``forbidden`` is the reason why the Tensor must not be written to while recording, or None: "no_grad", "inference", "argument"
+    ``forbidden`` is the reason why the Tensor must not be written to while recording, or None: "no_grad" or "inference_mode" (a view
+    made there: `UNRECORDED`), "inference", "argument"
     (of a function that a transform differentiates), "saved" (read from a node), "leaf" (a leaf that a hook on saved values has unpacked),
     or a `ForbiddenView`. ``path`` leads from the memory's root array to this Tensor's: pairs of a row's name and its arguments; ``memory``
     is a list that holds that root array, shared by the Tensors (and not by nodes, which would keep it alive).

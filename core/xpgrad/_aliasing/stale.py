@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._aliasing.cells import ForbiddenView, alias_of, chain_of, follow, mark_node
+from xpgrad._aliasing.cells import UNRECORDED, ForbiddenView, alias_of, chain_of, follow, mark_node
 from xpgrad._modes import state
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import Row
@@ -64,7 +64,7 @@ def outdate(x: Any, recorded: bool) -> None:
         view = reference()
         if view is None or view._alias.cell is not cell or view._alias.parent is None or view._base._node is None:
             continue
-        if recorded or view._alias.forbidden != "no_grad":
+        if recorded or view._alias.forbidden not in UNRECORDED:
             cls = type(view)
             if cls.fresh is None and not view.is_inference():
                 view.__class__ = _stale_classes[cls]
@@ -84,10 +84,11 @@ def renew(view: Any) -> Any:
         If the view cannot take over the history of its base, such as one of several outputs.
     """
     forbidden = view._alias.forbidden
-    if forbidden == "no_grad":
+    if isinstance(forbidden, str) and forbidden in UNRECORDED:
         msg = (
-            "A view was created in no_grad mode and its base or another view of its base has been modified inplace with grad mode enabled, "
-            "so its history is not known. Create the view and write to its base in the same mode, or view a `detach()` of the base"
+            f"A view was created in {UNRECORDED[forbidden]} and its base or another view of its base has been modified inplace with grad "
+            "mode enabled, so its history is not known. Create the view and write to its base in the same mode, or view a `detach()` of "
+            "the base"
         )
         raise RuntimeError(msg)
     if isinstance(forbidden, ForbiddenView):

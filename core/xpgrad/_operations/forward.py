@@ -395,7 +395,7 @@ def _note_view(t: Text, f: Form) -> None:
             if _out._node is not None:
                 _out._node._alias = _cell
             elif _mode is not None and not _mode.recording:
-                _view.forbidden = 'no_grad'  # MUT-18: its history could not follow its base's
+                _view.forbidden = 'inference_mode' if _mode.inference else 'no_grad'  # MUT-18: its history could not follow its base's
             _cell.views.append(_ref(_out))
             if len(_cell.views) > _cell.limit:
                 _cell.forget()

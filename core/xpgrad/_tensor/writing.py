@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._aliasing.cells import ForbiddenView, alias_of, follow, next_number
+from xpgrad._aliasing.cells import UNRECORDED, ForbiddenView, alias_of, follow, next_number
 from xpgrad._aliasing.sharing import adopt, bump, copies, rebind, run_uninterrupted
 from xpgrad._aliasing.stale import take_over
 from xpgrad._array.base import TensorBase
@@ -132,10 +132,10 @@ def check_writable(x: Any, value: Any, mode: Any) -> None:
     if alias.forbidden is None:
         return
     recorded = node is not None or getattr(value, "_node", None) is not None
-    if alias.forbidden == "no_grad" and (recorded or origin is not None):
+    if isinstance(alias.forbidden, str) and alias.forbidden in UNRECORDED and (recorded or origin is not None):
         msg = (
-            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Its history would be lost: create "
-            "the view and write to it in the same mode"
+            f"A view was created in {UNRECORDED[alias.forbidden]} and is being modified inplace with grad mode enabled. Its history "
+            "would be lost: create the view and write to it in the same mode"
         )
         raise RuntimeError(msg)
     if recorded and isinstance(alias.forbidden, ForbiddenView):

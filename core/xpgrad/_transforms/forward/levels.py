@@ -11,6 +11,7 @@ import weakref
 from contextlib import nullcontext
 from typing import Any
 
+from xpgrad._aliasing.cells import UNRECORDED
 from xpgrad._modes import state, switches
 from xpgrad._modes.setting import Setting
 from xpgrad._rows.namespace import PRIMITIVES
@@ -133,7 +134,7 @@ class Level:
         for view in reversed(steps):
             row = view._alias.row
             if row is not None:
-                constant = view._alias.forbidden == "no_grad" and not self.records  # as in PyTorch, a constant from the start
+                constant = view._alias.forbidden in UNRECORDED and not self.records  # as in PyTorch, a constant from the start
                 with switches.no_grad() if constant else nullcontext():
                     found = getattr(found, row.method)(*view._alias.args)
             mode = state.current()
