@@ -65,6 +65,7 @@ TAKERS: dict[str, Callable[[Any, str], Any]] = {
     "zeros_like": lambda d, device: xp.zeros_like(xp.ones(2, device=device), dtype=d).dtype,
     "Tensor.prod": lambda d, device: xp.ones(2, dtype="int8", device=device).prod(dtype=d).dtype,
     "Tensor.sum": lambda d, device: xp.ones(2, dtype="int8", device=device).sum(dtype=d).dtype,
+    "Tensor.astype": lambda d, device: xp.ones(2, dtype="int8", device=device).astype(d).dtype,
     "Tensor.to": lambda d, device: xp.ones(2, dtype="int8", device=device).to(d).dtype,
     "Tensor.to dtype": lambda d, device: xp.ones(2, dtype="int8", device=device).to(dtype=d).dtype,
 }

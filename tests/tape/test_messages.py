@@ -225,3 +225,10 @@ def test_a_write_to_an_unrecorded_view_names_the_mode_in_which_it_was_made(conte
         view.mul_(2.0)
     with getattr(xp, context)():
         assert view.tolist() == [2.0, 2.0]
+
+
+def test_result_type_does_not_print_its_arguments() -> None:
+    for arguments, what in (((), "no arguments"), ((12345, 0.5), "only numbers")):
+        with pytest.raises(ValueError, match=f"at least one Tensor or dtype, but got {what};") as caught:
+            xp.result_type(*arguments)
+        assert "12345" not in str(caught.value)
