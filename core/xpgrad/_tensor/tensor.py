@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 else:
     DeclaredMethods = TensorBase  # on which the declarations set their methods (`_operations.methods`)
 
-_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 _LEAF_ONLY = (
     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
     "require differentiation use `x.detach()`"

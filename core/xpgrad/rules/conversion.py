@@ -47,10 +47,12 @@ def host_array(data: Any, dtype: DType | None, cls: Any) -> Any:
         msg = f"cannot make a Tensor from {type(data).__name__} {data!r:.80}: its elements must be numbers or bools in a regular shape"
         raise TypeError(msg)
     # NumPy has no bfloat16: the numbers are passed in the default dtype, since the device may lack the array's own.
-    if dtype is not None or (not is_raw_array(data) and not _has_dtypes(data)):
+    if dtype is not None or (not is_raw_array(data) and not is_scalar_array(data)):
         kind = {"f": "real floating", "c": "complex floating", "i": "integral"}.get(array.dtype.kind)
         if kind is not None:
-            array = array.astype(backend.default_dtype(kind, cls.device).name)
+            default = backend.default_dtype(kind, cls.device).name
+            if array.dtype.name != default and not (_holds_dtypes(data) and backend.find_dtype(array.dtype.name) is not None):
+                array = array.astype(default)
     return array
 
 
@@ -74,11 +76,11 @@ def is_scalar_array(data: Any) -> bool:
     return hasattr(data, "dtype") and hasattr(data, "item")
 
 
-def _has_dtypes(data: Any) -> bool:
-    """Return whether every value in nested sequences, of which there is at least one, has a dtype to keep."""
-    leaves = _leaves(data)
-    first = next(leaves, None)
-    return first is not None and is_scalar_array(first) and all(map(is_scalar_array, leaves))
+def _holds_dtypes(data: Any) -> bool:
+    """Return whether nested sequences contain a NumPy scalar or array, whose dtype takes part in promotion."""
+    if isinstance(data, (list, tuple)):
+        return any(_holds_dtypes(d) for d in data)
+    return is_scalar_array(data)
 
 
 def _contains_tensor(data: Any) -> bool:
@@ -163,7 +165,8 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         Numbers or bools. They are always copied: later changes to `data` are not seen. Tensors inside a sequence are stacked, as by
         `asarray`.
     dtype : DType, optional
-        Data type; by default that of an array, or the device's default dtype of the kind of Python data.
+        Data type; by default that of an array, or the device's default dtype of the kind of Python data. A sequence that contains NumPy
+        scalars or arrays has the dtype that NumPy gives it, if the device has this dtype.
     device : Device or str, optional
         Device of the result; by default that of a Tensor or of another library's array, or the default device.
     requires_grad : bool
@@ -207,7 +210,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         Numbers or bools. A Tensor that needs no change is returned itself; an array is wrapped without a copy if possible. Tensors inside
         a sequence are stacked, also with arrays and numbers: on one device, in the dtype to which they promote.
     dtype : DType, optional
-        Data type; by default that of an array, or the device's default dtype of the kind of Python data.
+        Data type; by default that of an array, or the device's default dtype of the kind of Python data. A sequence that contains NumPy
+        scalars or arrays has the dtype that NumPy gives it, if the device has this dtype.
     device : Device or str, optional
         Device of the result; by default that of a Tensor or of another library's array, and the default device for numbers, lists and
         NumPy's arrays.

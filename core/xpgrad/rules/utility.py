@@ -79,7 +79,8 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         else:
             dtypes.append(as_dtype(item))
     if not dtypes:
-        msg = f"result_type needs at least one Tensor or dtype, but got {arrays_and_dtypes!r}; wrap one with `xpgrad.asarray(x)`"
+        what = "only numbers" if scalars else "no arguments"
+        msg = f"result_type needs at least one Tensor or dtype, but got {what}; wrap one with `xpgrad.asarray(x)`"
         raise ValueError(msg)
     out = dtypes[0]
     for dtype in dtypes[1:]:
@@ -319,7 +320,7 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
     for k, (y, others) in enumerate(terms[1:], start=2):
         wanted = {*output, *(label for _, rest in terms[k:] for label in rest)}
         x, labels = _contract(x, labels, y, others, wanted)
-    shared = len(terms) == 1 and set(labels) <= set(output)  # nothing was computed, so `x` is a view
+    shared = len(terms) == 1 and set(labels) <= set(output)  # nothing was computed, so that `x` is a view
     x, labels = _sum_out(x, labels, set(output))
     x = transpose_axes(x, tuple(labels.index(label) for label in output if label in labels))
     if x.ndim < len(output):  # an axis of length 1 in every operand
