@@ -17,7 +17,7 @@ from typing import Any
 
 from xpgrad._basics.arguments import check_callable, shown
 from xpgrad._basics.docstrings import shares
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad._modes import switches
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._scipy import ScipyObjective
@@ -35,6 +35,9 @@ __all__ = ["brentq", "custom_root", "fixed_point", "least_squares", "minimize", 
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)
 
 
 Failure = typing.Literal["raise", "warn", "ignore"]
