@@ -143,17 +143,17 @@ def test_an_expression_computes_what_the_name_does(name: str, code: str) -> None
     np.testing.assert_allclose(ours.numpy(), np.asarray(theirs), rtol=1e-5, atol=1e-7)
 
 
-def test_a_name_without_a_hint_is_reported_plainly() -> None:
-    with pytest.raises(AttributeError, match=r"^module 'xpgrad' has no attribute 'sine'$"):
-        xp.sine
-    with pytest.raises(AttributeError, match=r"^module 'xpgrad.linalg' has no attribute 'sine'$"):
-        xp.linalg.sine
+@pytest.mark.parametrize("module", ["xpgrad", "xpgrad.linalg", "xpgrad.autograd", "xpgrad.scipy.special"])
+def test_a_name_without_a_hint_is_reported_plainly(module: str) -> None:
+    with pytest.raises(AttributeError, match=rf"^module '{module}' has no attribute 'sine'$"):
+        pkgutil.resolve_name(f"{module}:sine")
 
 
 def test_a_name_is_found_in_another_place() -> None:
     for owner, name, place in (
         (xp.linalg, "stack", "`xpgrad.stack`"), (xp, "qr", "`xpgrad.linalg.qr`"), (xp.autograd, "vmap", "`xpgrad.func.vmap`"),
-        (xp, "masked_fill_", "the method `x.masked_fill_(...)`"), (xp.scipy.special, "lgamma", "`xpgrad.scipy.special.gammaln`"),
+        (xp, "masked_fill_", "the method `x.masked_fill_(...)`"),
+        (pkgutil.resolve_name("xpgrad.scipy.special"), "lgamma", "`xpgrad.scipy.special.gammaln`"),
     ):  # fmt: skip
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}'; use {re.escape(place)}$"):
             getattr(owner, name)
