@@ -1,118 +1,95 @@
-"""Hints for names of NumPy, PyTorch and JAX that the standard spells differently, for errors about missing attributes.
+"""Hints for names of PyTorch, NumPy and JAX that xpgrad lacks, for errors about missing attributes.
 
 The names stay unknown: `hasattr` is False for them and `dir` does not show them; only the error says more.
 """
 
 from __future__ import annotations
 
-#: The unknown name, and what to write: calls and attributes in backticks exist, words outside of them explain.
-HINTS: dict[str, str] = {
-    # NumPy's spellings of functions of the standard
-    "array": "`xpgrad.asarray(data)`, or `xpgrad.tensor(data)`, which copies",
-    "absolute": "`xpgrad.abs`",
-    "power": "`xpgrad.pow`",
-    "float_power": "`xpgrad.pow`",
-    "true_divide": "`xpgrad.divide`",
-    "mod": "`xpgrad.remainder`",
-    "fmod": "`xpgrad.remainder`, which has the sign of the divisor",
-    "conjugate": "`xpgrad.conj`",
-    "arcsin": "`xpgrad.asin`",
-    "arccos": "`xpgrad.acos`",
-    "arctan": "`xpgrad.atan`",
-    "arctan2": "`xpgrad.atan2`",
-    "arcsinh": "`xpgrad.asinh`",
-    "arccosh": "`xpgrad.acosh`",
-    "arctanh": "`xpgrad.atanh`",
-    "invert": "`xpgrad.bitwise_invert`",
-    "left_shift": "`xpgrad.bitwise_left_shift`",
-    "right_shift": "`xpgrad.bitwise_right_shift`",
-    "concatenate": "`xpgrad.concat`",
-    "hstack": "`xpgrad.concat(arrays, axis=1)`",
-    "vstack": "`xpgrad.concat(arrays, axis=0)`, or `xpgrad.stack` for rows",
-    "column_stack": "`xpgrad.stack(columns, axis=1)`",
-    "transpose": "`xpgrad.permute_dims(x, axes)`, or `x.T` for a matrix",
-    "swapaxes": "`x.transpose(axis1, axis2)`, or `xpgrad.permute_dims`",
-    "ravel": "`x.ravel()`, or `xpgrad.reshape(x, (-1,))`",
-    "cumsum": "`xpgrad.cumulative_sum(x, axis=0)`",
-    "cumprod": "`xpgrad.cumulative_prod(x, axis=0)`",
-    "amax": "`xpgrad.max`",
-    "amin": "`xpgrad.min`",
-    "average": "`xpgrad.mean`",
-    "median": "`x.median()`, or the middle of `xpgrad.sort`",
-    "unique": "`xpgrad.unique_values`, or `xpgrad.unique_all` with counts and indices",
-    "flatnonzero": "`xpgrad.nonzero`",
-    "argwhere": "`xpgrad.stack(xpgrad.nonzero(x), axis=1)`",
-    "take_along_dim": "`xpgrad.take_along_axis`",
-    "identity": "`xpgrad.eye`",
-    "asanyarray": "`xpgrad.asarray`",
-    "ascontiguousarray": "`x.contiguous()`",
-    "copy": "`x.clone()`, or `xpgrad.asarray(x, copy=True)`",
-    "array_equal": "`xpgrad.all(x == y)`",
-    "dot": "`xpgrad.matmul`, `x @ y`; `xpgrad.vecdot` for vectors",
-    "inner": "`xpgrad.vecdot`",
-    "outer": "`xpgrad.linalg.outer`",
-    "cross": "`xpgrad.linalg.cross`",
-    "trace": "`xpgrad.linalg.trace`",
-    "diagonal": "`xpgrad.linalg.diagonal`",
-    "diag": "`xpgrad.linalg.diagonal` takes a diagonal; `xpgrad.eye(n) * v` makes a matrix with one",
-    "norm": "`xpgrad.linalg.vector_norm`, `xpgrad.linalg.matrix_norm`, or `x.norm()`",
-    "random": "`xpgrad.asarray(rng.normal(size=n))` with a generator of NumPy's: xpgrad has no random numbers",
-    "float_": "`xpgrad.float64`",
-    "int_": "`xpgrad.int64`",
-    "bool_": "`xpgrad.bool`",
-    "ndarray": "`xpgrad.Tensor`",
-    # PyTorch's
-    "cat": "`xpgrad.concat`",
-    "mm": "`xpgrad.matmul`, `x @ y`",
-    "bmm": "`xpgrad.matmul`, `x @ y`",
-    "clone": "`x.clone()`",
-    "from_numpy": "`xpgrad.asarray(array)`, which shares its memory",
-    "as_tensor": "`xpgrad.asarray(data)`",
-    "rand": "`xpgrad.asarray(rng.random(shape))` with a generator of NumPy's: xpgrad has no random numbers",
-    "randn": "`xpgrad.asarray(rng.normal(size=shape))` with a generator of NumPy's: xpgrad has no random numbers",
-    "manual_seed": "a generator of NumPy's with a seed, and `xpgrad.asarray` for what it draws: xpgrad has no random numbers",
-    "relu": "`x.relu()`, or `xpgrad.maximum(x, 0)`, which differs at 0",
-    "sigmoid": "`x.sigmoid()`",
-    "softmax": "`x.softmax(dim)`",
-    "log_softmax": "`x.log_softmax(dim)`",
-    "logsumexp": "`x.logsumexp(dim)`",
-    "clamp": "`xpgrad.clip`",
-    "neg": "`xpgrad.negative`",
-    "sub": "`xpgrad.subtract`",
-    "mul": "`xpgrad.multiply`",
-    "div": "`xpgrad.divide`",
-    "eq": "`xpgrad.equal`",
-    "ne": "`xpgrad.not_equal`",
-    "lt": "`xpgrad.less`",
-    "le": "`xpgrad.less_equal`",
-    "gt": "`xpgrad.greater`",
-    "ge": "`xpgrad.greater_equal`",
-    "permute": "`xpgrad.permute_dims`",
-    "unsqueeze": "`xpgrad.expand_dims`",
-    "unbind": "`xpgrad.unstack`",
-    "gather": "`x.gather(dim, index)`, or `xpgrad.take_along_axis`",
-    "index_select": "`xpgrad.take`",
-    "masked_select": "`x[mask]`, or `x.masked_select(mask)`",
-    "numel": "`x.size`, or `x.numel()`",
-    "is_tensor": "`isinstance(x, xpgrad.Tensor)`",
-    "nn": "`xpgrad.func.functional_call` and objects of yours that hold Tensors: xpgrad has no layers",
-    "optim": "a loop of yours, or `xpgrad.autograd.interop.scipy_objective`: xpgrad has no optimizers",
-    "cuda": "`xpgrad.default_device(name)` and `device=` choose a device",
-    # JAX's and HIPS autograd's
-    "jit": "`xpgrad.compile`",
-    "grad": "`xpgrad.func.grad` of a function, or `xpgrad.autograd.grad` of Tensors",
-    "vmap": "`xpgrad.func.vmap`",
-    "jacobian": "`xpgrad.func.jacrev`, or `xpgrad.func.jacfwd`",
-    "hessian": "`xpgrad.func.hessian`",
-    "elementwise_grad": "`xpgrad.func.elementwise_grad`",
-    "value_and_grad": "`xpgrad.func.value_and_grad`",
-    "checkpoint": "`xpgrad.utils.checkpoint.checkpoint`",
-    "numpy": "the package itself, `xpgrad.asarray` and its functions, or `xpgrad.dialects.hips` for programs of HIPS autograd",
-}
+import functools
+import importlib
+import re
+
+from xpgrad._array.base import OF_THE_LAYERS
+
+#: Modules that may have a missing name, besides the package.
+_ELSEWHERE = ("linalg", "fft", "func", "autograd", "autograd.graph")
 
 
-def missing_name(owner: str, name: str) -> str:
-    """Return the message of the error for a name that `owner`, the repr of a namespace, does not have."""
+@functools.cache
+def texts() -> dict[str, str]:
+    """Return what to write instead of each missing name."""
+    found = importlib.import_module("xpgrad._hint_texts").TEXTS.strip().replace("\n    ", "")
+    entries = (line.split(": ", 1) for line in found.splitlines())
+    return {name: text for names, text in entries for name in names.split()}
+
+
+@functools.cache
+def reasons() -> list[tuple[re.Pattern[str], str]]:
+    """Return patterns of missing names, each with the reason."""
+    found = importlib.import_module("xpgrad._hint_texts").REASONS.strip().replace("\n    ", "")
+    return [(re.compile(pattern), reason) for pattern, reason in (line.rsplit(": ", 1) for line in found.splitlines())]
+
+
+def _exported(module: str) -> list[str]:
+    """Return the public names of a module of the package."""
+    names: list[str] = importlib.import_module(module).__all__
+    return names
+
+
+def has_attribute(name: str) -> bool:
+    """Return whether Tensors have a public attribute."""
+    return hasattr(importlib.import_module("xpgrad").Tensor, name) and name not in OF_THE_LAYERS
+
+
+def _elsewhere(name: str, place: str) -> str | None:
+    """Return how to write a name that xpgrad has in another place than `place`: a function, or a method of Tensors."""
+    package = importlib.import_module("xpgrad")
+    if "Tensor" not in vars(package):  # the package is still being imported
+        return None
+    if place and name in (*package.__all__, *package._LAZY):
+        return f"`xpgrad.{name}`, a function" if place == "Tensor" else f"`xpgrad.{name}`"
+    if place != "Tensor" and has_attribute(name):
+        method = getattr(package.Tensor, name)
+        return f"the method `x.{name}(...)`" if callable(method) else f"`x.{name}`"
+    for module in _ELSEWHERE:
+        if module != place and name in _exported(f"xpgrad.{module}"):
+            return f"`xpgrad.{module}.{name}`"
+    return None
+
+
+def _in_place(name: str) -> str | None:
+    """Return how to write a method that writes in place and that Tensors lack."""
+    base = name.removesuffix("_")
+    if base == name:
+        return None
+    known = texts().get(base) or _elsewhere(base, "Tensor")
+    if known is None:
+        known = f"`x.{base}(...)`" if has_attribute(base) and base != "T" else None
+    return known and f"`x[...] = ` and the value in its place: {known}"
+
+
+@functools.cache  # libraries ask again and again which names an array has
+def hint(name: str, place: str = "") -> str | None:
+    """Return the end of the error about a missing name, or None if nothing is known about it.
+
+    Parameters
+    ----------
+    name : str
+    place : str
+        Where it is missing: a module below `xpgrad`, such as ``"linalg"``, ``"Tensor"``, or "" for the package.
+    """
+    if name.startswith("_"):
+        return None
+    text = texts().get(f"{place}.{name}" if place else name) or _elsewhere(name, place) or texts().get(name)
+    text = text or next((texts()[f"{module}.{name}"] for module in _ELSEWHERE if f"{module}.{name}" in texts()), None) or _in_place(name)
+    if text is not None:
+        return f"use {text}"
+    reason = next((reason for pattern, reason in reasons() if pattern.fullmatch(name)), None)
+    return None if reason is None else f"not part of xpgrad, because {reason}"
+
+
+def missing_name(owner: str, name: str, place: str = "") -> str:
+    """Return the message of the error for a name that `owner`, the repr of a namespace or class, does not have; `place` as in `hint`."""
     start = f"{owner} has no attribute {name!r}"
-    hint = HINTS.get(name)
-    return start if hint is None else f"{start}; use {hint}"
+    found = hint(name, place)
+    return start if found is None else f"{start}; {found}"

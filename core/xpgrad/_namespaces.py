@@ -86,8 +86,8 @@ class DeviceNamespace(ModuleType):
         whole = importlib.import_module(self.__name__)
         of_the_module = name.startswith("__") and not name.startswith("__array_") and name not in ("__all__", "__version__")
         if of_the_module or not hasattr(whole, name):
-            hint = name if self.__name__ == "xpgrad" and not of_the_module else ""
-            raise AttributeError(missing_name(repr(self), name) if hint else f"{self!r} has no attribute {name!r}")
+            place = self.__name__.removeprefix("xpgrad").removeprefix(".")
+            raise AttributeError(f"{self!r} has no attribute {name!r}" if of_the_module else missing_name(repr(self), name, place))
         found = getattr(whole, name)
         if name in MAKERS.get(self.__name__, ()):
             found = _bind_device(self._device, found)

@@ -14,7 +14,7 @@ from xpgrad._basics.arguments import check_choice
 from xpgrad._basics.device import Device
 from xpgrad._basics.docstrings import shares
 from xpgrad._basics.dtypes import as_dtype, complex_of, float32
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
 from xpgrad._operations.declare import composite, front, nondifferentiable
@@ -35,6 +35,9 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)
 
 
 Norm = Literal["backward", "ortho", "forward"]

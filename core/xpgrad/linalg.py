@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from xpgrad._basics.arguments import as_flag, as_int, check_choice
 from xpgrad._basics.docstrings import shares
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad._basics.shapes import common_shape, normalize_axis, normalize_reduction_axes
 from xpgrad._modes import state
 from xpgrad._operations.declare import composite, front, nondifferentiable
@@ -35,6 +35,9 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)
 
 
 class EigResult(NamedTuple):

@@ -12,7 +12,7 @@ from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DType
 
 #: Attributes that the layers below use. Generated texts name them, so they have no underscore, but `dir` does not show them.
-_OF_THE_LAYERS = frozenset(("align", "backend", "buffer", "default_dtype", "depth", "fresh", "inner", "lift", "scalar", "stage"))
+OF_THE_LAYERS = frozenset(("align", "backend", "buffer", "default_dtype", "depth", "fresh", "inner", "lift", "scalar", "stage"))
 
 
 class TensorBase:
@@ -50,7 +50,7 @@ class TensorBase:
     buffer: ClassVar[None] = None
 
     def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()) - _OF_THE_LAYERS)
+        return sorted(set(super().__dir__()) - OF_THE_LAYERS)
 
     # -- attributes of the standard ----------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from xpgrad._basics.arguments import as_flag
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refuse
 from xpgrad._tape import requests
 from xpgrad._tape.requests import backward as backward
 from xpgrad._tensor.tensor import Tensor
@@ -197,5 +197,4 @@ if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__
             found = getattr(module, name)
             globals()[name] = found
             return found
-        msg = f"module 'xpgrad.autograd' has no attribute {name!r}"
-        raise AttributeError(msg)
+        return refuse(__name__, name)

@@ -11,7 +11,7 @@ from typing import Any
 
 from xpgrad._basics.arguments import as_flags, check_callable
 from xpgrad._basics.docstrings import shares
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad._modes import state, switches
 from xpgrad._tape.requests import grad
 from xpgrad._tensor.tensor import Tensor
@@ -26,6 +26,9 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)
 
 
 def _check_arguments(name: str, func: Any, **flags: Any) -> tuple[bool, ...]:

@@ -14,7 +14,7 @@ from xpgrad._aliasing.sharing import bump
 from xpgrad._aliasing.windows import remember_window
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.arguments import as_flag, check_callable, shown
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad._modes.state import Mode, current, mode_with
 from xpgrad._modes.switches import ModeSwitch
 from xpgrad._tape.edges import GradientEdge as GradientEdge, get_gradient_edge as get_gradient_edge
@@ -49,6 +49,9 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)
 
 
 class allow_mutation_on_saved_tensors(ModeSwitch):  # noqa: N801 (PyTorch's name)

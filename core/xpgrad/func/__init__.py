@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad.func._forward import jvp as jvp, linearize as linearize
 from xpgrad.func._jacobians import hessian as hessian, jacfwd as jacfwd
 from xpgrad.func._loops import cond as cond, fori_loop as fori_loop, scan as scan, while_loop as while_loop
@@ -26,3 +26,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)

@@ -18,7 +18,7 @@ from typing import Any
 
 from xpgrad._basics.arguments import as_flag, check_callable, shown
 from xpgrad._basics.docstrings import shares
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad._basics.scalars import is_raw_array, is_scalar
 from xpgrad._basics.shapes import common_shape
 from xpgrad._modes import switches
@@ -40,6 +40,9 @@ __all__ = ["brentq", "curve_fit", "custom_root", "fixed_point", "least_squares",
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)
 
 
 Failure = typing.Literal["raise", "warn", "ignore"]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from xpgrad import fft as _fourier
 from xpgrad._basics.arguments import as_size, check_choice, shown
 from xpgrad._basics.docstrings import shares
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
@@ -27,6 +27,9 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)
 
 
 Mode = Literal["full", "same", "valid"]

@@ -12,7 +12,7 @@ not in host memory.
 
 from __future__ import annotations
 
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad.scipy import _bessel_functions, _elementary, _error_functions, _gamma_functions, _incomplete
 from xpgrad.scipy._bessel_functions import *
 from xpgrad.scipy._elementary import *
@@ -30,3 +30,6 @@ __all__ += _incomplete.__all__
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)

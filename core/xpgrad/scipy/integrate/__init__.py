@@ -6,7 +6,7 @@ samples.
 
 from __future__ import annotations
 
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad.scipy.integrate._equations import DenseSolution as DenseSolution, odeint as odeint, solve_ivp as solve_ivp
 from xpgrad.scipy.integrate._quadrature import (
     cumulative_trapezoid as cumulative_trapezoid,
@@ -20,3 +20,6 @@ __all__ = ["DenseSolution", "cumulative_trapezoid", "odeint", "quad_vec", "simps
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)

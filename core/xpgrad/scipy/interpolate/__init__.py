@@ -6,7 +6,7 @@ no derivative. Values may be complex; knots and queries are real.
 
 from __future__ import annotations
 
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad.scipy.interpolate._cubic import (
     Akima1DInterpolator as Akima1DInterpolator,
     CubicHermiteSpline as CubicHermiteSpline,
@@ -25,3 +25,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)

@@ -8,7 +8,7 @@ finite gives nan (SciPy raises ValueError). A singular matrix raises the error o
 
 from __future__ import annotations
 
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad.scipy.linalg._building import block_diag as block_diag, circulant as circulant, hankel as hankel, toeplitz as toeplitz
 from xpgrad.scipy.linalg._functions import PolarResult as PolarResult, expm as expm, logm as logm, polar as polar, sqrtm as sqrtm
 from xpgrad.scipy.linalg._lyapunov import (
@@ -35,3 +35,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)

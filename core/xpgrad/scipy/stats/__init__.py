@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xpgrad._basics.faces import public_names
+from xpgrad._basics.faces import public_names, refusal
 from xpgrad._rows.namespace import operations as xp
 from xpgrad.scipy import special
 from xpgrad.scipy._declare import by_the_host, row_only
@@ -34,6 +34,9 @@ _GAUSS = gauss_legendre(40)
 
 def __dir__() -> list[str]:
     return public_names(__name__)
+
+
+__getattr__ = refusal(__name__)
 
 
 def _positive(*shapes: Any) -> Any:
