@@ -1,4 +1,4 @@
-"""The hooks that plugins implement, and the markers for both sides."""
+"""The hooks that plugins implement, and the pluggy markers for specifications and implementations."""
 
 from __future__ import annotations
 

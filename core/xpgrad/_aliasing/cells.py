@@ -63,7 +63,7 @@ class Cell:
 
 
 class CopyCell(Cell):
-    """The cell of a copy that takes the place of a view: a write to it would not reach the base."""
+    """The cell of a copy returned instead of a view: a write to the copy would not reach the base."""
 
     __slots__ = ()
 
@@ -93,7 +93,7 @@ UNRECORDED: dict[str, str] = {"no_grad": "no_grad mode", "inference_mode": "infe
 
 
 class Alias:
-    """The place of a Tensor that is not a view in its memory: the cell, and the path from the memory's root array.
+    """The memory location of a Tensor that is not a view: its cell, and the path from the memory's root array.
 
     ``forbidden`` is the reason why the Tensor must not be written to while recording, or None: "no_grad" or "inference_mode" (a view
     made there: `UNRECORDED`), "inference", "argument"
@@ -135,7 +135,7 @@ class ForbiddenView:
 
 
 class View:
-    """The place of a view in its memory: its parent Tensor, and the operation that made it. It has the fields of an `Alias`.
+    """The memory location of a view: its parent Tensor, and the operation that made it. It has the fields of an `Alias`.
 
     Every slice makes one, so the generated text sets the fields itself (`_operations.forward`).
     """
@@ -161,7 +161,7 @@ class View:
 
 
 class _JointCell:
-    """The joint cell of a node with several outputs; it counts as written once the memory of one of them is."""
+    """The joint cell of a node with several outputs; it counts as written once the memory of any output is written."""
 
     __slots__ = ("cells",)
 
@@ -185,7 +185,7 @@ class _JointCell:
 
 
 def note_copy(tensor: Any) -> None:
-    """Mark a Tensor as a copy in place of a view, so that writes to it and to its views raise."""
+    """Mark a Tensor as a copy returned instead of a view, so that writes to it and to its views raise."""
     alias_of(tensor).cell.__class__ = CopyCell
 
 
@@ -196,7 +196,10 @@ def give_alias(tensor: Any, alias: Alias) -> None:
 
 
 def mark_node(node: Any, alias: Alias) -> None:
-    """Give a node the cell that counts the writes to its output."""
+    """Set the cell of `node` to that of `alias`, which counts the writes to the node's output.
+
+    For one of several outputs, the cell is also added to the joint cell of the owner, the node that made them all.
+    """
     if node is None:
         return
     node._alias = alias.cell
@@ -247,7 +250,7 @@ def share_memory(out: Any, owner: Any) -> None:
 
 
 def chain_of(x: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """Return the operations, as names and arguments, that made a view from its base."""
+    """Return the operations, as names and arguments, that made the view `x` from its base."""
     chain = []
     while x._alias is not None and x._alias.parent is not None:
         if x._alias.row is not None:  # a view that a custom Function made of its argument is all of it

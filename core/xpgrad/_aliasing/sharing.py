@@ -30,7 +30,7 @@ def run_uninterrupted(steps: Callable[[], None]) -> None:
 
 
 def bump(x: Any) -> None:
-    """Count a write to the memory of `x`, and outdate its views."""
+    """Count a write to the memory of `x`, and mark the other views of that memory as stale."""
     alias = x._alias or alias_of(x)
     if alias.forbidden == "inference":
         return  # inference tensors have no version
@@ -42,12 +42,12 @@ def bump(x: Any) -> None:
 
 
 def copies(mode: Any) -> bool:
-    """Return whether writes in a mode must not change the arrays that nodes saved."""
+    """Return whether writes in `mode` must leave the arrays that nodes saved unchanged, and so go to a copy."""
     return mode is not None and mode.copies
 
 
 def adopt(x: Any, node: Any) -> None:
-    """Set the history of `x` after a write, and of all Tensors that share its memory: the base and its other views."""
+    """Make `node` the history of `x` after a write, and update all Tensors that share its memory: the base and its other views."""
     alias = x._alias
     if alias.parent is None:
         take_over(x, node)

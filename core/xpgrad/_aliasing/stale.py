@@ -16,7 +16,7 @@ from xpgrad._rows.variants import TensorVariants
 
 
 class _Primitives:
-    """A namespace of primitives, for formulas."""
+    """A namespace whose attributes are the primitives, passed to formulas as `xp`."""
 
     def __init__(self, table: dict[str, Any]) -> None:
         self.__dict__ = table
@@ -26,7 +26,7 @@ _PRIMITIVES = _Primitives(PRIMITIVES)
 
 
 def take_over(x: Any, node: Any) -> None:
-    """Set the node of `x` after a write: a retained ``.grad`` moves to the new node, other hooks stay (HOK-13, HOK-14)."""
+    """Set `node` as the node of `x` after a write: a retained ``.grad`` moves to the new node, other hooks stay (HOK-13, HOK-14)."""
     old = x._node
     alias = x._alias or alias_of(x)
     if node is not None and old is not None and old is not node and old.hooks is not None and old.hooks.retain:

@@ -1,1 +1,1 @@
-"""The record of operations, and the pass over it."""
+"""Record operations as a graph of nodes, and run backward passes over it."""

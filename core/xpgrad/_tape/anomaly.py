@@ -1,4 +1,4 @@
-"""Anomaly detection: record the traceback of each forward call, and check for nan what the backward pass computes.
+"""Anomaly detection: record the traceback of each forward call, and check the results of the backward pass for nan.
 
 Other modules reach it through `Mode.anomaly`, so that passes without it pay nothing.
 """

@@ -1,4 +1,4 @@
-"""Run a call on a new thread, whose stack is empty, when this one's is nested too deeply; the caller waits for it."""
+"""Run a call on a new thread, whose stack is empty, when the current thread's is nested too deeply; the caller waits for it."""
 
 from __future__ import annotations
 

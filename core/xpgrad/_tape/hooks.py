@@ -33,9 +33,9 @@ def _name(hook: Any) -> str:
 
 
 def check_replacement(hook: Any, new: Any, old: Any) -> Any:
-    """Return a hook's replacement; raise if it is not a Tensor of the shape and type of what it replaces (HOK-07).
+    """Return a hook's replacement; raise if it is not a Tensor with the shape and type of the gradient `old` (HOK-07).
 
-    In a pass over a batch the replacement may be one that all elements share.
+    In a pass over a batch, all elements may share one replacement.
     """
     if not isinstance(new, TensorBase):
         msg = f"expected Variable, but hook returned '{type(new).__name__}'; a hook returns a Tensor or None"

@@ -29,7 +29,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class AccumulateGrad(Node):
-    """The node of a leaf: adds what arrives to the leaf's `.grad` (ACC-32).
+    """The node of a leaf: adds the gradients that arrive to the leaf's `.grad` (ACC-32).
 
     The leaf refers to this node, and the node refers to the leaf weakly, so that reference counting reclaims a leaf. If a hook asks for a
     leaf that was reclaimed while its graph is still alive, it is recreated around the same array.

@@ -208,7 +208,7 @@ class Node:
         ----------
         g : raw array, or list of them for several outputs
         empty : object
-            What the buffer of a node of the pass holds as long as no gradient has arrived.
+            Marker that the buffer of a node in the pass contains until a gradient arrives.
         retain : bool
             Keep the saved values.
         """
