@@ -7,7 +7,7 @@ matrix, or one that is not positive definite, raises the error of the backend's 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from xpgrad._basics.arguments import as_flag, as_int, check_choice
 from xpgrad._basics.docstrings import shares
@@ -37,7 +37,8 @@ def __dir__() -> list[str]:
     return public_names(__name__)
 
 
-__getattr__ = refusal(__name__)
+if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
+    __getattr__ = refusal(__name__)
 
 
 class EigResult(NamedTuple):

@@ -7,7 +7,7 @@ values that a function captures are constants.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flags, check_callable
 from xpgrad._basics.docstrings import shares
@@ -28,7 +28,8 @@ def __dir__() -> list[str]:
     return public_names(__name__)
 
 
-__getattr__ = refusal(__name__)
+if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
+    __getattr__ = refusal(__name__)
 
 
 def _check_arguments(name: str, func: Any, **flags: Any) -> tuple[bool, ...]:

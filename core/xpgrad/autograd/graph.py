@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xpgrad._aliasing.cells import alias_of, next_number
 from xpgrad._aliasing.sharing import bump
@@ -51,7 +51,8 @@ def __dir__() -> list[str]:
     return public_names(__name__)
 
 
-__getattr__ = refusal(__name__)
+if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
+    __getattr__ = refusal(__name__)
 
 
 class allow_mutation_on_saved_tensors(ModeSwitch):  # noqa: N801 (PyTorch's name)

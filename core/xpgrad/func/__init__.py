@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xpgrad._basics.faces import public_names, refusal
 from xpgrad.func._forward import jvp as jvp, linearize as linearize
 from xpgrad.func._jacobians import hessian as hessian, jacfwd as jacfwd
@@ -28,4 +30,5 @@ def __dir__() -> list[str]:
     return public_names(__name__)
 
 
-__getattr__ = refusal(__name__)
+if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
+    __getattr__ = refusal(__name__)

@@ -165,8 +165,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         Numbers or bools. They are always copied: later changes to `data` are not seen. Tensors inside a sequence are stacked, as by
         `asarray`.
     dtype : DType, optional
-        Data type; by default that of an array, or the device's default dtype of the kind of Python data. A sequence that contains NumPy
-        scalars or arrays has the dtype that NumPy gives it, if the device has this dtype.
+        Data type; by default that of an array, or the device's default dtype of the kind of Python data.
     device : Device or str, optional
         Device of the result; by default that of a Tensor or of another library's array, or the default device.
     requires_grad : bool

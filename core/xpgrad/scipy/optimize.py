@@ -14,7 +14,7 @@ import math
 import typing
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, check_callable, shown
 from xpgrad._basics.docstrings import shares
@@ -42,7 +42,8 @@ def __dir__() -> list[str]:
     return public_names(__name__)
 
 
-__getattr__ = refusal(__name__)
+if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
+    __getattr__ = refusal(__name__)
 
 
 Failure = typing.Literal["raise", "warn", "ignore"]

@@ -7,7 +7,7 @@ numbers of the default dtype, except in convolutions, which are exact for them. 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from xpgrad import fft as _fourier
 from xpgrad._basics.arguments import as_size, check_choice, shown
@@ -29,7 +29,8 @@ def __dir__() -> list[str]:
     return public_names(__name__)
 
 
-__getattr__ = refusal(__name__)
+if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
+    __getattr__ = refusal(__name__)
 
 
 Mode = Literal["full", "same", "valid"]

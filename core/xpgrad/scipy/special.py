@@ -12,6 +12,8 @@ not in host memory.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xpgrad._basics.faces import public_names, refusal
 from xpgrad.scipy import _bessel_functions, _elementary, _error_functions, _gamma_functions, _incomplete
 from xpgrad.scipy._bessel_functions import *
@@ -32,4 +34,5 @@ def __dir__() -> list[str]:
     return public_names(__name__)
 
 
-__getattr__ = refusal(__name__)
+if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
+    __getattr__ = refusal(__name__)

@@ -6,6 +6,8 @@ samples.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xpgrad._basics.faces import public_names, refusal
 from xpgrad.scipy.integrate._equations import DenseSolution as DenseSolution, odeint as odeint, solve_ivp as solve_ivp
 from xpgrad.scipy.integrate._quadrature import (
@@ -22,4 +24,5 @@ def __dir__() -> list[str]:
     return public_names(__name__)
 
 
-__getattr__ = refusal(__name__)
+if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
+    __getattr__ = refusal(__name__)

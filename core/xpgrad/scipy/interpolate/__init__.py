@@ -6,6 +6,8 @@ no derivative. Values may be complex; knots and queries are real.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xpgrad._basics.faces import public_names, refusal
 from xpgrad.scipy.interpolate._cubic import (
     Akima1DInterpolator as Akima1DInterpolator,
@@ -27,4 +29,5 @@ def __dir__() -> list[str]:
     return public_names(__name__)
 
 
-__getattr__ = refusal(__name__)
+if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
+    __getattr__ = refusal(__name__)

@@ -8,7 +8,7 @@ logcdf sf ppf``. Multivariate: `multivariate_normal`, `dirichlet`, with ``logpdf
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.faces import public_names, refusal
 from xpgrad._rows.namespace import operations as xp
@@ -36,7 +36,8 @@ def __dir__() -> list[str]:
     return public_names(__name__)
 
 
-__getattr__ = refusal(__name__)
+if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__` has every name
+    __getattr__ = refusal(__name__)
 
 
 def _positive(*shapes: Any) -> Any:
