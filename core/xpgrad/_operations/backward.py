@@ -155,7 +155,7 @@ class _Pattern:
         self.mutable = backend.capabilities.mutable
 
     def kind(self, name: str) -> str:
-        """Return the letter of an operand in the pattern."""
+        """Return the letter of an operand in the mask: "g" if it has an edge, "c" for a constant Tensor, "s" for a scalar."""
         return self.mask[self.row.tensors.index(name)]
 
     def gradient(self, i: int, xp: str) -> str:

@@ -123,7 +123,10 @@ def _spread_dims(dims: Dims, structure: Structure, name: str, args: Any) -> list
 
 
 def _entries(d: Any, s: Structure, call: str, count: int) -> list[Any]:
-    """Return the entries for a part of the arguments. A closure that calls itself would be garbage that only the collector finds."""
+    """Return the axis in `in_dims` of each leaf of the structure `s`; `d` is the part of `in_dims` for it.
+
+    It is not nested in its caller: a closure that calls itself is a reference cycle, which only the garbage collector reclaims.
+    """
     if d is None or (isinstance(d, int) and not isinstance(d, bool)):
         return [d] * _leaves(s)
     if s.is_leaf or not isinstance(d, (tuple, list, dict)) or len(d) != len(s.children):

@@ -87,7 +87,7 @@ def _why_not(operation: Operation, products: bool) -> str:
 
 
 def _why_apart(region: Region, lowered: Lowered, numbers: dict[int, int]) -> str:
-    """Explain why a nest is apart from the earlier regions that compute its inputs; return "" if there are none, or for other regions."""
+    """Explain why a nest was not fused with the earlier regions that compute its inputs; empty without them and for other regions."""
     if not isinstance(region, Nest):
         return ""
     needed = {token for s in region.body for token in s.reads}

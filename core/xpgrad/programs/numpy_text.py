@@ -385,7 +385,7 @@ class Writer:
         self.put(f"{', '.join([self.called[v] for v in operation.results])}, = {carry}")
 
     def write_unwind(self, operation: Operation) -> None:
-        """Print a loop that saves its carries, and one that goes back through these."""
+        """Write a while loop that saves its carries, and the loop of its backward pass over the saved carries in reverse order."""
         test, step, back = self.inner_functions(operation)
         init, start, tested, shared, read = [[self.alone(v) for v in group] for group in operation.args]
         carry, carries, state = [self.names.new(name) for name in ("carry", "carries", "state")]

@@ -18,7 +18,7 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Indexed:
-    """An element of a view at a place that arrays of integers name.
+    """An element of a view whose position is given by arrays of integers.
 
     Attributes
     ----------

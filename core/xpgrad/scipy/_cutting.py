@@ -34,7 +34,7 @@ def cut_graph(function: Callable[[Any], Any], x: Any) -> tuple[Any, Link, list[L
 
 
 class Once(Function):
-    """A function that gives a value computed without history a node; differentiating that node raises NotImplementedError."""
+    """The identity on a value computed without history: the result has a node whose derivative raises NotImplementedError."""
 
     generate_vmap_rule = True
 

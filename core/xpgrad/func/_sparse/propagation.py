@@ -85,7 +85,7 @@ class Walk:
         return no_dependence(v.shape, self.total) if found is None else found
 
     def value(self, x: Any) -> Any:
-        """Return the value of an argument, a variable's as a NumPy array; None if it is not known."""
+        """Return an argument, or the value of a variable as a NumPy array; None if the value is not known."""
         if x.__class__ is not Variable:
             return x
         raw = self._compute(x)
@@ -136,7 +136,7 @@ class Walk:
                 tracked[v] = x
 
     def _assume_dense(self, operation: Operation) -> list[Dependence]:
-        """Record the operation and return the conservative answer."""
+        """Return dependences in which each result element depends on all operand elements, and record the operation as unresolved."""
         self.unresolved[f"{operation.name} ({place_of(operation)})"] = None
         parts = [union_of_all(self.tracked[v]) for v in dict.fromkeys(operation.operands()) if v in self.tracked]
         whole = parts[0]

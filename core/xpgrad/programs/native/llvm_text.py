@@ -31,7 +31,7 @@ _SMALL = 32  # lengths and strides up to here are written into the text
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the text depends on besides the program.
+    """Properties of the processor and the C library that the text depends on.
 
     Attributes
     ----------
