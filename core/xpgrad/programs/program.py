@@ -230,8 +230,8 @@ class Inner:
     def __repr__(self) -> str:
         return "".join(["\n    " + str(p).replace("\n", "\n    ") + "\n" for p in self.programs])
 
-    def changed(self, programs: tuple[Program, ...]) -> Self:
-        """Return the same with other programs, which are not compiled."""
+    def with_programs(self, programs: tuple[Program, ...]) -> Self:
+        """Return a copy of this option that has other programs, without their compiled functions."""
         found = copy(self)
         found.programs, found.functions = programs, None
         return found
@@ -333,7 +333,11 @@ def same_programs(one: Program, other: Program, same_arrays: Callable[[Any, Any]
 def with_inner(operation: Operation, change: Callable[[Program], Program]) -> Operation:
     """Return an operation that runs changed programs; other operations are returned unchanged."""
     inner: Inner | None = operation.options.get("inner")
-    return operation if inner is None else operation.replace(options={"inner": inner.changed(tuple([change(p) for p in inner.programs]))})
+    return (
+        operation
+        if inner is None
+        else operation.replace(options={"inner": inner.with_programs(tuple([change(p) for p in inner.programs]))})
+    )
 
 
 def change_inner(program: Program, change: Callable[[Program], Program]) -> Program:

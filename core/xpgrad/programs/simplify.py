@@ -80,7 +80,7 @@ def _without_dead_results(operation: Operation, needed: set[Variable]) -> Operat
         return operation
     return operation.replace(
         args=(init, tuple([xs[k] for k in xs_kept]), tuple([shared[k] for k in shared_kept])),
-        options={"inner": steps.changed((Program(inputs, body.constants, body.operations, body.outputs),))},
+        options={"inner": steps.with_programs((Program(inputs, body.constants, body.operations, body.outputs),))},
         results=tuple([operation.results[k] for k in kept]),
     )
 
