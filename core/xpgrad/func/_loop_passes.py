@@ -606,7 +606,7 @@ class _While:
 
 
 class _WhilePass:
-    """The backward pass of a loop whose number of steps is not known: it runs the loop again, and then the backward passes of its steps in reverse."""
+    """The backward pass of a loop with an unknown number of steps: the loop runs again, then the passes of its steps in reverse."""
 
     def __init__(self, loop: _While, init: list[Any], edges: list[Any]) -> None:
         self.loop, self.edges = loop, edges
