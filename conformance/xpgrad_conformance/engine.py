@@ -9,8 +9,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from xpgrad.errors import CapabilityError
-from xpgrad.registry import backend_for
 from xpgrad_conformance.catalogue import rules
 from xpgrad_conformance.contract import Contract
 from xpgrad_conformance.facade import Library, NotRun
@@ -157,8 +155,13 @@ def execute(contract: Contract, library: Library, profile: Profile, *, seed: int
 
 def missing_function(error: BaseException) -> str | None:
     """Return the function that an error reports and its backend declares `missing`; None for any other error."""
-    found = re.search(r"backend '([^']*)' has no function `([\w.]+)`", str(error)) if isinstance(error, CapabilityError) else None
-    return found[2] if found is not None and found[2] in backend_for(found[1]).missing else None
+    found = re.search(r"backend '([^']*)' has no function `([\w.]+)`", str(error))
+    if found is None:
+        return None
+    from xpgrad.errors import CapabilityError  # loads late: a server imports xpgrad after it has forked
+    from xpgrad.registry import backend_for  # loads late: as above
+
+    return found[2] if isinstance(error, CapabilityError) and found[2] in backend_for(found[1]).missing else None
 
 
 def tell(contract: Contract, library: Library, profile: Profile, emit: Callable[[dict[str, Any]], None], *, seed: int | None,

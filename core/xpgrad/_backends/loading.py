@@ -51,7 +51,7 @@ def discover() -> dict[str, list[_Provider]]:
     global _found
     with LOCK:
         if _found is None:
-            from importlib.metadata import entry_points  # imported here because it takes as long as `import xpgrad`
+            from importlib.metadata import entry_points  # loads late: it takes as long as `import xpgrad`
 
             found: dict[str, list[_Provider]] = {}
             for entry in entry_points(group=GROUP):
