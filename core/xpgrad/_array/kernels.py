@@ -709,7 +709,7 @@ class DefaultKernels:
         array([0., 1., 2.])
         """
         if not xp._backend.capabilities.mutable:
-            return xp.written(buffer, key, xp.index_basic(buffer, key) + g)
+            return buffer + xp.index_basic_transpose(g, key, tuple(buffer.shape))
         if not buffer.shape:  # a sum of 0-d arrays may be a scalar, which cannot be written to
             return buffer + xp.reshape(g, ())
         return xp.written(buffer, key, xp.index_basic(buffer, key) + g)
