@@ -123,6 +123,12 @@ def differentiable_again(lib: Any, batch: int, seed: int) -> None:
     (g,) = lib.grad(lib.xp.sum(t * t), x, create_graph=True)
     (hessian,) = batched_grad(lib, g, x, lib.constant(EYE))
     lib.equal(hessian, [[2 * q * q, 4 * p * q], [4 * p * q, 2 * p * p + 2]])
+    # The written value is broadcast.
+    t = lib.xp.stack([x, x])
+    t[0] = x[0] * x[1]
+    (g,) = lib.grad(lib.xp.sum(t * t), x, create_graph=True)
+    (hessian,) = batched_grad(lib, g, x, lib.constant(EYE))
+    lib.equal(hessian, [[4 * q * q + 2, 8 * p * q], [8 * p * q, 4 * p * p + 2]])
 
 
 @contract("BAT-07")
