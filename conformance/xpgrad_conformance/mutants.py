@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import argparse
 import ast
-import contextlib
-import json
 import os
 import shutil
 import sys
 import tempfile
-import threading
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -26,6 +23,7 @@ from typing import Any
 from xpgrad_conformance.contract import Contract, contracts
 from xpgrad_conformance.faults import FOLDER, KILLS, Mutant, MutantError, load
 from xpgrad_conformance.fork_server import available
+from xpgrad_conformance.journal import Journal
 from xpgrad_conformance.known import bundled, find
 from xpgrad_conformance.reach import folder_of, reach
 from xpgrad_conformance.session import Outcome, Request, run, runners
@@ -169,32 +167,6 @@ def must_prove(target: str, capabilities: Mapping[str, bool]) -> list[Contract]:
         and all(capabilities[name] for name in c.requires)
         and find(every, c.id, target, capabilities) is None
     ]
-
-
-class Journal:
-    """A file to which the results of a long run are added as they come, one JSON document per line.
-
-    Without a path it does nothing. Its results are valid only for the commit on which they were made.
-    """
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-
-    def read(self) -> dict[str, Any]:
-        """Return the results in the file, by name; a last line that was cut off is ignored."""
-        found = {}
-        for line in self._path.read_text(encoding="utf-8").splitlines() if self._path is not None and self._path.exists() else ():
-            with contextlib.suppress(ValueError):
-                name, result = json.loads(line)
-                found[name] = result
-        return found
-
-    def add(self, name: str, result: Any) -> None:
-        """Add a result to the file."""
-        if self._path is not None:
-            with self._lock, self._path.open("a", encoding="utf-8") as file:
-                file.write("\n" + json.dumps([name, result]))  # the newline comes first because the last line may have been cut off
 
 
 def full(workers: int = 2, journal: Path | None = None) -> int:

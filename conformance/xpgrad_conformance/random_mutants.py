@@ -33,7 +33,8 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
 from xpgrad_conformance.faults import KILLS, MutantError, load
-from xpgrad_conformance.mutants import Journal, copy, surroundings, survey as statuses_of
+from xpgrad_conformance.journal import Journal
+from xpgrad_conformance.mutants import copy, surroundings, survey as statuses_of
 from xpgrad_conformance.reach import Reach, folder_of, reach
 from xpgrad_conformance.session import Outcome, Request, run, runners
 

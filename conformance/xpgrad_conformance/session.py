@@ -28,6 +28,8 @@ __all__ = ["Outcome", "Request", "run", "runners"]
 HERE = Path(__file__).resolve().parent
 #: After this many crashes on one target, the remaining contracts are not tried, if the request does not say otherwise.
 CRASHES = 5
+#: The kinds of contracts that were not run because the run ended before them.
+SKIPPED = ("stopped", "crash", "timeout", "broken")
 #: The number of characters of a process's output that a message quotes.
 _QUOTED = 1500
 
