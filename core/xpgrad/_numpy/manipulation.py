@@ -88,13 +88,7 @@ def _rollaxis(x: Any, axis: int, start: int = 0) -> Any:
     return xp.moveaxis(x, axis, start - 1 if axis < start else start)
 
 
-@adapt("expand_dims")
-def _expand_dims(x: Any, axis: Any) -> Any:
-    axes = as_tuple(axis)
-    rank = x.ndim + len(axes)
-    for i in sorted(normalize_axis(i, rank, "expand_dims") for i in axes):
-        x = xp.expand_dims(x, axis=i)
-    return x
+adapt("expand_dims", lambda x, axis: xp.expand_dims(x, axis=as_tuple(axis)))
 
 
 @adapt("squeeze", ints=("axis",))

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._aliasing.cells import alias_of
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.adapters import adapt
@@ -28,6 +27,7 @@ from xpgrad._numpy.operands import (
 from xpgrad._numpy.reductions import dtype_bounds, resolve_no_value
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
+from xpgrad._tensor.writing import shares_memory
 from xpgrad.rules.sets import UniqueAll, UniqueCounts, UniqueInverse
 
 
@@ -399,8 +399,7 @@ def _share_memory(a: Any, b: Any, decide: Callable[..., bool], max_work: int | N
     raws = [x._array if isinstance(x, Tensor) else x for x in (a, b)]
     if all(isinstance(raw, host) for raw in raws):
         return decide(*raws, max_work=max_work)
-    cells = [alias_of(x).cell for x in (a, b) if isinstance(x, Tensor) and not x.is_inference()]
-    return a is b or (len(cells) == 2 and cells[0] is not None and cells[0] is cells[1])
+    return a is b or (isinstance(a, Tensor) and isinstance(b, Tensor) and shares_memory(a, b))
 
 
 @adapt("array_equal", arrays=2, differentiable=False, note="a bool")

@@ -15,7 +15,6 @@ from xpgrad._operations.documents import IN_PLACE_ERROR, IN_PLACE_REFUSAL, IN_PL
 from xpgrad._operations.lift import lift, scale
 from xpgrad._tape.node import walk
 from xpgrad._tensor import turning, writing
-from xpgrad._tensor.requests import describe_request
 from xpgrad.errors import missing
 from xpgrad.rules import elementwise, linear_algebra, manipulation
 from xpgrad.rules.indexing import add_slices, getitem
@@ -28,6 +27,18 @@ if TYPE_CHECKING:
 # -- what docstrings have in common --------------------------------------------------------------------------------------
 
 _document_in_place = shares(returns=IN_PLACE_RESULT, raises=f"RuntimeError\n    {IN_PLACE_REFUSAL}.")
+_document_fill = shares(
+    parameters="""\
+value : number, Tensor or raw array
+    New value of all elements; a Tensor broadcasts to the shape of this one.""",
+    raises=f"""\
+TypeError
+    If this Tensor's dtype cannot hold a value of that kind.
+ValueError
+    If `value` does not broadcast to the shape of this Tensor.
+RuntimeError
+    {IN_PLACE_REFUSAL}.""",
+)
 _document_arithmetic = shares(
     parameters="""\
 other : Tensor, raw array or number
@@ -70,8 +81,11 @@ class TensorMethods(TensorBase):
         else:
             return
         msg = f"Can't call {call} on Tensor that {what}. Use tensor.detach().{call} instead"
-        if converted and (request := describe_request(lost)):
-            raise RuntimeError(f"{msg} for a constant: {request}")
+        if converted:
+            from xpgrad._tensor.conversion_errors import describe_conversion  # loads late: only an error needs it
+
+            if text := describe_conversion(lost):
+                raise RuntimeError(f"{msg} for a constant: {text}")
         msg += f": whatever is computed outside xpgrad would be lost to the {lost}"
         raise RuntimeError(msg)
 
@@ -504,20 +518,9 @@ class TensorMethods(TensorBase):
         return writing.fill(self, 0)
 
     @_document_in_place
+    @_document_fill
     def fill_(self, value: Any) -> Tensor:
         """Fill with one value in place.
-
-        Parameters
-        ----------
-        value : number, Tensor or raw array
-            New value of all elements; a Tensor broadcasts to the shape of this one.
-
-        Raises
-        ------
-        TypeError
-            If this Tensor's dtype cannot hold a value of that kind.
-        ValueError
-            If `value` does not broadcast to the shape of this Tensor.
 
         Examples
         --------
@@ -528,22 +531,9 @@ class TensorMethods(TensorBase):
         """
         return writing.fill(self, value)
 
+    @_document_fill
     def fill(self, value: Any) -> None:
         """Fill with one value in place, as `fill_` does; NumPy's name, which returns nothing.
-
-        Parameters
-        ----------
-        value : number, Tensor or raw array
-            New value of all elements; a Tensor broadcasts to the shape of this one.
-
-        Raises
-        ------
-        TypeError
-            If this Tensor's dtype cannot hold a value of that kind.
-        ValueError
-            If `value` does not broadcast to the shape of this Tensor.
-        RuntimeError
-            If this Tensor may not be written to in place.
 
         Examples
         --------

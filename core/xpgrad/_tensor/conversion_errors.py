@@ -10,14 +10,11 @@ import importlib
 import linecache
 import os
 import sys
-import sysconfig
 from types import FrameType, ModuleType
 from typing import Any
 
-from xpgrad._basics.frames import is_own
+from xpgrad._basics.frames import find_user_frame
 
-#: Where the code of installed packages and of Python is.
-_INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 #: The namespaces in which a function of the same name may be found.
 _NAMESPACES = ("", "linalg", "fft", "scipy.special", "scipy.linalg", "scipy.stats", "scipy.integrate", "scipy.optimize", "scipy.signal")
 #: Functions of NumPy that make an array of their first argument.
@@ -26,7 +23,7 @@ _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortra
 _LONGEST = 80
 
 
-def describe_request(lost: str) -> str:
+def describe_conversion(lost: str) -> str:
     """Describe the user's call that converts a Tensor to a NumPy array, and what to write instead; empty if its source is not available.
 
     Parameters
@@ -39,26 +36,13 @@ def describe_request(lost: str) -> str:
     str
         The end of a message.
     """
-    frame = _user_frame(sys._getframe(1))
+    frame = find_user_frame(sys._getframe(1))
     text = "" if frame is None else _running_text(frame)
     if frame is None or not text:
         return ""
     where = f"{os.path.basename(frame.f_code.co_filename)}, line {frame.f_lineno}"
     shown = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
     return f"`{shown}` ({where}) converts it to a NumPy array, so the {lost} would be lost. To keep the {lost}, {_advice(text, frame)}"
-
-
-def _user_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the innermost frame of the user's program; without one, the innermost of another library; None if all are xpgrad's."""
-    first = None
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not is_own(file):
-            first = first or frame
-            if not file.startswith(_INSTALLED) and not file.startswith("<frozen"):
-                return frame
-        frame = frame.f_back
-    return first
 
 
 def _running_text(frame: FrameType) -> str:

@@ -45,7 +45,7 @@ def test_the_error_names_the_call_and_a_way(text: str, forward: bool) -> None:
     said = str(caught.value)
     shown, where = said.split("`")[1:3]
     assert text.startswith(shown) or "..." in shown
-    assert where.startswith(" (test_requests.py, line ")
+    assert where.startswith(" (test_conversion_errors.py, line ")
     lost = "derivative" if forward else "gradient"
     assert f"so the {lost} would be lost. To keep the {lost}, {way}" in said
 
