@@ -135,3 +135,12 @@ def test_a_write_by_slices_makes_at_most_two_copies(n: int, key: tuple[Any, ...]
         assert {kernel for kernel, _ in backend.made} <= {"concat", "zeros"}
         assert sum(count for kernel, count in backend.made if kernel == "concat") <= 2 * n * n
         assert len(backend.made) <= 8
+
+
+@pytest.mark.parametrize("key", [slice(0, 0), slice(0, 2), [], [0, 1]], ids=repr)
+@pytest.mark.parametrize("shape", [(5,), (3, 2)])
+def test_a_value_that_does_not_fit_is_refused(key: Any, shape: tuple[int, ...]) -> None:
+    """Also if nothing is selected."""
+    index = key if isinstance(key, slice) else np.asarray(key, dtype=np.int64)
+    with pytest.raises(ValueError, match=r"broadcast|more dimensions"):
+        Fixed().kernels.written(np.zeros(4), (index,), np.ones(shape))

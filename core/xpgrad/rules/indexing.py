@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from xpgrad._aliasing.cells import ForbiddenView
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
-from xpgrad._array.kernels import add_along, pad_block, take_along
+from xpgrad._array.kernels import add_along, take_along
+from xpgrad._array.pieces import pad_block
 from xpgrad._basics.dtypes import iinfo
 from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, is_basic, zero_step_error
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
