@@ -225,15 +225,6 @@ def test_a_recorded_write_computes_only_its_part(name: str, value: str) -> None:
         np.testing.assert_array_equal(given.grad.numpy(), 2.0 * expected[key].sum())
 
 
-def test_a_write_of_a_part_of_itself() -> None:
-    x = xp.tensor(np.arange(5.0), requires_grad=True)
-    y = x * 1.0
-    y[1:] = y[:-1]  # the value is read before anything is overwritten
-    np.testing.assert_array_equal(y.detach().numpy(), [0.0, 0.0, 1.0, 2.0, 3.0])
-    (y * xp.asarray([1.0, 2.0, 3.0, 4.0, 5.0])).sum().backward()
-    np.testing.assert_array_equal(x.grad.numpy(), [3.0, 3.0, 4.0, 5.0, 0.0])
-
-
 @pytest.mark.parametrize("key", [7, (0, 4), slice(0, 2)])
 def test_a_recorded_write_that_does_not_fit_changes_nothing(key: Any) -> None:
     x = xp.tensor(np.ones((3, 4)), requires_grad=True)

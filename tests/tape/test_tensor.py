@@ -688,3 +688,38 @@ def test_whether_memory_is_shared(xpgrad_device: str) -> None:
         assert np.shares_memory(x, y) is np.shares_memory(y, x) is np.may_share_memory(x, y) is expected
     mine = np.ones(3)
     assert np.shares_memory(xp.asarray(mine), mine)
+
+
+def test_a_write_of_a_part_of_itself(xpgrad_device: str) -> None:
+    """The value is read before anything is overwritten; not every library does that by itself."""
+    x = xp.tensor(np.arange(5.0), requires_grad=True, device=xpgrad_device)
+    y = x * 1.0
+    y[1:] = y[:-1]
+    np.testing.assert_array_equal(y.detach().numpy(), [0.0, 0.0, 1.0, 2.0, 3.0])
+    (y * xp.asarray([1.0, 2.0, 3.0, 4.0, 5.0], device=xpgrad_device)).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [3.0, 3.0, 4.0, 5.0, 0.0])
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "rows": lambda y: y[1:], "a row": lambda y: y[2], "a row of rows": lambda y: y[1:][0], "every other row": lambda y: y[::2],
+    "columns of rows": lambda y: y[1:3][:, ::2], "an element of a row": lambda y: y[1][2], "transposed rows": lambda y: y[1:].T,
+    "rows of transposed": lambda y: y.T[1:], "a row of transposed rows": lambda y: y[1:].T[0], "with an axis": lambda y: y[1:, None][0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("first", VIEWS)
+@pytest.mark.parametrize("second", VIEWS)
+def test_a_write_through_views_changes_the_gradient_of_their_part_only(first: str, second: str, xpgrad_device: str) -> None:
+    weights = np.arange(1.0, 17.0).reshape(4, 4)
+    x = xp.tensor(weights, requires_grad=True, device=xpgrad_device)
+    y, factors = x * 1.0, np.ones((4, 4))
+    for name, factor in ((first, 3.0), (second, 5.0)):
+        view, part = VIEWS[name](y), VIEWS[name](factors)
+        view *= factor
+        if isinstance(part, np.ndarray):
+            part *= factor
+        else:  # NumPy has no view of one element
+            factors[1, 2] *= factor
+    np.testing.assert_array_equal(y.detach().numpy(), weights * factors)
+    (y * xp.asarray(weights, device=xpgrad_device)).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), weights * factors)

@@ -435,7 +435,9 @@ def _write_part(x: Any, key: tuple[Any, ...], value: Any) -> bool:
     if not (basic_key(key) and backend.capabilities.mutable and backend.capabilities.view_aliases):
         return False
     array, part = backend.own(x), value._array
-    if (value._node is not None and part.shape != backend.kernels.index_basic(array, key).shape) or backend.may_alias(array, part):
+    if value._node is not None and part.shape != backend.kernels.index_basic(array, key).shape:
+        return False
+    if backend.may_alias(array, part):  # not every library reads the value before it writes
         return False
     node = x._op_put_through(value, (("index_basic", (key,)),))._node
 
