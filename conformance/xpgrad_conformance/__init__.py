@@ -16,8 +16,9 @@ __all__ = ["check_backend"]
 
 
 def check_backend(
-    backend: str, *, profile: str = "default", only: Iterable[str] = (), known: Iterable[str] = (), seed: int | None = None
-) -> Target:
+    backend: str, *, profile: str = "default", only: Iterable[str] = (), known: Iterable[str] = (), seed: int | None = None,
+    suite_version: str | None = None,
+) -> Target:  # fmt: skip
     """Run the suite on a backend, in a separate process.
 
     Parameters
@@ -32,6 +33,8 @@ def check_backend(
         TOML files of expected failures.
     seed : int, optional
         Seed of the drawn cases and of the order of the contracts. Without it, both are the same each time.
+    suite_version : str, optional
+        Run only contracts that existed in this version of the suite, e.g. ``"0.1"``. Default: all.
 
     Returns
     -------
@@ -42,7 +45,7 @@ def check_backend(
     Raises
     ------
     ValueError
-        If a profile, a contract or a file does not exist.
+        If a profile, a contract, a file or a version of the suite does not exist.
     """
     from xpgrad_conformance.contract import contracts
     from xpgrad_conformance.engine import PROFILES
@@ -57,5 +60,5 @@ def check_backend(
     files = [str(path) for path in known]
     for path in files:
         load(path)
-    request = Request(backend, backend, select(contracts(), only), profile, seed, files)
+    request = Request(backend, backend, select(contracts(), only, suite_version), profile, seed, files)
     return Target.of(backend, backend, run(request))

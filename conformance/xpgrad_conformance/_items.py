@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from xpgrad_conformance.contract import CatalogueError, Contract, contracts
+from xpgrad_conformance.catalogue import CatalogueError
+from xpgrad_conformance.contract import Contract, contracts
 from xpgrad_conformance.engine import PROFILES, Result, counts_as_failure, tell
 from xpgrad_conformance.facade import Library, open_library
 from xpgrad_conformance.known import KnownError, bundled, load
@@ -34,7 +35,7 @@ class _State:
         self.label: str | None = config.getoption("--xpgrad-label")
         try:
             wanted = config.getoption("--xpgrad-contract") or []
-            self.chosen = select(contracts(), wanted)
+            self.chosen = select(contracts(), wanted, config.getoption("--xpgrad-suite-version"))
             self.places = {word: n for n, word in enumerate(words(wanted))} if config.getoption("--xpgrad-as-listed") else {}
             self.known = [*bundled(), *(k for path in config.getoption("--xpgrad-known") or [] for k in load(path))]
         except (KnownError, SelectionError, CatalogueError) as exc:

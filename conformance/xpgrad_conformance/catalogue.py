@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-__all__ = ["LEVELS", "Page", "Rule", "groups", "pages", "rules"]
+__all__ = ["LEVELS", "CatalogueError", "Page", "Rule", "groups", "pages", "rules", "version_key", "versions"]
 
 #: MUST: a page promises it. SHOULD: PyTorch 2.13 does it, but no page promises it. INFO: the page calls it a detail, or only links to
 #: another page.
 LEVELS = ("MUST", "SHOULD", "INFO")
+
+
+class CatalogueError(Exception):
+    """Raised if the catalogue is malformed, or the contracts do not match it."""
 
 
 class Page(NamedTuple):
@@ -39,7 +45,7 @@ class Rule(NamedTuple):
     documented : str
         Where the rule is documented: in one of the five main documents, on a page that they link to, or elsewhere.
     since : str
-        The version of the suite that introduced the rule.
+        The version of the suite that introduced the rule, e.g. ``0.1``.
     detail : str
         The type and gist of the error, or an example.
     policy : str
@@ -70,11 +76,32 @@ def _document() -> dict[str, Any]:
 
 @functools.cache
 def rules() -> dict[str, Rule]:
-    """Return every rule by its id, in the order of the groups."""
-    found = {}
-    for row in _document()["rule"]:
-        found[row["id"]] = Rule(**{**row, "source": tuple(row["source"])})
-    return found
+    """Return every rule by its id, in the order of the groups.
+
+    Raises
+    ------
+    CatalogueError
+        If a rule does not say since which version it exists.
+    """
+    return {row["id"]: _rule(row) for row in _document()["rule"]}
+
+
+def _rule(row: Mapping[str, Any]) -> Rule:
+    """Make a rule from its table in the catalogue."""
+    if re.fullmatch(r"\d+\.\d+", str(row.get("since", ""))) is None:
+        raise CatalogueError(f"{row['id']}: since={row.get('since')!r}, expected the version that introduces the rule, such as '0.2'")
+    return Rule(**{**row, "source": tuple(row["source"])})
+
+
+@functools.cache
+def versions() -> tuple[str, ...]:
+    """Return the versions of the suite that introduced rules, the oldest first."""
+    return tuple(sorted({rule.since for rule in rules().values()}, key=version_key))
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return a version such as ``0.10`` as integers, by which versions are compared."""
+    return tuple(map(int, version.split(".")))
 
 
 @functools.cache

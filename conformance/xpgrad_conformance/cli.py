@@ -37,6 +37,8 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument(
         "--only", action="append", default=[], metavar="ID", help="only these contracts: an id, its prefix, a group's letter, file:PATH"
     )
+    choosing = argparse.ArgumentParser(add_help=False)
+    choosing.add_argument("--suite-version", metavar="X.Y", help="only contracts that existed in this version of the suite (default: all)")
     running.add_argument("--known", action="append", default=[], metavar="FILE", help="a TOML file of expected failures")
     running.add_argument("--limit", type=float, help="the time limit of a contract in seconds (default: the profile's)")
     running.add_argument(
@@ -60,14 +62,16 @@ def _parser() -> argparse.ArgumentParser:
         prog="xpgrad conformance",
         description="Check backends against the contracts of PyTorch's documentation.",
         epilog=__doc__.partition("\n\n")[2] if __doc__ else None,
-        parents=[running, stopping, writing],
+        parents=[running, choosing, stopping, writing],
     )
     parser.add_argument(
         "--backend", action="append", default=[], metavar="X", help="a backend or device; several become columns of one report"
     )
     parser.add_argument("--all", action="store_true", help="every backend that is ready here")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser("oracle", parents=[running, stopping, writing], help="run the suite on PyTorch itself, to check its rules")
+    commands.add_parser(
+        "oracle", parents=[running, choosing, stopping, writing], help="run the suite on PyTorch itself, to check its rules"
+    )
     mutants = commands.add_parser("mutants", help="plant faults in the core, and check that the suite notices them")
     how = mutants.add_mutually_exclusive_group()
     how.add_argument("--full", action="store_true", help="try every fault with every contract that could notice it, and rewrite the pairs")
@@ -79,7 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     mutants.add_argument("--json", metavar="FILE", help="with --random: write every mutant and what noticed it")
     mutants.add_argument("--journal", metavar="FILE", help="with --full or --random: record each result at once, and resume from it")
     mutants.add_argument("--jobs", type=int, default=2)
-    commands.add_parser("list", help="list the contracts, one per line").add_argument("only", nargs="*", metavar="ID")
+    listing = commands.add_parser("list", parents=[choosing], help="list the contracts, one per line")
+    listing.add_argument("only", nargs="*", metavar="ID")
     explain = commands.add_parser("explain", help="explain a contract: its rule, source and program, and who fails it")
     explain.add_argument("contract")
     explain.add_argument("--in", dest="reports", action="append", default=[], metavar="REPORT", help="a report that shows who fails it")
@@ -156,7 +161,7 @@ def _results(configurations: Sequence[Any], options: argparse.Namespace) -> Any:
     from xpgrad_conformance.selection import select
     from xpgrad_conformance.session import SKIPPED, Request, run
 
-    chosen = select(contracts(), options.only)
+    chosen = select(contracts(), options.only, getattr(options, "suite_version", None))
     for path in options.known:
         load(path)  # a mistake in the file is reported before anything runs
     if options.max_crashes < 1:
@@ -250,7 +255,7 @@ def _list(options: argparse.Namespace) -> int:
     from xpgrad_conformance.contract import contracts
     from xpgrad_conformance.selection import select
 
-    for contract in select(contracts(), options.only):
+    for contract in select(contracts(), options.only, options.suite_version):
         mark = "" if contract.function is not None else f"  (not checked: {contract.reason})"
         print(f"{contract.id}  {contract.rule.level:6}  {contract.rule.rule}{mark}")
     return 0

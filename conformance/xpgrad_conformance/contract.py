@@ -12,13 +12,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from xpgrad_conformance.catalogue import Rule, rules
+from xpgrad_conformance.catalogue import CatalogueError, Rule, rules
 
-__all__ = ["Contract", "CatalogueError", "contract", "contracts", "unchecked"]
-
-
-class CatalogueError(Exception):
-    """Raised if the contracts and the catalogue do not match."""
+__all__ = ["Contract", "contract", "contracts", "unchecked"]
 
 
 class Contract(NamedTuple):

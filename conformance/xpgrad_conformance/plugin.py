@@ -29,6 +29,7 @@ def pytest_addoption(parser: Any) -> None:
             "--xpgrad-contract",
             {"action": "append", "default": [], "metavar": "ID", "help": "only these: an id, a prefix, a group's letter, file:PATH"},
         ),
+        ("--xpgrad-suite-version", {"default": None, "metavar": "X.Y", "help": "only contracts that existed in this version of the suite"}),
         ("--xpgrad-exitfirst", {"action": "store_true", "help": "stop at the first failure that counts"}),
         ("--xpgrad-as-listed", {"action": "store_true", "help": "in the order of --xpgrad-contract, not in the catalogue's"}),
         ("--xpgrad-label", {"default": None, "help": "what reports call the target"}),

@@ -10,6 +10,7 @@ from xpgrad_conformance.contract import contracts
 from xpgrad_conformance.engine import PROFILES, execute
 from xpgrad_conformance.facade import Library, open_library
 from xpgrad_conformance.known import bundled, find, load
+from xpgrad_conformance.selection import select
 
 __all__ = ["ConformanceTests"]
 
@@ -37,14 +38,22 @@ class ConformanceTests:
         How thoroughly to check it: a key of `engine.PROFILES`.
     known : sequence of str
         TOML files of expected failures.
+    suite_version : str, optional
+        Run only contracts that existed in this version of the suite, so that a newer suite adds no tests. Default: all.
     """
 
     backend: ClassVar[str] = ""
     profile: ClassVar[str] = "default"
     known: ClassVar[list[str]] = []
+    suite_version: ClassVar[str | None] = None
     _libraries: ClassVar[dict[str, Library]] = {}
 
-    @pytest.mark.parametrize("contract", contracts().values(), ids=list(contracts()))
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Parametrize the test with the contracts."""
+        if "contract" in metafunc.fixturenames:
+            chosen = select(contracts(), (), self.suite_version)
+            metafunc.parametrize("contract", chosen, ids=[contract.id for contract in chosen])
+
     def test_contract(self, contract) -> None:  # type: ignore[no-untyped-def]
         """Run one contract on the backend."""
         if self.backend not in self._libraries:

@@ -20,18 +20,20 @@ from typing import Any
 
 import pytest
 
+import xpgrad as xp
 from backends.test_registry import HEAD, install
 from project.test_cli_backends import TABLE
-from xpgrad_conformance import check_backend, html, mutants, render, session
-from xpgrad_conformance.catalogue import LEVELS, groups, pages, rules
+from xpgrad_conformance import catalogue, check_backend, html, mutants, render, session
+from xpgrad_conformance.catalogue import LEVELS, CatalogueError, groups, pages, rules, versions
 from xpgrad_conformance.cli import main
-from xpgrad_conformance.contract import CatalogueError, Contract, contract, contracts, unchecked
+from xpgrad_conformance.contract import Contract, contract, contracts, unchecked
 from xpgrad_conformance.engine import PROFILES, STATUSES, Result, execute
 from xpgrad_conformance.facade import Library, NotRun, open_library
 from xpgrad_conformance.faults import Mutant, MutantError, load as load_faults
 from xpgrad_conformance.known import KnownError, bundled, load
 from xpgrad_conformance.reach import Reach, folder_of
 from xpgrad_conformance.report import Report, ReportError, Target, differences
+from xpgrad_conformance.selection import select
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Contracts that run quickly; BWD-01 calls `sin`.
@@ -71,10 +73,54 @@ def test_every_rule_has_one_contract_and_every_field() -> None:
         assert rule.rule.endswith(".")
         assert rule.source
         assert set(rule.source) <= set(pages())
-        assert rule.since
+        assert rule.since in versions()
         assert (every[name].function is None) == bool(every[name].reason)
         module = every[name].module.rpartition(".")[2]
         assert module[0].upper() == rule.group, f"{name} is in {module}"
+
+
+#: The number of rules of each released version of the suite, which never changes.
+RELEASED = {"0.1": 484}
+
+
+def test_each_version_keeps_its_contracts() -> None:
+    """A released version is a fixed set of contracts: a rule that is added later says so, and none disappears."""
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## \[(\d+\.\d+)\.0\] - \d{4}-", changes, re.MULTILINE)
+    assert sorted(released) == sorted(RELEASED), "add the number of rules of the new version"
+    assert {version: len(select(contracts(), (), version)) for version in RELEASED} == RELEASED
+    newest = xp.__version__.rpartition(".")[0]
+    assert set(versions()) <= {*RELEASED, newest}
+    assert select(contracts(), (), versions()[-1]) == list(contracts().values())
+
+
+@pytest.mark.parametrize("since", [None, "", "next", "0.2.0"])
+def test_a_rule_without_a_version_is_refused(since: str | None) -> None:
+    row = {**rules()["BWD-01"]._asdict(), "since": since}
+    with pytest.raises(CatalogueError, match=r"BWD-01: since=.*, expected the version that introduces the rule"):
+        catalogue._rule({name: value for name, value in row.items() if value is not None})
+
+
+def test_a_version_of_the_suite_can_be_chosen(tmp_path: Path, capsys: Any) -> None:
+    report = tmp_path / "r.json"
+    words = ["--backend", "numpy", "--profile", "quick", "--suite-version", "0.1", "--json", str(report)]
+    assert main([*words, "--only", "BWD-01,SAV"]) == 0
+    assert set(statuses(report)) == {"BWD-01", *(f"SAV-{n:02}" for n in range(1, 20))}
+    assert main([*words, "--only", "SAV-20"]) == 2
+    assert "'SAV-20' names no contract of version 0.1;" in capsys.readouterr().err
+    assert main(["list", "--suite-version", "9.0"]) == 2
+    assert "the suite has no version '9.0'; its versions are 0.1, 0.2" in capsys.readouterr().err
+    assert main(["list", "--suite-version", "0.1"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 484
+    collect = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only"]
+    suite = ["--pyargs", "xpgrad_conformance", "--xpgrad-backend", "numpy", "--xpgrad-suite-version", "0.1"]
+    (tmp_path / "test_mine.py").write_text(
+        "from xpgrad_conformance.suite import ConformanceTests\n\n\n"
+        "class TestMine(ConformanceTests):\n    backend = 'numpy'\n    suite_version = '0.1'\n"
+    )
+    for words in (suite, ["test_mine.py"]):
+        run = subprocess.run([*collect, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert "484 tests collected" in run.stdout, run.stdout[-2000:] + run.stderr
 
 
 def test_contracts_without_a_rule_and_two_for_one_are_refused() -> None:
