@@ -159,7 +159,7 @@ def _results(configurations: Sequence[Any], options: argparse.Namespace) -> Any:
     from xpgrad_conformance.known import load
     from xpgrad_conformance.report import Report, Target
     from xpgrad_conformance.selection import select
-    from xpgrad_conformance.session import SKIPPED, Request, run
+    from xpgrad_conformance.session import UNTRIED, Request, run
 
     chosen = select(contracts(), options.only, getattr(options, "suite_version", None))
     for path in options.known:
@@ -183,7 +183,7 @@ def _results(configurations: Sequence[Any], options: argparse.Namespace) -> Any:
 
             def step(result: Result, label: str = label) -> None:
                 nonlocal failed, count, said
-                if result.status != "not run" or result.kind not in SKIPPED:
+                if result.status != "not run" or result.kind not in UNTRIED:
                     journal.add(f"{label} {result.id}", result._asdict())
                 failed += result.status in ("failed", "unexpected pass")
                 count += 1

@@ -17,6 +17,8 @@ __all__ = ["badge", "junit", "markdown", "reasons", "terminal"]
 
 #: The statuses that have a plural, and the others as they are.
 _PLURALS = {name: name for name in STATUSES} | {"expected failure": "expected failures", "unexpected pass": "unexpected passes"}
+#: How a failure is headed in a terminal, by its kind.
+_HEADS = {"timeout": "TIMED OUT", "crash": "CRASHED"}
 
 
 def _cell(counts: Counter[str]) -> str:
@@ -72,9 +74,8 @@ def terminal(report: Report) -> str:
             out.append(f"COULD NOT BE RUN  {target.cause}")
             continue
         for row in target.failures:
-            out += [
-                f"{'FAILED' if row.status == 'failed' else 'UNEXPECTED PASS'}  {row.id} [{rules()[row.id].level}] {rules()[row.id].rule}"
-            ]
+            head = _HEADS.get(row.kind, "FAILED") if row.status == "failed" else "UNEXPECTED PASS"
+            out.append(f"{head}  {row.id} [{rules()[row.id].level}] {rules()[row.id].rule}")
             out += [f"        {line}" for line in (row.message or row.reason).splitlines()[:12]]
             out += [f"        drawn: {row.example}"] * bool(row.example)
         kinds: dict[tuple[str, str], list[str]] = {}
@@ -83,7 +84,7 @@ def terminal(report: Report) -> str:
                 kinds.setdefault((row.kind, row.reason), []).append(row.id)
         out += [f"EXPECTED FAILURE ({kind})  {spans(ids)}: {reason}" for (kind, reason), ids in kinds.items()]
         out += [f"NOT RUN  {spans(ids)}: {reason}" for reason, ids in reasons(target)]
-        out.append(target.verdict if target.conforms else "does NOT conform")
+        out.append(target.verdict.replace("does not", "does NOT"))
     return "\n".join(out) + "\n"
 
 

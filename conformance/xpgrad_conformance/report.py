@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.catalogue import rules
 from xpgrad_conformance.engine import Result, counts_as_failure
-from xpgrad_conformance.session import Outcome
+from xpgrad_conformance.session import UNTRIED, Outcome
 
 __all__ = ["Change", "Report", "ReportError", "Target", "differences"]
 
@@ -74,9 +74,14 @@ class Target(NamedTuple):
         return [r for r in self.rows if counts_as_failure(r)]
 
     @property
+    def untried(self) -> int:
+        """The number of contracts that were not tried, because the run stopped before them."""
+        return sum(row.status == "not run" and row.kind in UNTRIED for row in self.rows)
+
+    @property
     def conforms(self) -> bool:
-        """True if the target ran and has no `failures`."""
-        return not self.cause and not self.failures
+        """True if every contract was tried, and none of them is among the `failures`."""
+        return not self.cause and not self.failures and not self.untried
 
     @property
     def verdict(self) -> str:
@@ -84,7 +89,9 @@ class Target(NamedTuple):
         if self.cause:
             return "could not be run"
         if not self.conforms:
-            return "does not conform"
+            contracts = f"{self.untried} {'contract was' if self.untried == 1 else 'contracts were'} not tried"
+            rest = f"incomplete: {contracts}" if self.untried else ""
+            return "; ".join(filter(None, ["does not conform" if self.failures else "", rest]))
         every = rules()
         declared = sum(row.status == "expected failure" and every[row.id].level != "INFO" for row in self.rows)
         return f"conforms, with {declared} declared deviation{'s' if declared > 1 else ''}" if declared else "conforms"

@@ -28,8 +28,8 @@ __all__ = ["Outcome", "Request", "run", "runners"]
 HERE = Path(__file__).resolve().parent
 #: After this many crashes on one target, the remaining contracts are not tried, if the request does not say otherwise.
 CRASHES = 5
-#: The kinds of contracts that were not run because the run ended before them.
-SKIPPED = ("stopped", "crash", "timeout", "broken")
+#: The kinds of contracts that were not tried, because the run was to stop, or after crashes or timeouts, or because nothing could be run.
+UNTRIED = ("stopped", "crash", "timeout", "broken")
 #: The number of characters of a process's output that a message quotes.
 _QUOTED = 1500
 

@@ -333,6 +333,7 @@ def test_a_hang_costs_one_contract(tmp_path: Path) -> None:
     run = command("--backend", "odd", "--only", FEW, "--limit", "3", "--json", str(tmp_path / "r.json"), path=tmp_path)
     assert run.returncode == 1, run.stdout + run.stderr
     assert list(statuses(tmp_path / "r.json").values()) == ["failed", "passed", "passed", "not run"]
+    assert "TIMED OUT  BWD-01 [MUST]" in run.stdout
     assert "no result within 3 s" in run.stdout
     row = Report.load(tmp_path / "r.json").targets[0].rows[0]
     assert "in <lambda>" in row.message.splitlines()[2]  # the place where it hung, innermost call first
@@ -386,6 +387,17 @@ def test_a_run_that_was_ended_goes_on_from_its_journal(tmp_path: Path, capsys: A
     assert "is no journal of such a run" in capsys.readouterr().err
 
 
+def test_a_run_that_ends_early_does_not_conform() -> None:
+    """Crashes of contracts that do not count (INFO) may end a run, but what was not tried is not known to hold."""
+    (info, *_), (must, *_) = ([name for name, rule in rules().items() if rule.level == level] for level in ("INFO", "MUST"))
+    crashed, rest = Result(info, "failed", kind="crash"), Result(must, "not run", kind="crash")
+    target = Target("odd", "odd", "odd 1.0", {}, [crashed, rest])
+    assert not target.conforms
+    assert target.verdict == "incomplete: 1 contract was not tried"
+    assert target._replace(rows=[crashed, rest._replace(kind="capability")]).conforms
+    assert "\nincomplete: 1 contract was not tried\n" in render.terminal(Report.new([target], "quick", None))
+
+
 def test_declared_deviations_are_counted(tmp_path: Path) -> None:
     """An expected failure of a MUST or a SHOULD is one; that of a pointer (INFO) is not."""
     levels = {rule.level: name for name, rule in rules().items()}
@@ -395,6 +407,7 @@ def test_declared_deviations_are_counted(tmp_path: Path) -> None:
     assert target._replace(rows=rows[1:]).verdict == "conforms"
     assert target._replace(rows=[*rows, Result(levels["SHOULD"], "failed")]).verdict == "does not conform"
     assert target._replace(cause="no such library").verdict == "could not be run"
+    assert target._replace(rows=[*rows, Result("BWD-01", "not run", kind="crash")]).verdict == "incomplete: 1 contract was not tried"
     report = Report.new([target], "quick", None)
     assert "1 expected failure\n" not in render.terminal(report)
     assert "2 expected failures" in render.terminal(report)
@@ -445,6 +458,7 @@ def test_a_run_can_stop_at_its_first_failure(tmp_path: Path) -> None:
     assert run.returncode == 1, run.stdout + run.stderr
     assert statuses(tmp_path / "r.json") == {"BWD-01": "failed", "BWD-02": "not run", "BWD-03": "not run", "BWD-40": "not run"}
     assert "not tried: BWD-01 had failed, and the run was to stop there" in run.stdout
+    assert run.stdout.endswith("does NOT conform; incomplete: 3 contracts were not tried\n")
     assert command("--backend", "numpy", "--only", FEW, "--exitfirst").returncode == 0
 
 
