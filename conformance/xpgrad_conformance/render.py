@@ -74,8 +74,8 @@ def terminal(report: Report) -> str:
             out.append(f"COULD NOT BE RUN  {target.cause}")
             continue
         for row in target.failures:
-            head = _HEADS.get(row.kind, "FAILED") if row.status == "failed" else "UNEXPECTED PASS"
-            out.append(f"{head}  {row.id} [{rules()[row.id].level}] {rules()[row.id].rule}")
+            heading = _HEADS.get(row.kind, "FAILED") if row.status == "failed" else "UNEXPECTED PASS"
+            out.append(f"{heading}  {row.id} [{rules()[row.id].level}] {rules()[row.id].rule}")
             out += [f"        {line}" for line in (row.message or row.reason).splitlines()[:12]]
             out += [f"        drawn: {row.example}"] * bool(row.example)
         kinds: dict[tuple[str, str], list[str]] = {}

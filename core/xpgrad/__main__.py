@@ -26,6 +26,10 @@ def _parser() -> argparse.ArgumentParser:
     check = actions.add_parser("check", help="check a backend's installation and, with --import, its behaviour")
     check.add_argument("name", help="NAME or NAME+VARIANT")
     check.add_argument("--import", action="store_true", dest="imported", help="also import it, and compute with it")
+    check.add_argument("--traceback", action="store_true", help="print the traceback of each exception that a check ended with")
+    check.add_argument(
+        "--shadow", action="store_true", help="with --import: compare each kernel call with NumPy's, and name the first that differs"
+    )
     new = actions.add_parser("new", help="write a plugin project to start from")
     new.add_argument("name")
     export = commands.add_parser("export", help="write a function and its gradients as a module that needs only NumPy, or in C")
@@ -91,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.action == "check":
         from xpgrad._cli.checking import check_backend  # loads late: as above
 
-        return check_backend(options.name, options.imported)
+        return check_backend(options.name, options.imported, options.traceback, options.shadow)
     if options.action == "new":
         from xpgrad._cli.scaffold import new_project  # loads late: as above
 

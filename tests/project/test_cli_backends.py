@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
@@ -131,8 +132,22 @@ def kernel(name: str, function: str) -> str:
     return f"overrides = {{**NumPyBackend.overrides, {name!r}: lambda {function}}}"
 
 
-WRAPS = kernel("gather", "x, key: np.take(x, key[0], axis=0, mode='wrap') if len(key) == 1 else x[key]")
+WRAPS = kernel("gather", "x, key: np.take(x, key[0], axis=0, mode='wrap') if len(key) == 1 and key[0].dtype != bool else x[key]")
 LOSES = kernel("scatter_add", "values, key, shape: (out := np.zeros(shape), out.__setitem__(key, values))[0]")
+#: Arrays that were joined remember it, and are joined wrongly with others, as in a library whose chunks are those of the first operand.
+DIVIDED = """
+def lacks(what):
+    raise __import__("xpgrad").CapabilityError(f"there are no {what}")
+joined_before = []
+def joined(arrays, axis):
+    known = [any(a is b for b in joined_before) for a in arrays]
+    out = np.concatenate(arrays, axis=axis)
+    if any(known) and not all(known):
+        out = out[::-1].copy()
+    joined_before.append(out)
+    return out
+"""
+MASKED = "\ndef masked(key):\n    return any(getattr(k, 'dtype', None) == bool for k in key)\n"
 DECLARED = "capabilities = __import__('dataclasses').replace(NumPyBackend.capabilities, {})"
 WRONG = {
     "raises at import": ("raise OSError('no driver')", "FAILED  it implements the hook `xpgrad_backend`"),
@@ -207,7 +222,7 @@ WRONG = {
     ),
     "a read wraps around": (
         HEAD + TABLE.format(change=WRAPS, options=""),
-        "FAILED  odd: indices out of range are errors, and nothing is written",
+        "FAILED  odd: reads with invalid keys are errors",
     ),
     "take_along_axis gives garbage": (
         HEAD + TABLE.format(change=kernel("gather_along", "x, i, axis: np.take_along_axis(x, i % x.shape[axis], axis)"), options=""),
@@ -215,7 +230,8 @@ WRONG = {
     ),
     "duplicates are lost": (
         HEAD + TABLE.format(change=LOSES, options=""),
-        "FAILED  odd: what index arrays name twice, or not at all, is read, written and added right",
+        "FAILED  odd: the gradient of `x[[0, 0, -1], [1, 1, 2]]` adds\n        got [[0.0, 2.0, 0.0], [0.0, 0.0, 2.0]], "
+        "expected [[0.0, 4.0, 0.0], [0.0, 0.0, 2.0]]",
     ),
     "from_host narrows": (
         HEAD + TABLE.format(change="from_host = lambda self, a, device: np.array(a, {'d': 'f', 'D': 'F'}.get(a.dtype.char))", options=""),
@@ -234,6 +250,26 @@ WRONG = {
         HEAD + TABLE.format(change="default_dtype = lambda self, kind, device: __import__('xpgrad').bfloat16", options=""),
         "numbers exists\n        it cannot make its default dtype: override `default_dtype`",
     ),
+    "masks are refused": (
+        HEAD + TABLE.format(change=kernel("gather", "x, key: 1 / 0 if masked(key) else x[key]"), options="") + MASKED,
+        "FAILED  `boolean_indexing` is True, and that is true\n        declare boolean_indexing=False, or implement `x[x > 2]`: expected ",
+    ),
+    "masks are missing": (
+        HEAD + DIVIDED + TABLE.format(change=kernel("gather", "x, key: lacks('masks') if masked(key) else x[key]"), options="") + MASKED,
+        "        declare boolean_indexing=False, or implement `x[x > 2]`: there are no masks",
+    ),
+    "shapes that depend on values are wrong": (
+        HEAD + TABLE.format(change=kernel("nonzero", "x: (np.arange(x.size),)"), options=""),
+        "        declare data_dependent_shapes=False, or implement `nonzero(x)`: got [[0, 1, 2]], expected [[1, 2]]",
+    ),
+    "negative steps are ignored": (
+        HEAD + TABLE.format(change=kernel("index_basic", "x, key: x if '-1' in str(key) else np.asarray(x[key])"), options=""),
+        "FAILED  `negative_step` is True, and that is true",
+    ),
+    "concat takes the division of its first operand": (
+        HEAD + DIVIDED + TABLE.format(change=kernel("concat", "arrays, axis=0: joined(arrays, axis)"), options=""),
+        "FAILED  odd: `concat` joins operands that are divided differently, axis 0\n        got [[[",
+    ),
     "kernel raises": (
         HEAD + TABLE.format(change="overrides = {**NumPyBackend.overrides, 'cos': lambda x: 1 / 0}", options=""), "ZeroDivisionError",
     ),
@@ -247,6 +283,80 @@ def test_what_is_wrong_is_found(case: str, tmp_path: Path) -> None:
     run = command("backends", "check", "odd", "--import", path=tmp_path)
     assert run.returncode == 1, run.stdout + run.stderr
     assert phrase in run.stdout, run.stdout
+
+
+WRONG_TAKE = "x, key: x[tuple(np.sort(k) if isinstance(k, np.ndarray) else k for k in key)]"
+
+
+def test_what_is_missing_hides_nothing_that_is_wrong(tmp_path: Path) -> None:
+    """Each check has its own outcome: `take_along_axis` is missing, and `take` is wrong."""
+    overrides = f"'gather': lambda {WRONG_TAKE}, 'gather_along': lambda x, i, axis: lacks('elements by row')"
+    change = f"overrides = {{**NumPyBackend.overrides, {overrides}}}"
+    install(tmp_path, "odd", "odd_plugin", HEAD + DIVIDED + TABLE.format(change=change, options=""))
+    run = command("backends", "check", "odd", "--import", path=tmp_path)
+    assert run.returncode == 1, run.stderr
+    wrong = "got [[2.0, 1.0, 3.0, 3.0], [5.0, 4.0, 6.0, 6.0]], expected [[3.0, 1.0, 2.0, 3.0], [6.0, 4.0, 5.0, 6.0]]"
+    assert f"FAILED  odd: `take` reads columns in any order\n        {wrong}\n" in run.stdout, run.stdout
+    assert "lacks   odd: `take_along_axis` reads by row\n        there are no elements by row\n" in run.stdout
+    assert "lacks   odd: `take_along_axis` refuses indices out of range\n" in run.stdout
+    assert "ok      odd: `concat` joins pieces of different lengths\n" in run.stdout
+
+
+def test_tracebacks_are_shown_on_request(tmp_path: Path) -> None:
+    body, _ = WRONG["kernel raises"]
+    install(tmp_path, "odd", "odd_plugin", body)
+    short = command("backends", "check", "odd", "--import", path=tmp_path).stdout
+    long = command("backends", "check", "odd", "--import", "--traceback", path=tmp_path).stdout
+    assert "ZeroDivisionError: division by zero (" in short  # and the line that raised it
+    assert "1 / 0" in short
+    assert "Traceback" not in short
+    assert "        Traceback (most recent call last):\n" in long
+    assert [line for line in long.splitlines() if line[:2] in ("ok", "FA")] == [
+        line for line in short.splitlines() if line[:2] in ("ok", "FA")
+    ]
+
+
+SHADOWED = {
+    "an elementwise function": (kernel("sin", "x: np.cos(x)"), "the first kernel that differs: `sin("),
+    "a kernel that no other check looks at": (kernel("sinh", "x: np.sinh(x) * 1.01"), "the first kernel that differs: `sinh("),
+    "a kernel within another": (kernel("take", "x, i, axis: np.take(x, np.sort(i), axis=axis)") + "\n    kernel = composed", "`take("),
+    "a shape": (kernel("sum_to", "x, shape: np.zeros((7,))"), "the first kernel that differs: `sum_to("),
+    "a buffer": (kernel("written", "x, key, value: x"), "the first kernel that differs: `written("),
+}
+
+
+@pytest.mark.parametrize("case", SHADOWED)
+def test_the_first_kernel_that_differs_is_named(case: str, tmp_path: Path) -> None:
+    change, phrase = SHADOWED[case]
+    composed = """
+def composed(self, name):
+    return None if name == "gather" else NumPyBackend.kernel(self, name)
+"""
+    install(tmp_path, "odd", "odd_plugin", HEAD + composed + TABLE.format(change=change, options=""))
+    run = command("backends", "check", "odd", "--shadow", path=tmp_path)
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert phrase in run.stdout, run.stdout
+    assert ", and NumPy's kernel gives " in run.stdout
+
+
+@pytest.mark.parametrize("table", ["numpy", "numpy+readonly", "strict"])
+def test_sound_backends_do_not_differ(table: str) -> None:
+    if table == "strict":
+        pytest.importorskip("xpgrad_strict")
+    run = command("backends", "check", table, "--shadow")
+    assert run.returncode == 0, run.stdout + run.stderr
+    last = run.stdout.splitlines()[-1]
+    assert re.fullmatch(r"ok      each of \d+ calls of kernels agrees with NumPy's kernel", last), run.stdout
+    assert int(last.split()[3]) > 400
+
+
+def test_a_kernel_that_cannot_be_compared_is_listed(tmp_path: Path) -> None:
+    """For example, because its values cannot be read."""
+    unread = "def to_host(self, x):\n        if x.dtype == bool: raise OSError('no driver')\n        return NumPyBackend.to_host(self, x)"
+    install(tmp_path, "odd", "odd_plugin", HEAD + TABLE.format(change=unread, options=""))
+    run = command("backends", "check", "odd", "--shadow", path=tmp_path)
+    assert "lacks   all kernels that were called could be compared\n" in run.stdout, run.stdout
+    assert "greater: its values cannot be read: OSError: no driver" in run.stdout.splitlines()[-1]
 
 
 #: The faults that the core prevents if the backend does not claim to check indices itself.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import math
 import subprocess
@@ -10,35 +9,35 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from importlib.machinery import PathFinder
-from typing import Any, NamedTuple
+from typing import Any
 
 import xpgrad as xp
 from xpgrad import registry
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES
+from xpgrad._cli.indexing import declared_indexing, index_checks
+from xpgrad._cli.outcomes import Check, error_text, outcome, trace_of
+from xpgrad._cli.shadowing import Shadow
 from xpgrad._rows.row import ROWS
 from xpgrad.backend import Backend
 from xpgrad.errors import CapabilityError, XpgradError
 
 
-class Check(NamedTuple):
-    """The outcome of one check: a statement, whether it holds, and advice if it does not."""
-
-    what: str
-    holds: bool
-    advice: str = ""
-
-
-def check_backend(name: str, imported: bool) -> int:
-    """Print a line per check; return 0 if all hold, else 1."""
+def check_backend(name: str, imported: bool, traceback: bool = False, shadow: bool = False) -> int:
+    """Print a line per check, with the traceback of a failure if `traceback` is True; return 0 if all hold, else 1."""
     failed = 0
-    for check in checks(name, imported):
-        print(f"{'ok    ' if check.holds else 'FAILED'}  {check.what}" + ("" if check.holds else f"\n        {check.advice}"), flush=True)
+    for check in checks(name, imported or shadow, shadow):
+        print(f"{'FAILED' if not check.holds else 'lacks ' if check.lacks else 'ok    '}  {check.what}", flush=True)
+        details = [] if check.holds and not check.lacks else [check.lacks if check.holds else check.advice]
+        if traceback and check.trace and not check.holds:
+            details += check.trace.splitlines()
+        for line in details:
+            print(f"        {line}", flush=True)
         failed += not check.holds
     return 1 if failed else 0
 
 
-def checks(table: str, imported: bool) -> Iterator[Check]:
+def checks(table: str, imported: bool, shadow: bool = False) -> Iterator[Check]:
     """Yield the checks of a backend, up to the first failure that makes the following ones pointless.
 
     Parameters
@@ -47,6 +46,8 @@ def checks(table: str, imported: bool) -> Iterator[Check]:
         The name of the backend, or ``name+variant``.
     imported : bool
         Whether to import the plugin and its library. If False, only the installed metadata is checked.
+    shadow : bool
+        Whether to compare each kernel call with NumPy's kernel on the same inputs.
     """
     name = table.partition("+")[0]
     providers = registry.providers(name)
@@ -114,11 +115,30 @@ def checks(table: str, imported: bool) -> Iterator[Check]:
         if failed is not None:
             yield failed  # no Tensor can be made, so that all further checks would fail for this reason
             return
+    compared = Shadow(backend) if shadow else None
+    yield from _behaviour(backend, devices)
+    if compared is not None:
+        yield from _shadowed(compared)
+
+
+def _behaviour(backend: Backend, devices: list[Device]) -> Iterator[Check]:
+    """Check what the backend computes."""
     yield from _promises(backend, devices)
     yield from _declarations(backend, devices)
     yield from _dtypes(backend, devices[0])
-    yield from _keys(backend, devices)
+    yield from index_checks(backend, devices)
     yield from _gradients(devices)
+
+
+def _shadowed(shadow: Shadow) -> Iterator[Check]:
+    """Report the comparison of kernels with NumPy's."""
+    first, *others = [*shadow.differences.values()] or [""]
+    more = f"; others that differ, perhaps because of it: {', '.join([*shadow.differences][1:])}" if others else ""
+    what = f"each of {shadow.compared} calls of kernels agrees with NumPy's kernel"
+    yield Check(what, not shadow.differences, f"the first kernel that differs: {first}{more}")
+    if shadow.skipped:
+        names = "; ".join(f"{name}: {why}" for name, why in sorted(shadow.skipped.items()))
+        yield Check("all kernels that were called could be compared", True, lacks=names)
 
 
 def _module_exists(module: str) -> bool:
@@ -156,16 +176,6 @@ def _light(name: str, module: str) -> Check:
     return Check(what, not heavy, f"{module!r} imports {', '.join(sorted(heavy))}; import it in `load` instead")
 
 
-def _holds(what: str, advice: str, test: Callable[[], Any]) -> Check:
-    """Run `test`, and return the outcome for the statement `what`; a `CapabilityError` counts as passed, any other error as failed."""
-    try:
-        return Check(what, bool(test()), advice)
-    except CapabilityError as exc:
-        return Check(f"{what}, or it says why it cannot: {exc}", True)
-    except Exception as exc:  # noqa: BLE001 (as above)
-        return Check(what, False, f"{advice}: {type(exc).__name__}: {exc}")
-
-
 def _answers(function: Callable[..., Any], *args: Any) -> bool:
     """Return whether a call succeeds with a result other than None."""
     try:
@@ -190,7 +200,8 @@ def _default_dtype(backend: Backend, device: Device) -> Check | None:
             raw = backend.from_host(registry.host_backend().host_array([1], dtype), device)
             found = backend.dtype_of(raw.dtype)
         except Exception as exc:  # noqa: BLE001 (as above)
-            return Check(what, False, f"it cannot make its default dtype: override `default_dtype`: {type(exc).__name__}: {exc}")
+            advice = f"it cannot make its default dtype: override `default_dtype`: {error_text(exc)}"
+            return Check(what, False, advice, trace=trace_of(exc))
         if found is not dtype:
             return Check(what, False, f"it cannot make its default dtype: `from_host` made {found} of {dtype}; override `default_dtype`")
     return None
@@ -205,7 +216,7 @@ def _promises(backend: Backend, devices: list[Device]) -> Iterator[Check]:
         namespace = backend.namespace()
         return all(callable(getattr(namespace, name, None)) for name in ("asarray", "zeros", "reshape", "sum", "matmul"))
 
-    yield _holds("it has a namespace", "`namespace()` must return the library's Array API namespace", names)
+    yield outcome("it has a namespace", "`namespace()` must return the library's Array API namespace", names)
 
     def copies() -> bool:
         mine = host.copy()
@@ -255,15 +266,15 @@ def _promises(backend: Backend, devices: list[Device]) -> Iterator[Check]:
         def moves(d: Device = d) -> bool:
             return backend.device_of(backend.to_device(backend.from_host(host, devices[0]), d)) == d
 
-        yield _holds(f"{d}: arrays go in and come out", "`to_host(from_host(a, device))` must equal a", comes_out)
+        yield outcome(f"{d}: arrays go in and come out", "`to_host(from_host(a, device))` must equal a", comes_out)
         try:
             yield keeps()
         except Exception as exc:  # noqa: BLE001 (as above)
-            yield Check(f"{d}: arrays keep their dtype on the way", False, f"{type(exc).__name__}: {exc}")
-        yield _holds(f"{d}: arrays know their device", "`device_of(from_host(a, device))` must be that device", knows)
-        yield _holds(f"{d}: arrays are of its types", "`array_types()` and `array_type` must say the types of its arrays", typed)
-        yield _holds(f"{d}: arrays move there", "`device_of(to_device(a, device))` must be that device", moves)
-    yield _holds("arrays from the host are copies", "`from_host` must copy: a later write to the NumPy array was seen", copies)
+            yield Check(f"{d}: arrays keep their dtype on the way", False, error_text(exc), trace=trace_of(exc))
+        yield outcome(f"{d}: arrays know their device", "`device_of(from_host(a, device))` must be that device", knows)
+        yield outcome(f"{d}: arrays are of its types", "`array_types()` and `array_type` must say the types of its arrays", typed)
+        yield outcome(f"{d}: arrays move there", "`device_of(to_device(a, device))` must be that device", moves)
+    yield outcome("arrays from the host are copies", "`from_host` must copy: a later write to the NumPy array was seen", copies)
 
 
 def _declarations(backend: Backend, devices: list[Device]) -> Iterator[Check]:
@@ -288,7 +299,8 @@ def _declarations(backend: Backend, devices: list[Device]) -> Iterator[Check]:
         )  # fmt: skip
 
     advice = "`update(x, key, value)` must write into x and return it" if can.mutable else "`update` must return a new array and leave x"
-    yield _holds(f"`mutable` is {can.mutable}, and writes agree", advice, written)
+    yield outcome(f"`mutable` is {can.mutable}, and writes agree", advice, written)
+    yield from declared_indexing(backend, devices[0])
     for name, method in (("streams", "current_stream"), ("jit", "compile")):
         if getattr(can, name):
             own = getattr(type(backend), method) is not getattr(Backend, method)
@@ -307,7 +319,7 @@ def _dtypes(backend: Backend, device: Device) -> Iterator[Check]:
             if row.elementwise and row.outputs is None and not row.statics and len(row.mixing) == len(row.tensors) and row.differentiable
         }
         trials |= {"copy": (x,), "matmul": (x, x), "sum_to": (x, (1, 2)), "sum": (x,), "max": (x,)}
-        wrong = []
+        wrong, trace = [], ""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about values outside a function's domain
             for name, args in trials.items():
@@ -316,138 +328,12 @@ def _dtypes(backend: Backend, device: Device) -> Iterator[Check]:
                 except CapabilityError:
                     continue
                 except Exception as exc:  # noqa: BLE001 (as above)
-                    wrong.append(f"`{name}` raised {type(exc).__name__}: {exc}")
+                    wrong.append(f"`{name}` raised {error_text(exc)}")
+                    trace = trace or trace_of(exc)
                     continue
                 if found is not dtype:
                     wrong.append(f"`{name}` returned {found}")
-        yield Check(f"kernels keep {dtype}", not wrong, f"given {dtype} operands, {'; '.join(wrong)}")
-
-
-#: Invalid keys of an array of shape (2, 3), by what is wrong with them; `i(values)` makes an index array.
-_HOSTILE: dict[str, Callable[[Callable[..., Any]], Any]] = {
-    "2": lambda i: 2,
-    "-3": lambda i: -3,
-    "1, 3": lambda i: (1, 3),
-    ":, -4": lambda i: (slice(None), -4),
-    "10**6": lambda i: 10**6,
-    "-(10**6)": lambda i: -(10**6),
-    "::0": lambda i: slice(None, None, 0),
-    "..., 0, ...": lambda i: (..., 0, ...),
-    "0, 0, 0": lambda i: (0, 0, 0),
-    "1.5": lambda i: 1.5,
-    "an array of 2": lambda i: i([0, 2]),
-    "an array of -3": lambda i: i([-3]),
-    ":, an array of 10**6": lambda i: (slice(None), i([10**6])),
-    "an array of floats": lambda i: i([0.0], "real floating"),
-    "a mask of shape (3,)": lambda i: i([True, False, True], "bool"),
-}
-_TWO_BY_THREE = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
-
-
-def _keys(backend: Backend, devices: list[Device]) -> Iterator[Check]:
-    """Check that invalid keys raise the documented error and write nothing, and that keys with negative or repeated indices work."""
-    for device in devices:
-        try:
-            xp.asarray(_TWO_BY_THREE, device=device).tolist()
-        except CapabilityError as exc:
-            yield Check(f"{device}: indices out of range are errors, or it says why there is none: {exc}", True)
-            continue
-        yield _refusals(backend, device)
-        yield _holds(
-            f"{device}: what index arrays name twice, or not at all, is read, written and added right",
-            "of duplicates the last one is written, and all are added; an empty array picks nothing",
-            functools.partial(_duplicates, device),
-        )
-
-
-def _index(device: Device) -> Callable[..., Any]:
-    """Return a function that makes index arrays on a device from lists."""
-    cls = type(xp.zeros(0, device=device))
-
-    def make(values: list[Any], kind: str = "indexing") -> Any:
-        return xp.asarray(values, dtype=xp.bool if kind == "bool" else cls.default_dtype(kind), device=device)
-
-    return make
-
-
-def _refusals(backend: Backend, device: Device) -> Check:
-    """Check that invalid keys raise, or at least write nothing if the values of the index array cannot be read."""
-    what = f"{device}: indices out of range are errors, and nothing is written"
-    wrong = []
-
-    def attempt(title: str, use: Callable[[Any], Any]) -> None:
-        x = xp.asarray(_TWO_BY_THREE, device=device)
-        try:
-            given = use(x)
-            found = given.tolist() if isinstance(given, xp.Tensor) else "nothing"  # a lazy backend may raise only now
-        except (IndexError, ValueError) as exc:
-            found = None
-            if isinstance(exc, ValueError) and "::0" not in title:
-                wrong.append(f"`{title}` raised {type(exc).__name__}, expected IndexError: {exc}")
-        except Exception as exc:  # noqa: BLE001 (as above)
-            found = None
-            wrong.append(f"`{title}` raised {type(exc).__name__}, expected IndexError: {exc}")
-        if found is not None:
-            wrong.append(f"`{title}` gave {found}, expected IndexError")
-        try:
-            now = x.tolist()
-        except IndexError:  # a lazy backend refuses the write only when the values are read
-            return
-        if now != _TWO_BY_THREE:
-            wrong.append(f"`{title}` changed x from {_TWO_BY_THREE} to {now}")
-
-    def read(key: Any, x: Any) -> Any:
-        return x[key]
-
-    def write(key: Any, x: Any) -> Any:
-        x[key] = 7.0
-        return x if backend.capabilities.lazy else None
-
-    def take(n: int, x: Any) -> Any:
-        return xp.take(x, i([0, n]), axis=1)
-
-    def along(n: int, x: Any) -> Any:
-        return xp.take_along_axis(x, i([[0, n]]), axis=1)
-
-    def add(n: int, x: Any) -> Any:
-        return x.index_add_(0, i([n]), x[:1] * 1.0)
-
-    i = _index(device)
-    for name, make in _HOSTILE.items():
-        attempt(f"x[{name}]", functools.partial(read, make(i)))
-        attempt(f"x[{name}] = 7.0", functools.partial(write, make(i)))
-    for n in (3, -4):
-        attempt(f"take({n}, axis=1)", functools.partial(take, n))
-        attempt(f"take_along_axis({n}, axis=1)", functools.partial(along, n))
-    for n in (2, -3):
-        attempt(f"index_add_(0, {n})", functools.partial(add, n))
-    advice = (
-        "the core checks what it can before a kernel is called; with `checks_indices` your kernels must, before they write, and "
-        "on a `lazy` backend when values are computed. Leave `checks_indices` False, or raise IndexError: "
-    )
-    return Check(what, not wrong, advice + "; ".join(wrong))
-
-
-def _duplicates(device: Device) -> bool:
-    """Return whether reads, writes, additions and gradients are right for negative, repeated and empty indices."""
-    i = _index(device)
-    x = xp.asarray(_TWO_BY_THREE, device=device)
-    read = [x[i([1, -2, 1])].tolist(), xp.take_along_axis(x, i([[-1, 0], [2, -3]]), axis=1).tolist(), list(x[i([])].shape)]
-    y, z, w = x * 1.0, x * 1.0, x * 1.0
-    y[:, i([0, -1, 0])] = xp.asarray([[10.0, 20.0, 30.0]], device=device)
-    y[i([])] = 7.0
-    z.index_add_(1, i([0, -1, 0]), xp.ones_like(z))
-    leaf = xp.asarray(_TWO_BY_THREE, device=device).requires_grad_()
-    xp.sum(leaf[i([0, 0, -1]), i([1, 1, 2])] * 2.0).backward()
-    w[i([0]), 1] = 9.0
-    assert leaf.grad is not None
-    return bool(
-        read == [[[4.0, 5.0, 6.0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [[3.0, 1.0], [6.0, 4.0]], [0, 3]]
-        and y.tolist() == [[30.0, 2.0, 20.0], [30.0, 5.0, 20.0]]
-        and z.tolist() == [[3.0, 2.0, 4.0], [6.0, 5.0, 7.0]]
-        and w.tolist() == [[1.0, 9.0, 3.0], [4.0, 5.0, 6.0]]
-        and leaf.grad.tolist() == [[0.0, 4.0, 0.0], [0.0, 0.0, 2.0]]
-    )
+        yield Check(f"kernels keep {dtype}", not wrong, f"given {dtype} operands, {'; '.join(wrong)}", trace=trace)
 
 
 def _loss(xp: Any, x: Any) -> Any:
@@ -473,10 +359,10 @@ def _gradients(devices: list[Device]) -> Iterator[Check]:
             assert x.grad is not None
             found = x.grad.tolist()
         except CapabilityError as exc:
-            yield Check(f"{what}, or it says why it cannot: {exc}" if i else what, i > 0, f"{type(exc).__name__}: {exc}")
+            yield Check(what, i > 0, error_text(exc), str(exc), trace_of(exc))
             continue
         except Exception as exc:  # noqa: BLE001 (as above)
-            yield Check(what, False, f"{type(exc).__name__}: {exc}")
+            yield Check(what, False, error_text(exc), trace=trace_of(exc))
             continue
         near = 100 * xp.finfo(dtype).eps
         equal = all(math.isclose(a, b, rel_tol=near, abs_tol=near) for f, e in zip(found, EXPECTED) for a, b in zip(f, e))
