@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -476,6 +477,14 @@ def test_a_new_project_works(changes: dict[str, str], tmp_path: Path) -> None:
     run = command("backends", "check", "shiny", "--import", path=site)
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.endswith("ok      shiny: a gradient equals NumPy's\n")
+
+
+def test_a_new_project_requires_a_released_version(tmp_path: Path) -> None:
+    """The newest version that the changelog dates, and not the one in development."""
+    assert main(["backends", "new", "shiny", "--directory", str(tmp_path)]) == 0
+    released = re.findall(r"^## \[(\S+)\] - \d{4}-", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    project = tomllib.loads((tmp_path / "xpgrad-shiny" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"xpgrad>={released[0]}" in project["dependencies"]
 
 
 def test_taken_names_are_refused(tmp_path: Path, capsys: Any) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from importlib.metadata import version
 from pathlib import Path
 
 from xpgrad import registry
 from xpgrad.backend import API_VERSION
 
+#: The newest version with a date in the changelog, which a new project requires: the version in development cannot be installed.
+RELEASED = "0.1.0"
 #: The project's files, each with ``.txt`` added to its name, so that no tool takes them for modules of xpgrad.
 TEMPLATE = Path(__file__).parent / "template"
 
@@ -48,7 +49,7 @@ def new_project(name: str, directory: str) -> Path:
         msg = f"{root} already exists; choose another name or --directory"
         raise FileExistsError(msg)
     values = {"@NAME@": name, "@CLASS@": "".join(p.capitalize() for p in name.split("_")) + "Backend", "@API@": str(API_VERSION)}
-    values["@VERSION@"] = version("xpgrad")
+    values["@VERSION@"] = RELEASED
     for source in sorted(TEMPLATE.rglob("*.txt")):
         path, text = source.relative_to(TEMPLATE).as_posix().removesuffix(".txt"), source.read_text(encoding="utf-8")
         for key, value in values.items():
