@@ -30,13 +30,26 @@ def pytest_addoption(parser: Any) -> None:
     )  # fmt: skip
     group.addoption(
         "--differentiability-backends", default=None, metavar="NAMES",
-        help="run tests that are marked for all backends on these only, e.g. numpy,strict",
+        help="run tests and tables for all backends on these only, e.g. numpy,strict",
     )  # fmt: skip
 
 
 def pytest_configure(config: Any) -> None:
     config.addinivalue_line("markers", _MARKER)
     config.pluginmanager.register(_Rows(), "xpgrad_pytest_rows")
+    _limit_tables(config.getoption("--differentiability-backends"))
+
+
+def pytest_unconfigure(config: Any) -> None:
+    _limit_tables(None)
+
+
+def _limit_tables(names: str | None) -> None:
+    """Limit the backends of tables, whose tests are made when their modules are imported; None ends the limit."""
+    if names is not None or "xpgrad.testing" in sys.modules:
+        from xpgrad.testing._tables import limit_backends
+
+        limit_backends(names)
 
 
 def pytest_generate_tests(metafunc: Any) -> None:

@@ -181,6 +181,30 @@ def test_a_run_can_be_kept_to_some_backends(tmp_path: Path) -> None:
     said.fnmatch_lines(["*numpy*numpy+readonly", "smooth*✓*✓"])
 
 
+NAMED = """
+@parametrize_with_checks([
+    (smooth, [X, Y]), case(leaves, X, name="all", backends="all"), case(leaves, X, name="own", backends=["numpy+readonly"]),
+], checks=["runs"])
+def test_table(check):
+    check()
+
+@parametrize_with_checks([(smooth, [X, Y])], backends=["numpy+readonly"], checks=["values"])
+def test_named(check):
+    check()
+"""
+
+
+@pytest.mark.parametrize("processes", [(), ("-n2",)])
+def test_tables_without_backends_are_kept_to_some(tmp_path: Path, processes: tuple[str, ...]) -> None:
+    """Their tests, and so their ids, depend on the option and not on what is installed; explicit backends remain."""
+    said = run(tmp_path, {"library": NAMED}, "--differentiability-backends=numpy", "-v", *processes, backends="")
+    found = {line.partition("[")[2].partition("]")[0] for line in said.lines if "PASSED" in line and "test_library.py" in line}
+    if processes:  # the name of the process comes first
+        found = {line.rpartition("[")[2].rpartition("]")[0] for line in said.lines if "PASSED test_library.py" in line}
+    assert found == {"smooth-numpy-runs", "all-numpy-runs", "own-numpy+readonly-runs", "smooth-numpy+readonly-values"}
+    said.fnmatch_lines(["*= 4 passed in *"])
+
+
 #: Tests that are written wrongly, and the messages about them.
 WRONG = {
     "empty": (

@@ -189,7 +189,8 @@ def parametrize_with_checks(
     table : iterable
         Rows made by `case`, or ``(function, args)``. The `known` failures of a row must fail: passing is a failure.
     backends : str or iterable of str
-        The backends for rows that do not name any; ``"all"`` for every backend that is ready when the tests are collected.
+        The backends for rows that do not name any; ``"all"`` for every backend that is ready when the tests are collected, or for those
+        of pytest's option ``--differentiability-backends``.
     checks : iterable of str, optional
         Names of checks (of `CHECKS`). Default: all that a row does not switch off.
 
@@ -221,11 +222,11 @@ def parametrize_with_checks(
     if unknown := [c for c in names if c not in CHECKS]:
         msg = f"parametrize_with_checks: `checks` has no check {unknown[0]!r}; the checks: {', '.join(CHECKS)}"
         raise ValueError(msg)
-    given = list(devices_of(backends))
+    given = list(devices_of(_limited(backends)))
     parameters = []
     for row in table:
         one = _as_case(row)
-        own = list(devices_of(one.options["backends"])) if "backends" in one.options else given
+        own = list(devices_of(_limited(one.options["backends"]))) if "backends" in one.options else given
         for backend in own:
             for check in names:
                 if check in _switched_off(one.options):
@@ -234,6 +235,21 @@ def parametrize_with_checks(
                 marks = [] if reason is None else [pytest.mark.xfail(reason=reason, strict=strict, raises=NotDifferentiable)]
                 parameters.append(pytest.param(OneCheck(one, backend, check), id=f"{one.name}-{backend}-{check}", marks=marks))
     return pytest.mark.parametrize("check", parameters)
+
+
+#: The backends that ``"all"`` stands for; None if these are all that are ready.
+_limit: str | None = None
+
+
+def limit_backends(names: str | None) -> None:
+    """Let ``"all"`` in tables stand for these backends, separated by commas, which the plugin calls before tests are collected."""
+    global _limit
+    _limit = names
+
+
+def _limited(backends: str | Iterable[str]) -> str | Iterable[str]:
+    """Return the backends that are named, or for ``"all"`` those that the run is limited to."""
+    return _limit if isinstance(backends, str) and backends == "all" and _limit is not None else backends
 
 
 def _as_case(row: Any) -> Case:
