@@ -188,6 +188,96 @@ def test_a_kink_at_the_arguments_is_called_one() -> None:
     assert "kink" not in wrong.reason
 
 
+def _cholesky(x: Any) -> Any:
+    """Use the lower triangle only, as libraries do: along directions that are not symmetric, differences are not the derivative."""
+    return x.__array_namespace__().linalg.cholesky(x)
+
+
+def _strict(x: Any) -> Any:
+    """Refuse matrices that are not symmetric."""
+    n = x.__array_namespace__()
+    host = x.detach().numpy() if isinstance(x, xp.Tensor) else x
+    if host.ndim == 2 and not np.allclose(host, host.T.conj(), rtol=1e-12, atol=0.0):
+        raise ValueError("the matrix is not symmetric")
+    return n.linalg.inv(x)
+
+
+def _covariance(size: int, dtype: str = "float64", count: int = 0) -> Any:
+    draw = np.random.default_rng(3)
+    root = draw.normal(size=(count or 1, size, size)) + (1j * draw.normal(size=(count or 1, size, size)) if dtype == "complex128" else 0.0)
+    found = root @ np.conj(np.swapaxes(root, 1, 2)) + size * np.eye(size)
+    return found if count else found[0]
+
+
+COVARIANCES = {
+    "few elements": _covariance(2), "many elements": _covariance(5), "a stack": _covariance(2, count=2),
+    "Hermitian": _covariance(2, "complex128"), "a larger Hermitian one": _covariance(4, "complex128"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", COVARIANCES)
+def test_a_function_of_covariances_passes_along_symmetric_directions(case: str) -> None:
+    covariance = COVARIANCES[case]
+    failures = examine(_cholesky, covariance, backends=["numpy"]).failures
+    assert {row.check for row in failures} == {"gradient"}
+    assert "along symmetric directions it passes: if the function takes symmetric matrices only, pass `symmetric=0`" in failures[0].reason
+    for symmetric in (True, 0, -1, (0,)):
+        result = check_differentiable(_cholesky, covariance, backends=["numpy", "strict"], symmetric=symmetric)
+        assert {row.outcome for row in result.rows} == {"passed"}
+
+
+def test_a_function_that_refuses_other_matrices_is_checked_along_symmetric_directions() -> None:
+    covariance = _covariance(3)
+    result = examine(_strict, covariance, backends=["numpy"], vmap=False)
+    assert {row.check for row in result.failures} >= {"gradient"}
+    assert all("ValueError: the matrix is not symmetric; along symmetric directions it passes" in row.reason for row in result.failures)
+    assert check_differentiable(_strict, covariance, backends=["numpy"], vmap=False, symmetric=0).passed
+
+
+def test_symmetric_directions_still_show_a_wrong_derivative() -> None:
+    def off(x: Any) -> Any:
+        return _cholesky(x) + 1e-3 * (x.detach() if isinstance(x, xp.Tensor) else x)
+
+    for size in (2, 5):
+        result = examine(off, _covariance(size), backends=["numpy"], symmetric=0)
+        assert {row.check for row in result.failures} >= {"gradient"}
+        unsaid = examine(off, _covariance(size), backends=["numpy"])
+        assert not any("symmetric" in row.reason for row in unsaid.failures)  # it would not pass either
+    (first,) = examine(off, _covariance(2), backends=["numpy"], symmetric=0, order=1, vmap=False, forward=False).failures
+    assert "along elem" in first.reason
+
+
+def test_other_arguments_keep_their_directions() -> None:
+    """A square matrix beside a covariance is varied in all elements, so that a fault in its antisymmetric part is noticed."""
+
+    def faulty(c: Any, m: Any) -> Any:
+        half = (m + c.__array_namespace__().matrix_transpose(m)) * 0.5
+        rest = m - half
+        return _cholesky(c) @ (half + (rest.detach() if isinstance(rest, xp.Tensor) else rest))
+
+    args = _covariance(2), np.asarray([[1.0, 2.0], [2.0, 1.5]])
+    result = examine(faulty, *args, backends=["numpy"], symmetric=0, order=1, vmap=False)
+    assert {row.argument for row in result.failures} == {1}
+    assert examine(faulty, *args, backends=["numpy"], symmetric=True, order=1, vmap=False).passed
+
+
+@pytest.mark.parametrize(
+    ("args", "symmetric", "phrase"),
+    [
+        ((X,), True, "`symmetric` is True, but no argument to differentiate has a symmetric matrix"),
+        ((X,), 0, "`symmetric` names argument 0, which has no symmetric matrix"),
+        ((np.eye(2), X), (0, 1), "`symmetric` names argument 1, which has no symmetric matrix"),
+        ((np.asarray([[1.0, 2.0], [3.0, 4.0]]),), 0, "`symmetric` names argument 0"),
+        ((np.asarray([[1.0, 2j], [2j, 4.0]]),), 0, "`symmetric` names argument 0"),
+        ((np.eye(2),), 3, "`symmetric` has 3, but there are 1 arguments"),
+        ((np.eye(2),), (), "`symmetric` is empty"),
+    ],
+)
+def test_what_is_not_symmetric_is_refused(args: Any, symmetric: Any, phrase: str) -> None:
+    with pytest.raises(ValueError, match=phrase):
+        examine(lambda x, *rest: x * 2.0, *args, backends=["numpy"], symmetric=symmetric)
+
+
 def test_the_same_failure_on_several_backends_is_said_once() -> None:
     with pytest.raises(NotDifferentiable) as caught:
         check_differentiable(FAULTY["it detaches"][1], X, backends=["numpy", "strict"])

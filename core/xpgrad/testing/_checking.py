@@ -22,6 +22,7 @@ from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, KNOWN, PASSED, WRI
 
 def check_differentiable(
     f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] | None = None, backends: str | Iterable[str] = "all", order: int = 2,
+    symmetric: bool | int | Sequence[int] = False,
     vmap: bool = True, forward: bool = True, mutation: bool = False, skip: str | Iterable[str] = (),
     known: Mapping[str, str] | None = None, rtol: float | None = None, atol: float | None = None, seed: int = 0, name: str | None = None,
 ) -> Result:  # fmt: skip
@@ -41,6 +42,9 @@ def check_differentiable(
         Names of backends or devices, such as ``["numpy", "jax:cpu:0"]``; ``"all"`` for the first device of every backend that is ready.
     order : int
         1 checks gradients, 2 second derivatives as well.
+    symmetric : bool, int or sequence of int
+        The arguments that are symmetric matrices (Hermitian, if complex), such as covariances: all their directions are symmetric, too.
+        True stands for every argument with such matrices.
     vmap, forward : bool
         Check `xpgrad.func.vmap`, and forward mode.
     mutation : bool
@@ -84,8 +88,8 @@ def check_differentiable(
     """
     __tracebackhide__ = True  # pytest shows the message and the caller, which suffices
     result = examine(
-        f, *args, argnums=argnums, backends=backends, order=order, vmap=vmap, forward=forward, mutation=mutation, skip=skip, known=known,
-        rtol=rtol, atol=atol, seed=seed, name=name,
+        f, *args, argnums=argnums, backends=backends, order=order, symmetric=symmetric, vmap=vmap, forward=forward, mutation=mutation,
+        skip=skip, known=known, rtol=rtol, atol=atol, seed=seed, name=name,
     )  # fmt: skip
     if not result.passed:
         raise NotDifferentiable(result, audit_of(f, args, result))
@@ -95,6 +99,7 @@ def check_differentiable(
 @state.restoring
 def examine(
     f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] | None = None, backends: str | Iterable[str] = "all", order: int = 2,
+    symmetric: bool | int | Sequence[int] = False,
     vmap: bool = True, forward: bool = True, mutation: bool = False, skip: str | Iterable[str] = (),
     known: Mapping[str, str] | None = None, rtol: float | None = None, atol: float | None = None, seed: int = 0, name: str | None = None,
 ) -> Result:  # fmt: skip
@@ -102,7 +107,7 @@ def examine(
 
     Parameters
     ----------
-    f, *args, argnums, backends, order, vmap, forward, mutation, skip, known, rtol, atol, seed, name
+    f, *args, argnums, backends, order, symmetric, vmap, forward, mutation, skip, known, rtol, atol, seed, name
         As for `check_differentiable`.
 
     Returns
@@ -127,6 +132,7 @@ def examine(
     as_function(f, "check_differentiable")
     options = options_of(order=order, vmap=vmap, forward=forward, mutation=mutation, skip=skip, rtol=rtol, atol=atol, seed=seed)
     problem = Problem(f, args, numbers_of(argnums, len(args)))
+    problem.symmetric = problem.find_symmetric(symmetric if isinstance(symmetric, bool) else numbers_of(symmetric, len(args), "symmetric"))
     devices = devices_of(backends)
     expected = known_of(known)
     called = name_of(f) if name is None else name

@@ -19,6 +19,7 @@ from xpgrad.testing._host import (
     direction,
     epsilon,
     is_close_to,
+    mirrored,
     np,
     on_host,
     shown_apart,
@@ -32,6 +33,9 @@ from xpgrad.testing._recorded import Recorded
 from xpgrad.testing._reference import Reference
 from xpgrad.testing._results import CHECKS, CONSTANT, FAILED, LACKS, NOT_RUN, PASSED, WRITES, Row
 from xpgrad.testing._words import Fails, IsConstant, error_text, kind_of, kink_near, length, same, single_near, tensor_dot, units, which
+
+#: The checks that depend on directions.
+_DIRECTED = ("gradient", "forward", "second", "vmap")
 
 
 class OneDevice:
@@ -66,6 +70,7 @@ class OneDevice:
         self.gradients: list[Any] = [None] * len(self.points)
         self.moving: list[int] = []
         self.plain: Outputs | None = None
+        self.symmetric = problem.symmetric
 
     # -- rows -----------------------------------------------------------------------------------------------------------------------
 
@@ -85,7 +90,7 @@ class OneDevice:
         try:
             remark = run() if argument is None else run(argument)
         except Fails as exc:
-            self._row(check, argument, FAILED, str(exc))
+            self._row(check, argument, FAILED, f"{exc}{self._symmetry_hint(check, run, argument)}")
             return False
         except IsConstant as exc:
             self._row(check, argument, CONSTANT, str(exc))
@@ -94,10 +99,37 @@ class OneDevice:
             self._row(check, argument, LACKS, error_text(exc))
             return False
         except Exception as exc:  # noqa: BLE001 (whatever a library raises is the outcome)
-            self._row(check, argument, FAILED, error_text(exc))
+            self._row(check, argument, FAILED, f"{error_text(exc)}{self._symmetry_hint(check, run, argument)}")
             return False
         self._row(check, argument, WRITES if self.wrote else PASSED, remark or "")
         return True
+
+    def _symmetry_hint(self, check: str, run: Callable[..., str | None], argument: int | None) -> str:
+        """Return a remark if a check that failed passes along symmetric directions of symmetric arguments; empty otherwise."""
+        declared, possible = self.symmetric, self.problem.symmetric_points()
+        if check not in _DIRECTED or possible <= declared:
+            return ""
+        self.symmetric = declared | possible
+        try:
+            run() if argument is None else run(argument)
+        except IsConstant:
+            pass
+        except Exception:  # noqa: BLE001 (then symmetry is not what it lacks)
+            return ""
+        finally:
+            self.symmetric = declared
+        numbers = sorted({self.problem.owners[self.problem.moving[j]] for j in possible})
+        text = str(numbers[0]) if len(numbers) == 1 else str(tuple(numbers))
+        return f"; along symmetric directions it passes: if the function takes symmetric matrices only, pass `symmetric={text}`"
+
+    def _direct(self, array: Any, draw: Any, place: int) -> Any:
+        """Draw a direction of the point at a place, which is symmetric if the point is declared to be."""
+        drawn = direction(array, draw)
+        return mirrored(drawn) if place in self.symmetric else drawn
+
+    def _key(self, *numbers: int) -> tuple[int, ...]:
+        """Return the key of a difference in the reference's cache, which depends on the symmetry of the directions."""
+        return (*numbers, *((-2, *sorted(self.symmetric)) if self.symmetric else ()))
 
     def _skip(self, checks: tuple[str, ...], argument: int | None, after: str) -> None:
         """Store the outcome "not run" for checks that depend on the check `after`."""
@@ -226,12 +258,12 @@ class OneDevice:
     def _slope(self, number: int, k: int, directions: list[Any]) -> Slope:
         """Return the derivative of the reference along the k-th direction of an argument."""
         assert self.reference is not None
-        return self.reference.first((number, k), self.problem.of_argument(number), directions)
+        return self.reference.first(self._key(number, k), self.problem.of_argument(number), directions)
 
     def _estimate_error(self, number: int, k: int, directions: list[Any]) -> float:
         """Estimate the error of the difference for result `k` and argument `number`, as `Reference.estimate_error` does."""
         assert self.reference is not None
-        return self.reference.estimate_error((number, k), self.problem.of_argument(number), directions)
+        return self.reference.estimate_error(self._key(number, k), self.problem.of_argument(number), directions)
 
     def _graph(self, recorded: Recorded, number: int) -> str | None:
         """Check that gradients reach an argument whose change moves the outputs; store the gradients."""
@@ -266,8 +298,8 @@ class OneDevice:
         """Draw random directions of an argument without zeros, the same ones on each device."""
         assert self.reference is not None
         draw = np.random.default_rng([self.options.seed, number])
-        arrays = [self.reference.points[j] for j in self.problem.of_argument(number)]
-        return [[direction(a, draw) for a in arrays] for _ in range(self.options.directions)]
+        arrays = {j: self.reference.points[j] for j in self.problem.of_argument(number)}
+        return [[self._direct(a, draw, j) for j, a in arrays.items()] for _ in range(self.options.directions)]
 
     def _directions(self, number: int) -> list[list[Any]]:
         """Return the directions to check: one per element if these are few, else random ones."""
@@ -276,7 +308,8 @@ class OneDevice:
         count = sum(a.size * (2 if a.dtype.kind == "c" else 1) for a in arrays)
         if count > self.options.full:
             return drawn
-        return [unit for one in drawn[:1] for unit in units(one)]
+        symmetric = [j in self.symmetric for j in self.problem.of_argument(number)]
+        return [unit for one in drawn[:1] for unit in units(one, symmetric)]
 
     def _gradient(self, number: int) -> None:
         """Check the gradients of an argument against differences."""
@@ -310,7 +343,7 @@ class OneDevice:
     def _draw_direction(self, number: int, draw_of: int) -> list[Any]:
         """Draw one direction of an argument, in the dtypes of the points on the device."""
         draw = np.random.default_rng([self.options.seed, number, draw_of])
-        return [direction(self.points[j], draw) for j in self.problem.of_argument(number)]
+        return [self._direct(self.points[j], draw, j) for j in self.problem.of_argument(number)]
 
     def _forward(self, number: int) -> None:
         """Check forward mode: the derivative along a random direction equals that of the gradients."""
@@ -350,7 +383,7 @@ class OneDevice:
         if self.reference is None:
             raise Fails(f"there are no differences to compare with: {self.missing}")
         draw = np.random.default_rng([self.options.seed, 7])
-        along = [direction(p, draw) for p in self.reference.points]
+        along = [self._direct(p, draw, j) for j, p in enumerate(self.reference.points)]
         places = self.problem.of_argument(number)
         directions = self._draw_directions(number)[0]
 
@@ -377,8 +410,8 @@ class OneDevice:
         where = self.default if self.reference.device is None else self.reference.device
         with allow_mutation_on_saved_tensors() if self.wrote else contextlib.nullcontext():
             about = {j: along[j] for j in self.moving}
-            expected, noise, *_ = self.reference.second((number, *self.moving), places, directions, about, where)
-            coarse = self.reference.second((number, *self.moving, -1), places, directions, about, where, 2.0)[0]
+            expected, noise, *_ = self.reference.second(self._key(number, *self.moving), places, directions, about, where)
+            coarse = self.reference.second(self._key(number, *self.moving, -1), places, directions, about, where, 2.0)[0]
         error = abs(coarse - expected) if np.isfinite(coarse) else 0.0
         value = project([found[j] for j in places], directions)
         rtol, atol = self.options.tolerance(self.eps, "second")
@@ -391,7 +424,7 @@ class OneDevice:
     def _check_batched(self) -> str | None:
         """Check that `xpgrad.func.vmap` gives the results of a loop over two nearby points."""
         draw = np.random.default_rng([self.options.seed, 11])
-        nearby = [(p + 1e-3 * direction(p, draw)).astype(p.dtype) for p in self.points]
+        nearby = [(p + 1e-3 * self._direct(p, draw, j)).astype(p.dtype) for j, p in enumerate(self.points)]
         pairs = [np.stack([a, b]) for a, b in zip(self.points, nearby)]
 
         def outputs(*moving: Any) -> tuple[Any, ...]:

@@ -79,6 +79,21 @@ def direction(array: Any, draw: Any) -> Any:
     return (scale * numbers).astype(array.dtype)
 
 
+def is_symmetric(array: Any) -> bool:
+    """Return whether an array has matrices with several rows in its last two axes, which are symmetric (Hermitian) up to rounding."""
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] < 2:
+        return False
+    near = 1e3 * epsilon([array])
+    return agree(array, np.conj(np.swapaxes(array, -1, -2)), near, near)
+
+
+def mirrored(array: Any) -> Any:
+    """Return matrices whose lower triangles are replaced by the (conjugate) mirror images of the upper ones."""
+    upper = np.triu(array, 1)
+    diagonal = np.triu(np.tril(array))
+    return upper + np.conj(np.swapaxes(upper, -1, -2)) + (diagonal.real if array.dtype.kind == "c" else diagonal)
+
+
 def close(found: float, expected: float, rtol: float, atol: float) -> bool:
     """Return whether two numbers are equal within a tolerance; NaN equals nothing."""
     return bool(abs(found - expected) <= atol + rtol * max(abs(found), abs(expected)))

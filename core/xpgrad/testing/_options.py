@@ -79,8 +79,8 @@ def options_of(
     return Options(frozenset(CHECKS) - off, mutation, rtol, atol, as_int(seed, name, "seed"))
 
 
-def numbers_of(argnums: Any, count: int) -> tuple[int, ...] | None:
-    """Return `argnums` as nonnegative positions among `count` arguments; None, for all arguments, stays None.
+def numbers_of(argnums: Any, count: int, what: str = "argnums") -> tuple[int, ...] | None:
+    """Return `argnums`, an option called `what`, as nonnegative positions among `count` arguments; None, for all arguments, stays None.
 
     Raises
     ------
@@ -91,13 +91,13 @@ def numbers_of(argnums: Any, count: int) -> tuple[int, ...] | None:
         return None
     found = []
     for number in argnums if isinstance(argnums, (tuple, list)) else (argnums,):
-        at = as_int(number, "check_differentiable", "argnums")
+        at = as_int(number, "check_differentiable", what)
         if not -count <= at < count:
-            msg = f"check_differentiable: `argnums` has {at}, but there are {count} arguments"
+            msg = f"check_differentiable: `{what}` has {at}, but there are {count} arguments"
             raise ValueError(msg)
         found.append(at % count)
     if not found:
-        msg = "check_differentiable: `argnums` is empty; name a position, or leave it None for every array of floating numbers"
+        msg = f"check_differentiable: `{what}` is empty; name a position, or leave it out"
         raise ValueError(msg)
     return tuple(dict.fromkeys(found))
 

@@ -13,7 +13,7 @@ from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.elementwise import imag, real
 from xpgrad.rules.reduction import sum as sum_of
-from xpgrad.testing._host import is_floating, np, on_host, to_tensor, weights
+from xpgrad.testing._host import is_floating, is_symmetric, np, on_host, to_tensor, weights
 
 
 class Problem:
@@ -46,6 +46,8 @@ class Problem:
                 array = isinstance(leaf, (Tensor, np.ndarray, np.generic)) or picked
                 self.leaves.append(on_host(leaf) if array else leaf)
                 self.owners.append(number)
+        #: The positions in `points` of matrices whose directions are symmetric.
+        self.symmetric: frozenset[int] = frozenset()
         self.moving = [k for k, leaf in enumerate(self.leaves) if self._may_move(leaf) and (argnums is None or self.owners[k] in argnums)]
         self.argnums = tuple(dict.fromkeys(self.owners[k] for k in self.moving))
         for number in argnums or ():
@@ -74,6 +76,34 @@ class Problem:
     def of_argument(self, number: int) -> list[int]:
         """Return the positions in `points` of the arrays that belong to argument `number`."""
         return [j for j, k in enumerate(self.moving) if self.owners[k] == number]
+
+    def symmetric_points(self) -> frozenset[int]:
+        """Return the positions in `points` of symmetric matrices."""
+        return frozenset(j for j, point in enumerate(self.points) if is_symmetric(point))
+
+    def find_symmetric(self, wanted: bool | Sequence[int] | None) -> frozenset[int]:
+        """Return the positions in `points` of symmetric matrices among the arguments `wanted`; True stands for all arguments.
+
+        Raises
+        ------
+        ValueError
+            An argument has none.
+        """
+        if wanted is None or wanted is False:
+            return frozenset()
+        found = self.symmetric_points()
+        numbers = self.argnums if wanted is True else tuple(wanted)
+        without = [n for n in numbers if not found.intersection(self.of_argument(n))]
+        if wanted is True and not found:
+            msg = "check_differentiable: `symmetric` is True, but no argument to differentiate has a symmetric matrix; leave it out"
+            raise ValueError(msg)
+        if wanted is not True and without:
+            msg = (
+                f"check_differentiable: `symmetric` names argument {without[0]}, which has no symmetric matrix to differentiate; give one "
+                "that equals its transpose (conjugated, if complex) up to rounding"
+            )
+            raise ValueError(msg)
+        return frozenset(j for j in found if self.owners[self.moving[j]] in numbers)
 
     def call(self, moving: Sequence[Any], place: Callable[[Any], Any]) -> Any:
         """Call the function with `moving` instead of the points, and with ``place(array)`` for every other array."""

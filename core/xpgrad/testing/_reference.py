@@ -37,7 +37,7 @@ class Reference:
     def __init__(self, problem: Problem, points: list[Any], device: Device | None, place: Callable[[Any], Any]) -> None:
         self.problem, self.points, self.device, self._place = problem, points, device, place
         self._second: dict[tuple[int, ...], Slope] = {}
-        self._first: dict[tuple[int, int], Slope] = {}
+        self._first: dict[tuple[int, ...], Slope] = {}
         self.values = self._outputs(points).host()
         self.eps = epsilon([*points, *self.values])  # a function of float64 may compute in float32
         self.step = self.eps ** (1 / 3)
@@ -61,13 +61,13 @@ class Reference:
         ends = {h: number(self._shift_points(places, directions, h)) for h in (step, -step)}
         return Slope(central_difference(lambda h: ends[h][0], step), 20 * self.eps * max(size for _, size in ends.values()) / step)
 
-    def first(self, key: tuple[int, int], places: Sequence[int], directions: Sequence[Any]) -> Slope:
+    def first(self, key: tuple[int, ...], places: Sequence[int], directions: Sequence[Any]) -> Slope:
         """Return the derivative along directions of the points at `places`, cached under `key` for the next backend."""
         if key not in self._first:
             self._first[key] = self._difference(lambda at: host_loss(self._outputs(at).host()), places, directions)
         return self._first[key]
 
-    def estimate_error(self, key: tuple[int, int], places: Sequence[int], directions: Sequence[Any]) -> float:
+    def estimate_error(self, key: tuple[int, ...], places: Sequence[int], directions: Sequence[Any]) -> float:
         """Estimate the error of ``first(key, places, directions)`` by comparing it with a difference for twice the step."""
         coarse = self._difference(lambda at: host_loss(self._outputs(at).host()), places, directions, 2.0)
         found = abs(coarse[0] - self.first(key, places, directions)[0])

@@ -24,23 +24,44 @@ def tensor_dot(g: Any, v: Any) -> Any:
     return (g * v).sum()
 
 
-def units(directions: list[Any]) -> Iterator[list[Any]]:
-    """Return directions of single elements with the sizes of a given direction; real and imaginary ones for complex elements."""
+def units(directions: list[Any], symmetric: list[bool]) -> Iterator[list[Any]]:
+    """Return directions of single elements with the sizes of a given direction; real and imaginary ones for complex elements.
+
+    In arrays that are `symmetric`, the element with swapped indices is changed as well, to the conjugate.
+    """
     for k, v in enumerate(directions):
         for place in np.ndindex(v.shape):
             for turn in (1.0, 1j) if v.dtype.kind == "c" else (1.0,):
                 one = [np.zeros_like(w) for w in directions]
                 one[k][place] = turn * abs(v[place])
+                if symmetric[k]:
+                    *batch, i, j = place
+                    if i > j or (i == j and turn == 1j):
+                        continue
+                    one[k][(*batch, j, i)] = np.conj(one[k][place])
                 yield one
 
 
 def which(directions: list[Any]) -> str:
     """Return the display name of a direction."""
     places = [(k, place) for k, v in enumerate(directions) for place in zip(*np.nonzero(v))]
+    if len(places) == 2 and _mirror(*places):
+        return f"elements {_indices(places[0][1])} and {_indices(places[1][1])}{f' of array {places[0][0]}' if len(directions) > 1 else ''}"
     if len(places) != 1:
         return "a drawn direction"
     (k, place), many = places[0], len(directions) > 1
-    return f"element [{', '.join(str(int(p)) for p in place)}]{f' of array {k}' if many else ''} (times {abs(directions[k][place]):.3g})"
+    return f"element {_indices(place)}{f' of array {k}' if many else ''} (times {abs(directions[k][place]):.3g})"
+
+
+def _mirror(first: tuple[int, Any], second: tuple[int, Any]) -> bool:
+    """Return whether two places are those of elements with swapped last indices in one array."""
+    (k, one), (m, two) = first, second
+    return k == m and len(one) >= 2 and (*one[:-2], one[-1], one[-2]) == tuple(two)
+
+
+def _indices(place: Any) -> str:
+    """Format the indices of an element."""
+    return f"[{', '.join(str(int(p)) for p in place)}]"
 
 
 def length(directions: list[Any]) -> float:
