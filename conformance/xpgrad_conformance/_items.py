@@ -13,7 +13,7 @@ import pytest
 
 from xpgrad_conformance.catalogue import CatalogueError
 from xpgrad_conformance.contract import Contract, contracts
-from xpgrad_conformance.engine import PROFILES, Result, counts_as_failure, tell
+from xpgrad_conformance.engine import PROFILES, Result, counts_as_failure, tally, tell
 from xpgrad_conformance.facade import Library, open_library
 from xpgrad_conformance.known import KnownError, bundled, load
 from xpgrad_conformance.selection import SelectionError, select, words
@@ -74,7 +74,7 @@ class _State:
         for target in self.targets:
             counts = Counter(result.status for t, result in self.results if t == target)
             terminal.section(f"xpgrad conformance: {target}", sep="-")
-            terminal.write_line(", ".join(f"{n} {status}" for status, n in counts.most_common()) or "nothing ran")
+            terminal.write_line(tally(counts))
             reasons = Counter(result.reason for t, result in self.results if t == target and result.status == "not run")
             for reason, n in reasons.most_common():
                 terminal.write_line(f"NOT RUN {n:4d}  {reason}")

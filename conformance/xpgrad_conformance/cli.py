@@ -110,20 +110,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, and return one of the exit codes in the module's docstring."""
+    options = _parser().parse_args(argv)
     if absent := [name for name in ("pytest", "hypothesis", "tqdm") if importlib.util.find_spec(name) is None]:
-        needs = f"the conformance suite needs {', '.join(absent)}: `pip install 'xpgrad[conformance]'`"
-        given = sys.argv[1:] if argv is None else argv
-        if "-h" in given or "--help" in given:
-            print(f"{__doc__}\nIts options are shown when it can run: {needs}.")
-            return 0
-        print(needs, file=sys.stderr)
+        print(f"the conformance suite needs {', '.join(absent)}: `pip install 'xpgrad[conformance]'`", file=sys.stderr)
         return USAGE
     from xpgrad_conformance.journal import JournalError
     from xpgrad_conformance.known import KnownError
     from xpgrad_conformance.report import ReportError
     from xpgrad_conformance.selection import SelectionError
 
-    options = _parser().parse_args(argv)
     try:
         return int(globals()[f"_{options.command or 'run'}"](options))
     except (_UsageError, JournalError, KnownError, ReportError, SelectionError, OSError) as exc:
@@ -336,7 +331,7 @@ def _report(options: argparse.Namespace) -> int:
     for change in changes:
         print(f"{'WORSE ' if change.worse else 'change'}  {change.label}  {change.id}: {change.old} -> {change.new}")
     worse = sum(c.worse for c in changes)
-    print(f"{len(changes)} changes, {worse} for the worse")
+    print(f"{len(changes)} change{'' if len(changes) == 1 else 's'}, {worse} for the worse")
     return FAILED if worse else 0
 
 

@@ -6,6 +6,7 @@ import re
 import time
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,9 +15,11 @@ from xpgrad_conformance.contract import Contract
 from xpgrad_conformance.facade import Library, NotRun
 from xpgrad_conformance.known import Known, find
 
-__all__ = ["PROFILES", "Profile", "Result", "STATUSES", "counts_as_failure", "execute", "tell"]
+__all__ = ["PROFILES", "Profile", "Result", "STATUSES", "counts_as_failure", "execute", "tally", "tell"]
 
 STATUSES = ("passed", "failed", "expected failure", "unexpected pass", "not run")
+#: The plurals of those that have one.
+_PLURALS = {"expected failure": "expected failures", "unexpected pass": "unexpected passes"}
 
 
 class Profile(NamedTuple):
@@ -86,6 +89,11 @@ class Result(NamedTuple):
 def counts_as_failure(result: Result) -> bool:
     """Return whether a contract failed, or passed although a failure was expected. NB: INFO contracts are shown but do not count."""
     return result.status in ("failed", "unexpected pass") and rules()[result.id].level != "INFO"
+
+
+def tally(counts: Counter[str]) -> str:
+    """Return the numbers of contracts with each status as text, the most frequent status first."""
+    return ", ".join(f"{n} {status if n == 1 else _PLURALS.get(status, status)}" for status, n in counts.most_common()) or "nothing ran"
 
 
 def execute(contract: Contract, library: Library, profile: Profile, *, seed: int | None = None, known: Known | None = None,

@@ -9,14 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape
 
 from xpgrad_conformance.catalogue import LEVELS, groups, pages, rules
-from xpgrad_conformance.engine import STATUSES
+from xpgrad_conformance.engine import tally
 from xpgrad_conformance.report import Report, Target
 
 __all__ = ["badge", "junit", "markdown", "reasons", "terminal"]
 
 
-#: The statuses that have a plural, and the others as they are.
-_PLURALS = {name: name for name in STATUSES} | {"expected failure": "expected failures", "unexpected pass": "unexpected passes"}
 #: How a failure is headed in a terminal, by its kind.
 _HEADS = {"timeout": "TIMED OUT", "crash": "CRASHED"}
 
@@ -60,16 +58,11 @@ def terminal(report: Report) -> str:
     targets = report.targets
     out = [f"xpgrad {report.suite} conformance, profile {report.profile}, Python {report.python}: contracts passed / run", ""]
     head = ["group", *(t.label for t in targets)]
-    body = [[f"{letter} {title}", *(_cell(t.counts(group=letter)) for t in targets)] for letter, title in groups().items()]
+    body = [[f"{letter}. {title}", *(_cell(t.counts(group=letter)) for t in targets)] for letter, title in groups().items()]
     levels = [[level, *(_cell(t.counts(level=level)) for t in targets)] for level in LEVELS]
     out += _table([head, *(row for row in body if any(row[1:])), ["-" * 5] * len(head), *levels])
     for target in targets:
-        counts = target.counts()
-        out += [
-            "",
-            f"== {target.label} ({target.library or 'no library'}): "
-            + (", ".join(f"{n} {_PLURALS[s] if n != 1 else s}" for s, n in counts.most_common()) or "nothing ran"),
-        ]
+        out += ["", f"== {target.label} ({target.library or 'no library'}): {tally(target.counts())}"]
         if target.cause:
             out.append(f"COULD NOT BE RUN  {target.cause}")
             continue

@@ -43,6 +43,37 @@ def test_the_list_names_status_version_devices_and_origin(capsys: Any) -> None:
     assert capsys.readouterr().out.splitlines()[0].split() == ["name", "status", "version", "devices", "origin"]
 
 
+def test_the_list_begins_with_what_works(tmp_path: Path) -> None:
+    """Backends that are not ready come after those that are, and what is not installed is last; each group is sorted by name."""
+    install(tmp_path, "absent", "absent_plugin", HEAD + ABSENT)
+    install(tmp_path, "broken", "broken_plugin", "raise OSError('no driver')")
+    run = command("backends", path=tmp_path)
+    table = [re.split(r"\s{2,}", line)[:2] for line in run.stdout.partition("\n\n")[0].splitlines()[1:]]
+    names = [name for name, _ in table]
+    order = ("ready", "incompatible", "broken", "disabled", "not installed")
+    assert table == sorted(table, key=lambda row: (order.index(row[1]), row[0]))
+    assert ["absent", "not installed"] in table
+    assert names.index("numpy") < names.index("broken") < names.index("absent")
+    causes = [line.partition(":")[0] for line in run.stdout.splitlines() if ": backend '" in line or line.startswith("broken: ")]
+    assert causes == [name for name, status in table if status != "ready"]
+
+
+ABSENT = """
+def load(variant):
+    raise ModuleNotFoundError("no library", name="no_such_library")
+@hookimpl
+def xpgrad_backend(): return BackendInfo("absent", load)
+"""
+
+
+def test_without_a_command_the_help_is_printed(capsys: Any) -> None:
+    assert main([]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("usage: xpgrad [-h] [--version]")
+    assert "conformance" in shown.out
+    assert shown.err == ""
+
+
 def test_one_is_shown_whole(capsys: Any) -> None:
     assert main(["backends", "show", "numpy"]) == 0
     out = capsys.readouterr().out

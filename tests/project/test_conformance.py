@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from xpgrad_conformance import catalogue, check_backend, html, mutants, render, 
 from xpgrad_conformance.catalogue import LEVELS, CatalogueError, groups, pages, rules, versions
 from xpgrad_conformance.cli import main
 from xpgrad_conformance.contract import Contract, contract, contracts, unchecked
-from xpgrad_conformance.engine import PROFILES, STATUSES, Result, execute
+from xpgrad_conformance.engine import PROFILES, STATUSES, Result, execute, tally
 from xpgrad_conformance.facade import Library, NotRun, open_library
 from xpgrad_conformance.faults import Mutant, MutantError, load as load_faults
 from xpgrad_conformance.known import KnownError, bundled, load
@@ -477,6 +478,41 @@ def test_a_backend_that_is_not_there_and_wrong_requests(tmp_path: Path, capsys: 
     assert main(["--backend", "numpy", "--only", "BWD-99"]) == 2
     assert "'BWD-99' names no contract" in capsys.readouterr().err
     assert main(["repro", str(tmp_path / "none.json"), "BWD-01"]) == 2
+
+
+def test_the_help_needs_no_pytest(tmp_path: Path) -> None:
+    """Without the suite's dependencies the command explains itself all the same; when it is to run, it says what is missing."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n\n\nclass Hidden:\n    def find_spec(self, name, path=None, target=None):\n"
+        "        if name in ('pytest', 'hypothesis', 'tqdm'):\n            raise ModuleNotFoundError(name)\n\n\n"
+        "def find(name, package=None):\n    return None if name in ('pytest', 'hypothesis', 'tqdm') else real(name, package)\n\n\n"
+        "import importlib.util\nreal, importlib.util.find_spec = importlib.util.find_spec, find\nsys.meta_path.insert(0, Hidden())\n"
+    )
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    run = command("--help", PYTHONPATH=path)
+    assert run.returncode == 0, run.stderr
+    assert "usage: xpgrad conformance" in run.stdout
+    assert "--suite-version X.Y" in run.stdout
+    run = command("--backend", "numpy", PYTHONPATH=path)
+    assert run.returncode == 2
+    assert run.stderr == "the conformance suite needs pytest, hypothesis, tqdm: `pip install 'xpgrad[conformance]'`\n"
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        ({}, "nothing ran"),
+        ({"passed": 2, "expected failure": 1}, "2 passed, 1 expected failure"),
+        ({"expected failure": 3, "unexpected pass": 2, "not run": 1}, "3 expected failures, 2 unexpected passes, 1 not run"),
+    ],
+)
+def test_counts_agree_with_their_nouns(counts: dict[str, int], text: str) -> None:
+    assert tally(Counter(counts)) == text
+
+
+def test_the_table_heads_its_rows_as_the_pages_do() -> None:
+    shown = render.terminal(Report.new([Target("odd", "odd", "odd 1.0", {}, [Result("BWD-01", "passed")])], "quick", None))
+    assert f"\nA. {groups()['A']}" in shown
 
 
 def test_a_users_pytest_settings_do_not_matter(tmp_path: Path) -> None:

@@ -15,14 +15,17 @@ from xpgrad.backend import Backend, Capabilities
 from xpgrad.errors import XpgradError
 
 COLUMNS = ("name", "status", "version", "devices", "origin")
+#: The order of the list: what works first, what is not there last.
+_ORDER = ("ready", "incompatible", "broken", "disabled", "not installed")
 
 
 def list_backends(as_json: bool) -> int:
-    """Print a row per backend; return 0 if one is ready, else 1."""
+    """Print a row per backend, those that are ready first; return 0 if one is ready, else 1."""
     rows = registry.survey()
     if as_json:
         print(json.dumps(rows, indent=2))
     else:
+        rows.sort(key=lambda row: _ORDER.index(row["status"]))
         widths = [max(len(c), *(len(r[c]) for r in rows)) if rows else len(c) for c in COLUMNS]
         for row in ({c: c for c in COLUMNS}, *rows):
             print("  ".join(row[c].ljust(w) for c, w in zip(COLUMNS, widths)).rstrip())
