@@ -39,6 +39,7 @@ from xpgrad._basics.shapes import broadcast_shapes
 from xpgrad._modes.state import is_grad_enabled, is_inference_mode_enabled
 from xpgrad._modes.switches import enable_grad, inference_mode, no_grad, set_grad_enabled
 from xpgrad._rows import namespace as _namespace
+from xpgrad._tensor.computing import compute
 from xpgrad._tensor.tensor import Tensor, is_inference
 from xpgrad.errors import *
 from xpgrad.programs.compiled import compile_function as compile
@@ -88,7 +89,7 @@ __all__ = [
     "e", "inf", "nan", "newaxis", "pi", "bool", "broadcast_shapes", "linalg", "fft", "func",
     "Tensor", "Device", "default_device", "get_default_device", "set_default_device", "namespace", "backend_names", "register_backend",
     "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference", "is_inference_mode_enabled", "no_grad",
-    "set_grad_enabled", "compile", "export", "audit", "errors",
+    "set_grad_enabled", "compile", "compute", "export", "audit", "errors",
 ]  # fmt: skip
 __all__ += _dtypes.__all__
 __all__ += _conversion.__all__

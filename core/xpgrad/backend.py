@@ -1522,6 +1522,33 @@ class Backend(ABC):
         >>> backend.synchronize(device)
         """
 
+    def compute_many(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Compute the values of several raw arrays in one pass, and return arrays with these values.
+
+        `xpgrad.compute` calls it, and everything in the core that reads several results. Override it for a lazy library, so that shared
+        work is done once.
+
+        Parameters
+        ----------
+        arrays : sequence of array
+            Raw arrays.
+
+        Returns
+        -------
+        sequence of array
+            As many arrays of the same shapes, dtypes and devices, whose values can be read without computing them again. They must be
+            the given arrays themselves, as they are by default, if the library's arrays are `mutable`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> backend.compute_many([np.ones(2), np.zeros(1)])
+        [array([1., 1.]), array([0.])]
+        """
+        return arrays
+
     def is_capturing(self, device: Device) -> bool:
         """Return whether the current stream of a device records a graph instead of executing.
 

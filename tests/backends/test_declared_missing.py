@@ -1,4 +1,4 @@
-"""Law: a function of an extension can be declared missing, and raw arrays need neither `bool` nor `int` to be indices."""
+"""Law: a function of an extension can be declared missing, and checks of values need no `bool`, `int` or `float` of raw arrays."""
 
 from __future__ import annotations
 
@@ -68,22 +68,46 @@ def test_contracts_report_it_as_not_run() -> None:
     assert missing_function(RuntimeError(str(missing.value))) is None
 
 
+class Watching(Lacking):
+    """A backend whose reductions return arrays that refuse conversions, and which notes what `is_traced` is asked about."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.asked: list[Any] = []
+
+    def is_traced(self, x: Any) -> bool:
+        self.asked.append(x)
+        return False
+
+    def wrap_kernel(self, name: str, function: Any) -> Any:
+        if name not in ("any", "min", "max"):
+            return function
+        return lambda *args, **options: np.asarray(function(*args, **options)).view(Refusing)
+
+
 def test_index_checks_read_through_to_host() -> None:
     indices = np.asarray([0, 2]).view(Refusing)
-    asked: list[Any] = []
-
-    class Watching(Lacking):
-        def is_traced(self, x: Any) -> bool:
-            asked.append(x)
-            return False
-
-        def wrap_kernel(self, name: str, function: Any) -> Any:
-            if name not in ("any", "min", "max"):
-                return function
-            return lambda *args, **options: np.asarray(function(*args, **options)).view(Refusing)
-
-    watching = Watching(None)
+    watching = Watching()
     np.testing.assert_array_equal(watching.kernels.from_front(indices, 3, 0, np.ones(1)), [0, 2])
-    assert asked[0] is indices
+    assert watching.asked[0] is indices
     with pytest.raises(IndexError, match="index 2 is out of range"):
         watching.kernels.from_front(indices, 2, 0, np.ones(1))
+
+
+def test_checks_of_gradients_read_through_to_host() -> None:
+    kernels = Watching().kernels
+    kernels.check_phase(np.zeros(2), np.ones(2), "eigenvectors")
+    with pytest.raises(RuntimeError, match="the loss depends on them"):
+        kernels.check_phase(np.ones(2), np.ones(2), "eigenvectors")
+    kernels.check_regular(np.eye(2))
+    with pytest.raises(RuntimeError, match="singular"):
+        kernels.check_regular(np.zeros((2, 2)))
+
+
+def test_matrix_exponentials_read_norms_through_to_host() -> None:
+    from xpgrad.scipy.linalg._function_rows import _scale_and_square
+
+    kernels = Watching().kernels
+    for scale in (1.0, 1e3):
+        found = _scale_and_square(kernels, np.diag(np.float32([0.0, -scale])), known=True)
+        np.testing.assert_allclose(found, np.diag([1.0, np.exp(-scale)]), atol=1e-6)

@@ -65,10 +65,16 @@ def adopt(x: Any, node: Any) -> None:
 
 def rebind(x: Any, raw: Any) -> None:
     """Give `x` and all Tensors that share its memory new arrays: a write, if arrays are immutable."""
+    if copies(state.current()):
+        alias_of(x)
+    replace_arrays(x, raw)
+    bump(x)
+
+
+def replace_arrays(x: Any, raw: Any) -> None:
+    """Give `x` an array, and let all Tensors that share its memory have their parts of it; count no write."""
     alias = x._alias
     kernels = x.backend.kernels
-    if copies(state.current()):
-        alias = alias_of(x)
     sharing = [(x, raw)]
     if alias is not None and alias.memory is not None:
         root = kernels.put_at_path(alias.memory[0], alias.path, raw) if alias.path else raw
@@ -80,7 +86,6 @@ def rebind(x: Any, raw: Any) -> None:
         t._array = array
         if t.fresh is None and t._node is not None:
             t._node.array_replaced(array)
-    bump(x)
 
 
 def replace_data(x: Any, value: Any) -> None:

@@ -55,7 +55,7 @@ def _is_integer(part: Any) -> bool:
     return isinstance(part, int) and not isinstance(part, bool)
 
 
-def _read_number(xp: Any, x: Any) -> Any:
+def read_number(xp: Any, x: Any) -> Any:
     """Return the number in a raw array without axes. NB: not every library's arrays have `__bool__` and `__int__`."""
     return xp._backend.to_host(x).item()
 
@@ -167,7 +167,7 @@ class DefaultKernels:
         if 0 in drift.shape or xp._backend.is_traced(drift):
             return
         # NB: this is PyTorch's absolute tolerance, increased in proportion to large gradients.
-        if float(xp.max(xp.abs(drift))) > 1e-2 * max(1.0, float(xp.max(size))):
+        if read_number(xp, xp.max(xp.abs(drift))) > 1e-2 * max(1.0, read_number(xp, xp.max(size))):
             msg = (
                 f"{name} of a complex matrix are arbitrary (each may be multiplied by e^(i phi)), and the loss depends on them, so it "
                 "is ill-defined: its gradient does not exist. Use a loss that is the same for all phases"
@@ -270,7 +270,7 @@ class DefaultKernels:
         if 0 in x.shape or xp._backend.is_traced(x):
             return
         s = xp.linalg.svdvals(x)
-        if bool(xp.any(s[..., -1] <= s[..., 0] * (x.shape[-1] * xp.finfo(s.dtype).eps))):
+        if read_number(xp, xp.any(s[..., -1] <= s[..., 0] * (x.shape[-1] * xp.finfo(s.dtype).eps))):
             msg = "the third derivative of `linalg.det` needs invertible matrices, but this one is singular up to rounding"
             raise RuntimeError(msg)
 
@@ -445,8 +445,8 @@ class DefaultKernels:
         indices = xp.astype(indices, backend.raw_dtype(backend.default_dtype("indexing", backend.device_of(like))), copy=False)
         if is_known:
             outside = xp.any((indices < -n) | (indices >= n))
-            if not backend.is_traced(outside) and _read_number(xp, outside):  # inside a transform even results of constants may be traced
-                lowest, highest = int(_read_number(xp, xp.min(indices))), int(_read_number(xp, xp.max(indices)))
+            if not backend.is_traced(outside) and read_number(xp, outside):  # inside a transform even results of constants may be traced
+                lowest, highest = int(read_number(xp, xp.min(indices))), int(read_number(xp, xp.max(indices)))
                 raise out_of_range(lowest if lowest < -n else highest, n, axis)
         return xp.where(indices < 0, indices + n, indices)
 

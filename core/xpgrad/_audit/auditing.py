@@ -19,6 +19,7 @@ from xpgrad._audit.report import Audit
 from xpgrad._audit.running import Outcome, Problem, host_of
 from xpgrad._basics.arguments import check_callable, shown
 from xpgrad._basics.differences import Slope
+from xpgrad._tensor.computing import compute
 
 #: The parts of an audit.
 CHECKS = ("paths", "kinks", "nonfinite", "accuracy", "ranges", "cost")
@@ -266,6 +267,7 @@ class _Run:
         watch = Watch(nodes)
         try:
             self.gradients = self.problem.gradients(base)
+            compute(*base.outputs, *self.gradients)
         except Exception as exc:  # noqa: BLE001 (whatever it raises is a finding)
             text = str(exc)
             kind = "overwritten" if "modified by an inplace operation" in text or "inplace" in text else "backward-raised"

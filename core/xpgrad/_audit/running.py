@@ -18,6 +18,7 @@ from xpgrad._basics.frames import is_own
 from xpgrad._modes import state
 from xpgrad._operations.lift import is_constant, lift_leaves
 from xpgrad._tape.node import walk
+from xpgrad._tensor.computing import compute
 from xpgrad.autograd import grad
 from xpgrad.func._tree import flatten, unflatten
 from xpgrad.rules.conversion import asarray
@@ -145,6 +146,7 @@ class Problem:
     def weigh(self, outputs: list[Any]) -> None:
         """Choose the weights of the results: 1 for a scalar, else random numbers."""
         self.weights = []
+        compute(*outputs)
         for out in outputs:
             host = host_of(out)
             xp = host.__array_namespace__()
@@ -163,6 +165,7 @@ class Problem:
         if len(outputs) != len(self.weights):
             return math.nan
         total = 0.0
+        compute(*outputs)
         for out, weight in zip(outputs, self.weights):
             host = host_of(out)
             if host.shape != weight.shape:

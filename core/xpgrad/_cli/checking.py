@@ -298,6 +298,17 @@ def _declarations(backend: Backend, devices: list[Device]) -> Iterator[Check]:
             backend.to_host(new).tolist() == wanted and (new is x if can.mutable else backend.to_host(x).tolist() == before)
         )  # fmt: skip
 
+    def computed() -> bool:
+        given = [backend.from_host(_host(backend, devices[0]) * k, devices[0]) for k in (1, 2)]
+        found = list(backend.compute_many(given))
+        values = [[backend.to_host(x).tolist() for x in some] for some in (given, found)]
+        return values[0] == values[1] and (not can.mutable or all(x is y for x, y in zip(given, found)))
+
+    yield outcome(
+        "`compute_many` keeps values",
+        "`compute_many` must return arrays with the same values, in order; the given ones if mutable",
+        computed,
+    )
     advice = "`update(x, key, value)` must write into x and return it" if can.mutable else "`update` must return a new array and leave x"
     yield outcome(f"`mutable` is {can.mutable}, and writes agree", advice, written)
     yield from declared_indexing(backend, devices[0])

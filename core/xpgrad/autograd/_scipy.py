@@ -12,6 +12,7 @@ from xpgrad._basics.arguments import check_callable
 from xpgrad._basics.docstrings import shares
 from xpgrad._modes import switches
 from xpgrad._tape.requests import grad
+from xpgrad._tensor.computing import compute
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.passes import batched_grads
 from xpgrad.func import hessian, hessian_vector_product, ravel_pytree
@@ -255,6 +256,7 @@ class ScipyObjective:
                 (found,) = grad(out, flat, rows, materialize_grads=True, batched=batched_grads)
             else:
                 (found,) = grad(out, flat, materialize_grads=True)
+        compute(out, found)
         return self._out(out) if out.ndim else float(out.detach()), self._out(found)
 
     def _scalar(self, flat: Any, args: tuple[Any, ...], what: str) -> Any:

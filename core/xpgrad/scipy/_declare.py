@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from xpgrad._array.base import TensorBase
+from xpgrad._array.kernels import read_number
 from xpgrad._backends.classes import host_backend, tensor_class
 from xpgrad._basics.arguments import shown
 from xpgrad._basics.docstrings import complete
@@ -50,7 +51,7 @@ def valid(slope: Any, out: Any, xp: Any) -> Any:
 def nowhere(xp: Any, condition: Any) -> bool:
     """Return whether a raw array of bools is known to be False everywhere; False if its values cannot be read."""
     backend = xp._backend
-    return not backend.capabilities.lazy and not backend.is_traced(condition) and not bool(xp.any(condition))
+    return not backend.capabilities.lazy and not backend.is_traced(condition) and not read_number(xp, xp.any(condition))
 
 
 def by_the_host(name: str) -> Callable[..., Any]:

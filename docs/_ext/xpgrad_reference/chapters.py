@@ -23,6 +23,7 @@ OF_THE_STANDARD = {
         "_array",
         "_backends",
         "_namespaces",
+        "_tensor.computing",
         "_info",
         "registry",
     ),

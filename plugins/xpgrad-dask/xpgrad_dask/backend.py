@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
+from dask.base import persist
 
 from xpgrad import Device
 from xpgrad.backend import Backend, Capabilities
@@ -113,6 +114,10 @@ class DaskBackend(Backend):
         out = np.asarray(x.compute()).view()
         out.flags.writeable = False
         return out
+
+    def compute_many(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        computed: Sequence[Any] = persist(*arrays)
+        return computed
 
     def device_of(self, x: Any) -> Device:
         return _DEVICE

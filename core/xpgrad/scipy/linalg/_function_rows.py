@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xpgrad._array.kernels import read_number
 from xpgrad._backends.classes import host_backend
 from xpgrad.rules.factorisations import adjoint, identity_like, skew
 from xpgrad.scipy._declare import row_only
@@ -112,14 +113,14 @@ def _scale_and_square(xp: Any, given: Any, known: bool) -> Any:
     """Compute matrix exponentials by scaling and squaring; `known` says whether norms can be read."""
     finite, x = zero_unless_finite(xp.wide(given), xp)
     size = _one_norm(x, xp)
-    if known and float(xp.max(size)) <= _REACH:
+    if known and read_number(xp, xp.max(size)) <= _REACH:
         x2 = x @ x
         x4 = x2 @ x2
         out = _pade(xp, x, x2, x4, x4 @ x2)
     else:
         *powers, count = _scale_and_powers(x, size, xp)
         out = _pade(xp, *powers)
-        for k in range(int(xp.max(count)) if known else _SQUARINGS):
+        for k in range(int(read_number(xp, xp.max(count))) if known else _SQUARINGS):
             out = xp.where(count > k, out @ out, out)
         finite = finite if known else finite & (count <= _SQUARINGS)
     out = nan_unless(finite, out, xp)
