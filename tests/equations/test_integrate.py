@@ -333,20 +333,121 @@ def test_the_ends_of_the_span_are_differentiable() -> None:
         assert (float(a), float(b)) == pytest.approx((-0.5 * value, 1.5 * value), rel=1e-6)
 
 
-def test_events_end_an_integration_and_are_not_differentiated() -> None:
-    g = xp.tensor(9.81, requires_grad=True)
+def _ground(t: Any, y: Any) -> Any:
+    return y[0]
 
-    def ground(t: Any, y: Any) -> Any:
-        return y[0]
 
-    ground.terminal, ground.direction = True, -1  # type: ignore[attr-defined]
-    found = integrate.solve_ivp(lambda t, y: xp.stack([y[1], -g]), (0.0, 10.0), [1.0, 2.0], events=ground, **TIGHT)
-    hit = (2 + math.sqrt(4 + 2 * 9.81)) / 9.81
+_ground.terminal, _ground.direction = True, -1  # type: ignore[attr-defined]
+
+
+def _throw(g: Any, v: Any, events: Any = _ground, **options: Any) -> Any:
+    """Throw a ball upwards from height 1, with speed `v` and gravity `g`."""
+    start = xp.stack([xp.ones_like(v), v])
+    return integrate.solve_ivp(lambda t, y: xp.stack([y[1], -g]), (0.0, 10.0), start, events=events, **(TIGHT | options))
+
+
+def _landing(g: Any, v: Any) -> Any:
+    return (v + xp.sqrt(v * v + 2 * g)) / g
+
+
+EVENT_OPTIONS: list[dict[str, Any]] = [
+    {}, {"method": "DOP853", "gradient": "steps"}, {"method": "LSODA"}, {"method": "Radau", "rtol": 1e-8, "atol": 1e-8},
+    {"t_eval": [0.0, 0.1, 0.7]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", EVENT_OPTIONS, ids=str)
+def test_the_time_and_the_state_of_a_terminal_event_are_differentiable(options: Any) -> None:
+    g, v = xp.tensor(9.81, requires_grad=True), xp.tensor(2.0, requires_grad=True)
+    found = _throw(g, v, **options)
     assert found.status == 1
-    assert found.t_events[0][0] == pytest.approx(hit)
-    assert found.t[-1] == pytest.approx(hit)
-    (by_g,) = grad(found.y[1, -1], g)
-    assert float(by_g) == pytest.approx(-hit)  # at a fixed time
+    ((time,),), (state,) = found.t_events, found.y_events
+    expected = _landing(g, v)
+    pairs = [(time, expected), (state[0, 1], v - g * expected)]
+    if "t_eval" not in options:  # the last output is that of the event
+        pairs.append((found.y[1, -1], v - g * expected))
+        assert found.t[-1] == time.item()
+    for mine, other in pairs:
+        assert mine.item() == pytest.approx(other.item(), rel=1e-7)
+        first = grad(mine, (g, v), create_graph=True)
+        wanted = grad(other, (g, v), create_graph=True)
+        assert [x.item() for x in first] == pytest.approx([x.item() for x in wanted], rel=1e-6)
+        second = [x.item() for x in grad(first[0] + first[1], (g, v), retain_graph=True)]
+        assert second == pytest.approx([x.item() for x in grad(wanted[0] + wanted[1], (g, v), retain_graph=True)], rel=1e-5)
+    (still,) = grad(state[0, 0], g)
+    assert abs(still.item()) < 1e-8  # the height at the landing is zero, whatever the gravity is
+
+
+def test_forward_mode_differentiates_events() -> None:
+    args = (xp.tensor(9.81), xp.tensor(2.0)), (xp.tensor(1.0), xp.tensor(0.5))
+    _, mine = xp.func.jvp(lambda g, v: _throw(g, v, method="DOP853").t_events[0], *args)
+    _, wanted = xp.func.jvp(_landing, *args)
+    assert mine[0].item() == pytest.approx(wanted.item(), rel=1e-6)
+
+
+def test_events_of_several_functions() -> None:
+    level, rate = xp.tensor(0.5, requires_grad=True), xp.tensor(2.0, requires_grad=True)
+
+    def crosses(t: Any, y: Any) -> Any:  # sin(rate t) = level, upwards and downwards
+        return y["a"] - level
+
+    def begins(t: Any, y: Any) -> Any:  # zero at the start already, and at every half turn
+        return y["a"]
+
+    def never(t: Any, y: Any) -> Any:
+        return 1.0
+
+    def at_a_time(t: Any, y: Any) -> Any:
+        return t - 1.0
+
+    found = integrate.solve_ivp(
+        lambda t, y: {"a": rate * y["b"], "b": -rate * y["a"]}, (0.0, 3.0), {"a": xp.tensor(0.0), "b": xp.tensor(1.0)}, "DOP853",
+        events=[crosses, begins, never, at_a_time], **TIGHT,
+    )  # fmt: skip
+    assert [len(t) for t in found.t_events] == [2, 2, 0, 1]
+    assert found.y_events[2]["a"].shape == (0,)
+    up = xp.asin(level) / rate
+    for time, expected in zip(found.t_events[0], (up, math.pi / rate - up)):
+        assert time.item() == pytest.approx(expected.item(), rel=1e-8)
+        mine, wanted = (grad(t, (level, rate), retain_graph=True) for t in (time, expected))
+        assert [x.item() for x in mine] == pytest.approx([x.item() for x in wanted], rel=1e-6)
+    (of_half_turn,) = grad(found.t_events[1][1], rate, retain_graph=True)
+    assert of_half_turn.item() == pytest.approx(-math.pi / 4, rel=1e-6)
+    (of_a_time,) = grad(found.y_events[3]["a"][0], rate)
+    assert of_a_time.item() == pytest.approx(math.cos(2.0), rel=1e-6)
+
+
+def test_a_state_in_single_precision_has_events_as_well() -> None:
+    g = xp.tensor(9.81, dtype=xp.float32, requires_grad=True)
+    found = _throw(g, xp.tensor(2.0, dtype=xp.float32), rtol=1e-6, atol=1e-6)
+    time, speed = found.t_events[0][0], found.y[1, -1]
+    assert (time.dtype, speed.dtype) == (xp.float32, xp.float32)
+    assert grad(time, g)[0].item() == pytest.approx(-0.050309, rel=1e-4)
+
+
+def test_events_backwards_in_time() -> None:
+    rate = xp.tensor(0.5, requires_grad=True)
+
+    def doubled(t: Any, y: Any) -> Any:
+        return y[0] - 2.0
+
+    found = integrate.solve_ivp(lambda t, y: -rate * y, (1.0, -9.0), [1.0], events=doubled, **TIGHT)
+    time = found.t_events[0][0]
+    assert time.item() == pytest.approx(1 - math.log(2) / 0.5)
+    assert grad(time, rate)[0].item() == pytest.approx(math.log(2) / 0.25, rel=1e-6)
+
+
+def test_an_event_without_a_rate_has_no_derivative() -> None:
+    height = xp.tensor(0.5, requires_grad=True)
+
+    def step(t: Any, y: Any) -> Any:
+        return xp.sign(y[0] - 1.0)
+
+    found = integrate.solve_ivp(lambda t, y: xp.ones_like(y), (0.0, 2.0), xp.stack([height]), events=step)
+    (time,) = found.t_events[0]
+    assert time.item() == pytest.approx(0.5)
+    with pytest.raises(RuntimeError, match=r"the event at t = 0.\d+ is not differentiable"):
+        grad(time, height)
 
 
 def test_states_are_trees() -> None:

@@ -8,10 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from xpgrad._basics.arguments import shown
+from xpgrad._basics.dtypes import int64
 from xpgrad._modes import state
 from xpgrad._tensor.tensor import Tensor
+from xpgrad.func import jvp
 from xpgrad.func._tree import tree_map
+from xpgrad.rules.creation import ones_like
+from xpgrad.rules.indexing import take
 from xpgrad.rules.manipulation import concat, moveaxis, stack
+from xpgrad.scipy._implicit import implicit
 from xpgrad.scipy.integrate._adjoint import carries_tangents, flow
 from xpgrad.scipy.integrate._problem import EXPLICIT, Failure, Problem
 from xpgrad.scipy.integrate._steps import repeat_steps
@@ -131,7 +136,7 @@ def solve_ivp(
         Whether to return `sol`, the solution as a function of time.
     events : callable or sequence of callables, optional
         ``event(t, y, *args)`` returns a number whose zeros SciPy finds; `t` and `y` are Tensors. Its attributes `terminal` and `direction`
-        are SciPy's. Event times are constants, including that of a terminal event.
+        are SciPy's. The times and states of events are differentiable.
     args : tuple
         Further arguments of `fun` and `events`.
     rtol, atol : float
@@ -149,7 +154,8 @@ def solve_ivp(
     -------
     scipy.integrate._ivp.ivp.OdeResult
         SciPy's result, in which `y` is a Tensor of shape (\\*y0.shape, T) or a tree of such Tensors, and `sol` is a `DenseSolution` or
-        None.
+        None. `t_events` is a list with a Tensor of shape (k,) for each event function, and `y_events` a list of Tensors of shape
+        (k, \\*y0.shape) or trees; both are None without events.
 
     Raises
     ------
@@ -190,8 +196,14 @@ def solve_ivp(
     )  # fmt: skip
     steps = found.sol.ts if recorded else None
     solution = _Solution(problem, ends[:1], None if ends_t is None else ends_t[:1], steps)
-    # The last output is at the end of the span, and so depends on it, unless an event ended the integration.
-    last = ends_t[1:] if ends_t is not None and wanted is None and found.t[-1] == ends[1] else None
+    # The last output is at the end of the span or at the event that ended the integration, and so depends on it.
+    last: Any = ends_t[1:] if ends_t is not None and wanted is None and found.t[-1] == ends[1] else None
+    if found.t_events is not None:
+        functions = [events] if callable(events) else list(events)
+        final = [len(times) > 0 and times[-1] == found.t[-1] for times in found.t_events]
+        found.t_events, found.y_events = solution.events(functions, found.t_events, found.y_events)
+        if found.status == 1 and wanted is None:
+            last = found.t_events[final.index(True)][-1:]
     if wanted is None and last is not None:
         wanted_t = concat([problem.to_tensor(found.t[:-1]), last])
     elif wanted_t is not None:
@@ -218,6 +230,69 @@ class _Solution:
         if self.steps is not None:
             return repeat_steps(problem, problem.start, self.steps, all_times, t)[1:]
         return flow(problem, problem.start, all_times, t, [problem.to_array(problem.start), *ys])[1:]
+
+    def events(self, functions: Sequence[Callable[..., Any]], times: Any, ys: Any) -> tuple[list[Any], list[Any]]:
+        """Return the times and states of events with their history.
+
+        Where an event function is zero, its time is an implicit function of all that the solution depends on.
+
+        Parameters
+        ----------
+        functions : sequence of callable
+        times, ys : list of ndarray, shapes (k,) and (k, n), one pair for each function
+            SciPy's.
+
+        Returns
+        -------
+        times, states : list of Tensor, shape (k,), and of trees of Tensors, shapes (k, *y0.shape)
+        """
+        problem = self.problem
+        falling = any(float(t) < self.begin[0] for some in times for t in some)
+        found = sorted(
+            ((float(t), i, k) for i, some in enumerate(times) for k, t in enumerate(some)), key=lambda entry: entry[0], reverse=falling
+        )
+        if not found:
+            empty = problem.to_tensor([])
+            return [empty] * len(functions), [problem.tree(empty.reshape(0, problem.start.shape[0]), (0,))] * len(functions)
+        when, states = [t for t, _, _ in found], [ys[i][k] for _, i, k in found]
+
+        def residual(t: Any) -> Any:
+            rows = self.states_at(when, t, states)
+            return stack([self._event_value(functions[i], t[j], rows[j]) for j, (_, i, _) in enumerate(found)])
+
+        def divide_by_rates(product: Any, right: Any) -> Any:
+            return right / self._event_rates([functions[i] for _, i, _ in found], when, states)
+
+        t = implicit(residual, problem.to_tensor(when), divide_by_rates)
+        rows = self.states_at(when, t, states)
+        out_t, out_y = [], []
+        for i in range(len(functions)):
+            own = [j for j, entry in enumerate(found) if entry[1] == i]
+            mine = problem.to_tensor(own).to(int64)
+            out_t.append(take(t, mine, axis=0))
+            out_y.append(problem.tree(take(rows, mine, axis=0), (len(own),)))
+        return out_t, out_y
+
+    def _event_value(self, function: Any, t: Any, y: Any) -> Any:
+        """Call an event function with Tensors, and return its value as a 0-d Tensor."""
+        problem = self.problem
+        value = function(t, problem.tree(y), *problem.args)
+        return value.reshape(()).to(problem.dtype) if isinstance(value, Tensor) else problem.to_tensor(float(value))
+
+    def _event_rates(self, functions: Sequence[Any], times: Any, ys: Any) -> Any:
+        """Return the derivatives of event functions along the solution, as a host vector; raise RuntimeError if one is zero."""
+        problem, rates = self.problem, []
+        for function, time, y in zip(functions, times, ys):
+            point = problem.to_tensor(time), problem.to_tensor(y)
+            along = ones_like(point[0]), problem.field(*point).detach()
+            rates.append(float(jvp(lambda t, v, f=function: self._event_value(f, t, v), point, along)[1].detach()))
+            if not rates[-1]:
+                msg = (
+                    f"{problem.name}: the event at t = {time} is not differentiable: the derivative of its function along the solution is "
+                    "zero there, because the function touches zero without crossing it, or jumps"
+                )
+                raise RuntimeError(msg)
+        return problem.to_array(problem.to_tensor(rates))
 
 
 class DenseSolution:

@@ -32,7 +32,9 @@ def repeat_steps(problem: Problem, start: Any, steps: Any, times: Any, t: Any) -
     """
     method = getattr(problem.integrate, problem.method)
     forwards = len(steps) < 2 or steps[-1] >= steps[0]
-    ends = {0: t[0], len(steps) - 1: t[-1]} if t is not None else {}
+    ends = {} if t is None else {0: t[0]}
+    if t is not None and times[-1] == steps[-1]:
+        ends[len(steps) - 1] = t[-1]
     y, slope, found = start, None, []
     found = [start for time in times if time == steps[0]]
     last = len(times) - 1
