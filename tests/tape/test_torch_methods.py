@@ -427,3 +427,11 @@ def test_numpys_methods(xpgrad_device: str) -> None:
         x.diagonal(dim1=1, dim2=-1)
     with pytest.raises(ValueError, match="takes stacks"):
         xp.ones((2, 2, 2)).trace()
+
+
+@pytest.mark.parametrize("dtype", [xp.int64, "float32", np.float64, np.dtype("complex64"), float])
+def test_a_view_in_another_dtype_says_what_to_write(dtype: Any) -> None:
+    with pytest.raises(TypeError, match=r"view\(.*the same bytes in another dtype .*`x\.astype\(dtype\)`"):
+        xp.ones(2).view(dtype)
+    with pytest.raises(TypeError, match="`shape` must be an int or a sequence of ints"):
+        xp.ones(2).view("six")

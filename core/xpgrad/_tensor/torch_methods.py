@@ -56,6 +56,14 @@ ValueError
 )
 
 
+def _dtype_or_none(x: Any) -> DType | None:
+    """Return the dtype that `x` spells, or None."""
+    try:
+        return as_dtype(x)
+    except TypeError:
+        return None
+
+
 class TorchMethods(TensorBase):
     """Methods with PyTorch's names; see `Tensor`. `self` is a `Tensor`, which this base class cannot declare."""
 
@@ -204,7 +212,8 @@ class TorchMethods(TensorBase):
         Raises
         ------
         TypeError
-            If the shape does not consist of ints.
+            If the shape does not consist of ints. A dtype is refused as well: the same bytes in another dtype have no derivative, and the
+            standard has no function for it.
         ValueError
             If the shape has another number of elements.
 
@@ -218,7 +227,17 @@ class TorchMethods(TensorBase):
         tensor([[0., 1., 2.],
                 [3., 4., 5.]])
         """
-        return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape)
+        try:
+            return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape)
+        except TypeError as exc:
+            if len(shape) == 1 and (dtype := _dtype_or_none(shape[0])) is not None:
+                msg = (
+                    f"view({dtype}): the same bytes in another dtype have no derivative, and the standard has no such function; convert "
+                    "values with `x.astype(dtype)`, read bytes with `x.detach().numpy().view(...)`, or take `xpgrad.real(x)` and "
+                    "`xpgrad.imag(x)`"
+                )
+                raise TypeError(msg) from exc
+            raise
 
     view = reshape
 
