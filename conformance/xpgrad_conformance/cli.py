@@ -232,7 +232,7 @@ def _mutants(options: argparse.Namespace) -> int:
         raise _UsageError(f"--random {options.random}: give the number of mutants, at least 1")
     try:
         if options.random is not None:
-            patterns = options.files or ["xpgrad/*"]
+            patterns = options.files or random_mutants.CORE
             return random_mutants.command(options.random, options.seed, patterns, options.jobs, not options.no_tests, options.json, journal)
         if options.missing:
             return complete(options.jobs)

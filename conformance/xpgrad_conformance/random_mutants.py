@@ -46,15 +46,15 @@ TARGETS = ("numpy", "numpy+readonly", "strict", "simstream")
 #: Time limits in seconds for one contract, and for the tests of one mutant.
 LIMIT, TESTS_LIMIT = 60.0, 900.0
 OPERATORS = ("comparison", "constant", "statement", "condition", "arguments", "arithmetic", "text", "formula")
-#: Sources that are not mutated because PyTorch's documentation, and so the catalogue, says nothing about them: the command line, drawings,
-#: finding backends, devices' namespaces, compiling, rules made from functions, interoperation with other libraries, NumPy's functions on
-#: Tensors, audits, sparse derivatives, and the names of JAX and HIPS autograd.
+#: Sources that are mutated only if `--files` names them, because PyTorch's documentation, and so the catalogue, says nothing about them:
+#: the command line, drawings and pages, hints, finding backends, devices' namespaces, compiling, rules made from functions, interoperation
+#: with other libraries, SciPy's functions, NumPy's functions on Tensors, audits, sparse derivatives, names of JAX and HIPS autograd.
 OUTSIDE = (
     "xpgrad/_cli/*", "xpgrad/__main__.py", "xpgrad/_operations/__main__.py", "xpgrad/_info.py", "xpgrad/autograd/_drawing*",
-    "xpgrad/_backends/*", "xpgrad/registry.py", "xpgrad/hookspecs.py", "xpgrad/_namespaces.py", "xpgrad/_transforms/compiled.py",
-    "xpgrad/autograd/_rule.py", "xpgrad/autograd/interop.py", "xpgrad/autograd/_scipy.py", "xpgrad/programs/*", "xpgrad/_numpy/*",
-    "xpgrad/dialects/hips/*", "xpgrad/func/_named.py", "xpgrad/testing/*", "xpgrad_pytest.py", "xpgrad/_audit/*",
-    "xpgrad/func/_sparse/*",
+    "xpgrad/autograd/_profile_pages.py", "xpgrad/_hint*.py", "xpgrad/_backends/*", "xpgrad/registry.py", "xpgrad/hookspecs.py",
+    "xpgrad/_namespaces.py", "xpgrad/autograd/_rule.py", "xpgrad/autograd/interop.py", "xpgrad/autograd/_scipy.py", "xpgrad/programs/*",
+    "xpgrad/scipy/*", "xpgrad/_numpy/*", "xpgrad/dialects/hips/*", "xpgrad/func/_named.py", "xpgrad/func/_loop*.py", "xpgrad/testing/*",
+    "xpgrad/_audit/*", "xpgrad/func/_sparse/*",
 )  # fmt: skip
 
 COMPARISONS = {
@@ -79,7 +79,19 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("xpgrad/fft.py", ("rules", "transforms/test_vmap.py")),
     ("xpgrad/_operations/", ("rules", "tape", "memory", "transforms")),
     ("xpgrad/_transforms/", ("transforms", "random_programs", "rules/test_shapes.py")),
+    ("xpgrad/func/_sparse/", ("sparsity",)),
     ("xpgrad/func/", ("transforms", "random_programs/test_transforms.py")),
+    ("xpgrad/programs/", ("programs", "random_programs/test_compiled.py")),
+    ("xpgrad/scipy/integrate/", ("equations",)),
+    ("xpgrad/scipy/interpolate/", ("signals/test_interpolants.py", "signals/test_together.py")),
+    ("xpgrad/scipy/linalg/", ("matrices",)),
+    ("xpgrad/scipy/optimize.py", ("solvers",)),
+    ("xpgrad/scipy/_implicit.py", ("solvers", "equations")),
+    ("xpgrad/scipy/_cutting.py", ("solvers", "equations")),
+    ("xpgrad/scipy/fft.py", ("signals",)),
+    ("xpgrad/scipy/signal.py", ("signals",)),
+    ("xpgrad/scipy/", ("special", "signals", "matrices")),
+    ("xpgrad/_numpy/", ("numpy_protocols",)),
     ("xpgrad/autograd/", ("tape", "transforms", "memory")),
     ("xpgrad/utils/", ("memory", "transforms/test_compositions.py")),
     ("xpgrad/_tensor/", ("tape", "random_programs", "rules/test_namespace.py", "rules/test_array_api.py")),
@@ -140,8 +152,14 @@ class Verdict(NamedTuple):
 # -- finding what can be broken ----------------------------------------------------------------------------------------------------
 
 
-def sources(patterns: Sequence[str] = ("xpgrad/*",)) -> dict[str, bytes]:
+#: All sources but those `OUTSIDE`.
+CORE = ("xpgrad/*",)
+
+
+def sources(patterns: Sequence[str] = CORE) -> dict[str, bytes]:
     """Return the sources that match one of the patterns, by their names relative to the folder that contains their package.
+
+    With the default pattern, those `OUTSIDE` are left out.
 
     Raises
     ------
@@ -149,12 +167,13 @@ def sources(patterns: Sequence[str] = ("xpgrad/*",)) -> dict[str, bytes]:
         If no file matches.
     """
     found: dict[str, bytes] = {}
+    left_out = tuple(patterns) == CORE
     for package in sorted({pattern.partition("/")[0] for pattern in patterns}):
         if (folder := folder_of(package)) is None:
             continue
         for path in sorted(folder.rglob("*.py")):
             name = f"{package}/{path.relative_to(folder).as_posix()}"
-            if any(fnmatch.fnmatch(name, p) for p in patterns) and not any(fnmatch.fnmatch(name, p) for p in OUTSIDE):
+            if any(fnmatch.fnmatch(name, p) for p in patterns) and not (left_out and any(fnmatch.fnmatch(name, p) for p in OUTSIDE)):
                 found[name] = path.read_bytes()
     if not found:
         msg = f"no source matches {', '.join(patterns)}; write patterns of files of an installed package, e.g. xpgrad/rules/*"
@@ -580,7 +599,7 @@ def try_tests(edit: Edit, source: bytes, root: Path) -> Verdict:
 
 
 def survey(
-    n: int, seed: int, patterns: Sequence[str] = ("xpgrad/*",), workers: int = 2, tests: bool = True, journal: Path | None = None
+    n: int, seed: int, patterns: Sequence[str] = CORE, workers: int = 2, tests: bool = True, journal: Path | None = None
 ) -> list[Verdict]:
     """Draw mutants and try them, several at a time, with progress bars.
 

@@ -124,6 +124,14 @@ def test_the_same_seed_draws_the_same_mutants_and_no_operator_dominates() -> Non
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def test_sources_outside_of_the_catalogue_are_mutated_if_they_are_named() -> None:
+    core = set(sources())
+    for pattern in random_mutants.OUTSIDE:
+        named = set(sources([pattern]))  # raises if no file matches
+        assert named.isdisjoint(core), pattern
+    assert "xpgrad/_tape/engine.py" in core
+
+
 def test_the_tables_of_tests_name_files_that_exist() -> None:
     assert random_mutants.repository() in (ROOT, None)
     for _, paths in random_mutants.TESTS:
