@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -391,3 +392,37 @@ def test_derivatives_of_scaled_functions_far_out(order: int) -> None:
         odd = 1.0 if at > 0 else -1.0
         expected = [float(expected[0]) * (odd if order == 0 else 1.0), float(expected[1]) * (1.0 if order == 0 else odd)]
         np.testing.assert_allclose([first.item(), second.item()], expected, rtol=1e-11)
+
+
+#: Arguments at the ends of domains and outside, by the name of the function.
+ENDS: dict[str, list[tuple[float, ...]]] = {
+    "bdtr": [(3, 3, 0.2), (-1, 3, 0.2), (4, 3, 0.2), (1, 3, 0.0), (1, 3, 1.0), (1, 3, 1.5)],
+    "bdtrc": [(3, 3, 0.2), (-1, 3, 0.2), (4, 3, 0.2)],
+    "boxcox": [(0.0, 0.5), (0.0, 0.0), (0.0, -1.0), (-1.0, 0.5), (np.nan, 1.0), (2.0, np.nan)],
+    "boxcox1p": [(-1.0, 0.5), (-2.0, 0.5)], "cbrt": [(0.0,), (-0.0,), (np.inf,), (-np.inf,), (np.nan,)],
+    "chdtr": [(2.0, -1.0), (2.0, 0.0), (2.0, np.inf)], "chdtrc": [(2.0, -1.0), (2.0, 0.0), (2.0, np.inf)],
+    "chdtri": [(2.0, 0.0), (2.0, 1.0), (2.0, 1.5)], "cosdg": [(90.0,), (180.0,), (-270.0,), (720.0,)], "cotdg": [(90.0,), (-90.0,)],
+    "ellipe": [(1.0,), (2.0,), (-np.inf,)], "ellipk": [(1.0,), (2.0,), (-np.inf,)], "ellipkm1": [(0.0,), (-1.0,)],
+    "expn": [(0, 0.0), (1, 0.0), (2, 0.0), (-1, 1.0), (2, -1.0)], "exprel": [(np.inf,), (-np.inf,), (np.nan,), (800.0,)],
+    "fdtr": [(2.0, 3.0, -1.0), (2.0, 3.0, 0.0)], "fdtrc": [(2.0, 3.0, -1.0), (2.0, 3.0, 0.0)],
+    "fdtri": [(2.0, 3.0, 0.5), (2.0, 3.0, 1.5)], "gdtr": [(1.0, 2.0, -1.0), (1.0, 2.0, 0.0)],
+    "gdtrc": [(1.0, 2.0, -1.0), (1.0, 2.0, 0.0)], "huber": [(-1.0, 2.0), (0.0, 2.0), (1.0, np.inf)],
+    "inv_boxcox": [(-3.0, 0.5), (-2.0, 0.5), (1.0, 0.0)], "k0": [(0.0,), (-1.0,), (np.inf,)], "k0e": [(0.0,), (-1.0,)],
+    "k1": [(0.0,), (-1.0,)], "k1e": [(0.0,), (-1.0,)], "kn": [(2, 0.0), (2, -1.0), (-2, 1.5)],
+    "nbdtr": [(0, 2, 0.0), (0, 2, 1.0), (1, 2, 1.5)], "nbdtrc": [(0, 2, 0.0), (0, 2, 1.0)],
+    "pdtr": [(0, 0.0), (-1, 1.0), (2.7, 1.0), (2, -1.0)], "pdtrc": [(0, 0.0), (-1, 1.0), (2.7, 1.0), (2, -1.0)],
+    "pdtri": [(0, 1.0), (2, 0.5)], "pseudo_huber": [(-1.0, 2.0), (0.0, 2.0), (1.0, 0.0)],
+    "sindg": [(90.0,), (180.0,), (-270.0,), (720.0,)], "spence": [(0.0,), (-1.0,), (np.inf,)], "tandg": [(0.0,), (45.0,), (180.0,)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_values_at_the_ends_of_domains_are_scipys(name: str, xpgrad_device: str) -> None:
+    ranges = CASES[name].ranges
+    for point in ENDS[name]:
+        whole = [r.how == "integers" and v == int(v) for r, v in zip(ranges, point)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = getattr(scipy.special, name)(*(int(v) if w else v for v, w in zip(point, whole)))
+        found = of_tensors(name)(*(xp.asarray(float(v), device=xpgrad_device) for v in point))
+        np.testing.assert_allclose(values(found), expected, rtol=1e-5, atol=1e-15, err_msg=str(point))

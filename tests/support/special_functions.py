@@ -107,6 +107,18 @@ def _student_quantile(df: Any, p: Any) -> Any:
     return mp.findroot(lambda t: _student(df, t) - p, (start, start * (1 + mp.mpf(10) ** -8)), tol=mp.mpf(10) ** -70)
 
 
+def _fisher(dfn: Any, dfd: Any, x: Any) -> Any:
+    return _beta(dfn / 2, dfd / 2, dfn * x / (dfn * x + dfd))
+
+
+def _box_cox(x: Any, power: Any) -> Any:
+    return (x**power - 1) / power if power else mp.log(x)
+
+
+def _box_cox_inverse(y: Any, power: Any) -> Any:
+    return (1 + power * y) ** (1 / power) if power else mp.exp(y)
+
+
 def _owens(h: Any, a: Any) -> Any:
     return mp.quad(lambda t: mp.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), [0, a]) / (2 * mp.pi)
 
@@ -117,7 +129,7 @@ def _spherical(bessel: Callable[..., Any], factor: float = 1.0) -> Callable[...,
 
 _wide, _positive, _unit = Range(-5.0, 5.0), Range(0.1, 20.0, "logs"), Range(0.01, 0.99)
 _shape = Range(0.2, 30.0, "logs")
-_orders = Range(0, 5, "integers")
+_orders, _trials, _angles = Range(0, 5, "integers"), Range(6, 12, "integers"), Range(-400.0, 400.0)
 CASES: dict[str, Case] = {
     "erf": Case(mp.erf, (_wide,), ((1e-300,), (1e-8,), (20.0,), (-20.0,)), complex=True),
     "erfc": Case(mp.erfc, (_wide,), ((1e-8,), (20.0,), (-20.0,)), complex=True),
@@ -178,6 +190,53 @@ CASES: dict[str, Case] = {
     "exp1": Case(mp.e1, (_positive,), ((1e-8,), (700.0,)), complex=True),
     "expi": Case(mp.ei, (_positive,), ((1e-8,), (700.0,), (-1.0,), (-30.0,)), complex=True),
     "zeta": Case(mp.zeta, (Range(1.5, 10.0), _positive), ((1.01, 3.0), (3.0, 1e-3), (2.0, 1e6)), (1,)),
+    "expn": Case(lambda n, x: mp.expint(int(n), x), (_orders, _positive), ((2, 1e-8), (0, 0.5), (1, 50.0)), (1,)),
+    "spence": Case(lambda x: mp.polylog(2, 1 - x), (_positive,), ((1e-8,), (1.0,), (0.7,), (1.3,), (1e6,)), complex=True),
+    "cbrt": Case(lambda x: mp.sign(x) * mp.cbrt(abs(x)), (_wide,), ((1e-300,), (-1e300,))),
+    "exp2": Case(lambda x: mp.mpf(2) ** x, (_wide,), ((-1000.0,), (1000.5,))),
+    "exp10": Case(lambda x: mp.mpf(10) ** x, (_wide,), ((-300.0,), (300.5,))),
+    "cosm1": Case(lambda x: mp.cos(x) - 1, (_wide,), ((1e-8,), (0.0,), (1e3,))),
+    "exprel": Case(lambda x: mp.expm1(x) / x if x else mp.mpf(1), (_wide,), ((1e-8,), (0.99,), (-1.01,), (700.0,), (-1e6,))),
+    "sindg": Case(lambda x: mp.sin(mp.radians(x)), (_angles,), ((1e-8,), (180.0,), (359.0,))),
+    "cosdg": Case(lambda x: mp.cos(mp.radians(x)), (_angles,), ((1e-8,), (180.0,), (359.0,))),
+    "tandg": Case(lambda x: mp.tan(mp.radians(x)), (Range(-80.0, 80.0),), ((1e-8,), (170.0,))),
+    "cotdg": Case(lambda x: mp.cot(mp.radians(x)), (Range(10.0, 170.0),), ((-1.0,), (269.0,))),
+    "radian": Case(lambda d, m, s: mp.radians(d + m / 60 + s / 3600), (_angles, _angles, _angles), (), (0, 1, 2)),
+    "huber": Case(lambda d, r: r * r / 2 if abs(r) <= d else d * (abs(r) - d / 2), (_positive, _wide), ((1.0, 1e-8), (2.0, 1e6)), (0, 1)),
+    "pseudo_huber": Case(lambda d, r: d * d * (mp.sqrt(1 + (r / d) ** 2) - 1), (_positive, _wide), ((1.0, 1e-8), (2.0, 1e6)), (0, 1)),
+    "boxcox": Case(_box_cox, (_positive, _wide), ((2.0, 0.0), (1 + 1e-9, 3.0), (1e-8, 0.5), (1e8, -0.1)), (0, 1)),
+    "boxcox1p": Case(lambda x, power: _box_cox(1 + x, power), (_positive, _wide), ((2.0, 0.0), (1e-12, 3.0), (-0.99, 0.5)), (0, 1)),
+    "inv_boxcox": Case(_box_cox_inverse, (Range(0.1, 2.0), Range(0.01, 2.0)), ((2.0, 0.0), (1e-9, 3.0), (0.9, -1.0)), (0, 1)),
+    "inv_boxcox1p": Case(lambda y, power: _box_cox_inverse(y, power) - 1, (Range(0.1, 2.0), Range(0.01, 2.0)), ((2.0, 0.0), (1e-9, 3.0)),
+                         (0, 1)),
+    "ellipk": Case(mp.ellipk, (Range(-3.0, 0.99),), ((0.0,), (1e-8,), (-1e6,), (1 - 1e-9,))),
+    "ellipkm1": Case(lambda p: mp.ellipk(1 - p), (Range(0.01, 3.0),), ((1.0,), (1e-12,), (1e6,))),
+    "ellipe": Case(mp.ellipe, (Range(-3.0, 0.99),), ((0.0,), (1e-8,), (-1e6,), (1 - 1e-9,))),
+    "k0": Case(lambda x: mp.besselk(0, x), (_positive,), ((1e-8,), (500.0,))),
+    "k1": Case(lambda x: mp.besselk(1, x), (_positive,), ((1e-8,), (500.0,))),
+    "k0e": Case(lambda x: mp.exp(x) * mp.besselk(0, x), (_positive,), ((1e-8,), (39.0,), (1e3,))),
+    "k1e": Case(lambda x: mp.exp(x) * mp.besselk(1, x), (_positive,), ((1e-8,), (39.0,), (1e3,))),
+    "kn": Case(mp.besselk, (_orders, _positive), ((2, 1e-3), (0, 1.0)), (1,)),
+    "chdtr": Case(lambda v, x: _lower(v / 2, x / 2), (_shape, _shape), ((2.0, 1e-8),), (0, 1), second=((0, 1), (1, 1))),
+    "chdtrc": Case(lambda v, x: _upper(v / 2, x / 2), (_shape, _shape), ((2.0, 100.0),), (0, 1), second=((0, 1), (1, 1))),
+    "chdtri": Case(_inverse(lambda v, x: _upper(v / 2, x / 2), "chdtri"), (Range(1.0, 20.0), Range(0.1, 0.9)), (), (0, 1),
+                   second=((1, 1),)),
+    "fdtr": Case(_fisher, (_shape, _shape, _shape), ((2.0, 4.0, 1e-8),), (0, 1, 2), second=((2, 2),)),
+    "fdtrc": Case(lambda a, b, x: _beta(b / 2, a / 2, b / (b + a * x)), (_shape, _shape, _shape), ((2.0, 4.0, 1e3),), (0, 1, 2),
+                  second=((2, 2),)),
+    "fdtri": Case(_inverse(_fisher, "fdtri"), (Range(1.0, 9.0), Range(1.0, 9.0), Range(0.1, 0.9)), (), (0, 1, 2), second=((2, 2),)),
+    "gdtr": Case(lambda a, b, x: _lower(b, a * x), (_positive, _shape, _positive), (), (0, 1, 2),
+                 second=((0, 0), (0, 1), (0, 2), (1, 2), (2, 2))),
+    "gdtrc": Case(lambda a, b, x: _upper(b, a * x), (_positive, _shape, _positive), (), (0, 1, 2),
+                 second=((0, 0), (0, 1), (0, 2), (1, 2), (2, 2))),
+    "pdtr": Case(lambda k, m: _upper(k + 1, m), (_orders, _positive), ((3, 50.0),), (1,)),
+    "pdtrc": Case(lambda k, m: _lower(k + 1, m), (_orders, _positive), ((3, 1e-3),), (1,)),
+    "pdtri": Case(_inverse(lambda k, m: _upper(k + 1, m), "pdtri"), (_orders, Range(0.1, 0.9)), (), (1,)),
+    "bdtr": Case(lambda k, n, p: _beta(n - k, k + 1, 1 - p), (_orders, _trials, _unit), ((2, 6, 1e-3),), (2,)),
+    "bdtrc": Case(lambda k, n, p: _beta(k + 1, n - k, p), (_orders, _trials, _unit), ((2, 6, 1e-3),), (2,)),
+    "nbdtr": Case(lambda k, n, p: _beta(n, k + 1, p), (_orders, _trials, _unit), ((2, 6, 1e-3),), (2,)),
+    "nbdtrc": Case(lambda k, n, p: _beta(k + 1, n, 1 - p), (_orders, _trials, _unit), ((2, 6, 0.99),), (2,)),
+    "nbdtri": Case(_inverse(lambda k, n, p: _beta(n, k + 1, p), "nbdtri"), (_orders, _trials, Range(0.1, 0.9)), (), (2,)),
     "spherical_jn": Case(_spherical(mp.besselj), (_orders, _positive), ((2, 1e-2),), (1,), complex=True),
     "spherical_yn": Case(_spherical(mp.bessely), (_orders, _positive), ((2, 1e-2),), (1,), complex=True),
     "spherical_in": Case(_spherical(mp.besseli), (_orders, _positive), ((2, 1e-2),), (1,), complex=True),

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from xpgrad.rules.elementwise import Operand
 
 __all__ = [
-    "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jn", "jv", "kv", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn",
-    "y0", "y1", "yn", "yv",
+    "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jn", "jv", "k0", "k0e", "k1", "k1e", "kn", "kv", "spherical_in", "spherical_jn",
+    "spherical_kn", "spherical_yn", "y0", "y1", "yn", "yv",
 ]  # fmt: skip
 
 
@@ -76,28 +76,45 @@ def _over_x(x: Any, value: Any, sign: float, decay: Any, xp: Any) -> Any:
     return xp.where(near, series, value / xp.where(near, xp.ones_like(x), x))
 
 
-def _slope_coefficients(order: int) -> list[float]:
-    """Return the coefficients of the derivative of the asymptotic series of `i0e` or `i1e` in ``1 / x`` (DLMF 10.40.1)."""
+def _slope_coefficients(order: int, sign: float) -> list[float]:
+    """Return the coefficients of the derivative of the asymptotic series of a scaled function in ``1 / x``.
+
+    The sign is 1 for `i0e` and `i1e` (DLMF 10.40.1), and -1 for `k0e` and `k1e` (DLMF 10.40.2).
+    """
     found, term = [], 1.0
     for k in range(14):
         found.append(-(k + 0.5) * term)
-        term *= ((2 * k + 1) ** 2 - 4 * order**2) / (8.0 * (k + 1))
+        term *= sign * ((2 * k + 1) ** 2 - 4 * order**2) / (8.0 * (k + 1))
     return found
 
 
-_SLOPES = (_slope_coefficients(0), _slope_coefficients(1))
+_SLOPES = {
+    name: _slope_coefficients(order, sign) for name, order, sign in (("i0e", 0, 1.0), ("i1e", 1, 1.0), ("k0e", 0, -1.0), ("k1e", 1, -1.0))
+}
+
+
+def _far_slope(name: str, t: Any, scale: float, xp: Any) -> Any:
+    """Return the derivative of a scaled function by its asymptotic series, for large positive `t`."""
+    inverse = 1.0 / t
+    series = xp.zeros_like(t)
+    for coefficient in reversed(_SLOPES[name]):
+        series = series * inverse + coefficient
+    return series * inverse * scale / xp.sqrt(t)
 
 
 def _scaled_slope(order: int, x: Any, usual: Any, xp: Any) -> Any:
     """Return the derivative of `i0e` or `i1e`: `usual`, or the asymptotic series where `usual` would cancel."""
     far = xp.abs(x) > 40.0
     t = xp.where(far, xp.abs(x), xp.ones_like(x))
-    inverse = 1.0 / t
-    series = xp.zeros_like(t)
-    for coefficient in reversed(_SLOPES[order]):
-        series = series * inverse + coefficient
-    series = series * inverse * (1.0 / math.sqrt(2.0 * math.pi)) / xp.sqrt(t)
+    series = _far_slope(f"i{order}e", t, 1.0 / math.sqrt(2.0 * math.pi), xp)
     return xp.where(far, series if order else series * xp.sign(x), usual)
+
+
+def _scaled_k_slope(order: int, x: Any, usual: Any, xp: Any) -> Any:
+    """Return the derivative of `k0e` or `k1e`: `usual`, or the asymptotic series where `usual` would cancel."""
+    far = x > 40.0
+    t = xp.where(far, x, xp.ones_like(x))
+    return xp.where(far, _far_slope(f"k{order}e", t, math.sqrt(math.pi / 2.0), xp), usual)
 
 
 @special(lambda g, x, xp: -g * xp.special_j1(x))
@@ -245,6 +262,77 @@ def i1e(x: Operand, /) -> Tensor:
     """
 
 
+_document_second = shares(
+    parameters="""\
+x : Tensor or number
+    Any shape; real. Infinite at 0, nan below. Differentiable above 0."""
+)
+
+
+@special(lambda g, x, xp: -g * xp.special_k1(x))
+@_document_second
+def k0(x: Operand, /) -> Tensor:
+    """Return the modified Bessel function of the second kind of order 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.k0(xp.asarray([0.0, 1.0, 2.0]))
+    tensor([   inf, 0.421 , 0.1139])
+    >>> xp.func.grad(special.k0)(1.0)  # -k1(1.0)
+    tensor(-0.6019)
+    """
+
+
+@special(lambda g, x, out, xp: -g * (xp.special_k0(x) + out / x))
+@_document_second
+def k1(x: Operand, /) -> Tensor:
+    """Return the modified Bessel function of the second kind of order 1.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.k1(xp.asarray([0.0, 1.0, 2.0]))
+    tensor([   inf, 0.6019, 0.1399])
+    >>> xp.func.grad(special.k1)(1.0)
+    tensor(-1.0229)
+    """
+
+
+@special(lambda g, x, out, xp: g * _scaled_k_slope(0, x, out - xp.special_k1e(x), xp))
+@_document_second
+def k0e(x: Operand, /) -> Tensor:
+    """Return ``exp(x) * k0(x)``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.k0e(xp.asarray([1.0, 1000.0]))  # k0(1000.0) underflows
+    tensor([1.1445, 0.0396])
+    >>> xp.func.grad(special.k0e)(1.0)
+    tensor(-0.4917)
+    """
+
+
+@special(lambda g, x, out, xp: g * _scaled_k_slope(1, x, out - xp.special_k0e(x) - out / x, xp))
+@_document_second
+def k1e(x: Operand, /) -> Tensor:
+    """Return ``exp(x) * k1(x)``.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.k1e(xp.asarray([1.0, 1000.0]))  # k1(1000.0) underflows
+    tensor([1.6362, 0.0396])
+    >>> xp.func.grad(special.k1e)(1.0)
+    tensor(-1.1445)
+    """
+
+
 # -- of any order ------------------------------------------------------------------------------------------------------------
 
 
@@ -372,6 +460,34 @@ def ive(v: Operand, z: Operand, /) -> Tensor:
     tensor([0.345 , 0.0126])
     >>> xp.func.grad(lambda z: special.ive(0.5, z))(1.0)
     tensor(-0.0645)
+    """
+
+
+def _kn_slope_of(g: Any, n: Any, x: Any, xp: Any) -> Any:
+    n = xp.abs(xp.trunc(n))  # the function is even in its order
+    return g * ((xp.special_kn(xp.abs(n - 1.0), x) + xp.special_kn(n + 1.0, x)) * -0.5)
+
+
+@special(no_derivative("kn", "n", "it is an integer"), _kn_slope_of)
+def kn(n: Operand, x: Operand, /) -> Tensor:
+    """Return the modified Bessel function of the second kind of integer order `n`.
+
+    Parameters
+    ----------
+    n : Tensor or number
+        The order, an integer in any dtype; as in SciPy, a fractional part is dropped. Not differentiable: the backward pass raises
+        NotImplementedError if it requires grad.
+    x : Tensor or number
+        Real; infinite at 0, nan below. Broadcasts with `n`. Differentiable above 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.kn(xp.asarray([0, 1, 2]), 2.0)
+    tensor([0.1139, 0.1399, 0.2538])
+    >>> xp.func.grad(lambda x: special.kn(2, x))(2.0)
+    tensor(-0.3936)
     """
 
 

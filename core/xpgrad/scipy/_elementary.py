@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, as_int
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.shapes import Axis, normalize_reduction_axes
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from xpgrad.rules.elementwise import Operand
 
 __all__ = [
-    "entr", "expit", "kl_div", "lambertw", "log_expit", "log_softmax", "logit", "logsumexp", "rel_entr", "sinc", "softmax", "xlog1py",
-    "xlogy",
+    "cbrt", "cosdg", "cosm1", "cotdg", "entr", "exp10", "exp2", "expit", "huber", "kl_div", "lambertw", "log_expit", "log_softmax", "logit",
+    "logsumexp", "pseudo_huber", "radian", "rel_entr", "sindg", "sinc", "softmax", "tandg", "xlog1py", "xlogy",
 ]  # fmt: skip
 
 # -- the logistic function ---------------------------------------------------------------------------------------------------
@@ -335,6 +336,316 @@ def sinc(x: Operand, /) -> Tensor:
     >>> special.sinc(x).sum().backward()
     >>> x.grad + 0.0
     tensor([ 0.    , -1.2732,  0.1415])
+    """
+
+
+# -- powers and angles -------------------------------------------------------------------------------------------------------
+
+
+def _cbrt(xp: Any, x: Any) -> Any:
+    special = (x == 0) | ~xp.isfinite(x)
+    safe = xp.where(special, xp.ones_like(x), xp.abs(x))
+    root = xp.pow(safe, xp.zeros_like(x) + 1.0 / 3.0)
+    root = root - (root - safe / root / root) / 3.0  # one step of Newton's method: 1/3 is rounded
+    return xp.where(special, x, xp.sign(x) * root)
+
+
+@special(lambda g, out, xp: g / (out * out * 3.0), composed=_cbrt)
+def cbrt(x: Operand, /) -> Tensor:
+    """Return the real cube root.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable; the derivative is infinite at 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.cbrt(xp.asarray([-8.0, 0.0, 27.0]))
+    tensor([-2.,  0.,  3.])
+    >>> xp.func.grad(special.cbrt)(8.0)
+    tensor(0.0833)
+    """
+
+
+@special(lambda g, out, xp: g * (out * math.log(2.0)), composed=lambda xp, x: xp.pow(xp.zeros_like(x) + 2.0, x))
+def exp2(x: Operand, /) -> Tensor:
+    """Return ``2**x``.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.exp2(xp.asarray([-1.0, 0.0, 3.0]))
+    tensor([0.5, 1. , 8. ])
+    >>> xp.func.grad(special.exp2)(0.0)  # log(2)
+    tensor(0.6931)
+    """
+
+
+@special(lambda g, out, xp: g * (out * math.log(10.0)), composed=lambda xp, x: xp.pow(xp.zeros_like(x) + 10.0, x))
+def exp10(x: Operand, /) -> Tensor:
+    """Return ``10**x``.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.exp10(xp.asarray([-1.0, 0.0, 2.0]))
+    tensor([  0.1,   1. , 100. ])
+    >>> xp.func.grad(special.exp10)(0.0)  # log(10)
+    tensor(2.3026)
+    """
+
+
+def _cosm1(xp: Any, x: Any) -> Any:
+    half = xp.sin(x * 0.5)
+    return half * half * -2.0
+
+
+@special(lambda g, x, xp: -g * xp.sin(x), composed=_cosm1)
+def cosm1(x: Operand, /) -> Tensor:
+    """Return ``cos(x) - 1``, accurate for small `x`.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.cosm1(1.0)
+    tensor(-0.4597)
+    >>> xp.func.grad(special.cosm1)(1.0)  # -sin(1.0)
+    tensor(-0.8415)
+    """
+
+
+_DEGREE = math.pi / 180.0
+_document_degrees = shares(
+    parameters="""\
+x : Tensor or number
+    Any shape; real, in degrees. Differentiable."""
+)
+
+
+def _of_degrees(x: Any, xp: Any) -> tuple[Any, Any]:
+    """Return the sine and the cosine of an angle in degrees, exact at multiples of 90."""
+    turns = xp.round(x / 90.0)
+    rest = (x - turns * 90.0) * _DEGREE
+    quarter = turns - xp.floor(turns * 0.25) * 4.0
+    sine, cosine = xp.sin(rest), xp.cos(rest)
+    odd, back = (quarter == 1) | (quarter == 3), quarter >= 2
+    first, second = xp.where(odd, cosine, sine), xp.where(odd, -sine, cosine)
+    return xp.where(back, -first, first), xp.where(back, -second, second)
+
+
+def _tangent_of_degrees(xp: Any, x: Any) -> Any:
+    sine, cosine = _of_degrees(x, xp)
+    return sine / cosine
+
+
+def _cotangent_of_degrees(xp: Any, x: Any) -> Any:
+    sine, cosine = _of_degrees(x, xp)
+    return cosine / sine
+
+
+@special(lambda g, x, xp: g * (xp.special_cosdg(x) * _DEGREE), composed=lambda xp, x: _of_degrees(x, xp)[0])
+@_document_degrees
+def sindg(x: Operand, /) -> Tensor:
+    """Return the sine of an angle in degrees.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.sindg(xp.asarray([0.0, 30.0, 90.0]))
+    tensor([0. , 0.5, 1. ])
+    >>> xp.func.grad(special.sindg)(0.0)  # pi / 180
+    tensor(0.0175)
+    """
+
+
+@special(lambda g, x, xp: g * (xp.special_sindg(x) * -_DEGREE), composed=lambda xp, x: _of_degrees(x, xp)[1])
+@_document_degrees
+def cosdg(x: Operand, /) -> Tensor:
+    """Return the cosine of an angle in degrees.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.cosdg(xp.asarray([0.0, 60.0, 180.0]))
+    tensor([ 1. ,  0.5, -1. ])
+    >>> xp.func.grad(special.cosdg)(90.0)  # -pi / 180
+    tensor(-0.0175)
+    """
+
+
+@special(lambda g, out, xp: g * ((out * out + 1.0) * _DEGREE), composed=_tangent_of_degrees)
+@_document_degrees
+def tandg(x: Operand, /) -> Tensor:
+    """Return the tangent of an angle in degrees; infinite at odd multiples of 90.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.tandg(xp.asarray([0.0, 45.0]))
+    tensor([0., 1.])
+    >>> xp.func.grad(special.tandg)(45.0)  # pi / 90
+    tensor(0.0349)
+    """
+
+
+@special(lambda g, out, xp: g * ((out * out + 1.0) * -_DEGREE), composed=_cotangent_of_degrees)
+@_document_degrees
+def cotdg(x: Operand, /) -> Tensor:
+    """Return the cotangent of an angle in degrees; infinite at multiples of 180.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.cotdg(xp.asarray([45.0, 90.0]))
+    tensor([1., 0.])
+    >>> xp.func.grad(special.cotdg)(45.0)  # -pi / 90
+    tensor(-0.0349)
+    """
+
+
+@special(
+    lambda g, xp: g * _DEGREE, lambda g, xp: g * (_DEGREE / 60.0), lambda g, xp: g * (_DEGREE / 3600.0),
+    composed=lambda xp, d, m, s: (d + m / 60.0 + s / 3600.0) * _DEGREE,
+)  # fmt: skip
+def radian(d: Operand, m: Operand, s: Operand, /) -> Tensor:
+    """Convert degrees, minutes and seconds to radians.
+
+    Parameters
+    ----------
+    d, m, s : Tensor or number
+        Degrees, minutes and seconds, real; they broadcast. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.radian(180.0, 0.0, 0.0)
+    tensor(3.1416)
+    >>> xp.func.grad(special.radian)(90.0, 30.0, 0.0)
+    tensor(0.0175)
+    """
+
+
+# -- loss functions ----------------------------------------------------------------------------------------------------------
+
+
+def _huber(xp: Any, delta: Any, r: Any) -> Any:
+    size = xp.abs(r)
+    value = xp.where(size <= delta, r * r * 0.5, delta * (size - delta * 0.5))
+    return xp.where(delta < 0, xp.zeros_like(value) + math.inf, value)
+
+
+def _huber_by_delta(delta: Any, r: Any, xp: Any) -> Any:
+    over = xp.abs(r) - delta
+    slope = xp.where(over > 0, over, xp.zeros_like(over))
+    return xp.where(delta < 0, xp.zeros_like(slope) + math.nan, slope)
+
+
+def _huber_by_r(delta: Any, r: Any, xp: Any) -> Any:
+    slope = xp.where(xp.abs(r) <= delta, r, delta * xp.sign(r))
+    return xp.where(delta < 0, xp.zeros_like(slope) + math.nan, slope)
+
+
+@special(
+    lambda g, delta, r, xp: g * _huber_by_delta(delta, r, xp), lambda g, delta, r, xp: g * _huber_by_r(delta, r, xp), composed=_huber,
+)  # fmt: skip
+def huber(delta: Operand, r: Operand, /) -> Tensor:
+    """Return the Huber loss: ``r**2 / 2`` up to `delta`, and linear beyond.
+
+    Parameters
+    ----------
+    delta : Tensor or number
+        Where the loss becomes linear; real, at least 0; the loss is infinite below. Differentiable.
+    r : Tensor or number
+        Residual, real; broadcasts with `delta`. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> r = xp.tensor([0.5, 1.0, 3.0], requires_grad=True)
+    >>> special.huber(1.0, r).detach()
+    tensor([0.125, 0.5  , 2.5  ])
+    >>> special.huber(1.0, r).sum().backward()
+    >>> r.grad
+    tensor([0.5, 1. , 1. ])
+    """
+
+
+def _smooth_root(delta: Any, r: Any, xp: Any) -> tuple[Any, Any]:
+    """Return the square of ``r / delta``, and the root of one more than it; 0 and 1 where `delta` is 0."""
+    none = delta == 0
+    ratio = xp.where(none, xp.zeros_like(r * delta), r / xp.where(none, xp.ones_like(delta), delta))
+    return ratio * ratio, xp.sqrt(ratio * ratio + 1.0)
+
+
+def _pseudo_huber(xp: Any, delta: Any, r: Any) -> Any:
+    square, root = _smooth_root(delta, r, xp)
+    value = delta * delta * square / (root + 1.0)
+    return xp.where(delta < 0, xp.zeros_like(value) + math.inf, value)
+
+
+def _pseudo_by_delta(delta: Any, r: Any, xp: Any) -> Any:
+    square, root = _smooth_root(delta, r, xp)
+    slope = delta * (square / (root + 1.0)) * (square / (root * (root + 1.0)))
+    return xp.where(delta < 0, xp.zeros_like(slope) + math.nan, slope)
+
+
+def _pseudo_by_r(delta: Any, r: Any, xp: Any) -> Any:
+    slope = r / _smooth_root(delta, r, xp)[1]
+    slope = xp.where(delta == 0, xp.zeros_like(slope), slope)
+    return xp.where(delta < 0, xp.zeros_like(slope) + math.nan, slope)
+
+
+@special(
+    lambda g, delta, r, xp: g * _pseudo_by_delta(delta, r, xp), lambda g, delta, r, xp: g * _pseudo_by_r(delta, r, xp),
+    composed=_pseudo_huber,
+)  # fmt: skip
+def pseudo_huber(delta: Operand, r: Operand, /) -> Tensor:
+    """Return the smooth Huber loss ``delta**2 * (sqrt(1 + (r / delta)**2) - 1)``.
+
+    Parameters
+    ----------
+    delta : Tensor or number
+        Where the loss becomes nearly linear; real, at least 0; the loss is infinite below. Differentiable.
+    r : Tensor or number
+        Residual, real; broadcasts with `delta`. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> r = xp.tensor([0.0, 1.0, 3.0], requires_grad=True)
+    >>> special.pseudo_huber(1.0, r).detach()
+    tensor([0.    , 0.4142, 2.1623])
+    >>> special.pseudo_huber(1.0, r).sum().backward()
+    >>> r.grad
+    tensor([0.    , 0.7071, 0.9487])
     """
 
 

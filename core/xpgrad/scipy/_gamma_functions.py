@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from xpgrad.rules.elementwise import Operand
 
 __all__ = [
-    "beta", "betaln", "binom", "comb", "digamma", "exp1", "expi", "factorial", "gamma", "gammaln", "gammasgn", "loggamma",
-    "multigammaln", "poch", "polygamma", "psi", "rgamma", "zeta",
+    "beta", "betaln", "binom", "comb", "digamma", "exp1", "expi", "expn", "factorial", "gamma", "gammaln", "gammasgn", "loggamma",
+    "multigammaln", "poch", "polygamma", "psi", "rgamma", "spence", "zeta",
 ]  # fmt: skip
 
 # -- the gamma function and its logarithmic derivatives ------------------------------------------------------------------
@@ -604,4 +604,66 @@ def expi(x: Operand, /) -> Tensor:
     tensor([-0.2194,  1.8951])
     >>> xp.func.grad(special.expi)(1.0)  # exp(x) / x
     tensor(2.7183)
+    """
+
+
+def _expn_slope(g: Any, n: Any, x: Any, out: Any, xp: Any) -> Any:
+    n = xp.trunc(n)
+    lower = xp.where(n > 0, n - 1.0, xp.zeros_like(n))
+    slope = xp.where(n > 0, xp.special_expn(lower, x), xp.exp(-x) * ((x + 1.0) / x) / x)  # of order 0 it is exp(-x) / x
+    return g * -valid(slope, out, xp)
+
+
+@special(no_derivative("expn", "n", "it is an integer"), _expn_slope)
+def expn(n: Operand, x: Operand, /) -> Tensor:
+    """Return the generalised exponential integral, the integral of ``exp(-x * t) / t**n`` from 1 to infinity.
+
+    Parameters
+    ----------
+    n : Tensor or number
+        The order, an integer of at least 0 in any dtype; as in SciPy, a fractional part is dropped. Not differentiable: the backward pass
+        raises NotImplementedError if it requires grad.
+    x : Tensor or number
+        Real, at least 0; nan below. Broadcasts with `n`. Differentiable above 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.expn(xp.asarray([0, 1, 2]), 1.0)
+    tensor([0.3679, 0.2194, 0.1485])
+    >>> xp.func.grad(lambda x: special.expn(2, x))(1.0)  # minus that of order 1
+    tensor(-0.2194)
+    """
+
+
+def _log_over(x: Any, xp: Any) -> Any:
+    """Return ``log(x) / (x - 1)``, which is 1 at 1."""
+    u = x - 1.0
+    near = xp.abs(u) < 0.3
+    small = xp.where(near, u, xp.zeros_like(u))
+    series = xp.zeros_like(u)
+    for k in range(34, -1, -1):
+        series = series * small + (-1.0) ** k / (k + 1)
+    far = xp.where(near, xp.zeros_like(x) + 2.0, x)
+    return xp.where(near, series, xp.log(far) / (far - 1.0))
+
+
+@special(lambda g, x, out, xp: g * -valid(_log_over(x, xp), out, xp), complex=True)
+def spence(x: Operand, /) -> Tensor:
+    """Return Spence's function, the dilogarithm of ``1 - x``: the integral of ``log(t) / (1 - t)`` from 1 to `x`.
+
+    Parameters
+    ----------
+    x : Tensor or number
+        Any shape; real, at least 0, or complex; nan for negative real numbers. Differentiable; the derivative is infinite at 0.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.spence(xp.asarray([0.0, 1.0, 2.0]))
+    tensor([ 1.6449,  0.    , -0.8225])
+    >>> xp.func.grad(special.spence)(1.0)
+    tensor(-1.)
     """

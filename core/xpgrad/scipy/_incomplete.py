@@ -28,14 +28,15 @@ _NODES = [
 
 # -- what docstrings have in common ---------------------------------------------------------------------------------------------
 
-_ONCE = "Differentiable once, by quadrature; second derivatives raise NotImplementedError."
+#: What docstrings say of a shape parameter.
+ONCE = "Differentiable once, by quadrature; second derivatives raise NotImplementedError."
 _PROBABILITY = """\
 y : Tensor or number
     Probability in [0, 1]; nan outside. Broadcasts with the shape parameters. Differentiable."""
 _document_gamma = shares(
     parameters=f"""\
 a : Tensor or number
-    Shape parameter, real, above 0; nan otherwise. {_ONCE}
+    Shape parameter, real, above 0; nan otherwise. {ONCE}
 x : Tensor or number
     Real, at least 0; nan below. Broadcasts with `a`. Differentiable to every order.
 {_PROBABILITY}"""
@@ -54,7 +55,7 @@ x : Tensor or number
 _document_student = shares(
     parameters=f"""\
 df : Tensor or number
-    Degrees of freedom, real, above 0; nan otherwise. {_ONCE}"""
+    Degrees of freedom, real, above 0; nan otherwise. {ONCE}"""
 )
 
 
