@@ -145,7 +145,7 @@ if not _typing.TYPE_CHECKING:  # a type checker believes that a module with `__g
             from xpgrad._tensor.copying import _rebuild_tensor  # loads late: pickles
 
             return _rebuild_tensor
-        if name == "_missing_name":
-            return _importlib.import_module("xpgrad._hints").missing_name
+        if name in ("_missing_name", "_unknown_keyword"):
+            return getattr(_importlib.import_module("xpgrad._hints"), name[1:])
         hints = _importlib.import_module("xpgrad._hints")  # only for names that do not exist
         raise AttributeError(hints.missing_name("module 'xpgrad'", name))

@@ -5,9 +5,8 @@ The module loads at the first missing name. Names that are methods or functions 
 
 from __future__ import annotations
 
-#: A line is a name, or several separated by spaces, a colon, and what to write; a name may begin with a module: ``linalg.norm``. Calls and
-#: attributes in backticks exist; words outside of them explain. Indented
-#: lines continue the one before.
+#: A line is a name, or several separated by spaces, a colon, and what to write; a name may begin with a module, or with `Tensor`:
+#: ``linalg.norm``. Calls and attributes in backticks exist; words outside of them explain. Indented lines continue the one before.
 TEXTS: str = """
 array: `xpgrad.asarray(data)`, or `xpgrad.tensor(data)`, which copies
 absolute fabs: `xpgrad.abs`
@@ -71,7 +70,7 @@ addcmul: `x + value * a * b`, with `xpgrad.multiply` for raw arrays
 addcdiv: `x + value * a / b`, with `xpgrad.divide` for raw arrays
 lerp: `x + weight * (y - x)`, with `xpgrad.subtract` for raw arrays
 trace: `xpgrad.linalg.trace`
-diag: `xpgrad.linalg.diagonal` takes a diagonal; `xpgrad.eye(n) * v` makes a matrix with one
+diag: `xpgrad.linalg.diagonal`, which takes a diagonal; `xpgrad.eye(n) * v` makes a matrix with one
 diagflat diag_embed: `xpgrad.eye(n) * v`
 norm linalg.norm: `xpgrad.linalg.vector_norm`, `xpgrad.linalg.matrix_norm`, or `x.norm()`
 frobenius_norm: `xpgrad.linalg.matrix_norm`
@@ -433,7 +432,7 @@ enable_x64: `dtype=xpgrad.float64`, which needs no switch
 sharding with_sharding_constraint NamedSharding device_buffer device_buffers addressable_data addressable_shards global_shards
      is_fully_addressable is_fully_replicated committed: `x.array`, the raw array, which a JAX array is with its sharding
 traceback aval weak_type is_deleted is_ready unsafe_buffer_pointer on_device_size_in_bytes platform format: `x.array`, the raw
-     array, has it if it is JAX's
+     array, which has it if it is JAX's
 hfftn hfft2: `xpgrad.fft.irfftn(xpgrad.conj(x))`, scaled
 ihfftn ihfft2: `xpgrad.conj(xpgrad.fft.rfftn(x))`, scaled
 linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve: `xpgrad.linalg.cholesky`, or `xpgrad.linalg.solve`
@@ -444,6 +443,24 @@ lobpcg: `xpgrad.linalg.eigh`
 set_: `x.data = y`, with `x.data`
 resize_: `xpgrad.reshape`; a Tensor keeps its number of elements
 squeeze_ unsqueeze_ t_ swapaxes_ swapdims_: `x = x.squeeze()` and the like, with `x.squeeze`
+Tensor.bool: `x.to(xpgrad.bool)`
+Tensor.int: `x.to(xpgrad.int32)`
+Tensor.short: `x.to(xpgrad.int16)`
+Tensor.byte: `x.to(xpgrad.uint8)`
+Tensor.bfloat16: `x.to(xpgrad.bfloat16)`
+Tensor.cfloat: `x.to(xpgrad.complex64)`
+Tensor.cdouble: `x.to(xpgrad.complex128)`
+Tensor.equal: `bool(xpgrad.all(x == y))`
+Tensor.delete: `del x`, after which the memory is free if nothing else refers to it
+Tensor.devices: `x.device`
+Tensor.indices: `xpgrad.nonzero(x)`: there are no sparse Tensors
+Tensor.scatter_ Tensor.scatter_reduce_ Tensor.index_copy_ Tensor.index_fill_ Tensor.index_put_ Tensor.index_reduce_ Tensor.put_
+     Tensor.fill_diagonal_: `x[key] = value`
+Tensor.scatter_add_: `x[...] = x.scatter_add(dim, index, src)`, with `x.scatter_add`
+Tensor.apply_ Tensor.map_ Tensor.map2_: `x[...] = f(x)` with a function of Tensors, such as `xpgrad.sin`
+Tensor.as_strided_: slices, `xpgrad.reshape` and `xpgrad.permute_dims`
+Tensor.normal_: `x[...] = rng.normal(size=x.shape)` with a generator of NumPy's: xpgrad has no random numbers
+Tensor.random_: `x[...] = rng.integers(n, size=x.shape)` with a generator of NumPy's: xpgrad has no random numbers
 """
 
 #: A line is a regular expression, a colon, and the reason why the names that match it as a whole are
@@ -500,7 +517,7 @@ REASONS: str = """
     str_|void|object_|character|datetime64|timedelta64|(un)?signedinteger|integer|inexact|floating|complexfloating|number|generic|
     flexible|ScalarType|sctypeDict|typecodes|bool8): xpgrad has the dtypes of the Array API standard and bfloat16; `xpgrad.isdtype`
      asks for kinds of them
-(.*_copy): `x.clone()` of the view
+(.*_copy): views and copies are separate calls; write `x.clone()` of the view
 (sym_.*|unsafe_.*|map2_|map_|apply_|resize_as.*|slice_inverse): it is an internal of PyTorch
 (busday.*|is_busday|datetime_.*|isnat|strings|rec.*|chararray|recarray|ma|f2py|ctypeslib|emath|char|matrixlib): xpgrad has arrays
      of numbers only
@@ -508,4 +525,16 @@ REASONS: str = """
     set)(err|bufsize).*|ndenumerate|ndindex|nditer|nested_iters|flatiter|broadcast|ufunc|frompyfunc|common_type|min_scalar_type|
     mintypecode|real_if_close|packbits|unpackbits|einsum_path|piecewise|ComplexWarning|exceptions|dtypes|unwrap): it is about NumPy's
      arrays; NumPy's own takes `x.numpy()`
+"""
+
+#: A line is a keyword of transforms in other libraries, or several, a colon, and what to write instead, or why nothing is needed.
+KEYWORDS: str = """
+in_axes: `in_dims`
+out_axes: `out_dims`
+fun f fn function: `func`
+argnum: `argnums`
+holomorphic allow_int reduce_axes: complex arguments have gradients as in PyTorch, and integers have none
+axis_name spmd_axis_name axis_size sum_match: xpgrad has no collectives, and sizes are those of the arguments
+has_aux: this transform has none; let the function return the value alone
+create_graph retain_graph: transforms compose, as in `grad(grad(f))`
 """

@@ -8,8 +8,10 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+from collections.abc import Iterable
 
 from xpgrad._array.base import OF_THE_LAYERS
+from xpgrad._tensor.missing import MISSING
 
 #: Modules that may have a missing name, besides the package.
 _ELSEWHERE = ("linalg", "fft", "func", "autograd", "autograd.graph")
@@ -30,6 +32,21 @@ def reasons() -> list[tuple[re.Pattern[str], str]]:
     return [(re.compile(pattern), reason) for pattern, reason in (line.rsplit(": ", 1) for line in found.splitlines())]
 
 
+@functools.cache
+def keywords() -> dict[str, str]:
+    """Return what to write instead of each keyword that transforms have elsewhere."""
+    entries = (line.split(": ", 1) for line in importlib.import_module("xpgrad._hint_texts").KEYWORDS.strip().splitlines())
+    return {name: text for names, text in entries for name in names.split()}
+
+
+def unknown_keyword(function: str, name: str, known: Iterable[str]) -> str:
+    """Return the message of the error for a keyword that a transform does not have, but `known` others."""
+    start, text = f"{function}() got an unexpected keyword argument {name!r}", keywords().get(name)
+    if text is None or (text.startswith("`") and text.strip("`") not in known):
+        return f"{start}; it has {', '.join(f'`{k}`' for k in known)}"
+    return f"{start}; use {text}" if text.startswith("`") else f"{start}; leave it out: {text}"
+
+
 def _exported(module: str) -> list[str]:
     """Return the public names of a module of the package."""
     names: list[str] = importlib.import_module(module).__all__
@@ -38,7 +55,9 @@ def _exported(module: str) -> list[str]:
 
 def has_attribute(name: str) -> bool:
     """Return whether Tensors have a public attribute."""
-    return hasattr(importlib.import_module("xpgrad").Tensor, name) and name not in OF_THE_LAYERS
+    if name in MISSING or name in OF_THE_LAYERS:  # reading a missing attribute would ask for this hint again
+        return False
+    return hasattr(importlib.import_module("xpgrad").Tensor, name)
 
 
 def _elsewhere(name: str, place: str) -> str | None:
@@ -47,7 +66,7 @@ def _elsewhere(name: str, place: str) -> str | None:
     if "Tensor" not in vars(package):  # the package is still being imported
         return None
     if place and name in (*package.__all__, *package._LAZY):
-        return f"`xpgrad.{name}`, a function" if place == "Tensor" else f"`xpgrad.{name}`"
+        return f"`xpgrad.{name}`, a function" if place == "Tensor" and callable(getattr(package, name)) else f"`xpgrad.{name}`"
     if place != "Tensor" and has_attribute(name):
         method = getattr(package.Tensor, name)
         return f"the method `x.{name}(...)`" if callable(method) else f"`x.{name}`"
@@ -62,10 +81,13 @@ def _in_place(name: str) -> str | None:
     base = name.removesuffix("_")
     if base == name:
         return None
-    known = texts().get(base) or _elsewhere(base, "Tensor")
-    if known is None:
-        known = f"`x.{base}(...)`" if has_attribute(base) and base != "T" else None
-    return known and f"`x[...] = ` and the value in its place: {known}"
+    text = texts().get(base) or _elsewhere(base, "Tensor")
+    if text is None:
+        text = f"`x.{base}(...)`" if has_attribute(base) and base != "T" else None
+    if text is None:
+        return None
+    alias = re.match(r"`xpgrad\.(\w+)`", text)
+    return f"`x.{alias[1]}_(...)`" if alias and has_attribute(f"{alias[1]}_") else f"`x[...] = value`; the value is {text}"
 
 
 @functools.cache  # libraries ask again and again which names an array has

@@ -1,4 +1,7 @@
-"""Run in a process of its own: print, as JSON, each public name of PyTorch, NumPy and JAX that xpgrad lacks, with the end of its error."""
+"""Run in a process of its own: print, as JSON, each public name of PyTorch, NumPy and JAX that xpgrad lacks, with the end of its error.
+
+The names of attributes of their arrays are included.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ PLACES = {
     "autograd": ("torch.autograd",),
     "autograd.functional": ("torch.autograd.functional",),
     "autograd.graph": ("torch.autograd.graph",),
+    "Tensor": ("torch.Tensor", "numpy.ndarray", "jax.Array"),
 }
 
 
@@ -53,7 +57,7 @@ def main() -> None:
     found: dict[str, str] = {}
     shown = []
     for ours, sources in PLACES.items():
-        target: Any = xp.ones((2,)) if ours == "Tensor" else importlib.import_module(f"xpgrad.{ours}".rstrip("."))
+        target: Any = xp.ones((2, 2), dtype=xp.complex128) if ours == "Tensor" else importlib.import_module(f"xpgrad.{ours}".rstrip("."))
         listed = dir(target)
         for source in sources:
             if not importlib.util.find_spec(source.partition(".")[0]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import importlib.util
+import inspect
 import json
 import pickle
 import pkgutil
@@ -18,19 +19,26 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
-from xpgrad._hints import hint, missing_name, reasons, texts
+from xpgrad._hints import hint, keywords, missing_name, reasons, texts
+from xpgrad._tensor.missing import MISSING
 
 NAMES = re.compile(r"xpgrad((?:\.[a-z_0-9A-Z]+)+)")
 METHODS = re.compile(r"\bx\.([a-zA-Z_]+)")
 HINTS = texts()
 
 
+def place_of(module: str) -> Any:
+    """Return a module of the package by its name, or a Tensor for ``"Tensor"``."""
+    return xp.ones((2, 2)) if module == "Tensor" else pkgutil.resolve_name(f"xpgrad.{module}".rstrip("."))
+
+
 @pytest.mark.parametrize("name", HINTS)
 def test_a_hint_names_what_exists(name: str) -> None:
     module, _, last = name.rpartition(".")
+    owner = "'Tensor' object" if module == "Tensor" else f"module {f'xpgrad.{module}'.rstrip('.')!r}"
     with pytest.raises(AttributeError) as caught:
-        getattr(pkgutil.resolve_name(f"xpgrad.{module}".rstrip(".")), last)
-    assert str(caught.value) == f"module {f'xpgrad.{module}'.rstrip('.')!r} has no attribute {last!r}; use {HINTS[name]}"
+        getattr(place_of(module), last)
+    assert str(caught.value) == f"{owner} has no attribute {last!r}; use {HINTS[name]}"
     for path in NAMES.findall(HINTS[name]):
         pkgutil.resolve_name(f"xpgrad{path}")  # which imports modules
     assert all(hasattr(xp.ones(2), method) or method in ("T", "mT") for method in METHODS.findall(HINTS[name]))
@@ -46,10 +54,10 @@ def test_the_code_in_a_hint_is_code(name: str) -> None:
 @pytest.mark.parametrize("name", HINTS)
 def test_the_name_stays_unknown(name: str) -> None:
     module, _, last = name.rpartition(".")
-    owner = pkgutil.resolve_name(f"xpgrad.{module}".rstrip("."))
+    owner = place_of(module)
     assert not hasattr(owner, last)
     assert last not in dir(owner)
-    assert last not in owner.__all__
+    assert module == "Tensor" or last not in owner.__all__
 
 
 def test_every_name_of_the_other_libraries_has_a_hint() -> None:
@@ -59,12 +67,77 @@ def test_every_name_of_the_other_libraries_has_a_hint() -> None:
     done = subprocess.run([sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout.splitlines()[-1])
     assert len(answer["found"]) > 1000
+    assert sum(what.startswith("Tensor ") for what in answer["found"]) > 400
     assert not [
         what
         for what, text in answer["found"].items()
         if not re.search(r" has no attribute '\w+'; (use |not part of xpgrad, because )", text)
     ]
     assert not answer["shown"]
+
+
+def test_missing_attributes_are_those_of_other_libraries() -> None:
+    """Law: no Tensor has a missing attribute, and PyTorch's, NumPy's or JAX's arrays have each."""
+    libraries = [
+        importlib.import_module(name) for name in ("torch", "numpy", "jax.numpy") if importlib.util.find_spec(name.partition(".")[0])
+    ]
+    for name in MISSING:
+        assert not hasattr(xp.Tensor, name)
+    if len(libraries) == 3:
+        known = {name for library in libraries for name in dir(type(library.ones(2)))}
+        assert not MISSING.keys() - known
+
+
+@pytest.mark.parametrize("name", ["cpu", "H", "addcdiv_", "is_cuda"])
+def test_every_tensor_has_the_hints(name: str, xpgrad_device: str) -> None:
+    """Law: Tensors of all devices and kinds say what to write, and no Tensor lists the names."""
+    expected = rf"^'Tensor' object has no attribute '{name}'; (use `|not part of xpgrad, because )"
+
+    def read(x: Any) -> Any:
+        with pytest.raises(AttributeError, match=expected) as caught:
+            getattr(x, name)
+        assert caught.value.name == name
+        assert caught.value.obj is x
+        assert not hasattr(x, name)
+        assert name not in dir(x)
+        return x
+
+    x = xp.ones((2, 2), device=xpgrad_device)
+    read(x)
+    read(x.clone().requires_grad_())
+    xp.func.vmap(read)(x)
+    xp.func.grad(lambda v: read(v).sum())(x)
+    xp.compile(read)(x)
+    with xp.inference_mode():
+        read(xp.ones(2, device=xpgrad_device))
+    assert name not in dir(xp.Tensor)
+    assert not hasattr(xp.Tensor, name)
+
+
+#: Methods of PyTorch's whose hint computes the same from `x`, or from `x` and `y`.
+SAME_METHODS = {
+    "bool": 0, "int": 0, "short": 0, "byte": 0, "char": 0, "bfloat16": 0, "cfloat": 0, "cdouble": 0, "equal": 1, "absolute": 0,
+    "nelement": 0, "ndimension": 0, "frac": 0, "rsqrt": 0, "exp2": 0, "sgn": 0, "fix": 0, "xlogy": 1, "copysign": 1, "arctan2": 1,
+    "logaddexp2": 1, "reshape_as": 1, "H": 0, "adjoint": 0, "inverse": 0, "det": 0, "argwhere": 0, "flipud": 0,
+    "rad2deg": 0, "hypot": 1, "igamma": 1, "fmax": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME_METHODS)
+def test_a_method_computes_what_its_hint_does(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    x, y = xp.asarray(A), xp.asarray(A.T * 0.3 + 0.1)
+    code = re.match(r"`([^`]+)`", str(hint(name, "Tensor")).removeprefix("use "))
+    assert code
+    ours = eval(code[1], {"xpgrad": xp, "x": x, "y": y})
+    if re.fullmatch(r"xpgrad[.\w]+", code[1]):  # a function
+        ours = ours(x, y) if SAME_METHODS[name] else ours(x)
+    method = getattr(torch.asarray(A), name)
+    theirs = method if not callable(method) else method(torch.asarray(y.numpy())) if SAME_METHODS[name] else method()
+    if isinstance(ours, xp.Tensor):
+        assert str(ours.dtype).rpartition(".")[2] == str(theirs.dtype).rpartition(".")[2] or name == "argwhere"
+        ours, theirs = ours.to(xp.complex128).numpy(), theirs.to(torch.complex128).numpy()
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
 def test_a_reason_is_for_names_that_have_no_other_hint() -> None:
@@ -180,3 +253,45 @@ def test_what_asks_for_names_is_not_disturbed() -> None:
     assert helpers.is_array_api_obj(x)
     assert not helpers.is_numpy_namespace(xp)
     assert not helpers.is_torch_namespace(xp)
+
+
+TRANSFORMS = (
+    "elementwise_grad", "grad", "grad_and_value", "hessian", "hessian_vector_product", "jacfwd", "jacrev", "sparse_hessian",
+    "sparse_jacobian", "value_and_grad", "vmap",
+)  # fmt: skip
+
+
+def other_keywords() -> list[tuple[str, str]]:
+    """Return pairs of a transform and a keyword that it does not have."""
+    names = [*keywords(), "no_such_keyword"]
+    return [(t, k) for t in TRANSFORMS for k in names if k not in inspect.signature(getattr(xp.func, t)).parameters]
+
+
+@pytest.mark.parametrize(("name", "keyword"), other_keywords())
+def test_a_transform_says_what_a_keyword_is_called(name: str, keyword: str) -> None:
+    """Law: the error for an unknown keyword names a keyword that exists, gives a reason, or lists those that exist."""
+    transform = getattr(xp.func, name)
+    known = inspect.signature(transform).parameters
+    start = rf"^{name}\(\) got an unexpected keyword argument '{keyword}'; "
+    with pytest.raises(TypeError, match=start) as caught:
+        transform(xp.sum, **{keyword: 0})
+    if found := re.search(r"; use `(\w+)`$", str(caught.value)):
+        assert found[1] in known
+    elif "; it has " in str(caught.value):
+        assert re.findall(r"`(\w+)`", str(caught.value)) == list(known)
+        assert keyword == "no_such_keyword" or keywords()[keyword].strip("`") not in known
+    else:
+        assert str(caught.value).endswith(f"; leave it out: {keywords()[keyword]}")
+
+
+def test_keywords_of_transforms_in_jax_are_known() -> None:
+    """Law: no keyword of JAX's or PyTorch's transform of the same name is unknown without a hint."""
+    jax = pytest.importorskip("jax")
+    torch = pytest.importorskip("torch")
+    for name in TRANSFORMS:
+        for library in (jax, torch.func):
+            if hasattr(library, name):
+                theirs = {k for k in inspect.signature(getattr(library, name)).parameters if k not in ("args", "kwargs") and k[0] != "_"}
+                assert not theirs - set(inspect.signature(getattr(xp.func, name)).parameters) - set(keywords()), (name, library)
+    with pytest.raises(TypeError, match=r"^vmap\(\) got an unexpected keyword argument 'in_axes'; use `in_dims`$"):
+        xp.func.vmap(xp.sin, in_axes=0)  # type: ignore[call-arg]

@@ -9,18 +9,18 @@ from typing import Any
 
 from xpgrad._basics.device import Device
 
-_public: Any = None  # `Tensor`, in a layer above, registers itself when it is imported
+_bases: tuple[type, ...] = ()  # `Tensor`, in a layer above, registers itself when it is imported
 
 
-def use(tensor: Any) -> None:
-    """Make `tensor` the base class of the backends' classes."""
-    global _public
-    _public = tensor
+def use(*bases: type) -> None:
+    """Set the base classes of the backends' classes."""
+    global _bases
+    _bases = bases
 
 
 def backend_class(backend: Any) -> Any:
     """Return a new Tensor class for one backend, on which the generated operations are set."""
-    return type("Tensor", (_public,), {"__slots__": (), "backend": backend, "__module__": "xpgrad", "__qualname__": "Tensor"})
+    return type("Tensor", _bases, {"__slots__": (), "backend": backend, "__module__": "xpgrad", "__qualname__": "Tensor"})
 
 
 def device_class(backend: Any, device: Device) -> Any:

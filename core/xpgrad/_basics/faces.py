@@ -1,10 +1,16 @@
-"""The names that `dir` shows for a public module: those in its `__all__`, without its imports and private names."""
+"""What users see of a public module: the names that `dir` shows, and errors about names and keywords that it does not have.
+
+`dir` shows the names in a module's `__all__`, without its imports and private names.
+"""
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def public_names(module: str, *more: str) -> list[str]:
@@ -34,3 +40,19 @@ def refusal(module: str) -> Callable[[str], NoReturn]:
         refuse(module, name)
 
     return __getattr__
+
+
+def names_keywords(function: F) -> F:
+    """Make a transform's error about an unknown keyword say what other libraries' keywords are called here; a decorator."""
+    code = function.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for name in kwargs:
+            if name not in known:
+                package: Any = sys.modules["xpgrad"]
+                raise TypeError(package._unknown_keyword(function.__name__, name, known))
+        return function(*args, **kwargs)
+
+    return checked  # type: ignore[return-value]

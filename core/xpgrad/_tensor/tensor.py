@@ -24,6 +24,7 @@ from xpgrad._tape.hook_tables import RemovableHandle, add_hook, hooks_of
 from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import Node
 from xpgrad._tensor.methods import TensorMethods
+from xpgrad._tensor.missing import MissingAttributes
 from xpgrad._tensor.torch_functions import TorchFunctions
 from xpgrad._tensor.torch_methods import TorchMethods
 from xpgrad.errors import missing
@@ -654,4 +655,4 @@ def check_assigned(tensor: Any, value: Any) -> None:
         raise RuntimeError(msg)
 
 
-classes.use(Tensor)
+classes.use(Tensor, MissingAttributes)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.arguments import as_flag, check_callable, check_choice, check_chunk_size
+from xpgrad._basics.faces import names_keywords
 from xpgrad._modes import state
 from xpgrad._modes.running import run_transformed
 from xpgrad._rows.namespace import PRIMITIVES
@@ -23,6 +24,7 @@ from xpgrad.rules.creation import zeros_like
 from xpgrad.rules.manipulation import broadcast_view, concat, moveaxis, reshape_to
 
 
+@names_keywords
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None, randomness: str = "error"
 ) -> Callable[..., Any]:
@@ -134,6 +136,7 @@ def stacked_tangents(tangents: Any, out: Any, level: BatchLevel) -> Any:
     return leave(found, level, batch_class(type(out._stand_in())))
 
 
+@names_keywords
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """Return a function that computes the Hessian of `func` by reverse mode over reverse mode (`torch.func.hessian`).
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from xpgrad._basics.arguments import as_flag, check_callable
 from xpgrad._basics.dtypes import promote
+from xpgrad._basics.faces import names_keywords
 from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import as_tensor, lift_leaves
@@ -23,6 +24,7 @@ from xpgrad.rules.manipulation import concat, reshape
 from xpgrad.rules.reduction import sum as total
 
 
+@names_keywords
 def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return a function that computes the value of a real scalar function and its gradient (`jax.value_and_grad`).
 
@@ -67,6 +69,7 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     return wrapper
 
 
+@names_keywords
 def elementwise_grad(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """Return a function that computes the derivative of an elementwise function at every element (HIPS autograd's `elementwise_grad`).
 
@@ -110,6 +113,7 @@ def elementwise_grad(func: Callable[..., Any], argnums: Argnums = 0) -> Callable
     return grad(summed, argnums)
 
 
+@names_keywords
 def hessian_vector_product(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """Return a function that computes the product of a Hessian and a vector (HIPS autograd's `hessian_vector_product`).
 

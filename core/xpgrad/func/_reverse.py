@@ -13,6 +13,7 @@ from typing import Any
 
 from xpgrad._aliasing.cells import alias_of
 from xpgrad._basics.arguments import as_flag, check_callable, check_chunk_size
+from xpgrad._basics.faces import names_keywords
 from xpgrad._modes import state, switches
 from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import lift_leaves, lift_like
@@ -198,6 +199,7 @@ def _release_aux(aux: Any, recording: bool, inner: list[Any]) -> tuple[Any, bool
     return unflatten(structure, [release(x, k) for x, k in zip(leaves, kept)]), any(kept)
 
 
+@names_keywords
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return a function that computes the gradient of a real scalar function, and its value (`torch.func.grad_and_value`).
 
@@ -258,6 +260,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     return wrapper
 
 
+@names_keywords
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return a function that computes the gradient of a real scalar function (`torch.func.grad`).
 
@@ -386,6 +389,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     return (value, vjp_fn, _release_aux(aux, recording, inner)[0]) if has_aux else (value, vjp_fn)
 
 
+@names_keywords
 def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `func` by reverse mode: all rows in one pass (`torch.func.jacrev`).
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.arguments import check_callable, check_choice, check_chunk_size
+from xpgrad._basics.faces import names_keywords
 from xpgrad._basics.scalars import is_scalar
 from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import lift_leaves
@@ -23,6 +24,7 @@ from xpgrad.rules.manipulation import concat, moveaxis
 Dims = Any  # int, None, or nested tuples, lists and dicts of them
 
 
+@names_keywords
 def vmap(
     func: Callable[..., Any], in_dims: Dims = 0, out_dims: Dims = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Callable[..., Any]:

@@ -20,6 +20,7 @@ from xpgrad._modes import state
 from xpgrad._operations.lift import is_movable
 from xpgrad._rows.kernels import kernel_of
 from xpgrad._rows.row import ROWS
+from xpgrad._tensor.missing import MissingAttributes
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.backend import Backend, Capabilities, ControlFlow
 from xpgrad.errors import missing
@@ -426,7 +427,7 @@ def _length(n: Any, name: str) -> int:
         raise refusal(f"the result of `{name}` has an axis of unknown length", "compute its chunks before the call") from None
 
 
-class CapturedTensor(Tensor):
+class CapturedTensor(Tensor, MissingAttributes):
     """A Tensor inside a function that is being captured."""
 
     __slots__ = ()

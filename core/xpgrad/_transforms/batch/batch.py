@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from xpgrad._aliasing.sharing import replace_data
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType
+from xpgrad._tensor.missing import MissingAttributes
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch import rules as _rules  # noqa: F401 (registers the rules by name)
 from xpgrad._transforms.batch.array import Batched, escaped_error
@@ -118,7 +119,7 @@ def _refuse(what: str, instead: str) -> RuntimeError:
     return RuntimeError(f"{what} inside of a function transformed by `vmap` is not supported: {instead}")
 
 
-class BatchedTensor(Tensor):
+class BatchedTensor(Tensor, MissingAttributes):
     """One element of a batch. Properties about its history are those of the Tensor that holds the batch."""
 
     __slots__ = ()

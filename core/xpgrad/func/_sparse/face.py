@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, check_callable, check_choice, check_chunk_size
+from xpgrad._basics.faces import names_keywords
 from xpgrad.func._reverse import Argnums
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ _PATTERNS = ("global", "local")
 _FORMATS = ("csr", "csc", "coo", "native")
 
 
+@names_keywords
 def sparse_jacobian(
     func: Callable[..., Any],
     argnums: Argnums = 0,
@@ -95,6 +97,7 @@ def sparse_jacobian(
     return SparseDerivative("sparse_jacobian", func, argnums, has_aux, pattern, by, format, chunk_size)
 
 
+@names_keywords
 def sparse_hessian(
     func: Callable[..., Any],
     argnums: Argnums = 0,
