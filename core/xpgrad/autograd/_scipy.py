@@ -171,7 +171,7 @@ class ScipyObjective:
         """
         with switches.no_grad():
             out = self._value(self._to_tensor(x), args)
-        return float(out) if not out.ndim else self._out(out)
+        return float(out.detach()) if not out.ndim else self._out(out)
 
     @_document_vector
     def jac(self, x: Any, *args: Any) -> Any:

@@ -33,6 +33,7 @@ from xpgrad.rules.creation import astype, full
 from xpgrad.rules.elementwise import atan2, log1p, sqrt, where
 from xpgrad.rules.manipulation import reshape, stack, unstack
 from xpgrad.rules.reduction import sum as total
+from xpgrad.scipy._constraints import METHODS, Conditions, Constraint, as_floating, as_floats, as_number, read_constraints
 from xpgrad.scipy._implicit import implicit, linear_solver_of
 
 __all__ = ["brentq", "curve_fit", "custom_root", "fixed_point", "least_squares", "minimize", "root"]
@@ -81,8 +82,9 @@ ImportError
 
 @_document_solver
 def minimize(
-    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), method: str | None = None, *, bounds: Any = None,
-    tol: float | None = None, callback: Any = None, options: Any = None, failure: Failure = "raise", linear_solver: Any = "auto",
+    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), method: str | None = None, *, jac: Any = None, hess: Any = None,
+    hessp: Any = None, bounds: Any = None, constraints: Any = (), tol: float | None = None, callback: Any = None, options: Any = None,
+    failure: Failure = "raise", linear_solver: Any = "auto",
 ) -> Any:  # fmt: skip
     """Minimise a scalar function (`scipy.optimize.minimize`); the minimum and its position are differentiable.
 
@@ -92,9 +94,19 @@ def minimize(
         ``fun(x, *args)`` returns a 0-d real Tensor.
     method : str, optional
         One of SciPy's methods. xpgrad supplies the gradient and, for methods that use them, Hessians or products with the Hessian.
+    jac, hess, hessp : callable or bool, optional
+        Derivatives for SciPy's iterations, instead of xpgrad's: ``jac(x, *args)`` returns a tree like `x`, ``hess(x, *args)`` a matrix,
+        ``hessp(x, p, *args)`` a tree like `x`. With ``jac=True``, `fun` returns the value and the gradient. Derivatives of the solution
+        do not depend on them.
     bounds : sequence of (min, max), or `scipy.optimize.Bounds`, optional
         Bounds of each number in `x0`, in the order of `xpgrad.func.ravel_pytree`: numbers, 0-d Tensors or None. The solution is
         differentiable with respect to active bounds.
+    constraints : dict, `LinearConstraint`, `NonlinearConstraint` of `scipy.optimize`, or sequence of them, optional
+        For the methods "SLSQP" (the default), "trust-constr", "COBYLA" and "COBYQA". A dict has "type" ("eq": `fun` is zero, "ineq": not
+        negative), "fun" and optionally "args". Functions get the same tree as `fun` and return a real Tensor, or a tree of them; a matrix
+        multiplies the vector of `xpgrad.func.ravel_pytree`. The solution is differentiable with respect to Tensors that functions close
+        over or get as "args", to matrices, and to limits. xpgrad computes the derivatives of constraints; those that are given are not
+        used.
 
     Returns
     -------
@@ -105,9 +117,10 @@ def minimize(
     ------
     RuntimeError
         SciPy does not converge and `failure` is "raise". Differentiating the solution raises it if the Hessian is singular, which means
-        that the solution is not a strict minimum.
+        that the solution is not a strict minimum, or if the gradients of active constraints are linearly dependent.
     ValueError
-        `fun` does not return a single real number, or `bounds`, `failure` or `linear_solver` is invalid.
+        `fun` does not return a single real number, `bounds`, `constraints`, `jac`, `failure` or `linear_solver` is invalid, or the method
+        takes no constraints.
 
     See Also
     --------
@@ -120,6 +133,10 @@ def minimize(
     if the solution lies on it and the gradient points outwards; that number then equals its bound. At the transition between active and
     inactive, derivatives are one-sided.
 
+    With constraints, the gradient is a combination of the gradients of the active ones: those that are zero ("eq"), or at a limit with a
+    multiplier of the right sign. The solution and the multipliers together are defined by these equations and the active constraints.
+    A constraint at its limit whose multiplier is zero is treated as inactive, with a RuntimeWarning if the solution has a history.
+
     Examples
     --------
     >>> import xpgrad as xp
@@ -129,22 +146,50 @@ def minimize(
     >>> found.x.sum().backward()  # each element is a / 2
     >>> round(a.grad.item(), 6)
     1.0
+
+    The nearest point of a plane:
+
+    >>> total = xp.tensor(3.0, requires_grad=True)
+    >>> plane = {"type": "eq", "fun": lambda x: xp.sum(x) - total}
+    >>> found = optimize.minimize(lambda x: xp.sum(x**2), xp.zeros(3), constraints=plane)
+    >>> found.x.detach()
+    tensor([1., 1., 1.])
+    >>> found.x[0].backward()
+    >>> round(total.grad.item(), 6)
+    0.333333
     """
     name = "minimize"
     optimize = _check_arguments(name, fun, args, failure, linear_solver)
-    objective = _objective(name, fun, x0, args, one=True)
+    value = fun if jac is not True else lambda x, *args: fun(x, *args)[0]
+    objective = _objective(name, value, x0, args, one=True)
     low, high = _bounds(name, bounds, objective)
     wanted = "" if method is None or callable(method) else str(method).lower()
-    more: dict[str, Any] = {} if wanted in _WITHOUT_GRADIENT else {"jac": True}
-    if wanted in _WITH_PRODUCTS:
-        more["hessp"] = objective.hessp
-    elif wanted in _WITH_HESSIAN:
-        more["hess"] = objective.hess
-    function = objective.fun if wanted in _WITHOUT_GRADIENT else objective
+    more = _derivatives(name, objective, wanted, fun, args, jac, hess, hessp)
+    function = more.pop("fun")
     if low is not None:
-        more["bounds"] = optimize.Bounds(_as_floats(low, -math.inf), _as_floats(high, math.inf))
+        more["bounds"] = optimize.Bounds(as_floats(low, -math.inf), as_floats(high, math.inf))
+
+    def constrained(function: Any) -> _Objective:
+        return _Objective(name, function, _as_start(x0), (), like_x=False, one=False)
+
+    limited = [] if _is_empty(constraints) else read_constraints(name, constraints, constrained, objective.ravel, objective.start)
+    if limited:
+        if wanted not in ("", *METHODS):
+            msg = f"{name}: the method {method!r} takes no constraints; use 'SLSQP', 'trust-constr', 'COBYLA' or 'COBYQA'"
+            raise ValueError(msg)
+        more["constraints"] = [constraint.for_scipy(optimize, wanted) for constraint in limited]
     result = optimize.minimize(function, objective.x0, method=method, tol=tol, callback=callback, options=options, **more)
     _require_convergence(name, bool(result.success), str(result.message), failure)
+    if limited:
+        if low is not None and high is not None:
+            limited.append(Constraint(constrained(objective.ravel), low, high))
+        x = objective.to_tensor(result.x)
+        conditions = Conditions(objective.scalar, limited, x)
+        flat = implicit(conditions.residual, conditions.start, linear_solver)[: x.shape[0]]
+        if flat.requires_grad:
+            conditions.warn(name)
+        result.x, result.fun = objective.unravel_out(flat), objective.scalar(flat)
+        return result
 
     def gradient(flat: Any) -> Any:
         return grad(objective.scalar)(flat)
@@ -270,7 +315,7 @@ def least_squares(
     objective = _objective(name, fun, x0, args)
     low, high = _bounds(name, bounds, objective)
     if low is not None:
-        options["bounds"] = (_as_floats(low, -math.inf), _as_floats(high, math.inf))
+        options["bounds"] = (as_floats(low, -math.inf), as_floats(high, math.inf))
     result = optimize.least_squares(
         objective.fun, objective.x0, jac=objective.jac, method=method, loss=loss, f_scale=f_scale, **options
     )  # fmt: skip
@@ -619,6 +664,55 @@ class _Objective(ScipyObjective):
         return self._scalar(flat, (), self.name)
 
 
+def _is_empty(constraints: Any) -> bool:
+    """Return whether no constraints are given."""
+    return constraints is None or (isinstance(constraints, Sequence) and not constraints)
+
+
+def _derivatives(
+    name: str, objective: _Objective, method: str, fun: Any, args: tuple[Any, ...], jac: Any, hess: Any, hessp: Any
+) -> dict[str, Any]:  # fmt: skip
+    """Return SciPy's arguments `fun`, `jac`, `hess` and `hessp` for a method: xpgrad's derivatives, unless others are given."""
+    for what, given in (("jac", jac), ("hess", hess), ("hessp", hessp)):
+        if not (given is None or callable(given) or (what == "jac" and given is True)):
+            also = ", or True" if what == "jac" else ""
+            msg = f"{name}: `{what}` must be a function{also}, but got {shown(given)}; leave it out, and xpgrad computes derivatives"
+            raise ValueError(msg)
+
+    def numbers(tree: Any) -> Any:
+        return as_floating(objective.ravel(tree))
+
+    def both(x: Any) -> Any:
+        with switches.no_grad():
+            value, gradient = fun(objective.unravel(x), *args)
+        return float(value), numbers(gradient)
+
+    def slope(x: Any) -> Any:
+        with switches.no_grad():
+            return numbers(jac(objective.unravel(x), *args))
+
+    def matrix(x: Any) -> Any:
+        with switches.no_grad():
+            return numbers(hess(objective.unravel(x), *args)).reshape((len(x), len(x)))
+
+    def product(x: Any, p: Any) -> Any:
+        with switches.no_grad():
+            return numbers(hessp(objective.unravel(x), objective.unravel(p), *args))
+
+    if method in _WITHOUT_GRADIENT:
+        return {"fun": objective.fun}
+    found: dict[str, Any] = {"fun": objective, "jac": True}
+    if jac is True:
+        found["fun"] = both
+    elif jac is not None:
+        found |= {"fun": objective.fun, "jac": slope}
+    if method in _WITH_PRODUCTS:
+        found |= {"hess": matrix} if hess is not None and hessp is None else {"hessp": objective.hessp if hessp is None else product}
+    elif method in _WITH_HESSIAN:
+        found["hess"] = objective.hess if hess is None else matrix
+    return found
+
+
 def _as_start(x0: Any) -> Any:
     """Return an initial guess in floating-point numbers; a list of numbers becomes a Tensor."""
     if isinstance(x0, list) and x0 and all(is_scalar(x) and not isinstance(x, (bool, complex)) for x in x0):
@@ -714,11 +808,6 @@ def _spread(side: Any, n: int) -> list[Any]:
     return values
 
 
-def _as_floats(side: Limits, missing: float) -> list[float]:
-    """Return bounds as floats, with `missing` for None."""
-    return [missing if v is None else float(v.detach() if isinstance(v, Tensor) else v) for v in side or ()]
-
-
 def _bounded_residual(gradient: Any, x: Any, low: Limits, high: Limits) -> Any:
     """Return the residual of a minimum at `x` with the bounds `low` and `high`: the gradient or, at an active bound, the distance to it."""
     if low is None or high is None:
@@ -735,15 +824,8 @@ def _bounded_residual(gradient: Any, x: Any, low: Limits, high: Limits) -> Any:
     if all(h is None for h in held):
         return gradient
     active = asarray([h is not None for h in held], device=x.device)
-    at = stack([_number(h, x) for h in held])
+    at = stack([as_number(h, x) for h in held])
     return lambda flat: where(active, flat - at, gradient(flat))
-
-
-def _number(v: Any, x: Any) -> Any:
-    """Return a bound as a 0-d Tensor with the dtype and device of the unknowns `x`; None becomes 0."""
-    if isinstance(v, Tensor):
-        return v.to(dtype=x.dtype, device=x.device).reshape(())
-    return full((), 0.0 if v is None else float(v), dtype=x.dtype, device=x.device)
 
 
 def _detach(x: Any) -> Any:
