@@ -133,7 +133,7 @@ def test_a_method_computes_what_its_hint_does(name: str) -> None:
     if re.fullmatch(r"xpgrad[.\w]+", code[1]):  # a function
         ours = ours(x, y) if SAME_METHODS[name] else ours(x)
     method = getattr(torch.asarray(A), name)
-    theirs = method if not callable(method) else method(torch.asarray(y.numpy())) if SAME_METHODS[name] else method()
+    theirs: Any = method if not callable(method) else method(torch.asarray(y.numpy())) if SAME_METHODS[name] else method()
     if isinstance(ours, xp.Tensor):
         assert str(ours.dtype).rpartition(".")[2] == str(theirs.dtype).rpartition(".")[2] or name == "argwhere"
         ours, theirs = ours.to(xp.complex128).numpy(), theirs.to(torch.complex128).numpy()

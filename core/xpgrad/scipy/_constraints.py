@@ -88,7 +88,7 @@ def read_constraints(name: str, given: Any, make: Callable[[Any], Any], ravel: C
     for one in given if isinstance(given, Sequence) else [given]:
         low, high, keep = getattr(one, "lb", 0.0), getattr(one, "ub", 0.0), getattr(one, "keep_feasible", False)
         keep = keep if _has_any(keep) else False  # SciPy tests its truth
-        if isinstance(one, Mapping) and callable(one.get("fun")) and str(one.get("type")).lower() in ("eq", "ineq"):
+        if _is_dict(one):
             function = _with_arguments(name, one["fun"], one.get("args", ()))
             high = 0.0 if str(one["type"]).lower() == "eq" else None
         elif hasattr(one, "lb") and callable(getattr(one, "fun", None)):
@@ -103,6 +103,11 @@ def read_constraints(name: str, given: Any, make: Callable[[Any], Any], ravel: C
         count = objective.vector(x).shape[0]
         found.append(Constraint(objective, _spread_to(name, low, count), _spread_to(name, high, count), keep))
     return found
+
+
+def _is_dict(one: Any) -> bool:
+    """Return whether a constraint is a dict as SciPy wants it."""
+    return isinstance(one, Mapping) and callable(one.get("fun")) and str(one.get("type")).lower() in ("eq", "ineq")
 
 
 def _with_arguments(name: str, function: Any, args: Any) -> Callable[[Any], Any]:
