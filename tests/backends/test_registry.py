@@ -22,7 +22,7 @@ from xpgrad.backend import API_VERSION, Backend, BackendInfo
 from xpgrad.registry import backend_for, register_backend
 
 ROOT = Path(__file__).resolve().parents[2]
-ARRAY_LIBRARIES = ("numpy", "jax", "jaxlib", "cupy", "torch", "dask", "array_api_compat", "array_api_strict", "sparse", "mlx")
+ARRAY_LIBRARIES = ("numpy", "jax", "jaxlib", "cupy", "torch", "dask", "cubed", "array_api_compat", "array_api_strict", "sparse", "mlx")
 
 
 def run(code: str, path: Path | None = None, **environment: str | None) -> Any:

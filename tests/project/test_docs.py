@@ -155,7 +155,7 @@ def test_every_page_of_the_documentation_can_be_found() -> None:
     assert {page for page in PAGES if ROOT / page not in found} == set()
 
 
-@pytest.mark.parametrize("name", ["simstream", "strict", "torch", "dask"])
+@pytest.mark.parametrize("name", ["simstream", "strict", "torch", "dask", "cubed"])
 def test_every_plugin_says_what_it_is(name: str) -> None:
     text = (ROOT / "plugins" / f"xpgrad-{name}" / "README.md").read_text(encoding="utf-8")
     assert text.startswith(f"# xpgrad-{name}\n")

@@ -26,7 +26,7 @@ ABOUT = {
     "contributing": "CONTRIBUTING.md",
     "changelog": "CHANGELOG.md",
     "security": "SECURITY.md",
-    **{f"xpgrad-{name}": f"plugins/xpgrad-{name}/README.md" for name in ("torch", "dask", "mlx", "strict", "simstream")},
+    **{f"xpgrad-{name}": f"plugins/xpgrad-{name}/README.md" for name in ("torch", "dask", "cubed", "mlx", "strict", "simstream")},
 }
 #: Shown as a picture in the repository, and as itself on the site.
 _PICTURE, _AUDIT = "![The page of an audit](audit-report.png)", "audit-report.html"
