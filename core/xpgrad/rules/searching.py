@@ -186,10 +186,10 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     (tensor([1, 2]),)
     """
     x = as_tensor("nonzero", x)
-    need_data_dependent_shapes("nonzero", x)
     if x.ndim == 0:
         msg = "nonzero needs at least one axis, but got a 0-d Tensor; use `xpgrad.reshape(x, (1,))`"
         raise ValueError(msg)
+    need_data_dependent_shapes("nonzero", x)
     return tuple(wrap_constant(x, raw, "nonzero") for raw in x.backend.kernels.nonzero(x._array))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import cubed
@@ -14,7 +14,7 @@ import pytest
 
 import xpgrad as xp
 import xpgrad_cubed
-from xpgrad.errors import CapabilityError, DeviceMismatchError
+from xpgrad.errors import DeviceMismatchError
 from xpgrad.func import grad, vmap
 from xpgrad_cubed import storage
 
@@ -104,7 +104,7 @@ def test_vmap_of_grad(computations: Computations) -> None:
     np.testing.assert_allclose(found.numpy(), (1 - np.tanh(inner) ** 2)[:, None] * data(3))
 
 
-# -- indices and writes --------------------------------------------------------------------------------------------------------------
+# -- indices and writes ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -153,7 +153,7 @@ def test_indices_out_of_range(computations: Computations) -> None:
         xp.take_along_axis(x, lazy(np.full((6, 1), 4)), axis=1).numpy()
 
 
-# -- chunks and memory -----------------------------------------------------------------------------------------------------------------
+# -- chunks and memory -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "max", "broadcast_to"])
@@ -190,7 +190,7 @@ def test_arrays_of_another_spec_are_named() -> None:
         x + xp.asarray([1.0, 2.0, 3.0], device="cubed")
 
 
-# -- executors and errors ----------------------------------------------------------------------------------------------------------------
+# -- executors and errors ----------------------------------------------------------------------------------------------
 
 
 def _fail(block: Any) -> Any:
@@ -224,7 +224,7 @@ def test_the_configuration_chooses_the_executor(monkeypatch: pytest.MonkeyPatch)
     assert used == ["single-threaded", "threads"]
 
 
-# -- training ------------------------------------------------------------------------------------------------------------------------------
+# -- training ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -287,7 +287,7 @@ def test_persist_keeps_chunks_flags_and_large_arrays(computations: Computations)
         xpgrad_cubed.persist(xp.asarray(1.0, device="numpy"))
 
 
-# -- arrays ----------------------------------------------------------------------------------------------------------------------------------
+# -- arrays ------------------------------------------------------------------------------------------------------------
 
 
 def test_operands_of_other_devices(computations: Computations) -> None:

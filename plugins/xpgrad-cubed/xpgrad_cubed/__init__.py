@@ -40,8 +40,8 @@ def persist(*tensors: Tensor) -> tuple[Tensor, ...]:
     Returns
     -------
     tuple of Tensor
-        New leaves without history. Each requires grad if its original does. Values of up to 1 MB are in memory; others are in Zarr arrays in
-        the working directory of cubed, which are deleted when Python ends.
+        New leaves without history. Each requires grad if its original does. Values of up to 1 MB are in memory; others are in Zarr arrays
+        in the working directory of cubed, which are deleted when Python ends.
 
     Raises
     ------

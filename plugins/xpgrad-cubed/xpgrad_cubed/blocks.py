@@ -15,7 +15,9 @@ from xpgrad_cubed.storage import divide_until
 __all__ = ["apply_blocks", "merge_chunks"]
 
 
-def apply_blocks(function: Callable[..., Any], signature: str, *arrays: Any, sizes: Mapping[str, int] | None = None, dtype: Any = None) -> Any:
+def apply_blocks(
+    function: Callable[..., Any], signature: str, *arrays: Any, sizes: Mapping[str, int] | None = None, dtype: Any = None
+) -> Any:
     """Apply a NumPy function to stacks of arrays, as `numpy.vectorize` with a signature; it is called with chunks of whole core axes.
 
     Parameters
@@ -49,7 +51,8 @@ def apply_blocks(function: Callable[..., Any], signature: str, *arrays: Any, siz
         samples = (np.eye(2, dtype=raws[i].dtype) if k == 2 else np.ones((1,) * k, raws[i].dtype) for k, i in zip(counts, places))
         dtype = call(*samples).dtype
     ordered = ",".join(f"({cores[i]})" for i in places) + "->" + after
-    return cubed.apply_gufunc(call, ordered, *_align([raws[i] for i in places], counts), output_dtypes=dtype, output_sizes=dict(sizes or {}))
+    aligned = _align([raws[i] for i in places], counts)
+    return cubed.apply_gufunc(call, ordered, *aligned, output_dtypes=dtype, output_sizes=dict(sizes or {}))
 
 
 def _call(function: Callable[..., Any], fixed: Sequence[Any], places: Sequence[int], *chunks: Any) -> Any:

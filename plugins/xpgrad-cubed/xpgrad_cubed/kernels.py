@@ -155,7 +155,7 @@ def without_elements(name: str, function: Any, namespace: Callable[[], Any] = _n
 
 
 #: Kernels that take arrays without elements themselves, since their results depend on the other operands.
-_SAFE = ("concat", "count_up", "copy", "written", "put", "where")
+_SAFE = ("add_at", "concat", "copy", "put", "put_at_path", "scatter_into", "written")
 
 
 def _stand_in(a: Any) -> Any:
@@ -165,7 +165,7 @@ def _stand_in(a: Any) -> Any:
     if not isinstance(a, cubed.Array):
         return a
     known = storage.known_values(a)
-    return np.broadcast_to(np.zeros((), a.dtype), a.shape) if known is None else known
+    return np.zeros(a.shape, a.dtype) if known is None else known.copy()
 
 
 def _back(x: Any) -> Any:

@@ -55,7 +55,9 @@ def _make(name: str, before: str, *after: str) -> Callable[..., Any]:
     def call(x: Any, **options: Any) -> Any:
         # With `full_matrices` or the mode "complete", the factors are square.
         square = options.get("full_matrices", name == "svd") or options.get("mode") == "complete"
-        sizes = {"k": min(x.shape[-2:]), "p": x.shape[-2] if square else min(x.shape[-2:]), "q": x.shape[-1] if square else min(x.shape[-2:])}
+        rows, columns = x.shape[-2:]
+        rank = min(rows, columns)
+        sizes = {"k": rank, "p": rows if square else rank, "q": columns if square else rank}
         found = []
         for i, core in enumerate(after):
             used = {axis: n for axis, n in sizes.items() if axis in core}
@@ -129,7 +131,8 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     length = len(np.diagonal(np.broadcast_to(False, x.shape[-2:]), offset))
     if not length:
         return NAMESPACE.zeros((*x.shape[:-2], 0), dtype=x.dtype)
-    return apply_blocks(functools.partial(np.diagonal, offset=offset, axis1=-2, axis2=-1), "(m,n)->(k)", x, sizes={"k": length}, dtype=x.dtype)
+    of_chunk = functools.partial(np.diagonal, offset=offset, axis1=-2, axis2=-1)
+    return apply_blocks(of_chunk, "(m,n)->(k)", x, sizes={"k": length}, dtype=x.dtype)
 
 
 @function

@@ -16,8 +16,7 @@ from xpgrad_cubed.blocks import apply_blocks, merge_chunks
 
 __all__ = ["MISSING", "NAMESPACE"]
 
-#: Functions of the standard that neither cubed nor this module has: shapes that depend on values, and factorisations that need an array in
-#: one chunk per matrix for which nobody has asked yet.
+#: Functions of the standard whose results have shapes that depend on values, which cubed does not support.
 MISSING = frozenset({"nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"})
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -91,8 +90,8 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
         return x
     extra = len(target) - x.ndim
     wanted = getattr(shape, "chunksize", None) or storage.choose_chunks(target, x.dtype)
-    own = tuple(x.chunksize[i - extra] if i >= extra and x.shape[i - extra] == n and n != 1 else c for i, (n, c) in enumerate(zip(target, wanted)))
-    return cubed.broadcast_to(x, target, chunks=own)
+    repeated = [i < extra or x.shape[i - extra] == 1 for i in range(len(target))]
+    return cubed.broadcast_to(x, target, chunks=tuple(c if repeated[i] else x.chunksize[i - extra] for i, c in enumerate(wanted)))
 
 
 @function
@@ -123,7 +122,8 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     """Join arrays along a new axis. NB: cubed takes it for granted that they have the same chunks and dtype."""
     dtype = np.result_type(*(x.dtype for x in arrays))
-    return cubed.stack(_same_chunks([x if x.dtype == dtype else cubed.astype(x, dtype) for x in arrays], None), axis=axis % (arrays[0].ndim + 1))
+    found = [x if x.dtype == dtype else cubed.astype(x, dtype) for x in arrays]
+    return cubed.stack(_same_chunks(found, None), axis=axis % (arrays[0].ndim + 1))
 
 
 @function
@@ -138,7 +138,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     except (NotImplementedError, ValueError):
         if math.prod(shape) != x.size:
             raise
-        flat = cubed.reshape(x, (x.size,))
+        flat = x if x.ndim == 1 else cubed.reshape(merge_chunks(x, range(1, x.ndim)), (x.size,))
         row = math.prod(shape[1:])
         return cubed.reshape(cubed.rechunk(flat, (max(flat.chunksize[0] // row, 1) * row,)), shape)
 
