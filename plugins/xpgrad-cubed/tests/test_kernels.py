@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
+import xpgrad_cubed
 from xpgrad.backend import Backend
 from xpgrad.errors import CapabilityError
 from xpgrad.registry import backend_for
@@ -147,6 +148,43 @@ CASES: list[tuple[Any, ...]] = [
 @pytest.mark.parametrize(("name", "arguments", "options"), CASES, ids=[f"{k} {case[0]}" for k, case in enumerate(CASES)])
 def test_like_numpy(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     compare(name, arguments, options)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "options"),
+    [
+        ("arange", (300_000,), {}),
+        ("arange", (5, 300_000 * 3, 3), {"dtype": np.float64}),
+        ("arange", (300_000, 0, -1), {}),
+        ("arange", (0.0, 1.0, 0.3), {}),
+        ("linspace", (0.0, 1.0, 300_000), {}),
+        ("linspace", (1, 3, 300_000), {"endpoint": False, "dtype": np.float32}),
+        ("linspace", (0.0, 1.0, 0), {}),
+        ("eye", (5, 3), {"k": 1}),
+        ("eye", (3, 7), {"k": -1, "dtype": np.int64}),
+        ("eye", (0, 3), {}),
+        ("zeros", ((4, 0),), {}),
+        ("full", ((3,), 2.0), {}),
+    ],
+)
+def test_creation(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    compare(name, arguments, options)
+
+
+def test_created_arrays_fit_into_the_allowed_memory() -> None:
+    xpgrad_cubed.set_spec(cubed.Spec(allowed_mem="20MB"))
+    try:
+        for x in (xp.zeros((3000, 3000), device="cubed"), xp.eye(3000, device="cubed"), xp.arange(10**8, device="cubed")):
+            assert x.array.chunkmem <= 2_000_000
+            assert xp.sum(x.array[:5] * 0).item() == 0  # cubed refuses a plan with a larger task
+    finally:
+        xpgrad_cubed.set_spec(None)
+
+
+def test_stack_of_arrays_in_different_chunks() -> None:
+    ours = backend_for("cubed")
+    found = ours.kernels.stack([cubed.asarray(V, chunks=5), cubed.asarray(V + 1, chunks=3)], axis=1)
+    np.testing.assert_array_equal(ours.to_host(found), np.stack([V, V + 1], axis=1))
 
 
 EMPTY = np.empty((0, 3))

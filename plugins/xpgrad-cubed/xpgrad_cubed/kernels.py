@@ -70,7 +70,7 @@ def _numpy_kernels() -> Any:
 @kernel
 def count_up(like: Any, *bounds: int) -> Any:
     """Return ``arange(*bounds)``."""
-    return storage.from_numpy(np.arange(*bounds, dtype=np.int64))
+    return NAMESPACE.arange(*bounds, dtype=np.int64)
 
 
 def _from_front(indices: Any, n: int, axis: int) -> Any:
@@ -111,8 +111,7 @@ def flat_index(xp: Any, key: Any, shape: Any, like: Any) -> Any:
 @kernel
 def segment_sum(values: Any, positions: Any, size: int) -> Any:
     """Return the sums of values that share a position; each chunk of the result reads all values."""
-    places = storage.from_numpy(np.arange(size))
-    return apply_blocks(_sum_chunk, "(),(m),(m)->()", places, positions, values, dtype=values.dtype)
+    return apply_blocks(_sum_chunk, "(),(m),(m)->()", NAMESPACE.arange(size), positions, values, dtype=values.dtype)
 
 
 def _sum_chunk(places: Any, positions: Any, values: Any) -> Any:
@@ -125,7 +124,7 @@ def _sum_chunk(places: Any, positions: Any, values: Any) -> Any:
 @kernel
 def last_writer(positions: Any, size: int) -> Any:
     """Return, for each place, 1 + the index of the last position that names it, or 0."""
-    return apply_blocks(_last_chunk, "(),(m)->()", storage.from_numpy(np.arange(size)), positions, dtype=np.int64)
+    return apply_blocks(_last_chunk, "(),(m)->()", NAMESPACE.arange(size), positions, dtype=np.int64)
 
 
 def _last_chunk(places: Any, positions: Any) -> Any:

@@ -58,17 +58,44 @@ def _make_creation(name: str) -> Callable[..., Any]:
     return create
 
 
-def _make_known(of_numpy: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose result is known at once, so that it may be an index. NB: cubed's `linspace` of no elements is 0-d."""
-
-    def create(*args: Any, device: Any = None, **options: Any) -> Any:
-        return storage.from_numpy(of_numpy(*args, **options))
-
-    return create
-
-
 _FUNCTIONS |= {name: _make_creation(name) for name in ("empty", "full", "ones", "zeros")}
-_FUNCTIONS |= {name: _make_known(getattr(np, name)) for name in ("arange", "eye", "linspace")}
+
+
+@function
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:
+    """Return evenly spaced numbers; up to 1 MB of them are known at once, so that they may be indices that are checked."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    length = max(math.ceil((stop - start) / step), 0)
+    if length * 8 <= storage.IN_MEMORY:
+        return storage.from_numpy(np.arange(start, stop, step, dtype=dtype))
+    places = cubed.arange(length, chunks=storage.choose_chunks((length,), np.int64), spec=storage.current_spec)
+    return _at_places(places, start, step, dtype or np.arange(start, start + step, step).dtype)
+
+
+@function
+def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Any:
+    """Return evenly spaced numbers between two. NB: cubed's, of no numbers, is one number."""
+    if num * 8 <= storage.IN_MEMORY:
+        return storage.from_numpy(np.linspace(start, stop, num, dtype=dtype, endpoint=endpoint))
+    places = cubed.arange(num, chunks=storage.choose_chunks((num,), np.int64), spec=storage.current_spec)
+    return _at_places(places, start, (stop - start) / (num - endpoint), dtype or np.result_type(start, stop, 1.0))
+
+
+def _at_places(places: Any, start: Any, step: Any, dtype: Any) -> Any:
+    return apply_blocks(functools.partial(_numbers, start=start, step=step, dtype=dtype), "", places, dtype=np.dtype(dtype))
+
+
+def _numbers(places: Any, start: Any, step: Any, dtype: Any) -> Any:
+    return (start + places * step).astype(dtype, copy=False)
+
+
+@function
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Any:
+    """Return ones on a diagonal, in square chunks that fit into the allowed memory."""
+    shape = (n_rows, n_rows if n_cols is None else n_cols)
+    if 0 in shape:
+        return storage.from_numpy(np.eye(*shape, dtype=dtype))
+    return cubed.eye(*shape, k=k, dtype=dtype, chunks=min(storage.choose_chunks(shape, np.complex128)), spec=storage.current_spec)
 
 
 @function

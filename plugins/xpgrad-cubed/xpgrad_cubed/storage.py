@@ -14,12 +14,12 @@ import numpy as np
 import zarr
 from cubed.runtime.create import create_executor
 
-__all__ = ["choose_chunks", "compute_arrays", "divide_until", "from_numpy", "known_values", "store_arrays"]
+__all__ = ["IN_MEMORY", "choose_chunks", "compute_arrays", "divide_until", "from_numpy", "known_values", "store_arrays"]
 
 #: The `cubed.Spec` of arrays that xpgrad makes; None for cubed's configuration. `xpgrad_cubed.set_spec` sets it.
 current_spec: Any = None
 
-_IN_MEMORY = 1_000_000  # bytes; cubed keeps no larger array in its plans
+IN_MEMORY = 1_000_000  # bytes; cubed keeps no larger array in its plans
 _COPIES = 20  # a task may need several chunks, each in several copies (compressed, uncompressed, result)
 _ONE_THREAD: Any = create_executor("single-threaded")
 
@@ -50,7 +50,7 @@ def store_arrays(*arrays: Any) -> list[Any]:
         cubed.store(lazy, paths, **options(*lazy))
     found = []
     for x, path in zip(lazy, paths):
-        small = x.nbytes <= _IN_MEMORY
+        small = x.nbytes <= IN_MEMORY
         found.append(from_numpy(np.asarray(zarr.open_array(path, mode="r")[...]), x) if small else cubed.from_zarr(path, spec=x.spec))
     stored = iter(found)
     return [next(stored) if known_values(x) is None else x for x in arrays]
@@ -64,7 +64,7 @@ def known_values(x: Any) -> Any:
 def from_numpy(array: Any, like: Any = None) -> Any:
     """Return a cubed array with known values, in the chunks and with the Spec of `like` if it is given."""
     spec, chunks = (current_spec, choose_chunks(array.shape, array.dtype)) if like is None else (like.spec, like.chunksize)
-    small = array.nbytes <= _IN_MEMORY
+    small = array.nbytes <= IN_MEMORY
     out = cubed.asarray(array, chunks=chunks, spec=spec) if small else cubed.from_array(array, chunks=chunks, spec=spec)
     out.xpgrad_values = array
     return out
