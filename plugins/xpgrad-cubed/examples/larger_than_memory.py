@@ -38,7 +38,8 @@ def main() -> None:
     spec = cubed.Spec(work_dir=args.work_dir, allowed_mem=args.allowed, executor_name=args.executor)
     xpgrad_cubed.set_spec(spec)
     raw = cubed.random.random((args.rows, args.columns), chunks=(args.chunk, args.columns), spec=spec)
-    (x,) = xpgrad_cubed.persist(xp.asarray(raw) * 2.0 - 1.0)  # written to Zarr, chunk by chunk
+    x = xp.asarray(raw) * 2.0 - 1.0
+    xp.compute(x)  # written to Zarr, chunk by chunk
     truth = xp.linspace(0.0, 1.0, args.columns, device="cubed")
     y = x @ truth
     w = xp.zeros(args.columns, dtype=xp.float64, device="cubed").requires_grad_()
@@ -49,9 +50,9 @@ def main() -> None:
         loss = xp.mean((x @ w - y) ** 2)
         loss.backward()  # computes nothing
         assert w.grad is not None
-        new = (w.detach() - 1.2 * w.grad).requires_grad_()
-        projected = max(cubed.plan(new.array).max_projected_mem, cubed.plan(loss.detach().array).max_projected_mem)
-        w, loss = xpgrad_cubed.persist(new, loss)  # one computation; the plan of the next step starts here
+        w = (w.detach() - 1.2 * w.grad).requires_grad_()
+        projected = max(cubed.plan(w.detach().array).max_projected_mem, cubed.plan(loss.detach().array).max_projected_mem)
+        xp.compute(w, loss)  # one computation; the plan of the next step starts here
         print(f"step {step}: loss {loss.item():.6f}, {projected / 1e6:.1f} MB for the largest task, {time.perf_counter() - start:.1f} s")
     error = xp.max(xp.abs(w.detach() - truth)).item()
     print(f"largest error of a weight {error:.6f}")

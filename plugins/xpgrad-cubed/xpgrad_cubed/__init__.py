@@ -8,51 +8,7 @@ from xpgrad import Tensor
 from xpgrad.backend import Backend, BackendInfo
 from xpgrad.hookspecs import hookimpl
 
-__all__ = ["compute", "cut", "persist", "set_spec", "xpgrad_backend"]
-
-
-def compute(*tensors: Tensor) -> tuple[Any, ...]:
-    """Return the values of several Tensors as NumPy arrays, in one computation: shared work, such as reading the data, is done once.
-
-    Parameters
-    ----------
-    *tensors : Tensor
-        Tensors on the device ``cubed``.
-
-    Raises
-    ------
-    TypeError
-        If an argument is not a Tensor on the device ``cubed``.
-    """
-    from xpgrad_cubed.storage import compute_arrays
-
-    return tuple(compute_arrays(*map(_raw, tensors)))
-
-
-def persist(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Compute Tensors in one computation, and return leaves with their values and chunks, whose plans are empty.
-
-    Parameters
-    ----------
-    *tensors : Tensor
-        Tensors on the device ``cubed``.
-
-    Returns
-    -------
-    tuple of Tensor
-        New leaves without history. Each requires grad if its original does. Values of up to 1 MB are in memory; others are in Zarr arrays
-        in the working directory of cubed, which are deleted when Python ends.
-
-    Raises
-    ------
-    TypeError
-        If an argument is not a Tensor on the device ``cubed``.
-    """
-    import xpgrad
-    from xpgrad_cubed.storage import store_arrays
-
-    arrays = store_arrays(*map(_raw, tensors))
-    return tuple(xpgrad.asarray(a).requires_grad_(t.requires_grad) for a, t in zip(arrays, tensors))
+__all__ = ["cut", "set_spec", "xpgrad_backend"]
 
 
 def cut(x: Tensor) -> Tensor:
@@ -72,13 +28,14 @@ def cut(x: Tensor) -> Tensor:
         If `x` is not a Tensor on the device ``cubed``.
     """
     import xpgrad
+    from xpgrad_cubed.storage import store_arrays
 
     _raw(x)
 
     class Cut(xpgrad.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Tensor) -> Tensor:
-            return persist(x.detach())[0]
+            return xpgrad.asarray(store_arrays(_raw(x))[0])
 
         @staticmethod
         def backward(ctx: Any, g: Tensor) -> Tensor:
