@@ -528,8 +528,13 @@ def cotdg(x: Operand, /) -> Tensor:
     """
 
 
+def _radian_by(scale: float) -> Any:
+    """Return the formula of a part of an angle: a constant, but nan where a part is nan."""
+    return lambda g, out, xp: g * valid(xp.zeros_like(out) + scale, out, xp)
+
+
 @special(
-    lambda g, xp: g * _DEGREE, lambda g, xp: g * (_DEGREE / 60.0), lambda g, xp: g * (_DEGREE / 3600.0),
+    _radian_by(_DEGREE), _radian_by(_DEGREE / 60.0), _radian_by(_DEGREE / 3600.0),
     composed=lambda xp, d, m, s: (d + m / 60.0 + s / 3600.0) * _DEGREE,
 )  # fmt: skip
 def radian(d: Operand, m: Operand, s: Operand, /) -> Tensor:
