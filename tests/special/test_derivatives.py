@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -359,3 +360,32 @@ def test_halves_stay_halves(name: str) -> None:
     function, leaves = _operands(name, "numpy")
     out = function(*(x.detach().to(xp.float16) for x in leaves))
     assert (str(out.dtype), out.array.dtype) == ("float16", np.float16)
+
+
+#: Points at which a function is nan for a parameter that is not differentiable, and the operand whose derivative must be nan too.
+OUTSIDE: dict[str, tuple[tuple[float, ...], int]] = {
+    "pdtr": ((-1.0, 1.0), 1), "pdtrc": ((-1.0, 1.0), 1), "pdtri": ((-1.0, 0.5), 1), "bdtr": ((3.0, 2.0, 0.3), 2),
+    "bdtrc": ((3.0, 2.0, 0.3), 2), "nbdtr": ((-1.0, 2.0, 0.4), 2), "nbdtrc": ((-1.0, 2.0, 0.4), 2), "nbdtri": ((-1.0, 2.0, 0.4), 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_derivatives_are_nan_where_values_are(name: str, xpgrad_device: str) -> None:
+    point, operand = OUTSIDE[name]
+    at = tuple(xp.asarray(v, device=xpgrad_device) for v in point)
+    function = getattr(special, name)
+    assert math.isnan(function(*at).item())
+    assert math.isnan(xp.func.grad(function, argnums=operand)(*at).item())
+
+
+@pytest.mark.parametrize("name", ["inv_boxcox", "inv_boxcox1p"])
+@pytest.mark.parametrize(
+    ("y", "power", "by_y", "by_power"),
+    [(-1.0, 1.0, 1.0, -1.0), (-2.0, 0.5, 0.0, 0.0), (-0.5, 2.0, math.inf, -math.inf), (1.0, -1.0, math.inf, -math.inf)],
+)
+def test_inverse_box_cox_at_the_end_of_its_domain(
+    name: str, y: float, power: float, by_y: float, by_power: float, xpgrad_device: str
+) -> None:
+    at = tuple(xp.asarray(v, device=xpgrad_device) for v in (y, power))
+    found = xp.func.grad(getattr(special, name), argnums=(0, 1))(*at)
+    assert [d.item() for d in found] == [by_y, by_power]

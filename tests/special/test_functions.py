@@ -404,12 +404,13 @@ ENDS: dict[str, list[tuple[float, ...]]] = {
     "chdtri": [(2.0, 0.0), (2.0, 1.0), (2.0, 1.5)], "cosdg": [(90.0,), (180.0,), (-270.0,), (720.0,)], "cotdg": [(90.0,), (-90.0,)],
     "ellipe": [(1.0,), (2.0,), (-np.inf,)], "ellipk": [(1.0,), (2.0,), (-np.inf,)], "ellipkm1": [(0.0,), (-1.0,)],
     "expn": [(0, 0.0), (1, 0.0), (2, 0.0), (-1, 1.0), (2, -1.0)], "exprel": [(np.inf,), (-np.inf,), (np.nan,), (800.0,)],
-    "fdtr": [(2.0, 3.0, -1.0), (2.0, 3.0, 0.0)], "fdtrc": [(2.0, 3.0, -1.0), (2.0, 3.0, 0.0)],
+    "fdtr": [(2.0, 3.0, -1.0), (2.0, 3.0, 0.0), (2.0, 3.0, 1e308), (2.0, 3.0, np.inf), (0.0, 3.0, 1.0), (3.0, 0.0, 1.0)],
+    "fdtrc": [(2.0, 3.0, -1.0), (2.0, 3.0, 0.0), (2.0, 3.0, np.inf), (0.0, 3.0, 1.0)],
     "fdtri": [(2.0, 3.0, 0.5), (2.0, 3.0, 1.5)], "gdtr": [(1.0, 2.0, -1.0), (1.0, 2.0, 0.0)],
     "gdtrc": [(1.0, 2.0, -1.0), (1.0, 2.0, 0.0)], "huber": [(-1.0, 2.0), (0.0, 2.0), (1.0, np.inf)],
     "inv_boxcox": [(-3.0, 0.5), (-2.0, 0.5), (1.0, 0.0)], "k0": [(0.0,), (-1.0,), (np.inf,)], "k0e": [(0.0,), (-1.0,)],
     "k1": [(0.0,), (-1.0,)], "k1e": [(0.0,), (-1.0,)], "kn": [(2, 0.0), (2, -1.0), (-2, 1.5)],
-    "nbdtr": [(0, 2, 0.0), (0, 2, 1.0), (1, 2, 1.5)], "nbdtrc": [(0, 2, 0.0), (0, 2, 1.0)],
+    "nbdtr": [(0, 0, 0.5), (0, 2, 0.0), (0, 2, 1.0), (1, 2, 1.5)], "nbdtrc": [(0, 0, 0.5), (0, 2, 0.0), (0, 2, 1.0)],
     "pdtr": [(0, 0.0), (-1, 1.0), (2.7, 1.0), (2, -1.0)], "pdtrc": [(0, 0.0), (-1, 1.0), (2.7, 1.0), (2, -1.0)],
     "pdtri": [(0, 1.0), (2, 0.5)], "pseudo_huber": [(-1.0, 2.0), (0.0, 2.0), (1.0, 0.0)],
     "sindg": [(90.0,), (180.0,), (-270.0,), (720.0,)], "spence": [(0.0,), (-1.0,), (np.inf,)], "tandg": [(0.0,), (45.0,), (180.0,)],
@@ -426,3 +427,11 @@ def test_values_at_the_ends_of_domains_are_scipys(name: str, xpgrad_device: str)
             expected = getattr(scipy.special, name)(*(int(v) if w else v for v, w in zip(point, whole)))
         found = of_tensors(name)(*(xp.asarray(float(v), device=xpgrad_device) for v in point))
         np.testing.assert_allclose(values(found), expected, rtol=1e-5, atol=1e-15, err_msg=str(point))
+
+
+def test_the_slope_of_a_smooth_loss_does_not_overflow(xpgrad_device: str) -> None:
+    far = 1e200 if has_float64(xpgrad_device) else 1e30
+    r = xp.tensor([far, -far], device=xpgrad_device, requires_grad=True)
+    xp.sum(special.pseudo_huber(1.0, r)).backward()
+    assert r.grad is not None
+    assert r.grad.tolist() == [1.0, -1.0]

@@ -151,9 +151,26 @@ def _inverse_exponent(y: Any, power: Any, xp: Any) -> Any:
     return xp.where(zero, y + xp.zeros_like(power), xp.log1p(safe * y) / safe)
 
 
+def _inverse_by_y(y: Any, power: Any, whole: Any, xp: Any) -> Any:
+    """Return the derivative of `inv_boxcox`, whose value is `whole`, with respect to `y`: its limit where ``1 + power * y`` is 0."""
+    base = 1.0 + power * y
+    zero, one = xp.zeros_like(base), xp.ones_like(base)
+    limit = xp.where(power == 1, one, xp.where((power > 0) & (power < 1), zero, one * math.inf))
+    return xp.where(base == 0, limit, whole / xp.where(base == 0, one, base))
+
+
+def _inverse_by_power(y: Any, power: Any, whole: Any, xp: Any) -> Any:
+    """Return the derivative of `inv_boxcox`, whose value is `whole`, with respect to `power`."""
+    base = 1.0 + power * y
+    end = base == 0
+    one = xp.ones_like(base)
+    limit = _inverse_by_y(y, power, whole, xp) * xp.where(end, y, one) / xp.where(end, power, one)
+    return xp.where(end, limit, whole * (y * y * _log1p_slope(xp.where(end, xp.zeros_like(base), power * y), xp)))
+
+
 @special(
-    lambda g, y, lmbda, out, xp: g * (out / (1.0 + lmbda * y)),
-    lambda g, y, lmbda, out, xp: g * (out * (y * y * _log1p_slope(lmbda * y, xp))),
+    lambda g, y, lmbda, out, xp: g * _inverse_by_y(y, lmbda, out, xp),
+    lambda g, y, lmbda, out, xp: g * _inverse_by_power(y, lmbda, out, xp),
     composed=lambda xp, y, lmbda: xp.exp(_inverse_exponent(y, lmbda, xp)),
 )  # fmt: skip
 @_document_power
@@ -177,8 +194,8 @@ def inv_boxcox(y: Operand, lmbda: Operand, /) -> Tensor:
 
 
 @special(
-    lambda g, y, lmbda, out, xp: g * ((out + 1.0) / (1.0 + lmbda * y)),
-    lambda g, y, lmbda, out, xp: g * ((out + 1.0) * (y * y * _log1p_slope(lmbda * y, xp))),
+    lambda g, y, lmbda, out, xp: g * _inverse_by_y(y, lmbda, out + 1.0, xp),
+    lambda g, y, lmbda, out, xp: g * _inverse_by_power(y, lmbda, out + 1.0, xp),
     composed=lambda xp, y, lmbda: xp.expm1(_inverse_exponent(y, lmbda, xp)),
 )  # fmt: skip
 @_document_power

@@ -86,8 +86,9 @@ p : Tensor or number
 
 
 def _guard(value: Any, inside: Any) -> Any:
-    """Return a value with nan where `inside` is False."""
-    return operations.where(inside, value, operations.zeros_like(value) + math.nan)
+    """Return a value with nan where `inside` is False; a product, so that its derivatives are nan there as well."""
+    one = operations.ones_like(value)
+    return value * operations.where(inside, one, one * math.nan)
 
 
 # -- chi squared, F and gamma distributions ------------------------------------------------------------------------------------
@@ -178,7 +179,10 @@ def fdtr(dfn: Operand, dfd: Operand, x: Operand, /) -> Tensor:
     """
     m, n, at = operands_of("fdtr", ("dfn", "dfd", "x"), (dfn, dfd, x))
     scaled = m * at
-    return _guard(betainc(m * 0.5, n * 0.5, scaled / (scaled + n)), at >= 0)
+    high = scaled > n  # the sum with `n` may overflow
+    low, far = operations.where(high, operations.zeros_like(scaled), scaled), operations.where(high, scaled, operations.ones_like(scaled))
+    share = operations.where(high, 1.0 / (1.0 + n / far), low / (low + n))
+    return _guard(betainc(m * 0.5, n * 0.5, share), (at >= 0) & (m > 0) & (n > 0))
 
 
 @front
@@ -196,7 +200,7 @@ def fdtrc(dfn: Operand, dfd: Operand, x: Operand, /) -> Tensor:
     tensor(-0.2963)
     """
     m, n, at = operands_of("fdtrc", ("dfn", "dfd", "x"), (dfn, dfd, x))
-    return _guard(betainc(n * 0.5, m * 0.5, n / (m * at + n)), at >= 0)
+    return _guard(betainc(n * 0.5, m * 0.5, n / (m * at + n)), (at >= 0) & (m > 0) & (n > 0))
 
 
 @front
@@ -400,9 +404,9 @@ def nbdtr(k: Operand, n: Operand, p: Operand, /) -> Tensor:
     >>> xp.func.grad(special.nbdtr, argnums=2)(1.0, 1.0, 0.5)
     tensor(1.)
     """
-    k, n, p = operands_of("nbdtr", ("k", "n", "p"), (k, n, p))
-    count, inside = _count(k)
-    return _guard(betainc(operations.floor(n), count + 1.0, p), inside)
+    failures, successes, chance = operands_of("nbdtr", ("k", "n", "p"), (k, n, p))
+    count, inside = _count(failures)
+    return _guard(betainc(operations.floor(successes), count + 1.0, chance), inside & (successes >= 1))
 
 
 @front
@@ -419,9 +423,9 @@ def nbdtrc(k: Operand, n: Operand, p: Operand, /) -> Tensor:
     >>> xp.func.grad(special.nbdtrc, argnums=2)(1.0, 1.0, 0.5)
     tensor(-1.)
     """
-    k, n, p = operands_of("nbdtrc", ("k", "n", "p"), (k, n, p))
-    count, inside = _count(k)
-    return _guard(betaincc(operations.floor(n), count + 1.0, p), inside)
+    failures, successes, chance = operands_of("nbdtrc", ("k", "n", "p"), (k, n, p))
+    count, inside = _count(failures)
+    return _guard(betaincc(operations.floor(successes), count + 1.0, chance), inside & (successes >= 1))
 
 
 @front

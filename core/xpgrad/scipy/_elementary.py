@@ -603,21 +603,22 @@ def huber(delta: Operand, r: Operand, /) -> Tensor:
 
 
 def _smooth_root(delta: Any, r: Any, xp: Any) -> tuple[Any, Any]:
-    """Return the square of ``r / delta``, and the root of one more than it; 0 and 1 where `delta` is 0."""
+    """Return ``r / delta`` and the root of one more than its square, without overflow; 0 and 1 where `delta` is 0."""
     none = delta == 0
     ratio = xp.where(none, xp.zeros_like(r * delta), r / xp.where(none, xp.ones_like(delta), delta))
-    return ratio * ratio, xp.sqrt(ratio * ratio + 1.0)
+    return ratio, xp.hypot(ratio, xp.ones_like(ratio))
 
 
 def _pseudo_huber(xp: Any, delta: Any, r: Any) -> Any:
-    square, root = _smooth_root(delta, r, xp)
-    value = delta * delta * square / (root + 1.0)
+    ratio, root = _smooth_root(delta, r, xp)
+    value = delta * delta * (ratio * (ratio / (root + 1.0)))
     return xp.where(delta < 0, xp.zeros_like(value) + math.inf, value)
 
 
 def _pseudo_by_delta(delta: Any, r: Any, xp: Any) -> Any:
-    square, root = _smooth_root(delta, r, xp)
-    slope = delta * (square / (root + 1.0)) * (square / (root * (root + 1.0)))
+    ratio, root = _smooth_root(delta, r, xp)
+    part = ratio / (root + 1.0)
+    slope = delta * (ratio * part) * (ratio / root * part)
     return xp.where(delta < 0, xp.zeros_like(slope) + math.nan, slope)
 
 
