@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -373,8 +373,8 @@ def composed(self, name):
 
 @pytest.mark.parametrize("table", ["numpy", "numpy+readonly", "strict"])
 def test_sound_backends_do_not_differ(table: str) -> None:
-    if table == "strict":
-        pytest.importorskip("xpgrad_strict")
+    if table == "strict" and not entry_points(group="xpgrad.backends", name="strict"):
+        pytest.skip("its plugin is not installed")
     run = command("backends", "check", table, "--shadow")
     assert run.returncode == 0, run.stdout + run.stderr
     last = run.stdout.splitlines()[-1]

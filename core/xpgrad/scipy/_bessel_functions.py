@@ -39,6 +39,12 @@ z : Tensor or number
     Real or complex; broadcasts with the order. Differentiable. For a negative real number the value is nan unless
     the order is an integer."""
 )
+_document_integer_order = shares(
+    parameters="""\
+n : Tensor or number
+    The order, an integer in any dtype; as in SciPy, a fractional part is dropped. Not differentiable: the backward pass
+    raises NotImplementedError if it requires grad."""
+)
 _document_spherical = shares(
     parameters="""\
 n : int
@@ -399,14 +405,12 @@ def _yn_slope(g: Any, n: Any, x: Any, xp: Any) -> Any:
 
 
 @special(no_derivative("yn", "n", "it is an integer"), _yn_slope)
+@_document_integer_order
 def yn(n: Operand, x: Operand, /) -> Tensor:
     """Return the Bessel function of the second kind of integer order `n`; infinite at 0, NaN for negative `x`.
 
     Parameters
     ----------
-    n : Tensor or number
-        The order, an integer in any dtype; as in SciPy, a fractional part is dropped. Not differentiable: the backward pass raises
-        NotImplementedError if it requires grad.
     x : Tensor or number
         Real; broadcasts with `n`. Differentiable above 0.
 
@@ -469,14 +473,12 @@ def _kn_slope_of(g: Any, n: Any, x: Any, xp: Any) -> Any:
 
 
 @special(no_derivative("kn", "n", "it is an integer"), _kn_slope_of)
+@_document_integer_order
 def kn(n: Operand, x: Operand, /) -> Tensor:
     """Return the modified Bessel function of the second kind of integer order `n`.
 
     Parameters
     ----------
-    n : Tensor or number
-        The order, an integer in any dtype; as in SciPy, a fractional part is dropped. Not differentiable: the backward pass raises
-        NotImplementedError if it requires grad.
     x : Tensor or number
         Real; infinite at 0, nan below. Broadcasts with `n`. Differentiable above 0.
 

@@ -22,6 +22,12 @@ __all__ = [
     "logsumexp", "pseudo_huber", "radian", "rel_entr", "sindg", "sinc", "softmax", "tandg", "xlog1py", "xlogy",
 ]  # fmt: skip
 
+_document_real = shares(
+    parameters="""\
+x : Tensor or number
+    Any shape; real. Differentiable."""
+)
+
 # -- the logistic function ---------------------------------------------------------------------------------------------------
 
 
@@ -31,13 +37,9 @@ def _expit(xp: Any, x: Any) -> Any:
 
 
 @special(lambda g, x, out, xp: g * (out * xp.special_expit(-x)), composed=_expit)
+@_document_real
 def expit(x: Operand, /) -> Tensor:
     """Return the logistic function ``1 / (1 + exp(-x))``, accurate in both tails.
-
-    Parameters
-    ----------
-    x : Tensor or number
-        Any shape; real. Differentiable.
 
     Examples
     --------
@@ -86,13 +88,9 @@ def _log_expit(xp: Any, x: Any) -> Any:
 
 
 @special(lambda g, x, xp: g * xp.special_expit(-x), composed=_log_expit)
+@_document_real
 def log_expit(x: Operand, /) -> Tensor:
     """Return the logarithm of `expit`, even if that underflows.
-
-    Parameters
-    ----------
-    x : Tensor or number
-        Any shape; real. Differentiable.
 
     Examples
     --------
@@ -371,13 +369,9 @@ def cbrt(x: Operand, /) -> Tensor:
 
 
 @special(lambda g, out, xp: g * (out * math.log(2.0)), composed=lambda xp, x: xp.pow(xp.zeros_like(x) + 2.0, x))
+@_document_real
 def exp2(x: Operand, /) -> Tensor:
     """Return ``2**x``.
-
-    Parameters
-    ----------
-    x : Tensor or number
-        Any shape; real. Differentiable.
 
     Examples
     --------
@@ -391,13 +385,9 @@ def exp2(x: Operand, /) -> Tensor:
 
 
 @special(lambda g, out, xp: g * (out * math.log(10.0)), composed=lambda xp, x: xp.pow(xp.zeros_like(x) + 10.0, x))
+@_document_real
 def exp10(x: Operand, /) -> Tensor:
     """Return ``10**x``.
-
-    Parameters
-    ----------
-    x : Tensor or number
-        Any shape; real. Differentiable.
 
     Examples
     --------
@@ -416,13 +406,9 @@ def _cosm1(xp: Any, x: Any) -> Any:
 
 
 @special(lambda g, x, xp: -g * xp.sin(x), composed=_cosm1)
+@_document_real
 def cosm1(x: Operand, /) -> Tensor:
     """Return ``cos(x) - 1``, accurate for small `x`.
-
-    Parameters
-    ----------
-    x : Tensor or number
-        Any shape; real. Differentiable.
 
     Examples
     --------
