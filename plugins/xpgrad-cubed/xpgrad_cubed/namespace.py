@@ -10,6 +10,7 @@ from typing import Any
 import cubed
 import numpy as np
 
+from xpgrad.backend import out_of_range
 from xpgrad.errors import CapabilityError
 from xpgrad_cubed import storage
 from xpgrad_cubed.blocks import apply_blocks, merge_chunks
@@ -254,11 +255,12 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
         kept, places = np.unique(known, return_inverse=True)
         if len(kept) < x.shape[axis]:
             x, indices = x[(slice(None),) * axis + (kept,)], storage.from_numpy(places)
-    return moveaxis(apply_blocks(_take, "(n),(m)->(m)", moveaxis(x, axis, -1), indices, dtype=x.dtype), -1, axis)
+    read = functools.partial(_take, axis=axis)
+    return moveaxis(apply_blocks(read, "(n),(m)->(m)", moveaxis(x, axis, -1), indices, dtype=x.dtype), -1, axis)
 
 
-def _take(x: Any, indices: Any) -> Any:
-    _check(indices, x.shape[-1])
+def _take(x: Any, indices: Any, axis: int) -> Any:
+    _check(indices, x.shape[-1], axis)
     return x[..., indices]
 
 
@@ -266,22 +268,23 @@ def _take(x: Any, indices: Any) -> Any:
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     """Return the elements of `x` at indices along an axis, which is merged into one chunk."""
     axis %= x.ndim
-    out = apply_blocks(_take_along, "(n),(m)->(m)", moveaxis(x, axis, -1), moveaxis(indices, axis, -1), dtype=x.dtype)
+    read = functools.partial(_take_along, axis=axis)
+    out = apply_blocks(read, "(n),(m)->(m)", moveaxis(x, axis, -1), moveaxis(indices, axis, -1), dtype=x.dtype)
     return moveaxis(out, -1, axis)
 
 
-def _take_along(x: Any, indices: Any) -> Any:
-    _check(indices, x.shape[-1])
+def _take_along(x: Any, indices: Any, axis: int) -> Any:
+    _check(indices, x.shape[-1], axis)
     shape = np.broadcast_shapes(x.shape[:-1], indices.shape[:-1])
     x, indices = np.broadcast_to(x, (*shape, x.shape[-1])), np.broadcast_to(indices, (*shape, indices.shape[-1]))
     return np.take_along_axis(x, indices.astype(np.int64, copy=False), axis=-1)
 
 
-def _check(indices: Any, n: int) -> None:
-    """Raise IndexError for the first lazy index that is out of range."""
+def _check(indices: Any, n: int, axis: int) -> None:
+    """Raise IndexError for the first index along `axis`, of length `n`, that is out of range."""
     wrong = indices[(indices < -n) | (indices >= n)]
     if wrong.size:
-        raise IndexError(f"index {wrong.flat[0]} is out of range for an axis of length {n}: indices are {-n} to {n - 1}")
+        raise out_of_range(int(wrong.flat[0]), n, axis)
 
 
 @function
