@@ -44,10 +44,10 @@ def backward(
     Raises
     ------
     RuntimeError
-        For a root without history (BWD-30), a gradient that is missing or does not fit (BWD-05..09), lengths that differ (BWD-20,
-        BWD-21), empty `inputs` (INP-04), freed or overwritten saved values (RET-01, MUT-03).
+        For a root without history, a gradient that is missing or does not fit, lengths that differ, empty `inputs`, and saved values that
+        were freed or overwritten.
     TypeError
-        For what is not a Tensor (BWD-24, BWD-27), raw arrays included: wrap those with `xpgrad.asarray`.
+        For what is not a Tensor, raw arrays included: wrap those with `xpgrad.asarray`.
 
     Examples
     --------
