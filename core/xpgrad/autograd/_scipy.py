@@ -20,6 +20,11 @@ from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import eye, zeros
 
 
+def as_floating(x: Any) -> Any:
+    """Copy a Tensor into an array of float64, to which SciPy may write."""
+    return x.detach().numpy().astype("float64", copy=True)
+
+
 def scipy_objective(func: Callable[..., Any], parameters: Any) -> ScipyObjective:
     """Adapt a function of Tensors to `scipy.optimize`: NumPy arrays and floats as arguments and results, and its derivatives.
 
@@ -109,7 +114,7 @@ class ScipyObjective:
             msg = f"scipy_objective: the parameters must be real floating numbers, but they meet in {flat.dtype}; give e.g. 1.0, not 1"
             raise TypeError(msg)
         self._dtype, self._device = flat.dtype, flat.device
-        self.x0: Any = self._out(flat)
+        self.x0: Any = as_floating(flat)
 
     def __repr__(self) -> str:
         name = getattr(self._func, "__qualname__", type(self._func).__name__)
@@ -171,7 +176,7 @@ class ScipyObjective:
         """
         with switches.no_grad():
             out = self._value(self._to_tensor(x), args)
-        return float(out.detach()) if not out.ndim else self._out(out)
+        return float(out.detach()) if not out.ndim else as_floating(out)
 
     @_document_vector
     def jac(self, x: Any, *args: Any) -> Any:
@@ -214,7 +219,7 @@ class ScipyObjective:
         array([[10.,  6.],
                [ 6.,  0.]])
         """
-        return self._out(hessian(lambda flat: self._scalar(flat, args, "hess"))(self._to_tensor(x)))
+        return as_floating(hessian(lambda flat: self._scalar(flat, args, "hess"))(self._to_tensor(x)))
 
     @_document_vector
     def hessp(self, x: Any, p: Any, *args: Any) -> Any:
@@ -242,7 +247,7 @@ class ScipyObjective:
         >>> f.hessp(f.x0, [1.0, 0.0])
         array([10.,  6.])
         """
-        return self._out(hessian_vector_product(lambda flat: self._scalar(flat, args, "hessp"))(self._to_tensor(x), self._to_tensor(p)))
+        return as_floating(hessian_vector_product(lambda flat: self._scalar(flat, args, "hessp"))(self._to_tensor(x), self._to_tensor(p)))
 
     def _both(self, x: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
         with switches.recorded():
@@ -257,7 +262,7 @@ class ScipyObjective:
             else:
                 (found,) = grad(out, flat, materialize_grads=True)
         compute(out, found)
-        return self._out(out) if out.ndim else float(out.detach()), self._out(found)
+        return as_floating(out) if out.ndim else float(out.detach()), as_floating(found)
 
     def _scalar(self, flat: Any, args: tuple[Any, ...], what: str) -> Any:
         out = self._value(flat, args)
@@ -279,7 +284,3 @@ class ScipyObjective:
     def _to_tensor(self, x: Any) -> Any:
         """Copy SciPy's vector, to which it may write later, into a Tensor."""
         return asarray(x, dtype=self._dtype, device=self._device, copy=True)
-
-    def _out(self, x: Any) -> Any:
-        """Copy a Tensor into an array to which SciPy may write."""
-        return x.detach().numpy().astype("float64", copy=True)

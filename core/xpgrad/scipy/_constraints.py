@@ -14,6 +14,7 @@ from typing import Any
 
 from xpgrad._basics.arguments import shown
 from xpgrad._tensor.tensor import Tensor
+from xpgrad.autograd._scipy import as_floating
 from xpgrad.func import grad, hessian, jacrev
 from xpgrad.linalg import matmul
 from xpgrad.rules.conversion import asarray
@@ -58,7 +59,7 @@ class Constraint:
     def _hess(self, x: Any, v: Any) -> Any:
         """Return the sum of the values' Hessians, weighted by `v`, for SciPy."""
         flat = self.function.to_tensor(x)
-        weights = asarray(v, dtype=flat.dtype, device=flat.device, copy=True)
+        weights = self.function.to_tensor(v)
         return as_floating(hessian(lambda flat: total(weights * self.function.vector(flat)))(flat))
 
 
@@ -148,11 +149,6 @@ def _has_any(flags: Any) -> bool:
 
 def _is_list(side: Any) -> bool:
     return isinstance(side, (list, tuple))
-
-
-def as_floating(x: Any) -> Any:
-    """Return a Tensor as an array of NumPy's for SciPy."""
-    return x.detach().numpy().astype("float64", copy=True)
 
 
 def as_floats(side: Limits | None, missing: float) -> list[float]:

@@ -24,7 +24,7 @@ from xpgrad._basics.shapes import common_shape
 from xpgrad._modes import switches
 from xpgrad._operations.lift import as_tensors
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.autograd._scipy import ScipyObjective
+from xpgrad.autograd._scipy import ScipyObjective, as_floating
 from xpgrad.func import grad, jacrev, ravel_pytree
 from xpgrad.func._tree import tree_map
 from xpgrad.linalg import cholesky, inv, matmul, solve, svdvals
@@ -33,7 +33,7 @@ from xpgrad.rules.creation import astype, full
 from xpgrad.rules.elementwise import atan2, log1p, sqrt, where
 from xpgrad.rules.manipulation import reshape, stack, unstack
 from xpgrad.rules.reduction import sum as total
-from xpgrad.scipy._constraints import METHODS, Conditions, Constraint, as_floating, as_floats, as_number, read_constraints
+from xpgrad.scipy._constraints import METHODS, Conditions, Constraint, as_floats, as_number, read_constraints
 from xpgrad.scipy._implicit import implicit, linear_solver_of
 
 __all__ = ["brentq", "curve_fit", "custom_root", "fixed_point", "least_squares", "minimize", "root"]

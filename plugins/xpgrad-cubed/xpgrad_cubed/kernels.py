@@ -9,11 +9,11 @@ from typing import Any
 import cubed
 import numpy as np
 
-from xpgrad.backend import DefaultKernels, out_of_range
+from xpgrad.backend import DefaultKernels
 from xpgrad.registry import backend_for
 from xpgrad_cubed import storage
 from xpgrad_cubed.blocks import apply_blocks
-from xpgrad_cubed.namespace import NAMESPACE, index
+from xpgrad_cubed.namespace import NAMESPACE, check_indices, index
 
 __all__ = ["KERNELS", "ChunkedShape", "flat_index", "without_elements"]
 
@@ -74,9 +74,7 @@ def count_up(like: Any, *bounds: int) -> Any:
 
 
 def _from_front(indices: Any, n: int, axis: int) -> Any:
-    wrong = indices[(indices < -n) | (indices >= n)]
-    if wrong.size:
-        raise out_of_range(int(wrong.flat[0]), n, axis)
+    check_indices(indices, n, axis)
     indices = indices.astype(np.int64, copy=False)
     return np.where(indices < 0, indices + n, indices)
 

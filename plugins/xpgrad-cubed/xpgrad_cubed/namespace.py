@@ -15,7 +15,7 @@ from xpgrad.errors import CapabilityError
 from xpgrad_cubed import storage
 from xpgrad_cubed.blocks import apply_blocks, merge_chunks
 
-__all__ = ["MISSING", "NAMESPACE"]
+__all__ = ["MISSING", "NAMESPACE", "check_indices"]
 
 #: Functions of the standard whose results have shapes that depend on values, which cubed does not support.
 MISSING = frozenset({"nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"})
@@ -260,7 +260,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
 
 def _take(x: Any, indices: Any, axis: int) -> Any:
-    _check(indices, x.shape[-1], axis)
+    check_indices(indices, x.shape[-1], axis)
     return x[..., indices]
 
 
@@ -274,13 +274,13 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
 
 
 def _take_along(x: Any, indices: Any, axis: int) -> Any:
-    _check(indices, x.shape[-1], axis)
+    check_indices(indices, x.shape[-1], axis)
     shape = np.broadcast_shapes(x.shape[:-1], indices.shape[:-1])
     x, indices = np.broadcast_to(x, (*shape, x.shape[-1])), np.broadcast_to(indices, (*shape, indices.shape[-1]))
     return np.take_along_axis(x, indices.astype(np.int64, copy=False), axis=-1)
 
 
-def _check(indices: Any, n: int, axis: int) -> None:
+def check_indices(indices: Any, n: int, axis: int) -> None:
     """Raise IndexError for the first index along `axis`, of length `n`, that is out of range."""
     wrong = indices[(indices < -n) | (indices >= n)]
     if wrong.size:

@@ -13,6 +13,7 @@ from xpgrad._basics.dtypes import float64
 from xpgrad._modes import switches
 from xpgrad._operations.lift import new_tensor
 from xpgrad._tensor.tensor import Tensor
+from xpgrad.autograd._scipy import as_floating
 from xpgrad.func import jacrev, ravel_pytree
 from xpgrad.func._tree import flatten, unflatten
 from xpgrad.rules.conversion import host_array
@@ -102,7 +103,7 @@ class Problem:
         """Copy a Tensor into an array to which SciPy may write."""
         if type(x) is self.cls and x.dtype is float64:
             return self.cls.backend.to_host(x._array).astype("float64", copy=True)
-        return x.detach().numpy().astype("float64", copy=True)
+        return as_floating(x)
 
     def field(self, t: Any, y: Any) -> Any:
         """Return the derivative of the state, a vector, at a 0-d time and a state vector, all of them Tensors.
