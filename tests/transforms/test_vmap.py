@@ -345,6 +345,46 @@ def test_a_mask_that_all_elements_share(levels: int, xpgrad_device: str) -> None
     np.testing.assert_array_equal(slope(given).numpy(), 2.0 * x * [1.0, 0.0, 1.0])
 
 
+def test_a_value_that_all_elements_share_can_be_read(xpgrad_device: str) -> None:
+    """What is made of constants inside `vmap` is the same for all elements, also inside another `vmap`; but not what `grad` varies."""
+    given = xp.asarray([[1.0, 2.0], [3.0, 4.0]], device=xpgrad_device)
+
+    def scaled(x: xp.Tensor) -> xp.Tensor:
+        return x * float(xp.ones(x.shape, device=xpgrad_device) + 1.0)
+
+    np.testing.assert_array_equal(vmap(vmap(scaled))(given).numpy(), [[2.0, 4.0], [6.0, 8.0]])
+    read = vmap(lambda x: x * float(xp.stack([shared[0], shared[0]])[0]))
+    shared: list[xp.Tensor] = []
+
+    def loss(scale: xp.Tensor) -> xp.Tensor:
+        shared[:] = [scale]
+        return xp.sum(read(given))
+
+    with pytest.raises(RuntimeError, match="carries a derivative"):
+        xp.func.grad(loss)(xp.asarray(2.0, device=xpgrad_device))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.quantile(x, [0.1, 0.75], axis=0),
+        lambda x: np.percentile(x, 30.0),
+        lambda x: np.median(x, axis=1),
+        lambda x: x * np.digitize(x, [-0.5, 0.5]),
+        lambda x: np.bincount([0, 2, 2], weights=x[:, 0]),
+        lambda x: np.histogram(np.array([0.1, 0.4, 0.9]), bins=2, weights=x[:, 1])[0],
+        lambda x: np.choose([0, 2, 1, 1], x),
+    ],
+)
+def test_numpy_functions_read_their_constants(function: Function, xpgrad_device: str) -> None:
+    """They check positions, edges and orders, which all elements share; each element's value and gradient are its own."""
+    given = xp.asarray(numbers((SIZE, 3, 4)), device=xpgrad_device)
+    slope = xp.func.grad(lambda x: xp.sum(function(x) ** 2))
+    for mapped in (function, slope):
+        expected = np.stack([mapped(x).numpy() for x in xp.unstack(given)])
+        np.testing.assert_allclose(vmap(mapped)(given).numpy(), expected, rtol=1e-6)
+
+
 def _raises(error: type[Exception], text: str, function: Function, *args: Any, **options: Any) -> None:
     with pytest.raises(error, match=text):
         vmap(function, **options)(*args)

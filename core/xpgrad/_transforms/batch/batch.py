@@ -71,6 +71,8 @@ class BatchBackend(Backend):
         return self.raw(below.wrap(below.from_host(array, device)), None)
 
     def to_host(self, x: Any) -> Any:
+        if x.level is None:  # all elements share the value
+            return self.inner.backend.to_host(x.value._array)
         msg = (
             "Batching rule not implemented for what reads a value (`.item()`, `.numpy()`, `float(x)`, `if x:`): the value of one element "
             "was asked for inside `vmap`, where there are many; use `xpgrad.where` instead of a branch, or call the function without `vmap`"
