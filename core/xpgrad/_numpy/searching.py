@@ -109,11 +109,11 @@ adapt("extract", lambda condition, arr: _compress(xp.reshape(condition, (-1,)), 
 @implements("choose")
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     parts = lift_sequence("choose", [a, *(choices if not isinstance(choices, Tensor) else xp.unstack(choices))])
-    index, *options = xp.broadcast_arrays(*parts)
-    index = _apply_mode("choose", index, len(options), mode)
-    if mode == "raise" and bool(xp.any((index < 0) | (index >= len(options)))):
-        msg = f"np.choose: an index is out of range for {len(options)} choices"
+    index = _apply_mode("choose", parts[0], len(parts) - 1, mode)
+    if mode == "raise" and bool(xp.any((index < 0) | (index >= len(parts) - 1))):
+        msg = f"np.choose: an index is out of range for {len(parts) - 1} choices"
         raise ValueError(msg)
+    index, *options = xp.broadcast_arrays(index, *parts[1:])
     result = options[-1]
     for k in range(len(options) - 2, -1, -1):
         result = xp.where(index == k, options[k], result)

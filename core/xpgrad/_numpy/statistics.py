@@ -75,7 +75,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     result = result if isinstance(q, Tensor) else result._cast(x.dtype)
     if not nans:
         result = xp.where(is_nan[..., -1], math.nan, result)
-    elif bool(xp.any(number == 0)):
+    else:
         result = xp.where(number == 0, math.nan, result)
     if has_keepdims(keepdims):
         result = xp.reshape(result, (at.size, *(1 if i in axes else n for i, n in enumerate(x.shape))))
