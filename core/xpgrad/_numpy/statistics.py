@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import xpgrad as xp
@@ -32,6 +33,17 @@ def _merge_reduced_axes(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     return xp.reshape(xp.permute_dims(x, (*rest, *axes)), (*(x.shape[i] for i in rest), -1)), axes
 
 
+def _numbers_in(q: Any) -> Iterator[Any]:
+    """Yield the numbers in a number, array or nested sequence. Tensors are left out: their values may be traced."""
+    if isinstance(q, (int, float)):
+        yield q
+    elif isinstance(q, (list, tuple)):
+        for item in q:
+            yield from _numbers_in(item)
+    elif not isinstance(q, Tensor):
+        yield from _numbers_in(xp.asarray(q).tolist())
+
+
 def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, nans: bool, percent: bool) -> Any:
     refuse(name, weights=weights)
     if method not in _CONTINUOUS and method not in _DISCRETE:
@@ -43,8 +55,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
         msg = f"np.{name} needs an order, which complex numbers do not have; take `np.abs(x)` or `np.real(x)` first"
         raise TypeError(msg)
     at = at / 100.0 if percent else at
-    if not isinstance(q, Tensor) and not bool(xp.all((at >= 0) & (at <= 1))):
-        msg = f"np.{name}: `q` must be between 0 and {100 if percent else 1}, but got {q!r:.60}"
+    limit = 100 if percent else 1
+    if not all(0 <= number <= limit for number in _numbers_in(q)):
+        msg = f"np.{name}: `q` must be between 0 and {limit}, but got {q!r:.60}"
         raise ValueError(msg)
     flat, axes = _merge_reduced_axes(x, axis)
     if not flat.shape[-1]:
