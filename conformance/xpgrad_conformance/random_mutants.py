@@ -41,8 +41,8 @@ from xpgrad_conformance.session import Outcome, Request, run, runners
 __all__ = ["OPERATORS", "Edit", "Verdict", "check_soundness", "differs", "draw", "edits", "patch", "sources", "survey", "table"]
 
 #: The backends on which a mutant is tried, in this order, up to the first that notices it. They run different code: NumPy's kernels replace
-#: the core's, a backend that writes into memory never runs the code for immutable arrays, and only one has streams.
-TARGETS = ("numpy", "numpy+readonly", "strict", "simstream")
+#: the core's, only MLX's arrays are immutable in the sense that writes join pieces, and only one has streams.
+TARGETS = ("numpy", "numpy+readonly", "strict", "simstream", "mlx")
 #: Time limits in seconds for one contract, and for the tests of one mutant.
 LIMIT, TESTS_LIMIT = 60.0, 900.0
 OPERATORS = ("comparison", "constant", "statement", "condition", "arguments", "arithmetic", "text", "formula")
