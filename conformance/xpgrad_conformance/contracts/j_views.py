@@ -249,6 +249,8 @@ def overwritten_parts_get_zero(lib: Any, mask: Any, seed: int) -> None:
     }
     if lib.capabilities["boolean_indexing"]:
         writes["mask"] = (lambda y: y.__setitem__(lib.constant(where, dtype="bool"), 7.0), where)
+        rows = [True, False, True]  # a list of bools is a mask, not a list of the places 1 and 0
+        writes["list of bools"] = (lambda y: y.__setitem__(rows, 7.0), np.asarray([rows, rows]).T)
     for name, (write, written) in writes.items():
         with lib.case(name):
             x, w = lib.random((3, 2), seed), lib.random((3, 2), seed + 1, rg=False)

@@ -390,6 +390,7 @@ LIKES: dict[str, Callable[..., Any]] = {
     "asarray of a Tensor": lambda lib, x, **o: lib.xp.asarray(x, **o),
     "asarray, copied": lambda lib, x, **o: lib.xp.asarray(x, copy=True, **o),
     "full of a Tensor": lambda lib, x, **o: lib.xp.full((2, 3), x[0, 0], **o),
+    "linspace between Tensors": lambda lib, x, **o: lib.xp.linspace(x[0, 0], x[1, 2], 3, **o),
 }
 
 
@@ -399,7 +400,7 @@ def check_creation(lib: Any) -> None:
     kinds = [lib.narrow, lib.real, "int32", *([lib.complex] if lib.capabilities["complex"] else [])]
     kinds = kinds[:1] if lib.capabilities["lazy"] or lib.capabilities["jit"] else kinds
     for name, call in (CREATED | LIKES).items():
-        if lib.oracle and name in ("full of a Tensor", "linspace, without its end"):
+        if lib.oracle and name in ("full of a Tensor", "linspace between Tensors", "linspace, without its end"):
             continue
         plain = call(lib, x)
         values = lib.value(plain)

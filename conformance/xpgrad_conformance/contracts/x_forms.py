@@ -249,6 +249,10 @@ def check_conversions(lib: Any, x: Any) -> None:
     if lib.capabilities["complex"]:
         z = xp.astype(x, lib.dtype(lib.complex))
         lib.equal(lib.grad(xp.sum(xp.real(z * (2.0 - 1.0j))), x)[0], np.full(X.shape, 2.0))
+        if lib.has_dtype("complex128"):  # of each element of a batch the imaginary part stays
+            given = np.asarray([[1.0 + 2.0j, -0.5j], [4.0, 3.0 - 1.0j]])
+            rows = xp.astype(lib.constant(given, "complex128"), lib.dtype("complex64"))
+            lib.equal(lib.module("func").vmap(lambda row: xp.astype(row, lib.dtype("complex128")))(rows), given)
 
 
 def check_data(lib: Any) -> None:
@@ -295,6 +299,7 @@ def check_copies(lib: Any, x: Any) -> None:
         lib.equal(c, X)
     both = copy.deepcopy([x, x])
     assert both[0] is both[1]
+    lib.equal(copy.deepcopy(x.detach()[1:]), X[1:])  # a view is copied with its base
     with lib.raises(RuntimeError):
         copy.deepcopy(x * 2)
 
