@@ -52,6 +52,11 @@ _BITS: dict[Any, Any] = {np.dtype(f"f{n}"): np.dtype(f"i{n}") for n in (2, 4, 8)
 
 
 @kernel
+def eigen_pairs_by_upper(x: Any) -> Any:
+    return tuple(np.linalg.eigh(x, "U"))
+
+
+@kernel
 def keep(cond: Any, x: Any) -> Any:
     """Return `x` where `cond` is true, else 0 (even where `x` is infinite or nan)."""
     # NB: this multiplies the bits by 0 or 1. `np.where` and masked ufuncs branch at each element, which is ten times as slow for random

@@ -204,6 +204,10 @@ class TensorBase:
 
     # -- batches -----------------------------------------------------------------------------------------------
 
+    def _from_sequence(self, x: Any) -> Any:
+        """Return a Tensor for a list or tuple that meets this one as an operand; None if it is refused, as in PyTorch."""
+        return None
+
     @classmethod
     def align(cls, tensors: list[Any]) -> list[Any]:
         """Convert Tensors of different stages to this class, which belongs to the highest stage among them."""

@@ -15,8 +15,12 @@ __all__ = [
 ]  # fmt: skip
 
 
+#: The names of the dtypes that NumPy has for Python's types.
+_PYTHONS: dict[type, str] = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+
+
 class DType:
-    """A data type of the standard, `float16` or `bfloat16`; equal only to itself.
+    """A data type of the standard, `float16` or `bfloat16`; equal to itself, and to the dtype, scalar type or name that NumPy has for it.
 
     Attributes
     ----------
@@ -30,8 +34,8 @@ class DType:
     --------
     >>> import numpy as np
     >>> import xpgrad as xp
-    >>> isinstance(xp.float32, xp.DType), xp.float32 == np.float32
-    (True, False)
+    >>> isinstance(xp.float32, xp.DType), xp.float32 == np.float32, xp.float32 == np.dtype("float64")
+    (True, True, False)
     """
 
     __module__ = "xpgrad"  # what pickles name
@@ -88,6 +92,26 @@ class DType:
         True
         """
         return self.kind == "complex floating"
+
+    def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
+        if isinstance(other, DType):
+            return False
+        if isinstance(other, str):
+            return other == self.name
+        if isinstance(other, type) and other in _PYTHONS:
+            return self.name == _PYTHONS[other]
+        numpy = sys.modules.get("numpy")
+        if numpy is None or not (isinstance(other, numpy.dtype) or (isinstance(other, type) and issubclass(other, numpy.generic))):
+            return NotImplemented
+        try:
+            found = numpy.dtype(other)
+        except TypeError:  # an abstract type, such as `numpy.floating`
+            return False
+        return bool(found.name == self.name and found.isnative)
+
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"xpgrad.{self.name}"

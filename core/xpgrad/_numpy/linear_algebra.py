@@ -13,6 +13,7 @@ from xpgrad._numpy.manipulation import trace
 from xpgrad._numpy.operands import as_floating, lift, refuse, write_out
 from xpgrad._numpy.reductions import resolve_no_value
 from xpgrad._numpy.table import implements
+from xpgrad.rules.factorisations import eigen_pairs_by_upper
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -185,7 +186,11 @@ for _name in ("eigh", "eigvalsh"):
 
     @adapt(f"linalg.{_name}", floating=True, note=_ONE_TRIANGLE)
     def _eigh(x: Any, UPLO: str = "L", name: str = _name, function: Any = getattr(linalg, _name)) -> Any:  # noqa: B008 (by name)
-        return function(_hermitian_from_triangle(_check_square(name, x), _is_upper(name, UPLO)))
+        is_upper = _is_upper(name, UPLO)
+        matrix = _hermitian_from_triangle(_check_square(name, x), is_upper)
+        if is_upper and name == "eigh":  # LAPACK gives the vectors other signs then
+            return linalg.EighResult(*eigen_pairs_by_upper(matrix))
+        return function(matrix)
 
 
 _REAL = "real if the matrix and all eigenvalues are real, as in NumPy; complex in `vmap`, on lazy devices and while values are traced"

@@ -111,7 +111,12 @@ def coerce(row: Any, *args: Any) -> Any:
                 operands[i] = scalar
             elif is_raw_array(x):
                 arrays = True
-            elif x.__class__ in _SEQUENCES and row.name not in ("equal", "not_equal") and not _repeats(row, operands):
+            elif x.__class__ in _SEQUENCES and not _repeats(row, operands):
+                operands[i] = next((t._from_sequence(x) for t in operands if isinstance(t, TensorBase)), None)
+                if operands[i] is not None:
+                    continue
+                if row.name in ("equal", "not_equal"):
+                    return NotImplemented
                 raise not_a_tensor(row.name, *args[:count])
             else:
                 return NotImplemented

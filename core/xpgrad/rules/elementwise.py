@@ -143,8 +143,8 @@ def _pow_exponent(g: Any, x1: Any, x2: Any, out: Any, xp: Any) -> Any:
     if not isinstance(x1, (int, float, complex)):
         zero = (x1 == 0) & positive_exponent
         return xp.keep(~zero, g * out * xp.log(xp.where(zero, xp.ones_like(x1), x1)))
-    if x1 == 0:
-        return xp.keep(~positive_exponent, g * out * -math.inf)
+    if x1 == 0:  # the factor is a constant, so that higher derivatives do not multiply 0 by infinity either
+        return g * out * xp.where(positive_exponent, xp.zeros_like(x2), xp.full_like(x2, -math.inf))
     if is_complex(x2, xp):
         return g * out * cmath.log(x1)
     return g * out * (math.log(x1) if not isinstance(x1, complex) and x1 > 0 else math.nan)

@@ -94,6 +94,12 @@ def eigen_pairs(xp: Any, x: Any) -> Any:
     return tuple(xp.linalg.eigh(x))
 
 
+@rule(_eigh_vjp, outputs=2, node="LinalgEighBackward0", batch="stacked", public="linalg.eigh")
+def eigen_pairs_by_upper(xp: Any, x: Any) -> Any:
+    """Return what `eigen_pairs` does, with the signs of the vectors that a library gives them when it reads the upper triangle."""
+    return tuple(xp.linalg.eigh(x))
+
+
 # -- eigenvalues of any matrix ---------------------------------------------------------------------------------------------
 
 

@@ -31,6 +31,9 @@ def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
         if not isinstance(x, TensorBase):
             if not isinstance(x1, TensorBase):
                 raise not_a_tensor("matmul", x)
+            first: Any = x1
+            if isinstance(x, (list, tuple)) and (second := first._from_sequence(x)) is not None:
+                return matmul(first, second)
             return NotImplemented if not isinstance(x, (int, float, complex)) else _refuse_scalar(x)
         if x.ndim == 0:
             _refuse_scalar(x)

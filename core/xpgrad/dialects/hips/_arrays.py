@@ -16,6 +16,7 @@ from xpgrad._basics.device import Device
 from xpgrad._modes import state
 from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.table import FUNCTIONS
+from xpgrad._operations.lift import new_tensor
 from xpgrad._tensor.tensor import Tensor
 
 #: NumPy, whose arrays this dialect takes and returns; the rest of the core imports no array library. Typed as Any on purpose.
@@ -30,6 +31,27 @@ def on_tensors(name: str) -> Any:
 def _rebinds(self: Any, other: Any, /) -> Any:
     """Return NotImplemented, so that Python computes ``x = x + y`` for ``x += y``."""
     return NotImplemented
+
+
+def raw_of(x: Any) -> Any:
+    """Return the value of a Tensor as a NumPy array or number, without its history."""
+    raw = x._array
+    if raw.__class__ is np.ndarray:
+        return raw if raw.shape else raw[()]
+    return raw if isinstance(raw, (np.ndarray, np.generic)) else x.detach().numpy()
+
+
+def holds_tensor(x: Any) -> bool:
+    """Return whether a nested list or tuple contains a Tensor."""
+    return any(isinstance(item, Tensor) or (isinstance(item, (list, tuple)) and holds_tensor(item)) for item in x)
+
+
+def stack_nested(x: Any) -> Any:
+    """Stack nested lists of Tensors, arrays and numbers into one Tensor, or into an array if there is no Tensor among them."""
+    if isinstance(x, (list, tuple)):
+        parts = [stack_nested(item) for item in x]
+        return np.stack(parts) if any(isinstance(p, Tensor) for p in parts) else np.asarray(parts)
+    return x if isinstance(x, Tensor) else np.asarray(x)
 
 
 class _Methods(TensorBase):
@@ -64,6 +86,30 @@ class _Methods(TensorBase):
         """Raise an AttributeError, as HIPS autograd's boxes do: the derivative would be lost."""
         msg = "a value that is being differentiated has no attribute `data`; `tracer.getval(x)` is its value as a constant"
         raise AttributeError(msg)
+
+    @property
+    def _value(self) -> Any:
+        """Raise an AttributeError: in a nested derivative HIPS autograd's has the outer derivative, which no constant has."""
+        msg = "a value that is being differentiated has no attribute `_value`; `tracer.getval(x)` is its value without any derivative"
+        raise AttributeError(msg)
+
+    # -- operands that are lists -----------------------------------------------------------------------------------------
+
+    def _from_sequence(self, x: Any) -> Any:
+        """Return an array for a list or tuple that meets this one as an operand, as NumPy makes one; it may hold Tensors."""
+        if isinstance(x, str):
+            return None
+        out: Any = stack_nested(x)
+        return out if isinstance(out, Tensor) else new_tensor(ARRAY, out)
+
+    def __rmatmul__(self, other: Any, /) -> Any:
+        return np.matmul(self._from_sequence(other) if isinstance(other, (list, tuple)) else other, self)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        try:
+            super().__setitem__(key, value)  # type: ignore[misc]
+        except RuntimeError as exc:  # HIPS autograd refuses all writes, as a TypeError
+            raise TypeError(str(exc)) from exc
 
     # -- methods that NumPy has in another form than the functions --------------------------------------------------------
 

@@ -21,7 +21,7 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.level import active_levels
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
-from xpgrad.dialects.hips._arrays import ARRAY, np
+from xpgrad.dialects.hips._arrays import ARRAY, np, raw_of
 from xpgrad.func._reverse import basis, has_outer_history, make_input, release
 from xpgrad.func._tree import LEAF, Structure, flatten, unflatten
 from xpgrad.rules.creation import zeros_like
@@ -135,12 +135,9 @@ def _seed(raw: Any) -> Any:
 # -- data out --------------------------------------------------------------------------------------------------------------
 
 
-def raw_of(x: Any) -> Any:
-    """Return the value of a Tensor as a NumPy array or number, without its history."""
-    raw = x._array
-    if raw.__class__ is _ARRAY:
-        return raw if raw.shape else raw[()]
-    return raw if isinstance(raw, (np.ndarray, np.generic)) else x.detach().numpy()
+def getval(x: Any) -> Any:
+    """Return the array or number behind `x`, without history; return other objects unchanged."""
+    return raw_of(x.detach()) if isinstance(x, Tensor) else x
 
 
 def convert_results(tree: Any, keep: bool = False) -> Any:
@@ -156,7 +153,7 @@ def convert_results(tree: Any, keep: bool = False) -> Any:
 def _convert_result(x: Any, keep: bool) -> Any:
     if not isinstance(x, Tensor):
         return x
-    if x.depth or state.carries_tangents() or (keep and x._node is not None):
+    if x.stage or state.carries_tangents() or (keep and x._node is not None):  # batched, captured, or differentiated by an outer transform
         return release(x, keep)
     return raw_of(x)
 
@@ -164,7 +161,7 @@ def _convert_result(x: Any, keep: bool) -> Any:
 def _gradient(g: Any, like: Any, keep: bool) -> Any:
     """Convert a gradient to what the caller gets: a new array, zeros like `like` for None, or a Tensor if `keep`."""
     if g is None:
-        if not like.depth and not state.carries_tangents():
+        if not like.stage and not state.carries_tangents():
             return np.zeros(like.shape, np.dtype(like.dtype))
         return zeros_like(like)
     if g.dtype.is_complex:
@@ -182,6 +179,18 @@ def _plain_gradient(g: Any, like: Any) -> Any:
     if g.dtype.kind == "c":
         return np.conjugate(g)
     return g.copy() if g.__class__ is _ARRAY and (g.base is not None or not g.flags.writeable) else g
+
+
+class NoDerivative(TypeError):
+    """Raised if a function returns integers, bools or other objects.
+
+    Attributes
+    ----------
+    value : object
+        What it returned.
+    """
+
+    value: Any = None
 
 
 def leaves_of(name: str, out: Any) -> tuple[list[Any], Structure]:
@@ -205,7 +214,9 @@ def leaves_of(name: str, out: Any) -> tuple[list[Any], Structure]:
             raise TypeError(msg)
         what = f"an array of dtype {x.dtype}" if hasattr(x, "dtype") else f"{type(x).__name__} {x!r:.40}"
         msg = f"{name}: the function returned {what}, which has no derivative; return floating or complex arrays and numbers"
-        raise TypeError(msg)
+        error = NoDerivative(msg)
+        error.value = convert_results(out)
+        raise error
     return leaves, structure
 
 

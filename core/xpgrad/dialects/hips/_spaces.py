@@ -111,7 +111,18 @@ def vspace(value: Any) -> VSpace:
     TypeError
         For integers, strings and other objects that are not vectors.
     """
-    return VSpace(value)
+    found = VSpace(value)
+    if found._structure.is_leaf:
+        found.__class__ = ComplexArrayVSpace if found.iscomplex else ArrayVSpace
+    return found
+
+
+class ArrayVSpace(VSpace):
+    """The space of arrays of one shape and dtype."""
+
+
+class ComplexArrayVSpace(ArrayVSpace):
+    """The space of complex arrays of one shape and dtype."""
 
 
 class SparseObject:

@@ -10,11 +10,14 @@ from typing import Any
 
 from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["dict", "isinstance", "list", "tuple", "type"]
+__all__ = ["DictBox", "SequenceBox", "dict", "isinstance", "list", "tuple", "type"]
 
 list: Any = builtins.list  # noqa: A001 (HIPS autograd's name)
 tuple: Any = builtins.tuple  # noqa: A001 (as above)
 dict: Any = builtins.dict  # noqa: A001 (as above)
+#: The classes of containers inside a function: Python's own.
+DictBox: Any = builtins.dict
+SequenceBox: Any = builtins.tuple | builtins.list
 
 
 def isinstance(x: Any, A: Any) -> bool:  # noqa: A001 (as above)

@@ -17,7 +17,7 @@ from xpgrad._basics.arguments import check_callable
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._custom import FunctionNode
 from xpgrad.dialects.hips._arrays import ARRAY, np
-from xpgrad.dialects.hips._records import Record, push_forward
+from xpgrad.dialects.hips._records import NoDerivative, Record, push_forward
 from xpgrad.dialects.hips._spaces import vspace
 from xpgrad.func._tree import flatten
 from xpgrad.rules.creation import ones_like
@@ -60,6 +60,7 @@ def _split(fun: Callable[..., Any], argnum: Argnum, args: tuple[Any, ...], kwarg
             new[place] = part
         return fun(*new, **kwargs)
 
+    unary.__name__ = getattr(fun, "__name__", "unary")  # for messages
     return unary, x
 
 
@@ -220,7 +221,10 @@ def make_vjp(fun: Callable[[Any], Any], x: Any) -> Any:
     ``vjp(v)`` is the product of `v` and the Jacobian. `v` has the structure of the value, and the product that of the argument. It may be
     called repeatedly.
     """
-    record = Record("make_vjp", fun, x)
+    try:
+        record = Record("make_vjp", fun, x)
+    except NoDerivative as exc:  # a comparison, or another value that does not depend on the argument differentiably
+        return lambda v: vspace(x).zeros(), exc.value
     value = record.value
     # The pass reads arrays to which a caller may write.
     return record.vjp, value.copy() if isinstance(value, np.ndarray) else value
@@ -390,3 +394,16 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     wrapped.__name__, wrapped.__doc__ = getattr(fun, "__name__", "checkpoint"), fun.__doc__
     return wrapped
+
+
+# -- for operators that programs write themselves: on functions of one argument --------------------------------------------
+
+
+def _make_vjp(fun: Callable[[Any], Any], x: Any) -> Any:
+    """Return ``(vjp, value)`` at `x`; ``vjp(g)`` is the product of `g` and the Jacobian."""
+    return make_vjp(fun)(x)
+
+
+def _make_jvp(fun: Callable[[Any], Any], x: Any) -> Any:
+    """Return ``jvp`` at `x`; ``jvp(v)`` is the value and its derivative along `v`."""
+    return make_jvp(fun)(x)

@@ -7,17 +7,19 @@ Tensors if they are differentiated again; then they must consist of differentiab
 from __future__ import annotations
 
 import functools
+import warnings
+import weakref
 from collections.abc import Callable
-from typing import Any
+from types import FunctionType
+from typing import Any, ClassVar
 
 from xpgrad._modes import state
 from xpgrad._operations.lift import new_tensor
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd.function import Function
-from xpgrad.dialects.hips._arrays import ARRAY, np
-from xpgrad.dialects.hips._records import raw_of
+from xpgrad.dialects.hips._arrays import ARRAY, np, raw_of
+from xpgrad.dialects.hips._records import getval
 from xpgrad.dialects.hips._spaces import SparseObject, VSpace, vspace
-from xpgrad.dialects.hips.tracer import Box, getval
 from xpgrad.func._tree import flatten, tree_map, unflatten
 
 __all__ = [
@@ -27,11 +29,43 @@ __all__ = [
 
 
 class VJPNode:
-    """A marker for reverse mode in `register_notrace`."""
+    """The beginning or the end of a run in reverse mode, for `tracer.trace`; the class stands for reverse mode in `register_notrace`.
+
+    Attributes
+    ----------
+    record : Record or None
+        Of an end: the run.
+    """
+
+    def __init__(self, record: Any = None) -> None:
+        self.record = record
+
+    @classmethod
+    def new_root(cls) -> VJPNode:
+        """Return the beginning of a run."""
+        return cls()
 
 
 class JVPNode:
-    """A marker for forward mode in `register_notrace`."""
+    """The beginning or the end of a run in forward mode, for `tracer.trace`; the class stands for forward mode in `register_notrace`.
+
+    Attributes
+    ----------
+    g : object
+        The tangent.
+    """
+
+    def __init__(self, g: Any = None) -> None:
+        self.g = g
+
+    @classmethod
+    def new_root(cls, g: Any) -> JVPNode:
+        """Return the beginning of a run along the tangent `g`."""
+        return cls(g)
+
+
+#: The class of the values that replace arrays and numbers while a function is differentiated.
+Box = Tensor
 
 
 # -- the operation ---------------------------------------------------------------------------------------------------------
@@ -172,8 +206,12 @@ def _fit_to(x: Any, like: Any) -> Any:
 class Primitive:
     """A function with custom rules; made by `primitive`."""
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
+    #: All primitives that exist.
+    every: ClassVar[weakref.WeakSet[Primitive]] = weakref.WeakSet()
+
+    def __init__(self, fun: Callable[..., Any], differentiable: Callable[..., Any] | None = None) -> None:
         self.fun = fun
+        self._differentiable = differentiable  # the same function of Tensors, for as long as no rule is defined
         self.__name__: str = getattr(fun, "__name__", "primitive")
         self.__doc__ = fun.__doc__
         self.__wrapped__ = fun
@@ -181,6 +219,7 @@ class Primitive:
         self._jvps: Callable[..., Any] | None = None
         self._known: Callable[[int], bool] = lambda argnum: True
         self._untraced: set[type] = set()
+        Primitive.every.add(self)
 
     def __repr__(self) -> str:
         return f"<primitive {self.__name__}>"
@@ -191,6 +230,9 @@ class Primitive:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten(args)
+        if self._differentiable is not None and self._vjps is None and self._jvps is None:
+            traced = any(isinstance(x, Tensor) for x in (*leaves, *kwargs.values()))
+            return (self._differentiable if traced else self.fun)(*args, **kwargs)
         if not any(isinstance(x, Tensor) for x in leaves):
             return self.fun(*args, **kwargs)
         if self._untraced:
@@ -256,6 +298,10 @@ def register_notrace(trace_type: type, primitive_fun: Any) -> None:
 
 
 def _require_argument(fun: Any, name: str) -> Primitive:
+    if isinstance(fun, FunctionType) and not fun.__module__.startswith(("numpy", "xpgrad")):
+        msg = f"{name}: {fun.__name__!r} is not decorated with `@primitive`, so its rule is not used: its operations are differentiated"
+        warnings.warn(msg, UserWarning, stacklevel=3)
+        return Primitive(fun)
     if not isinstance(fun, Primitive):
         msg = f"{name}: {getattr(fun, '__name__', fun)!r} is not a primitive; decorate one with `@primitive`. NumPy's have rules already"
         raise TypeError(msg)
@@ -301,8 +347,9 @@ def defvjp(fun: Any, *vjpmakers: Callable[..., Any] | None, argnums: Any = None)
             functions.append(_zeros(args[number]) if maker is None else maker(ans, *args, **kwargs))
         return lambda g: tuple(f(g) for f in functions)
 
-    defvjp_argnums(_require_argument(fun, "defvjp"), all_of_them)
-    fun._known = makers.__contains__
+    target = _require_argument(fun, "defvjp")
+    defvjp_argnums(target, all_of_them)
+    target._known = makers.__contains__
 
 
 def _zeros(x: Any) -> Callable[[Any], Any]:

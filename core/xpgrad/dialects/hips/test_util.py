@@ -117,7 +117,13 @@ def check_grads(f: Callable[[Any], Any], x: Any, modes: Any = ("fwd", "rev"), or
         check_vjp(f, x)
         if order > 1:
             cotangent = vspace(f(x)).randn()
-            check_grads(lambda x: make_vjp(f)(x)[0](cotangent), modes=modes, order=order - 1)(x)
+
+            def vjp(x: Any, v: Any) -> Any:
+                return make_vjp(f)(x)[0](v)
+
+            vjp.__name__ = f"vjp_{getattr(f, '__name__', 'function')}"
+            # With respect to the cotangent as well: the rule of a rule may be wrong.
+            check_grads(vjp, (0, 1), modes=modes, order=order - 1)(x, cotangent)
 
 
 def combo_check(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., None]:

@@ -8,20 +8,7 @@ from typing import Any
 
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.dialects.hips._arrays import ARRAY, np
-
-
-def holds_tensor(x: Any) -> bool:
-    """Return whether a nested list or tuple contains a Tensor."""
-    return any(isinstance(item, Tensor) or (isinstance(item, (list, tuple)) and holds_tensor(item)) for item in x)
-
-
-def _stack(x: Any) -> Any:
-    """Stack nested lists of Tensors, arrays and numbers into one Tensor."""
-    if isinstance(x, (list, tuple)):
-        parts = [_stack(item) for item in x]
-        return np.stack(parts) if any(isinstance(p, Tensor) for p in parts) else np.asarray(parts)
-    return x if isinstance(x, Tensor) else np.asarray(x)
+from xpgrad.dialects.hips._arrays import ARRAY, holds_tensor, np, stack_nested
 
 
 def array(A: Any, *args: Any, **kwargs: Any) -> Any:
@@ -36,9 +23,9 @@ def array(A: Any, *args: Any, **kwargs: Any) -> Any:
     if isinstance(A, Tensor):
         pass
     elif isinstance(A, (list, tuple)) and holds_tensor(A):
-        out = _stack(A)
+        out = stack_nested(A)
     elif isinstance(A, np.ndarray) and out.dtype.kind == "O" and any(isinstance(item, Tensor) for item in out.flat):
-        out = np.reshape(_stack(list(out.flat)), out.shape)
+        out = np.reshape(stack_nested(list(out.flat)), out.shape)
     else:
         return np.array(A, *args, **kwargs)
     return _apply_options(out, *args, **kwargs)
@@ -71,7 +58,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **kwargs: A
     return np.full(shape, fill_value, dtype, *args, **kwargs)
 
 
-def _with_lists(own: Any, on_tensors: Any) -> Callable[..., Any]:
+def with_lists(own: Any, on_tensors: Any) -> Callable[..., Any]:
     """Wrap NumPy's function `own` so that its first argument may be a Tensor or a list with Tensors: then it calls `on_tensors`."""
 
     def function(a: Any, *args: Any, **kwargs: Any) -> Any:
@@ -84,6 +71,46 @@ def _with_lists(own: Any, on_tensors: Any) -> Callable[..., Any]:
     return functools.update_wrapper(function, own, ("__name__", "__qualname__", "__doc__"), ())
 
 
+def _with_iterables(own: Any) -> Callable[..., Any]:
+    """Wrap NumPy's function `own` of a sequence of arrays so that any iterable is accepted: a generator, ``d.values()``."""
+
+    def function(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+        return own(arrays if hasattr(arrays, "__getitem__") else list(arrays), *args, **kwargs)
+
+    return functools.update_wrapper(function, own, ("__name__", "__qualname__", "__doc__"), ())
+
+
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """Append values like `numpy.append`; both may be lists of Tensors."""
+    return np.append(array(arr), array(values), axis)
+
+
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """Choose like `numpy.where`, also with keywords."""
+    if x is None and y is None:
+        return np.where(condition)
+    if isinstance(condition, bool) and not any(isinstance(v, (Tensor, np.ndarray)) for v in (x, y)):
+        return x if condition else y  # as HIPS autograd: a number stays a Python number
+    return np.where(condition, x, y)
+
+
+class vectorize(np.vectorize):  # type: ignore[misc]  # noqa: N801 (NumPy's name)
+    """NumPy's `vectorize`, whose function gets Tensors if an argument is one."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Apply the function to the elements."""
+        if self.signature is not None or kwargs or not any(isinstance(a, Tensor) for a in args):
+            return super().__call__(*args, **kwargs)
+        parts = np.broadcast_arrays(*args)
+        shape = parts[0].shape
+        found = [self.pyfunc(*(p[index] for p in parts)) for index in np.ndindex(shape)]
+        if isinstance(found[0], tuple):
+            return tuple(np.reshape(array(list(column)), shape) for column in zip(*found))
+        return np.reshape(array(found), shape)
+
+
+#: Functions of a sequence of arrays.
+_SEQUENCES = ("stack", "concatenate", "vstack", "hstack", "dstack", "column_stack")
 #: Functions whose first argument is an array, for which a list of Tensors may be passed.
 _FIRST = (
     "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "average", "clip", "compress", "count_nonzero", "cumprod", "cumsum",
@@ -153,9 +180,11 @@ def exported() -> dict[str, Any]:
     """Return all public names of NumPy with their values; functions of this module replace NumPy's."""
     out = {name: value for name, value in vars(np).items() if not name.startswith("_")}
     for name in _FIRST:
-        out[name] = _with_lists(getattr(np, name), FUNCTIONS[name].call)
+        out[name] = with_lists(getattr(np, name), FUNCTIONS[name].call)
+    for name in _SEQUENCES:
+        out[name] = _with_iterables(getattr(np, name))
     for name in ("asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray"):
         out[name] = _array_maker(name)
-    own = (array, array_from_args, concatenate_args, full, make_diagonal, metadata, wrap_if_boxes_inside)
+    own = (append, array, array_from_args, concatenate_args, full, make_diagonal, metadata, vectorize, where, wrap_if_boxes_inside)
     out.update({f.__name__: f for f in own}, r_=r_, c_=c_)
     return out

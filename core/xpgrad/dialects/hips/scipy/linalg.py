@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 from typing import Any
 
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.dialects.hips._arrays import np
+from xpgrad.dialects.hips.scipy._wrapping import wrap
 from xpgrad.scipy import linalg as _ours
 
 __all__ = ["solve_banded", "solve_sylvester", "solve_triangular", "sqrtm"]
@@ -15,20 +15,9 @@ __all__ = ["solve_banded", "solve_sylvester", "solve_triangular", "sqrtm"]
 _linalg: Any = importlib.import_module("scipy.linalg")
 
 
-def _of_both(name: str) -> Any:
-    """Wrap a function of SciPy so that it accepts Tensors."""
-    theirs, ours = getattr(_linalg, name), getattr(_ours, name)
-
-    @functools.wraps(ours)
-    def function(*args: Any, **options: Any) -> Any:
-        return (ours if any(isinstance(a, Tensor) for a in (*args, *options.values())) else theirs)(*args, **options)
-
-    return function
-
-
-solve_banded: Any = _of_both("solve_banded")
-solve_sylvester: Any = _of_both("solve_sylvester")
-solve_triangular: Any = _of_both("solve_triangular")
+solve_banded: Any = wrap(_linalg, _ours, "solve_banded")
+solve_sylvester: Any = wrap(_linalg, _ours, "solve_sylvester")
+solve_triangular: Any = wrap(_linalg, _ours, "solve_triangular")
 
 
 def sqrtm(A: Any) -> Any:
@@ -38,3 +27,15 @@ def sqrtm(A: Any) -> Any:
     out: Any = _ours.sqrtm(A)
     real = not A.dtype.is_complex and bool(np.isnan(out).any()) and not bool(np.isnan(A).any())
     return _ours.sqrtm(A + 0j) if real else out
+
+
+def __getattr__(name: str) -> Any:
+    """Return another function of `scipy.linalg`, to which `defvjp` can give rules if xpgrad has none."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    globals()[name] = found = wrap(_linalg, _ours, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *dir(_linalg)})

@@ -6,11 +6,10 @@ All are elementwise except `logsumexp`. They are differentiable with respect to 
 
 from __future__ import annotations
 
-import functools
 import importlib
 from typing import Any
 
-from xpgrad._tensor.tensor import Tensor
+from xpgrad.dialects.hips.scipy._wrapping import wrap
 from xpgrad.scipy import special as _ours
 
 __all__ = [
@@ -22,44 +21,45 @@ __all__ = [
 _special: Any = importlib.import_module("scipy.special")
 
 
-def _of_both(name: str) -> Any:
-    """Wrap a function of SciPy so that it accepts Tensors."""
-    theirs, ours = getattr(_special, name), getattr(_ours, name)
+beta: Any = wrap(_special, _ours, "beta")
+betainc: Any = wrap(_special, _ours, "betainc")
+betaln: Any = wrap(_special, _ours, "betaln")
+digamma: Any = wrap(_special, _ours, "digamma")
+erf: Any = wrap(_special, _ours, "erf")
+erfc: Any = wrap(_special, _ours, "erfc")
+erfcinv: Any = wrap(_special, _ours, "erfcinv")
+erfinv: Any = wrap(_special, _ours, "erfinv")
+expit: Any = wrap(_special, _ours, "expit")
+gamma: Any = wrap(_special, _ours, "gamma")
+gammainc: Any = wrap(_special, _ours, "gammainc")
+gammaincc: Any = wrap(_special, _ours, "gammaincc")
+gammaln: Any = wrap(_special, _ours, "gammaln")
+gammasgn: Any = wrap(_special, _ours, "gammasgn")
+i0: Any = wrap(_special, _ours, "i0")
+i1: Any = wrap(_special, _ours, "i1")
+iv: Any = wrap(_special, _ours, "iv")
+ive: Any = wrap(_special, _ours, "ive")
+j0: Any = wrap(_special, _ours, "j0")
+j1: Any = wrap(_special, _ours, "j1")
+jn: Any = wrap(_special, _ours, "jn")
+logit: Any = wrap(_special, _ours, "logit")
+logsumexp: Any = wrap(_special, _ours, "logsumexp")
+multigammaln: Any = wrap(_special, _ours, "multigammaln")
+polygamma: Any = wrap(_special, _ours, "polygamma")
+psi: Any = wrap(_special, _ours, "psi")
+rgamma: Any = wrap(_special, _ours, "rgamma")
+y0: Any = wrap(_special, _ours, "y0")
+y1: Any = wrap(_special, _ours, "y1")
+yn: Any = wrap(_special, _ours, "yn")
 
-    @functools.wraps(ours)
-    def function(*args: Any, **options: Any) -> Any:
-        return (ours if any(isinstance(a, Tensor) for a in (*args, *options.values())) else theirs)(*args, **options)
 
-    return function
+def __getattr__(name: str) -> Any:
+    """Return another function of `scipy.special`, to which `defvjp` can give rules if xpgrad has none."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    globals()[name] = found = wrap(_special, _ours, name)
+    return found
 
 
-beta: Any = _of_both("beta")
-betainc: Any = _of_both("betainc")
-betaln: Any = _of_both("betaln")
-digamma: Any = _of_both("digamma")
-erf: Any = _of_both("erf")
-erfc: Any = _of_both("erfc")
-erfcinv: Any = _of_both("erfcinv")
-erfinv: Any = _of_both("erfinv")
-expit: Any = _of_both("expit")
-gamma: Any = _of_both("gamma")
-gammainc: Any = _of_both("gammainc")
-gammaincc: Any = _of_both("gammaincc")
-gammaln: Any = _of_both("gammaln")
-gammasgn: Any = _of_both("gammasgn")
-i0: Any = _of_both("i0")
-i1: Any = _of_both("i1")
-iv: Any = _of_both("iv")
-ive: Any = _of_both("ive")
-j0: Any = _of_both("j0")
-j1: Any = _of_both("j1")
-jn: Any = _of_both("jn")
-logit: Any = _of_both("logit")
-logsumexp: Any = _of_both("logsumexp")
-multigammaln: Any = _of_both("multigammaln")
-polygamma: Any = _of_both("polygamma")
-psi: Any = _of_both("psi")
-rgamma: Any = _of_both("rgamma")
-y0: Any = _of_both("y0")
-y1: Any = _of_both("y1")
-yn: Any = _of_both("yn")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *dir(_special)})

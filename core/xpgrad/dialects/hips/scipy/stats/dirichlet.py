@@ -1,14 +1,18 @@
-"""The Dirichlet distribution: density and its logarithm, differentiable in all arguments."""
+"""The Dirichlet distribution: density and its logarithm, differentiable in all arguments, and random points."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from xpgrad.dialects.hips._arrays import np
 from xpgrad.dialects.hips.scipy.special import gammaln
 from xpgrad.dialects.hips.scipy.stats._support import xlogy
 
-__all__ = ["logpdf", "pdf"]
+__all__ = ["logpdf", "pdf", "rvs"]
+
+#: Random points, SciPy's: constants.
+rvs: Any = importlib.import_module("scipy.stats").dirichlet.rvs
 
 
 def logpdf(x: Any, alpha: Any) -> Any:

@@ -1,0 +1,293 @@
+"""Law: programs and tests for HIPS autograd run on the dialect without an edited line, where it is installed in autograd's place."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+theirs = pytest.importorskip("autograd", reason="HIPS autograd is what is compared with; the extra `bench` brings it")
+from dialects.test_hips import HIPS, OURS, V, W, assert_same  # noqa: E402 (behind the skip)
+from xpgrad.dialects import hips as ours  # noqa: E402 (behind the skip)
+
+PROGRAM = """
+import sys
+import autograd
+import autograd.numpy as np
+import autograd.numpy.random as npr
+from autograd import grad
+from autograd.core import VJPNode, backward_pass, make_vjp
+from autograd.tracer import isbox, trace
+from autograd.misc.flatten import flatten
+
+assert sys.modules["autograd.numpy"] is autograd.numpy is np
+assert sys.modules["xpgrad.dialects.hips.numpy"] is np
+assert autograd.__spec__.name == "xpgrad.dialects.hips"
+value, end = trace(VJPNode.new_root(), lambda x: np.sin(x) * x, np.array([1.0, 2.0]))
+print(sys.argv[1:], grad(lambda x: x**3)(2.0), backward_pass(np.ones(2), end).round(3).tolist())
+"""
+
+
+def run(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run Python in a process of its own, with warnings as errors."""
+    return subprocess.run([sys.executable, "-W", "error", *arguments], capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+
+
+# -- in autograd's place -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["file", "module", "install"])
+def test_a_program_runs_as_it_stands(how: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    calls = {
+        "file": ("-m", "xpgrad.dialects.hips", "program.py", "a", "-b"),
+        "module": ("-m", "xpgrad.dialects.hips", "-m", "program", "a", "-b"),
+        "install": ("-c", f"from xpgrad.dialects.hips import install\ninstall()\ninstall()\n{PROGRAM}", "a", "-b"),
+    }
+    found = run(*calls[how], folder=tmp_path)
+    assert found.stdout == "['a', '-b'] 12.0 [1.382, 0.077]\n", found.stderr
+
+
+def test_tests_run_as_they_stand(tmp_path: Path) -> None:
+    text = 'import autograd\n\n\ndef test_it():\n    assert autograd.__name__ == "xpgrad.dialects.hips"\n'
+    (tmp_path / "test_theirs.py").write_text(text, encoding="utf-8")
+    assert run("-m", "pytest", "-q", "-p", "xpgrad_hips", "-p", "no:cacheprovider", folder=tmp_path).returncode == 0
+    assert run("-m", "pytest", "-q", "-p", "no:cacheprovider", folder=tmp_path).returncode == 1
+
+
+def test_autograd_itself_must_not_be_imported_before() -> None:
+    found = run("-W", "default", "-c", "import autograd.numpy\nfrom xpgrad.dialects.hips import install\ninstall()")
+    assert "RuntimeError: `autograd` has been imported already" in found.stderr
+    assert "python -m xpgrad.dialects.hips PROGRAM" in found.stderr
+
+
+def test_a_module_that_the_dialect_lacks() -> None:
+    for name in ("autograd.nothing", "autograd.numpy.nothing"):
+        found = run("-c", f"from xpgrad.dialects.hips import install\ninstall()\nimport {name}")
+        assert f"ModuleNotFoundError: No module named '{name}': `xpgrad.dialects.hips`" in found.stderr
+
+
+def test_the_command_says_how_it_is_used(tmp_path: Path) -> None:
+    for arguments, code in (((), 2), (("-m",), 2), (("nothing.py",), 2), (("--help",), 0)):
+        found = run("-m", "xpgrad.dialects.hips", *arguments, folder=tmp_path)
+        assert found.returncode == code
+        assert "usage: python -m xpgrad.dialects.hips" in found.stdout + found.stderr
+    (tmp_path / "fails.py").write_text("raise SystemExit(5)", encoding="utf-8")
+    assert run("-m", "xpgrad.dialects.hips", "fails.py", folder=tmp_path).returncode == 5
+
+
+#: Modules of autograd that only its own functions use.
+INTERNAL = {"autograd.numpy.numpy_jvps"}
+
+
+def test_every_module_is_there() -> None:
+    names = [m.name for m in pkgutil.walk_packages(theirs.__path__, "autograd.")]
+    assert len(names) > 30
+    for name in set(names) - INTERNAL:
+        importlib.import_module(name.replace("autograd", "xpgrad.dialects.hips", 1))
+
+
+# -- names that programs import --------------------------------------------------------------------------------------------
+
+
+def both(name: str, attribute: str) -> tuple[Any, Any]:
+    """Return an attribute of a module of HIPS autograd, and that of the dialect."""
+    return tuple(getattr(importlib.import_module(f"{p.__name__}{name}"), attribute) for p in (theirs, ours))  # type: ignore[return-value]
+
+
+def test_products_by_hand() -> None:
+    back, forth = both(".core", "make_vjp"), both(".core", "make_jvp")
+    assert_same(back[1](lambda x: OURS.np.sin(x) * x, V)[0](W), back[0](lambda x: HIPS.np.sin(x) * x, V)[0](W))
+    assert_same(forth[1](lambda x: OURS.np.sin(x) * x, V)(W), forth[0](lambda x: HIPS.np.sin(x) * x, V)(W))
+    results = []
+    for p, lib in ((theirs, HIPS), (ours, OURS)):
+        core, tracer = (importlib.import_module(f"{p.__name__}.{part}") for part in ("core", "tracer"))
+        value, end = tracer.trace(core.VJPNode.new_root(), lambda x, lib=lib: lib.np.sum(x**2) * x, V)
+        forward, tangent = tracer.trace(core.JVPNode.new_root(W), lambda x, lib=lib: lib.np.exp(x), V)
+        results.append([value, core.backward_pass(W, end), forward, tangent.g])
+        with pytest.warns(UserWarning, match="independent"):
+            assert tracer.trace(core.VJPNode.new_root(), lambda x: 3.0, V)[1] is None
+    assert_same(results[1], results[0])
+    with pytest.raises(TypeError, match="VJPNode or JVPNode"):
+        importlib.import_module("xpgrad.dialects.hips.tracer").trace(object(), lambda x: x, V)
+
+
+def test_sums_of_gradients() -> None:
+    for p in (theirs, ours):
+        core = importlib.import_module(f"{p.__name__}.core")
+        total, is_own = core.add_outgrads(core.add_outgrads(None, V), W)
+        np.testing.assert_allclose(total, V + W)
+        assert is_own
+        np.testing.assert_allclose(core.sum_outgrads([V, W, V]), 2 * V + W)
+
+
+def test_tools() -> None:
+    for attribute, args in (("subvals", ([1, 2, 3], [(0, 9), (2, 7)])), ("subval", ([1, 2, 3], 1, 5))):
+        a, b = both(".util", attribute)
+        assert tuple(a(*args)) == tuple(b(*args))
+
+    class Node:
+        def __init__(self, *parents: Any) -> None:
+            self.parents = parents
+
+    root = Node()
+    left, right = Node(root), Node(root)
+    order = list(both(".util", "toposort")[1](Node(left, right, left)))
+    assert len(order) == 4
+    assert order[-1] is root
+    wraps = both(".wrap_util", "wraps")[1]
+    made = wraps(np.sum, "{op}_of_{fun}", "About {fun}.", op="grad")(lambda x: x)
+    assert (made.__name__, made.__doc__) == ("grad_of_sum", "About sum.")
+
+
+def test_rules_are_found_and_removed() -> None:
+    from xpgrad.dialects.hips.core import primitive_vjps  # loads late: under test
+
+    cube = ours.primitive(lambda x: x**3)
+    assert cube not in primitive_vjps
+    OURS.extend.defvjp(cube, lambda ans, x: lambda g: 3 * x**2 * g)
+    assert primitive_vjps[cube] is not None
+    assert cube in list(primitive_vjps)
+    assert ours.grad(cube)(2.0) == 12.0
+    rule = primitive_vjps.pop(cube)
+    with pytest.raises(NotImplementedError, match="not defined"):
+        ours.grad(cube)(2.0)
+    primitive_vjps[cube] = rule
+    assert ours.grad(cube)(2.0) == 12.0
+    assert primitive_vjps.pop(np.sin, None) is None
+
+
+def test_const_graph_follows_new_arguments() -> None:
+    maker = both(".misc.tracers", "const_graph")
+    a = maker[0](HIPS.grad(lambda s, x: HIPS.np.sum(HIPS.np.sin(x) * s), 1), 2.0)
+    b = maker[1](OURS.grad(lambda s, x: OURS.np.sum(OURS.np.sin(x) * s), 1), 2.0)
+    for x in (V, W):
+        assert_same(b(x), a(x))
+    assert_same(b(V[:2]), 2.0 * np.cos(V[:2]))
+    counts: list[int] = []
+    once = OURS.misc.const_graph(lambda x: counts.append(1) or OURS.np.sum(x**2))
+    assert [float(once(x)) for x in (V, W, W)] == [float((x**2).sum()) for x in (V, W, W)]
+    assert len(counts) == 1
+    np.testing.assert_allclose(ours.grad(once)(V), 2 * V)
+
+
+# -- lists, generators, keywords ---------------------------------------------------------------------------------------------
+
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "stack of values": lambda np, x: np.stack({"a": x, "b": x * 2}.values()),
+    "stack of a map": lambda np, x: np.stack(map(abs, [x, 2.0 * x])),
+    "concatenate of a generator": lambda np, x: np.concatenate(k * x for k in (1, 2)),
+    "vstack of a generator": lambda np, x: np.vstack(k * x for k in (1, 2)),
+    "list - x": lambda np, x: [1.0, 2.0, 3.0, 4.0, 5.0] - x,
+    "x * list": lambda np, x: x * [1.0, 2.0, 3.0, 4.0, 5.0],
+    "list of one * x": lambda np, x: [2.0] * x,
+    "tuple / x": lambda np, x: (1.0, 2.0, 3.0, 4.0, 5.0) / x,
+    "x > list": lambda np, x: x * (x > [0.0, 0.1, 0.0, 0.1, 0.0]),
+    "norm of a list": lambda np, x: np.linalg.norm([x[0], x[1] + 2.0]),
+    "append of lists": lambda np, x: np.append([x[0]], [x[1] * 2]),
+    "where by keywords": lambda np, x: np.where(condition=x > 0, x=x, y=x**2),
+    "vectorize": lambda np, x: np.vectorize(lambda a, b: a * b + 1.0)(x, 2.0),
+    "dtype ==": lambda np, x: x * (2.0 if x.dtype == np.float64 else 0.0),
+    "dtype in": lambda np, x: x * (2.0 if x.dtype in (np.float32, np.float64) else 0.0),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_spellings_that_autograd_takes(name: str) -> None:
+    call = CALLS[name]
+    found = [lib.grad(lambda x, lib=lib: lib.np.sum(call(lib.np, x) ** 2))(V) for lib in (HIPS, OURS)]
+    assert_same(found[1], found[0])
+    second = [lib.jacobian(lib.grad(lambda x, lib=lib: lib.np.sum(call(lib.np, x) ** 2)))(V) for lib in (HIPS, OURS)]
+    assert_same(second[1], second[0])
+
+
+def test_lists_beside_matrices_and_as_exponents() -> None:
+    """Where HIPS autograd's rules fail for some of them."""
+    numbers = [1.0, 2.0, 3.0, 4.0, 5.0]
+    np.testing.assert_array_equal(ours.grad(lambda x: x @ numbers)(V), numbers)
+    np.testing.assert_array_equal(ours.grad(lambda x: numbers @ x)(V), numbers)
+    np.testing.assert_allclose(ours.grad(lambda x: OURS.np.sum(x ** [[1.0], [2.0]]))(V), 1.0 + 2.0 * V)
+
+
+def test_the_value_of_one_level_is_refused() -> None:
+    with pytest.raises(AttributeError, match="getval"):
+        ours.grad(lambda x: x * x._value)(2.0)
+
+
+def test_where_of_numbers_stays_a_number() -> None:
+    for condition, x, y in ((True, 1, 2), (False, 1, 2.0), (True, [1, 2], [3, 4])):
+        found = OURS.np.where(condition, x, y)
+        assert type(found) is type(HIPS.np.where(condition, x, y))
+        assert found == (x if condition else y)
+
+
+def test_a_comparison_has_a_vjp_of_zeros() -> None:
+    for compare in (lambda x: x > 0.5, lambda x: x == 2.0):
+        vjp, value = ours.make_vjp(compare)(V)
+        np.testing.assert_array_equal(value, compare(V))
+        np.testing.assert_array_equal(vjp(V), np.zeros_like(V))
+        with pytest.raises(TypeError, match="no derivative"):
+            ours.jacobian(compare)(V)
+
+
+def test_the_values_of_eigh_are_numpys() -> None:
+    """Whether a derivative is computed or not, and whichever triangle is read: also the signs of the eigenvectors."""
+    a = np.random.default_rng(3).normal(size=(2, 6, 6))
+    for triangle in ("L", "U"):
+        for matrix in (a[0], a):
+            values, vectors = np.linalg.eigh(matrix, triangle)
+            seen: list[Any] = []
+            ours.grad(lambda x, t=triangle, seen=seen: seen.append(OURS.np.linalg.eigh(x, t)) or OURS.np.sum(seen[0][1] ** 3))(matrix)
+            np.testing.assert_array_equal(OURS.tracer.getval(seen[0][0]), values)
+            np.testing.assert_array_equal(OURS.tracer.getval(seen[0][1]), vectors)
+            ours.test_util.check_grads(lambda x, t=triangle: tuple(OURS.np.linalg.eigh(x, t)), modes=["rev"], order=1)(
+                matrix + 8 * np.eye(6)
+            )
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_rules_of_functions_of_scipy() -> None:
+    linalg = importlib.import_module("xpgrad.dialects.hips.scipy.linalg")
+    a = np.eye(2) * 0.5
+    np.testing.assert_allclose(ours.grad(lambda x: np.sum(linalg.expm(x)))(a), np.full((2, 2), np.exp(0.5)))
+    with pytest.raises(NotImplementedError, match="VJP of hessenberg"):
+        ours.grad(lambda x: np.sum(linalg.hessenberg(x)))(a)
+    np.testing.assert_array_equal(linalg.block_diag(a, a).shape, (4, 4))
+    OURS.extend.defvjp(linalg.block_diag, lambda ans, x, y: lambda g: g[:2, :2], lambda ans, x, y: lambda g: g[2:, 2:])
+    np.testing.assert_array_equal(ours.grad(lambda x: np.sum(linalg.block_diag(x, 2 * x)))(a), np.full((2, 2), 3.0))
+    assert linalg.LinAlgError is np.linalg.LinAlgError
+    with pytest.raises(AttributeError):
+        linalg.nothing
+
+
+def test_a_rule_for_a_function_that_is_no_primitive() -> None:
+    """HIPS autograd accepts it, and never uses it."""
+
+    def double(x: Any) -> Any:
+        return 2.0 * x
+
+    with pytest.warns(UserWarning, match="not decorated with `@primitive`"):
+        OURS.extend.defvjp(double, lambda ans, x: lambda g: 77.0 * g)
+    HIPS.extend.defvjp(double, lambda ans, x: lambda g: 77.0 * g)
+    assert ours.grad(double)(1.0) == theirs.grad(double)(1.0) == 2.0
+    with pytest.raises(TypeError, match="NumPy's have rules already"):
+        OURS.extend.defvjp(np.sin, lambda ans, x: lambda g: g)
+
+
+def test_a_rule_whose_derivative_is_wrong_is_found() -> None:
+    for lib in (HIPS, OURS):
+        double = lib.primitive(lambda x: x * 2.0)
+        same = lib.primitive(lambda x: x)
+        lib.extend.defvjp(double, lambda ans, x, same=same: lambda g: same(g) * 2)
+        lib.extend.defvjp(same, lambda ans, x: lambda g: g * 1.001)
+        with pytest.raises(AssertionError, match=r"\(VJP\) check"):
+            lib.test_util.check_grads(double, modes=["rev"])(1.0)
