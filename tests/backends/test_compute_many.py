@@ -115,3 +115,17 @@ def test_transforms_and_compiled_functions_pass_it_by() -> None:
     assert xp.func.jvp(square, (x,), (tensor(1.0, 1.0),))[1].tolist() == [2.0, 4.0]
     assert xp.func.grad(lambda v: xp.sum(square(v)))(x).tolist() == [2.0, 4.0]
     assert xp.compile(square)(x).tolist() == [1.0, 4.0]
+
+
+def test_a_view_keeps_its_values_and_its_base(calls: list[list[Any]]) -> None:
+    """It holds what was computed; its base, whose memory was not, is as before."""
+    base = tensor(1.0, 2.0, 3.0)
+    part = base[1:]
+    before = base.array, part.array
+    xp.compute(part)
+    assert base.array is before[0]
+    assert part.array is not before[1]
+    np.testing.assert_array_equal(part.numpy(), [2.0, 3.0])
+    with xp.no_grad():
+        base += 1.0
+    np.testing.assert_array_equal(part.numpy(), [3.0, 4.0])
