@@ -6,8 +6,10 @@ if the backward pass records.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import math
 import warnings
 import weakref
 from collections.abc import Callable
@@ -345,9 +347,11 @@ class Function:
         """
         separate = cls.setup_context is not Function.setup_context
         if separate:
-            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
-            bound.apply_defaults()
-            args, kwargs = bound.args, {}
+            least, most = _counts(cls.forward)
+            if kwargs or not least <= len(args) <= most:
+                bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+                bound.apply_defaults()
+                args, kwargs = bound.args, {}
         else:
             if transforming() is not None:
                 check_transformable(cls, str(transforming()))
@@ -358,6 +362,23 @@ class Function:
         if mode is not None and mode.profiling is not None:  # called without a helper, because the `stacklevel` of warnings counts frames
             return mode.call(cls.__name__, _apply, cls, args, kwargs, separate, mode)
         return _apply(cls, args, kwargs, separate, mode)
+
+
+#: The results of `_counts`: inspecting a signature takes longer than recording a call.
+_COUNTS: weakref.WeakKeyDictionary[Any, tuple[int, float]] = weakref.WeakKeyDictionary()
+
+
+def _counts(forward: Any) -> tuple[int, float]:
+    """Return the number of positional parameters, and the largest number of positional arguments that a function takes."""
+    try:
+        return _COUNTS[forward]
+    except (KeyError, TypeError):  # an object without weak references is inspected each time
+        kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
+    least = sum(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in kinds)
+    found = least, math.inf if inspect.Parameter.VAR_POSITIONAL in kinds else least
+    with contextlib.suppress(TypeError):
+        _COUNTS[forward] = found
+    return found
 
 
 def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool, mode: Any) -> Any:

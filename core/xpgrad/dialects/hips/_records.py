@@ -137,7 +137,7 @@ def _seed(raw: Any) -> Any:
 
 def getval(x: Any) -> Any:
     """Return the array or number behind `x`, without history; return other objects unchanged."""
-    return raw_of(x.detach()) if isinstance(x, Tensor) else x
+    return raw_of(x) if isinstance(x, Tensor) else x
 
 
 def convert_results(tree: Any, keep: bool = False) -> Any:

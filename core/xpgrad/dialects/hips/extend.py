@@ -104,7 +104,7 @@ def _wrap(x: Any) -> Any:
 
 
 def _raw(x: Any) -> Any:
-    return raw_of(x.detach()) if isinstance(x, Tensor) and not x.depth else x
+    return raw_of(x) if isinstance(x, Tensor) and not x.depth else x
 
 
 def _conj(x: Any) -> Any:
