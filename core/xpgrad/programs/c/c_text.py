@@ -478,6 +478,8 @@ class _Writer:
         if scalar.form == "function":
             t, name = _TYPES[kind], f"{scalar.code}{_SUFFIXES[kind]}"
             self.called[name] = f'__attribute__((simd("notinbranch"))) {t} {name}({", ".join([t] * len(a))});'
+        if scalar.form == "precise":
+            return self.precise(scalar.code, kind, a)
         if scalar.form in ("function", "rounding"):
             return self.call(scalar.code.replace("roundeven", "nearbyint"), kind, *a)
         return _SPECIAL[scalar.code](self, kind, a)
@@ -501,6 +503,15 @@ class _Writer:
     def call(self, name: str, kind: str, *a: Value) -> Value:
         """Return the call of a function of C's library, whose name gets the dtype's suffix."""
         return self.helper(name + _SUFFIXES[kind], kind, *a)
+
+    def precise(self, code: str, kind: str, a: list[Value]) -> Value:
+        """Return the call of a function of C's library that is not computed for vectors."""
+        name, t = f"precise_{code}{_SUFFIXES[kind]}", _TYPES[kind]
+        self.helpers[name] = (
+            "#ifdef __GNUC__\n__attribute__((noinline)) /* not for vectors, which have larger errors */\n#endif\n"
+            f"static {t} {name}({t} a)\n{{\n    return {code}{_SUFFIXES[kind]}(a);\n}}\n"
+        )
+        return self.helper(name, kind, *a)
 
     def compare(self, code: str, kind: str, a: Value, b: Value) -> Value:
         """Return whether a comparison holds; with nan only "ne" does."""
@@ -577,6 +588,13 @@ def _reciprocal(w: _Writer, kind: str, a: list[Any]) -> Value:
     return w.arithmetic("div", kind, w.number(1, kind), a[0])
 
 
+def _multiply_add(w: _Writer, kind: str, a: list[Any]) -> Value:
+    name = f"fma{_SUFFIXES[kind]}"
+    body = f"#ifdef FP_FAST_{name.upper()}\n    return {name}(a, b, c);\n#else\n    return a * b + c;\n#endif"
+    text = f"(TYPE a, TYPE b, TYPE c)\n{{\n{body}\n}}\n"
+    return w.helper(w.name_of("multiply_add", kind, text), kind, *a)
+
+
 def _absolute(w: _Writer, kind: str, a: list[Any]) -> Value:
     if kind in FLOATS:
         return w.call("fabs", kind, a[0])
@@ -616,6 +634,7 @@ def _test(w: _Writer, a: list[Any], name: str) -> Value:
 _SPECIAL: dict[str, Any] = {
     "abs": _absolute,
     "copy": lambda w, kind, a: a[0],
+    "fma": _multiply_add,
     "gt": lambda w, kind, a: _extremum(w, kind, a, "gt"),
     "isfinite": lambda w, kind, a: _test(w, a, "isfinite"),
     "isinf": lambda w, kind, a: _test(w, a, "isinf"),
