@@ -516,6 +516,16 @@ def test_complex_numbers(dtype: str) -> None:
     assert "for vectors, which have larger errors" in c_text(program, BACKEND)
 
 
+def test_complex_source_has_the_users_lines_and_names() -> None:
+    def loss(wave: Any) -> Any:
+        turned = wave * 1j
+        return xp.sum(xp.abs(turned + wave) ** 2)
+
+    text = xp.compile(loss, emitter="c").source(xp.tensor(np.ones(3) * (1 + 2j), requires_grad=True))  # type: ignore[attr-defined]
+    assert "turned = wave * 1j" in text
+    assert "const double *wave" in text
+
+
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_products_by_blas(shapes: Any, dtype: str, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def lower(program: Program, products: bool = True) -> Lowered:
     postpone(regions, program.outputs, work.source)
     regions = divide_nests([r for r in regions if not isinstance(r, Nest) or r.body], work.views)
     spans = plan_memory(regions, work.views, work.fixed, work.outputs)
-    return Lowered(program, work.views, work.inputs, work.constants, work.outputs, regions, *spans)
+    return Lowered(program, work.views, work.inputs, work.constants, work.outputs, regions, *spans, work.parts)
 
 
 # -- operations to statements ------------------------------------------------------------------------------------------------

@@ -89,8 +89,9 @@ class _Program:
         self.functions: dict[str, str] = {}  # the names by the texts
         self.wishes = _wishes(lowered)
         self.literals = {} if constants is None else {b: constants[v][1:-1] for v, b in _constants(lowered) if b.size == 1}
-        self.lines = {v: o.line for o in lowered.program.operations for v in o.results}
-        self.backward = {v for o in lowered.program.operations if o.backward for v in o.results}
+        made = [(o, v) for o in lowered.program.operations for result in o.results for v in lowered.parts.get(result, (result,))]
+        self.lines = {v: o.line for o, v in made}
+        self.backward = {v for o, v in made if o.backward}
         calls = [self.call(region) for region in lowered.regions]
         self.names = Identifiers(name, *self.functions.values(), *self.helpers, "status", "workspace", "piece", "p", "done")
         self.buffers: dict[Buffer, str] = {}
