@@ -44,7 +44,7 @@ from xpgrad.registry import emitter_names, register_emitter
 
 pytest.importorskip("llvmlite", reason="the extra `native`")
 from xpgrad.programs.native import cache, machine as machines, parts  # after the check above
-from xpgrad.programs.native.llvm_text import region_kernel
+from xpgrad.programs.native.llvm_text import Target, region_kernel
 from xpgrad_numpy import _backend, _emitters
 from xpgrad_numpy._native import native_function
 
@@ -593,6 +593,24 @@ def test_no_call_of_numpy_remains_in_a_complex_program() -> None:
     np.testing.assert_allclose(found.numpy(), value.numpy(), rtol=1e-13)
     for a, g in zip(others, gradients, strict=True):
         np.testing.assert_allclose(a.numpy(), g.numpy(), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_complex_functions_do_without_the_vector_functions_of_glibc(own: bool) -> None:
+    """Beside real ones that use them: their errors, added up, exceed four units."""
+    b = Builder()
+    z, x = b.input(np.ones(3) * 1j), b.input(np.ones(3))
+    b.outputs = [b("exp", z), b("exp", x)]
+    lowered = lower(b.program(*b.outputs))
+    variants = {"exp": [(4, "_ZGVdN4v_exp")], "sin": [(4, "_ZGVdN4v_sin")], "cos": [(4, "_ZGVdN4v_cos")]}
+    (region,) = lowered.regions
+    text = region_kernel(lowered, region, Target(256, variants, own_functions=own)).text
+    assert "_ZGVdN4v_exp" in text  # of the real one
+    assert "_ZGVdN4v_sin" not in text
+    assert "_ZGVdN4v_cos" not in text
+    assert ("@xpgrad.exp(" in text) == own
+    calls = [line for line in text.splitlines() if " call double @exp(" in line]
+    assert len({line.rpartition("#")[2] for line in calls}) == (1 if own else 2)
 
 
 @pytest.mark.parametrize("name", ["tanh", "tan", "log2", "reduce_prod", "matmul", "less"])

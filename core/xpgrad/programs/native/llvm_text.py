@@ -340,8 +340,8 @@ class _Writer:
         """
         t, count, base = _TYPES[dtype], len(args), name
         name = f"{name}f" if dtype == "float32" else name
-        variants = self.target.vector_functions.get(name, [])
-        if (precise or not variants) and self.target.own_functions and has_function(base):
+        variants = [] if precise else self.target.vector_functions.get(name, [])
+        if not variants and self.target.own_functions and has_function(base):
             symbol, texts, variants_of_texts = own_function(base, dtype, count, self.target.vector_bits)
             self.declared.update(texts)
             self.vectors.update(variants_of_texts)
@@ -354,8 +354,9 @@ class _Writer:
             for n, symbol in variants:
                 vector = f"<{n} x {t}>"
                 self.vectors[symbol] = f"declare {vector} @{symbol}({', '.join([vector] * count)}) {_PURE}"
-        self.attributes[name] = attributes
-        number = 1 + list(self.attributes).index(name)
+        key = f"precise {name}" if precise else name
+        self.attributes[key] = attributes
+        number = 1 + list(self.attributes).index(key)
         return self.emit(f"call {t} @{name}({', '.join(f'{t} {x}' for x in args)}) #{number}")
 
     def cast(self, value: str, source: str, dtype: str) -> str:
