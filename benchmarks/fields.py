@@ -1,5 +1,5 @@
-"""`python -m benchmarks.fields`: ten programs from ten fields, for which nothing was tuned: xpgrad eager, compiled to NumPy source and to
-machine code, and JAX.
+"""`python -m benchmarks.fields`: eleven programs from eleven fields, for which nothing was tuned: xpgrad eager, compiled to NumPy source
+and to machine code, and JAX.
 
 Each is written once, with names that NumPy, xpgrad and JAX share, and returns one number. What is timed is the value with its gradients
 (for k-means, the product of the Hessian with a vector). All results are compared before anything is timed.
@@ -143,6 +143,19 @@ def lstm(m: Any, inner: Any, outer: Any, bias: Any, x: Any) -> Any:
     return m.sum(h * h)
 
 
+def quantum_walk(m: Any, angles: Any, start: Any, place: Any) -> Any:
+    up, down = start[0], start[1]
+    for k in range(40):
+        stay, turn = m.cos(angles[k]), 1j * m.sin(angles[k])
+        up, down = m.roll(stay * up + turn * down, 1, axis=0), m.roll(turn * up + stay * down, -1, axis=0)
+    return m.sum((m.abs(up) ** 2 + m.abs(down) ** 2) * place)
+
+
+def _walk_data(rng: np.random.Generator) -> tuple[Any, ...]:
+    start = rng.normal(size=(2, 512, 2)).view(complex)[..., 0]
+    return rng.normal(size=40), start / np.linalg.norm(start), np.linspace(-1.0, 1.0, 512)
+
+
 def _hmm_data(rng: np.random.Generator) -> tuple[Any, ...]:
     return rng.normal(size=(8, 8)), rng.normal(size=(8, 20)), rng.integers(0, 20, 100)
 
@@ -170,6 +183,7 @@ FIELDS: dict[str, Field] = {
     "bundle": Field("bundle adjustment: 10 cameras, 500 points", bundle_adjustment, _bundle_data, 2),
     "lstm": Field("LSTM: hidden 32, 40 steps, batch 16", lstm,
                   lambda r: (r.normal(size=(8, 128)) / 3, r.normal(size=(32, 128)) / 6, np.zeros(128), r.normal(size=(40, 16, 8))), 3),
+    "walk": Field("quantum walk: 512 places, 40 steps, in complex128", quantum_walk, _walk_data, 1),
 }  # fmt: skip
 
 

@@ -260,6 +260,42 @@ def assert_same_numbers(found: Any, wanted: Any, name: str, *, exact: bool) -> N
         np.testing.assert_array_equal(np.signbit(found) & ~np.isnan(found), np.signbit(wanted) & ~np.isnan(wanted), err_msg=name)
 
 
+#: Kernels of one or two complex arrays that have NumPy's bits, and those that may differ by 4 units in the last place of the modulus.
+EXACT = {
+    "add": 2, "conj": 1, "divide": 2, "equal": 2, "isfinite": 1, "isinf": 1, "isnan": 1, "multiply": 2, "negative": 1, "not_equal": 2,
+    "positive": 1, "reciprocal": 1, "square": 1, "subtract": 2,
+}  # fmt: skip
+CLOSE = {"abs": 1, "cos": 1, "cosh": 1, "exp": 1, "log": 1, "sign": 1, "sin": 1, "sinh": 1, "sqrt": 1}
+
+
+def complex_array(re: Any, im: Any, dtype: str) -> Any:
+    """Return an array of these parts, whatever they are: ``re + 1j * im`` has other infinities and zeros."""
+    z = np.empty(np.shape(re), np.complex128)
+    z.real, z.imag = re, im
+    return z.astype(dtype)
+
+
+def parts_of(x: Any) -> list[Any]:
+    return [x.real, x.imag] if x.dtype.kind == "c" else [x]
+
+
+def assert_same_complex(found: Any, wanted: Any, what: str, ulps: float = 0) -> None:
+    """Assert equal parts: nan, infinities, signs of zero, and numbers up to some units in the last place of the modulus."""
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), what
+    modulus = np.hypot(wanted.real.astype(np.longdouble), wanted.imag.astype(np.longdouble))
+    for a, b in zip(parts_of(found), parts_of(wanted), strict=True):
+        finite = np.isfinite(b)
+        np.testing.assert_array_equal(a[~finite], b[~finite], err_msg=what)
+        if a.dtype == bool or not ulps:
+            np.testing.assert_array_equal(a, b, err_msg=what)
+        else:
+            size = np.fmin(modulus, np.finfo(a.dtype).max)
+            allowed = ulps * np.spacing(size.astype(a.dtype)).astype(np.longdouble)
+            assert (np.abs(a.astype(np.longdouble) - b)[finite] <= allowed[finite]).all(), what
+        if a.dtype != bool:
+            np.testing.assert_array_equal(np.signbit(a) & (a == 0), np.signbit(b) & (b == 0), err_msg=what)
+
+
 def _largest(y: Any) -> float:
     finite = np.abs(y[np.isfinite(y)])
     return float(max(finite.max(initial=0), 1.0))

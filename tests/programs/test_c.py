@@ -18,7 +18,18 @@ import pytest
 
 import xpgrad as xp
 from programs import building
-from programs.building import BACKEND, Builder, assert_same, assert_same_numbers, random_program, variables
+from programs.building import (
+    BACKEND,
+    CLOSE,
+    EXACT,
+    Builder,
+    assert_same,
+    assert_same_complex,
+    assert_same_numbers,
+    complex_array,
+    random_program,
+    variables,
+)  # fmt: skip
 from programs.test_export import CASES
 from xpgrad.__main__ import main
 from xpgrad.programs.c import compiler as compilers
@@ -478,12 +489,41 @@ GEMM(cblas_sgemm, float)
 
 
 def program_text(b: Builder) -> str:
-    """Return a program as a source with a test; it raises Unsupported if the program is not all C."""
+    """Return a program as a source with a test; it raises Unsupported if the program is not all C, or its arguments are complex."""
     program = b.program(*b.outputs)
+    if any(v.dtype.is_complex for v in (*program.inputs, *program.constants, *program.outputs)):
+        raise Unsupported("complex arguments of an exported source")
     lowered = lower(program)
     constants = {v: elements_text(np.asarray(raw), v.dtype.name) for v, raw in program.constants.items()}
     source = c_source(lowered, "run", None, constants)
     return f"{compilers.preamble()}\n{source.prototype};\n{source.text}\n{self_test(program, source, 'run', b.raws(), [], BACKEND)}"
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_complex_numbers(dtype: str) -> None:
+    """NumPy's special values, for arguments and constants."""
+    every = complex_array(*(v.ravel() for v in np.meshgrid(SPECIAL, SPECIAL)), dtype)
+    x, y = (v.ravel() for v in np.meshgrid(every, every))
+    b = Builder()
+    given, other = b.input(x), b.constant(y)
+    names = EXACT | CLOSE
+    b.outputs = [b(name, *[given, other][:count]) for name, count in names.items()]
+    program = b.program(*b.outputs)
+    lower(program)  # all of it is C
+    with np.errstate(all="ignore"):
+        for name, found, wanted in zip(names, c_function(program, BACKEND)(*b.raws()), evaluate_program(program, BACKEND, b.raws())):
+            assert_same_complex(found, wanted, name, 4 if name in CLOSE else 0)
+    assert "for vectors, which have larger errors" in c_text(program, BACKEND)
+
+
+def test_complex_source_has_the_users_lines_and_names() -> None:
+    def loss(wave: Any) -> Any:
+        turned = wave * 1j
+        return xp.sum(xp.abs(turned + wave) ** 2)
+
+    text = xp.compile(loss, emitter="c").source(xp.tensor(np.ones(3) * (1 + 2j), requires_grad=True))  # type: ignore[attr-defined]
+    assert "turned = wave * 1j" in text
+    assert "const double *wave" in text
 
 
 @pytest.mark.parametrize("shapes", SHAPES)

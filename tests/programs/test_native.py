@@ -18,9 +18,22 @@ from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
 from programs import building
-from programs.building import BACKEND, EVALUATE, Builder, assert_same, assert_same_numbers, random_program
+from programs.building import (
+    BACKEND,
+    CLOSE,
+    EVALUATE,
+    EXACT,
+    Builder,
+    assert_same,
+    assert_same_complex,
+    assert_same_numbers,
+    complex_array,
+    parts_of,
+    random_program,
+)  # fmt: skip
 from support.central_differences import values
 from xpgrad.__main__ import main
+from xpgrad._basics.dtypes import DTYPES
 from xpgrad.programs import emitters
 from xpgrad.programs.evaluation import evaluate_program
 from xpgrad.programs.lowering import lower
@@ -31,7 +44,7 @@ from xpgrad.registry import emitter_names, register_emitter
 
 pytest.importorskip("llvmlite", reason="the extra `native`")
 from xpgrad.programs.native import cache, machine as machines, parts  # after the check above
-from xpgrad.programs.native.llvm_text import region_kernel
+from xpgrad.programs.native.llvm_text import Target, region_kernel
 from xpgrad_numpy import _backend, _emitters
 from xpgrad_numpy._native import native_function
 
@@ -382,25 +395,255 @@ def test_additions_to_bools_are_numpys() -> None:
     check(b)
 
 
+# -- complex numbers ---------------------------------------------------------------------------------------------------------
+
+COMPLEX = ["complex128", "complex64"]
+
+
+@pytest.mark.parametrize("size", [3, 100])
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("name", [*EXACT, *CLOSE])
+def test_complex_special_values(name: str, dtype: str, size: int) -> None:
+    """Parts that are infinite, nan, subnormal, or zeros of either sign give what NumPy gives, in vectors and one by one."""
+    special = [*SPECIAL, 710.0, -745.0] if dtype == "complex128" else [*SPECIAL, 3e38, 89.0, -104.0, 1e-40]
+    every = complex_array(*(v.ravel() for v in np.meshgrid(special, special)), dtype)
+    count = (EXACT | CLOSE)[name]
+    grid = [v.ravel() for v in np.meshgrid(*[every] * count)]
+    arrays = [np.resize(v, (len(v) // size + 1) * size).reshape(-1, size) for v in grid]
+    b = Builder()
+    b.outputs = [b(name, *(b.input(a) for a in arrays))]
+    lower(b.program(*b.outputs))  # all of it is machine code
+    with np.errstate(all="ignore"):
+        (wanted,) = evaluate_program(b.program(*b.outputs), BACKEND, b.raws())
+    assert_same_complex(run(name, *arrays)[0], wanted, name, 4 if name in CLOSE else 0)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("number", [2.0, -1, 0, 0.5j, 1 - 2j, float("inf"), float("nan")])
+def test_complex_arrays_and_numbers(number: Any, dtype: str) -> None:
+    z = complex_array(*(v.ravel() for v in np.meshgrid(SPECIAL, SPECIAL)), dtype)
+    for name in ("add", "subtract", "multiply", "divide", "equal", "not_equal"):
+        for first in (True, False):
+            b = Builder()
+            x = b.input(z)
+            b.outputs = [b(name, x, number) if first else b(name, number, x)]
+            lower(b.program(*b.outputs))
+            with np.errstate(all="ignore"):
+                (wanted,) = evaluate_program(b.program(*b.outputs), BACKEND, b.raws())
+                (found,) = native_function(b.program(*b.outputs), BACKEND)(*b.raws())
+            assert_same_complex(found, wanted, f"{name} {number} {first}")
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("power", [-1, 0.5, 1, 2, 3, 1.0, 2.0, 3.0])
+def test_complex_powers(power: float, dtype: str) -> None:
+    z = complex_array(*(v.ravel() for v in np.meshgrid(SPECIAL, SPECIAL)), dtype)
+    b = Builder()
+    b.outputs = [b("pow", b.input(z), power)]
+    lower(b.program(*b.outputs))
+    with np.errstate(all="ignore"):
+        (wanted,) = evaluate_program(b.program(*b.outputs), BACKEND, b.raws())
+        (found,) = native_function(b.program(*b.outputs), BACKEND)(*b.raws())
+    assert_same_complex(found, wanted, f"power {power}", 4 if power == 0.5 else 0)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("name", [name for name in CLOSE if name != "abs"] + ["reciprocal", "square"])
+def test_complex_functions_are_within_four_units_of_the_modulus(name: str, dtype: str) -> None:
+    """Compared with NumPy's results in extended precision."""
+    rng, n = np.random.default_rng(0), 5_000
+    near = 10.0 ** rng.uniform(-12, -1, (2, n))
+    places = {
+        "circle": np.exp(1j * rng.uniform(-4, 4, n)) * (1 + rng.normal(size=n) * 10.0 ** rng.uniform(-17, 0, n)),
+        "all sizes": (rng.normal(size=(2, n)) * 10.0 ** rng.uniform(-12, 12, (2, n))).T.copy().view(complex)[:, 0],
+        "square": rng.uniform(-50, 50, n) + 1j * rng.uniform(-50, 50, n),
+        "near 1": 1 + near[0] * rng.choice([-1, 1], n) + 1j * near[1],
+    }
+    for where, z in places.items():
+        z = z.astype(dtype)
+        (found,) = run(name, z)
+        with np.errstate(all="ignore"):
+            wanted = getattr(np, name)(z.astype(np.clongdouble))
+        finite = np.isfinite(wanted.astype(dtype)) & np.isfinite(found)
+        assert finite.sum() > n // 3
+        error = np.stack([np.abs(a - b) for a, b in zip(parts_of(found.astype(np.clongdouble)), parts_of(wanted))])
+        unit = np.spacing(np.abs(wanted).astype(found.real.dtype)).astype(np.longdouble)
+        assert float((error / unit)[:, finite].max()) <= 4.0, where
+        (again,) = run(name, z[:3])  # no vectors
+        assert float((np.abs(again - wanted[:3]) / unit[:3])[finite[:3]].max(initial=0.0)) <= 4.0
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_programs_of_complex_numbers(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "_FLOATS", ["complex128", "complex64", "complex128", "float64", "float32"])
+    monkeypatch.setattr(building, "_DTYPES", ["complex128", "complex128", "complex64", "complex64", "float64", "int64", "bool"])
+    monkeypatch.setattr(building, "_BINARY", [*building._BINARY, "equal", "not_equal"])
+    for k in range(int(os.environ.get("XPGRAD_PROGRAMS", "100")) // 20):
+        random = Random(300_000 * block + k)
+        check(random_program(random, random.randint(1, 25)), exact=False)
+
+
+#: Kernels with their arguments after some complex arrays of a shape, and their options.
+ARRANGED: list[tuple[str, int, tuple[Any, ...], dict[str, Any]]] = [
+    ("flip", 1, (), {"axis": 0}), ("roll", 1, (2,), {"axis": 0}), ("roll", 1, (-1,), {"axis": 1}), ("swap_last", 1, (), {}),
+    ("transpose_axes", 1, ((1, 0),), {}), ("broadcast_view", 1, ((2, 3, 4),), {}), ("reshape_to", 1, ((2, 6),), {}),
+    ("index_basic", 1, ((slice(None, None, -2), slice(1, 3)),), {}), ("diagonal_view", 1, (1,), {}), ("copy", 1, (), {}),
+    ("index_basic_transpose", 1, ((slice(1, 4), slice(0, 8, 2)), (5, 8)), {}), ("sum_to", 1, ((1, 4),), {}),
+    ("diagonal_transpose", 1, ((3, 5, 5), 1), {}), ("take_flat", 1, (np.array([0, -1, 11]),), {}),
+    ("gather", 1, ((np.array([2, 0, -1, 0]),),), {}), ("scatter_add", 1, ((np.array([1, 1, 3]),), (4, 4)), {}),
+    ("real", 1, (), {}), ("imag", 1, (), {}), ("real_part", 1, (), {}), ("imag_part", 1, (), {}),
+    *(("reduce_var", 1, (axes, 1.0, keepdims), {}) for axes in (None, (0,)) for keepdims in (False, True)),
+    *((name, 1, (axes, keepdims), {})
+      for name in ("reduce_sum", "reduce_mean") for axes in (None, (0,), (1,)) for keepdims in (False, True)),
+    *(("linalg.vector_norm", 1, (), {"axis": axis, "keepdims": False, "ord": 2}) for axis in (None, 1)),
+    ("zeros_like", 1, (), {}), ("ones_like", 1, (), {}), ("full_like", 1, (1 - 2j,), {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("kernel", ARRANGED, ids=lambda k: f"{k[0]} {k[2]} {k[3]}")
+def test_kernels_that_arrange_or_add_complex_numbers(kernel: Any, dtype: str) -> None:
+    name, count, args, options = kernel
+    b = Builder()
+    rng = np.random.default_rng(1)
+    arrays = [b.input(complex_array(rng.normal(size=(3, 4)), rng.normal(size=(3, 4)), dtype)) for _ in range(count)]
+    args = tuple(
+        tuple(b.input(p) if isinstance(p, np.ndarray) else p for p in a)
+        if isinstance(a, tuple)
+        else b.input(a)
+        if isinstance(a, np.ndarray)
+        else a
+        for a in args
+    )
+    for made in (arrays[0], b("multiply", arrays[0], 1j)):  # an argument, whose parts are in turns, and a result
+        found = b(name, made, *args, **options)
+        b.outputs = [found, b("multiply", found, 2.0), made]
+        lower(b.program(*b.outputs))  # all of it is machine code
+        check(b, exact=False)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_complex_numbers_beside_others(dtype: str) -> None:
+    """Casts, selections, writes, and real arrays that become complex."""
+    rng = np.random.default_rng(0)
+    real = "float64" if dtype == "complex128" else "float32"
+    b = Builder()
+    z = b.input(complex_array(rng.normal(size=(3, 4)), rng.normal(size=(3, 4)), dtype))
+    x = b.input(rng.normal(size=(3, 4)).astype(real))
+    w = b("multiply", z, x)
+    b.outputs = [
+        b("to_dtype", z, DTYPES[real]), b("to_dtype", x, DTYPES[dtype]), b("to_dtype", z, DTYPES["bool"]),
+        b("to_dtype", z, DTYPES["complex64"]), b("to_dtype", w, DTYPES["complex128"]), b("multiply", x, 2j),
+        b("where", b("less", x, 0.0), z, w), b("where", b("less", x, 0.0), z, 1j), b("keep", b("less", x, 0.0), w), b("add", x, z),
+        b("written", b("negative", z), (slice(0, 2),), b("index_basic", w, (slice(1, 3),))), b("written", w, (slice(0, 2),), 1 - 1j),
+        b("add_at", b("negative", w), b("index_basic", z, (1,)), (2,)), b("concat", (z, w), axis=1), b("stack", (w, z), axis=1),
+        b("scatter_into", b("copy", w), z, (b.input(np.array([1, 1, 0])),)), b("add", b("abs", z), b("imag", w)), b("conj", x),
+    ]  # fmt: skip
+    lower(b.program(*b.outputs))
+    check(b, exact=False)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (0, 3), (3, 0), (1, 5), (70_000,), (300, 300), (3, 70_000)])
+def test_complex_arrays_of_every_shape(shape: tuple[int, ...], dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    b = Builder()
+    z = b.input(complex_array(rng.normal(size=shape), rng.normal(size=shape), dtype))
+    w = b("multiply", z, 1 - 0.5j)
+    b.outputs = [w, b("reduce_sum", w, None, False), b("reduce_mean", w, (0,) if shape else None, True), b("abs", w), z]
+    program = b.program(*b.outputs)
+    lower(program)
+    with np.errstate(all="ignore"):
+        wanted = evaluate_program(program, BACKEND, b.raws())
+        one, three = (native_function(program, BACKEND, threads)(*b.raws()) for threads in (1, 3))
+    for found, other, y in zip(one, three, wanted, strict=True):
+        assert (found.dtype, found.shape) == (y.dtype, y.shape)
+        np.testing.assert_array_equal(found, other)  # whatever the number of threads
+        eps = np.finfo(dtype).eps
+        np.testing.assert_allclose(found, y, rtol=2000 * eps, atol=2000 * eps * max(np.sqrt(w.size), 1.0))
+
+
+def test_complex_numbers_are_stored_in_one_loop_and_kept_apart_between_loops() -> None:
+    b = Builder()
+    z = b.input(np.arange(12.0).reshape(3, 4) * (1 + 2j))
+    w = b("multiply", z, z)
+    b.outputs = [b("multiply", w, b("reduce_sum", w, (0,), True))]
+    lowered = lower(b.program(*b.outputs))
+    assert [type(r) for r in lowered.regions] == [Nest, Nest]
+    last = lowered.regions[-1]
+    assert isinstance(last, Nest)
+    assert sum(s.memory.buffer.is_paired for s in last.body) == 2
+    assert not any(buffer.is_paired for buffer in lowered.workspace)
+    check(b)
+
+
+def test_no_call_of_numpy_remains_in_a_complex_program() -> None:
+    def loss(z: Any, turns: Any, key: Any) -> Any:
+        for _ in range(3):
+            z = xp.exp(1j * turns) * xp.roll(z, 1, axis=0) / (1 + xp.abs(z)) + xp.conj(z)[key]
+        return xp.mean(xp.abs(xp.where(turns > 0, z, xp.sqrt(z) * z**2)) ** 2) + xp.sum(xp.imag(z)) + xp.abs(xp.mean(z))
+
+    rng = np.random.default_rng(0)
+    z, turns, key = rng.normal(size=(8, 2)).view(complex)[:, 0], rng.normal(size=8), rng.permutation(8)
+    step = xp.func.value_and_grad(loss, argnums=(0, 1))
+    compiled = xp.compile(step, emitter="native")
+    arguments = (xp.asarray(z), xp.asarray(turns), xp.asarray(key))
+    assert "0 calls of NumPy" in compiled.explain(*arguments).splitlines()[0]
+    (value, gradients), (found, others) = step(*arguments), compiled(*arguments)
+    np.testing.assert_allclose(found.numpy(), value.numpy(), rtol=1e-13)
+    for a, g in zip(others, gradients, strict=True):
+        np.testing.assert_allclose(a.numpy(), g.numpy(), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_complex_functions_do_without_the_vector_functions_of_glibc(own: bool) -> None:
+    """Beside real ones that use them: their errors, added up, exceed four units."""
+    b = Builder()
+    z, x = b.input(np.ones(3) * 1j), b.input(np.ones(3))
+    b.outputs = [b("exp", z), b("exp", x)]
+    lowered = lower(b.program(*b.outputs))
+    variants = {"exp": [(4, "_ZGVdN4v_exp")], "sin": [(4, "_ZGVdN4v_sin")], "cos": [(4, "_ZGVdN4v_cos")]}
+    (region,) = lowered.regions
+    text = region_kernel(lowered, region, Target(256, variants, own_functions=own)).text
+    assert "_ZGVdN4v_exp" in text  # of the real one
+    assert "_ZGVdN4v_sin" not in text
+    assert "_ZGVdN4v_cos" not in text
+    assert ("@xpgrad.exp(" in text) == own
+    calls = [line for line in text.splitlines() if " call double @exp(" in line]
+    assert len({line.rpartition("#")[2] for line in calls}) == (1 if own else 2)
+
+
+@pytest.mark.parametrize("name", ["tanh", "tan", "log2", "reduce_prod", "matmul", "less"])
+def test_what_is_not_accurate_or_not_of_parts_stays_numpys(name: str) -> None:
+    b = Builder()
+    z = b.input(np.random.default_rng(0).normal(size=(3, 6)).view(complex))
+    args = {"reduce_prod": ((0,), False), "matmul": (z,), "less": (z,)}.get(name, ())
+    b.outputs = [b("multiply", b(name, b("multiply", z, 2.0), *args), 1)]
+    assert name in [o.name for o in parts.divide(b.program(*b.outputs)).operations]
+    check(b, exact=False)
+
+
 # -- arguments ---------------------------------------------------------------------------------------------------------------
 
 
 def arrays_of(x: Any) -> dict[str, Any]:
     """Return the same numbers in arrays that lie in memory in other ways."""
-    spread = np.zeros((*x.shape[:-1], 2 * x.shape[-1]))
+    spread = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
     spread[..., ::2] = x
-    unaligned = np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(np.float64).reshape(x.shape)
+    unaligned = np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape)
     frozen = x.copy()
     frozen.flags.writeable = False
     return {
         "columns": np.asfortranarray(x), "every other": spread[..., ::2], "reversed": x[::-1].copy()[::-1], "unaligned": unaligned,
-        "frozen": frozen, "swapped": x.astype(">f8"), "subclass": x.view(np.matrix), "expanded": np.broadcast_to(x[:1], x.shape),
+        "frozen": frozen, "swapped": x.astype(x.dtype.newbyteorder(">")),
+        "subclass": x.view(np.matrix), "expanded": np.broadcast_to(x[:1], x.shape),
     }  # fmt: skip
 
 
-def test_arrays_in_any_order() -> None:
+@pytest.mark.parametrize("dtype", ["float64", "complex128", "complex64"])
+def test_arrays_in_any_order(dtype: str) -> None:
     b = Builder()
-    x = b.input(np.arange(12.0).reshape(3, 4))
+    x = b.input((np.arange(12.0).reshape(3, 4) * (1 if dtype == "float64" else 1 - 2j)).astype(dtype))
     b.outputs = [b("multiply", x, x), b("reduce_sum", x, (0,), False)]
     function = native_function(b.program(*b.outputs), BACKEND)
     for name, array in arrays_of(b.values[x]).items():

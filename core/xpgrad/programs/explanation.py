@@ -113,7 +113,7 @@ def _cost(region: Region, lowered: Lowered) -> str:
         products = 2 * m * k * n * (region.a.shape[0] if len(region.a.shape) == 3 else 1)
     elif isinstance(region, Nest):
         size = math.prod(region.domain)
-        functions = size * sum(s.op in SCALARS and SCALARS[s.op].form == "function" for s in region.body)
+        functions = size * sum(s.op in SCALARS and SCALARS[s.op].form in ("function", "precise") for s in region.body)
         arithmetic = size * len(region.body) - functions
     else:
         arithmetic = 2 * math.prod(region.key.shape)
@@ -131,7 +131,7 @@ def _traffic(region: Region, lowered: Lowered) -> tuple[int, int]:
 
     def note(found: dict[Any, int], view: Any) -> None:
         size = math.prod(n for n, s in zip(view.shape, view.strides) if s)
-        found[view.buffer] = max(found.get(view.buffer, 0), min(size, view.buffer.size) * view.buffer.itemsize)
+        found[view.part] = max(found.get(view.part, 0), min(size, view.buffer.size) * view.buffer.itemsize)
 
     if isinstance(region, Product):
         for view in (region.a, region.b, *([region.target] if region.adds else [])):
@@ -145,7 +145,7 @@ def _traffic(region: Region, lowered: Lowered) -> tuple[int, int]:
             for a in s.args:
                 if isinstance(a, Indexed):
                     found = math.prod(region.domain) * a.view.buffer.itemsize
-                    read[a.view.buffer] = max(read.get(a.view.buffer, 0), found)
+                    read[a.view.part] = max(read.get(a.view.part, 0), found)
                 elif a in lowered.views and a not in own:
                     note(read, lowered.views[a])
             if s.kind != "assign" or s.out in lowered.stored:

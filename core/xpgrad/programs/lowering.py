@@ -1,16 +1,20 @@
 """Lower a program to statements over views of memory, and these to regions.
 
-Views, reshapes and writes into dead arrays cost nothing here: a result may be a view of an operand, or lie in its memory.
+Views, reshapes and writes into dead arrays cost nothing here: a result may be a view of an operand, or lie in its memory. A complex array
+becomes two real ones (`complexes.py`): what copies and adds elements is lowered once for each of them, and arithmetic by a formula.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from xpgrad._basics.dtypes import DTYPES
+from xpgrad._basics.dtypes import DTYPES, DType, promote, real_of
+from xpgrad.programs.complexes import FORMULAS, POWERS, Formula, Real
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.regions import Check, Indexed, Lowered, Nest, Product, Statement, Unsupported
 from xpgrad.programs.scalars import FLOATS, SCALARS, SIZES, can_cast, has_scalar
@@ -39,19 +43,43 @@ def lower(program: Program, products: bool = True) -> Lowered:
     postpone(regions, program.outputs, work.source)
     regions = divide_nests([r for r in regions if not isinstance(r, Nest) or r.body], work.views)
     spans = plan_memory(regions, work.views, work.fixed, work.outputs)
-    return Lowered(program, work.views, work.inputs, work.constants, work.outputs, regions, *spans)
+    return Lowered(program, work.views, work.inputs, work.constants, work.outputs, regions, *spans, work.parts)
 
 
 # -- operations to statements ------------------------------------------------------------------------------------------------
 
-_Rule = Callable[["_Lowering", Operation], None]
-#: The functions that lower kernels, by the kernel's name or ``"any KIND"``, with the options that they know.
-_RULES: dict[str, tuple[_Rule, tuple[str, ...]]] = {}
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """How kernels are lowered.
+
+    Attributes
+    ----------
+    function : callable
+        Adds the statements of an operation.
+    options : tuple of str
+        The options that it knows.
+    elements : tuple of int
+        The positions of arguments whose elements go into the result. If there are any, complex operations are lowered for each part.
+    takes_complex : bool
+        Whether the function takes complex operations as they are.
+    """
+
+    function: Callable[[_Lowering, Operation], None]
+    options: tuple[str, ...]
+    elements: tuple[int, ...]
+    takes_complex: bool
 
 
-def _lowers(*names: str, options: tuple[str, ...] = ()) -> Callable[[_Rule], _Rule]:
-    def register(function: _Rule) -> _Rule:
-        _RULES.update(dict.fromkeys(names, (function, options)))
+#: The rules by the kernel's name or ``"any KIND"``.
+_RULES: dict[str, _Rule] = {}
+
+
+def _lowers(
+    *names: str, options: tuple[str, ...] = (), elements: tuple[int, ...] = (), takes_complex: bool = False
+) -> Callable[[Callable[[_Lowering, Operation], None]], Callable[[_Lowering, Operation], None]]:
+    def register(function: Callable[[_Lowering, Operation], None]) -> Callable[[_Lowering, Operation], None]:
+        _RULES.update(dict.fromkeys(names, _Rule(function, options, elements, takes_complex)))
         return function
 
     return register
@@ -64,13 +92,14 @@ class _Lowering:
         self.program, self.products = program, products
         self.views: dict[Variable, View] = {}
         self.sources: dict[Variable, Variable] = {}  # of a view, whose elements it shows
+        self.parts: dict[Variable, tuple[Variable, Variable]] = {}  # the real and the imaginary parts of a complex variable
         self.items: list[Statement | Product | Check] = []
         self.readers: dict[Variable, int] = {}
         self.checked: dict[Any, Any] = {}
         for v in [v for o in program.operations for v in dict.fromkeys(o.operands())] + program.outputs:
             self.readers[v] = self.readers.get(v, 0) + 1
-        self.inputs = [self.new_buffer(v) for v in program.inputs]
-        self.constants = [self.new_buffer(v) for v in program.constants]
+        self.inputs = [self.given_buffer(v) for v in program.inputs]
+        self.constants = [self.given_buffer(v) for v in program.constants]
         self.fixed = {*self.inputs, *self.constants}
         self.additions = self.find_additions()
         for operation in program.operations:
@@ -84,10 +113,141 @@ class _Lowering:
             if pair is not None:
                 self.multiply(pair[0], operation.out, pair[1])
             return
-        rule, options = _RULES.get(operation.name) or _RULES.get(f"any {operation.facts.kind}") or (None, ())
-        if rule is None or operation.several or not set(operation.options) <= set(options):
+        is_complex = any(v.dtype.is_complex for v in (*operation.operands(), *operation.results))
+        formula = self.find_formula(operation) if is_complex else None
+        if formula is not None:
+            self.apply(formula, operation)
+            return
+        rule = _RULES.get(operation.name) or _RULES.get(f"any {operation.facts.kind}")
+        if rule is None or operation.several or not set(operation.options) <= set(rule.options):
             raise Unsupported(operation.name)
-        rule(self, operation)
+        if not is_complex or rule.takes_complex:
+            rule.function(self, operation)
+        else:
+            self.take_parts(rule, operation)
+
+    def find_formula(self, operation: Operation) -> Formula | None:
+        """Return the formula of a complex operation; None if it has none."""
+        if operation.name != "pow":
+            return None if operation.options else FORMULAS.get(operation.name)
+        x, power = operation.args
+        if not isinstance(x, Variable) or x.dtype is not operation.out.dtype or isinstance(power, Variable):
+            return None
+        return POWERS.get((type(power), power))
+
+    # -- complex numbers -----------------------------------------------------------------------------------------------------
+
+    def given_buffer(self, v: Variable) -> Buffer:
+        """Return the buffer of an input, a constant or an output, in which the parts of complex numbers are in turns."""
+        if not v.dtype.is_complex:
+            return self.new_buffer(v)
+        kind = real_of(v.dtype).name
+        buffer = Buffer(2 * v.size, kind, SIZES[kind], is_paired=True)
+        for k, part in enumerate(self.new_parts(v)):
+            self.views[part] = View(buffer, k, v.shape, tuple(2 * s for s in row_major(v.shape)))
+        return buffer
+
+    def new_parts(self, v: Variable) -> tuple[Variable, Variable]:
+        """Set the parts of a complex variable to new real variables, and return these."""
+        names = (None, None) if v.name is None else (f"{v.name}_real", f"{v.name}_imag")
+        first, second = (Variable(v.shape, real_of(v.dtype), name) for name in names)
+        return self.set_parts(v, first, second)
+
+    def set_parts(self, v: Variable, first: Variable, second: Variable) -> tuple[Variable, Variable]:
+        """Set and return the parts of a complex variable."""
+        self.parts[v] = first, second
+        self.readers[first] = self.readers[second] = self.readers.get(v, 0)
+        return first, second
+
+    def split(self, x: Any, dtype: DType) -> tuple[Any, Any]:
+        """Return the parts of an operand, as operands of a real dtype; raise Unsupported if they cannot be cast to it."""
+        if isinstance(x, Variable):
+            first, second = self.parts.get(x, (x, 0.0))
+            return self.converted(first, dtype), self.converted(second, dtype)
+        if not isinstance(x, (int, float, complex)):
+            msg = f"{x!r} as an operand"
+            raise Unsupported(msg)
+        return x.real, x.imag
+
+    def converted(self, x: Any, dtype: DType) -> Any:
+        """Return an operand in a dtype."""
+        if not isinstance(x, Variable) or x.dtype is dtype:
+            return x
+        if not can_cast(x.dtype.name, dtype.name):
+            msg = f"{x.dtype} as {dtype}"
+            raise Unsupported(msg)
+        out = Variable(x.shape, dtype)
+        self.assign(out, "cast", (x,))
+        return out
+
+    def take_parts(self, rule: _Rule, o: Operation) -> None:
+        """Lower a complex operation once for the real parts, and once for the imaginary ones.
+
+        Raises
+        ------
+        Unsupported
+            The parts of the result are not what the operation gives for the parts of the operands.
+        """
+        if not rule.elements or not o.out.dtype.is_complex:
+            msg = f"{o.name} of complex numbers"
+            raise Unsupported(msg)
+        dtype = real_of(o.out.dtype)
+
+        def part(x: Any, k: int) -> Any:
+            if isinstance(x, (tuple, list)):
+                return tuple(part(y, k) for y in x)
+            found = self.split(x, dtype)[k]
+            if isinstance(x, Variable) and not isinstance(found, Variable):  # of a real array, beside complex ones
+                return self.compute("copy", found, like=Variable(x.shape, dtype))
+            return found
+
+        for k, out in enumerate(self.new_parts(o.out)):
+            args = tuple([part(x, k) if place in rule.elements else x for place, x in enumerate(o.args)])
+            rule.function(self, o.replace(args=args, results=(out,)))
+
+    def apply(self, formula: Formula, o: Operation) -> None:
+        """Lower a complex elementwise operation by its formula."""
+        conditions = o.args[:1] if formula.has_condition else ()
+        if any(not isinstance(c, Variable) or c.dtype.name != "bool" for c in conditions):
+            msg = f"{o.name} by numbers"
+            raise Unsupported(msg)
+        pairs = o.args[:1] if o.name == "pow" else o.args[len(conditions) :]
+        kinds = [v.dtype for v in (o.out, *pairs) if isinstance(v, Variable) and v.dtype.name != "bool"]
+        dtype = real_of(functools.reduce(promote, kinds))
+        found = self.evaluate(formula, o.out.shape, dtype, [*conditions, *pairs])
+        if o.out.dtype.is_complex:
+            self.set_parts(o.out, *(self.result(o.out.shape, x, real_of(o.out.dtype)) for x in found))
+            return
+        kind = o.out.dtype if o.out.dtype.name == "bool" else dtype
+        if isinstance(found, tuple) or o.out.dtype is not kind:
+            msg = f"{o.name} as {o.out.dtype}"
+            raise Unsupported(msg)
+        self.assign(o.out, "copy", (found,))
+
+    def evaluate(self, formula: Formula, shape: tuple[int, ...], dtype: DType, args: list[Any]) -> Any:
+        """Return what a formula gives: an operand for each part, or one for a real result; `dtype` is that of the parts."""
+        inner = DTYPES["float64"] if formula.is_wide else dtype
+        like = Variable(shape, inner)
+
+        def add(op: str, *operands: Any) -> Any:
+            if not any(isinstance(x, Variable) for x in operands):
+                operands = (self.compute("copy", operands[0], like=like), *operands[1:])
+            truth = SCALARS[op].makes == "bool" or SCALARS[op].form == "bits"
+            out = Variable(shape, DTYPES["bool"] if truth else inner)
+            self.elementwise(out, op, operands)
+            return out
+
+        count = int(formula.has_condition)
+        conditions = [Real(x, add) for x in args[:count]]
+        pairs = [(Real(first, add), Real(second, add)) for first, second in (self.split(x, inner) for x in args[count:])]
+        found = formula.function(*conditions, *pairs)
+        return tuple([x.operand for x in found]) if isinstance(found, tuple) else found.operand
+
+    def result(self, shape: tuple[int, ...], x: Any, dtype: DType) -> Variable:
+        """Return a new variable of a shape and dtype for an operand that a formula returned, which others may read, too."""
+        out = Variable(shape, dtype)
+        self.assign(out, "cast" if isinstance(x, Variable) and x.dtype is not dtype else "copy", (x,))
+        return out
 
     # -- memory ----------------------------------------------------------------------------------------------------------
 
@@ -110,7 +270,7 @@ class _Lowering:
     def is_free(self, v: Variable) -> bool:
         """Return whether the next reader of a variable may overwrite its memory."""
         view = self.views[v]
-        return self.readers[v] == 1 and v not in self.sources and view.buffer not in self.fixed and view.is_dense
+        return self.readers.get(v) == 1 and v not in self.sources and view.buffer not in self.fixed and view.is_dense
 
     # -- statements ----------------------------------------------------------------------------------------------------------
 
@@ -352,6 +512,12 @@ class _Lowering:
         """Return the buffer of each output; copy outputs that share memory with another variable."""
         found: list[Buffer] = []
         for v in self.program.outputs:
+            if v.dtype.is_complex:
+                parts, copy = self.parts[v], Variable(v.shape, v.dtype, v.name)
+                found.append(self.given_buffer(copy))
+                for x, out in zip(parts, self.parts[copy]):
+                    self.items.append(Statement("assign", v.shape, "copy", (x,), out, self.views[out], self.needs((x,)), out))
+                continue
             view = self.views[v]
             if view.buffer in self.fixed or view.buffer in found or view.offset or not view.is_dense or view.buffer.size != v.size:
                 copy = Variable(v.shape, v.dtype)
@@ -405,9 +571,36 @@ def _logaddexp(work: _Lowering, o: Operation) -> None:
     work.elementwise(out, "where", (work.compute("isinf", larger, like=out), larger, work.compute("add", larger, more, like=out)))
 
 
-@_lowers("any cast")
+@_lowers("any part", takes_complex=True)
+def _part(work: _Lowering, o: Operation) -> None:
+    x, is_imaginary = work.array(o), o.name.startswith("imag")
+    if x.dtype.is_complex:
+        x = work.parts[x][is_imaginary]
+    elif is_imaginary:
+        raise Unsupported(o.name)
+    work.show(o.out, x, work.views[x])
+
+
+@_lowers("conj")
+def _conj(work: _Lowering, o: Operation) -> None:
+    x = work.array(o)
+    work.show(o.out, x, work.views[x])
+
+
+@_lowers("any cast", takes_complex=True)
 def _cast(work: _Lowering, o: Operation) -> None:
     x, out = o.args[0], o.out
+    if out.dtype.is_complex:
+        parts = work.split(x, real_of(out.dtype))
+        work.set_parts(out, *(work.result(out.shape, part, real_of(out.dtype)) for part in parts))
+        return
+    if isinstance(x, Variable) and x.dtype.is_complex:
+        first, second = work.parts[x]
+        if out.dtype.name == "bool":
+            truths = (work.compute("not_equal", part, 0.0, like=part) for part in (first, second))
+            work.elementwise(out, "logical_or", tuple(truths))
+            return
+        x = first
     if not isinstance(x, Variable) or not can_cast(x.dtype.name, out.dtype.name):
         raise Unsupported(o.name)
     if x.dtype is out.dtype:
@@ -416,7 +609,7 @@ def _cast(work: _Lowering, o: Operation) -> None:
         work.assign(out, "cast", (x,))
 
 
-@_lowers("copy", "clone", "clone_contiguous")
+@_lowers("copy", "clone", "clone_contiguous", elements=(0,))
 def _copy(work: _Lowering, o: Operation) -> None:
     x = o.args[0]
     if isinstance(x, Variable):
@@ -425,20 +618,26 @@ def _copy(work: _Lowering, o: Operation) -> None:
         work.elementwise(o.out, "copy", (x,))
 
 
-@_lowers("any fill", options=("device", "dtype", "fill_value"))
+@_lowers("any fill", options=("device", "dtype", "fill_value"), takes_complex=True)
 def _fill(work: _Lowering, o: Operation) -> None:
     name = o.name.removesuffix("_like")
     if name in ("full", "empty"):
         value = 0 if name == "empty" else o.args[1] if len(o.args) > 1 else o.options.get("fill_value")
     else:
         value = int(name == "ones")
-    work.elementwise(o.out, "copy", (value,))
+    if o.out.dtype.is_complex:
+        parts = work.split(value, real_of(o.out.dtype))
+        work.set_parts(o.out, *(work.result(o.out.shape, part, real_of(o.out.dtype)) for part in parts))
+    elif isinstance(value, Variable) and value.dtype.is_complex:
+        raise Unsupported(o.name)
+    else:
+        work.elementwise(o.out, "copy", (value,))
 
 
 # -- views -------------------------------------------------------------------------------------------------------------------
 
 
-@_lowers("any reshape")
+@_lowers("any reshape", elements=(0,))
 def _reshape(work: _Lowering, o: Operation) -> None:
     x = work.array(o)
     found = work.views[x].reshaped(o.out.shape)
@@ -449,26 +648,26 @@ def _reshape(work: _Lowering, o: Operation) -> None:
     work.show(o.out, x, found)
 
 
-@_lowers("transpose_axes", "permute_dims")
+@_lowers("transpose_axes", "permute_dims", elements=(0,))
 def _transpose(work: _Lowering, o: Operation) -> None:
     x = work.array(o)
     work.show(o.out, x, work.views[x].transposed([a % len(x.shape) for a in o.args[1]]))
 
 
-@_lowers("swap_last", "matrix_transpose", "linalg.matrix_transpose")
+@_lowers("swap_last", "matrix_transpose", "linalg.matrix_transpose", elements=(0,))
 def _swap_last(work: _Lowering, o: Operation) -> None:
     x = work.array(o)
     rank = len(x.shape)
     work.show(o.out, x, work.views[x].transposed([*range(rank - 2), rank - 1, rank - 2]))
 
 
-@_lowers("broadcast_to", "broadcast_view")
+@_lowers("broadcast_to", "broadcast_view", elements=(0,))
 def _broadcast(work: _Lowering, o: Operation) -> None:
     x = work.array(o)
     work.show(o.out, x, work.views[x].expanded(o.out.shape))
 
 
-@_lowers("expand_reduced")
+@_lowers("expand_reduced", elements=(0,))
 def _expand_reduced(work: _Lowering, o: Operation) -> None:
     x, shape, axes, keepdims = work.array(o), *o.args[1:]
     view = work.views[x]
@@ -478,7 +677,7 @@ def _expand_reduced(work: _Lowering, o: Operation) -> None:
     work.show(o.out, x, view.expanded(shape))
 
 
-@_lowers("index_basic")
+@_lowers("index_basic", elements=(0,))
 def _index(work: _Lowering, o: Operation) -> None:
     x = work.array(o)
     work.show(o.out, x, work.views[x].indexed(_basic(o.args[1])))
@@ -496,7 +695,7 @@ def _basic(key: Any) -> Any:
     return key
 
 
-@_lowers("flip", options=("axis",))
+@_lowers("flip", options=("axis",), elements=(0,))
 def _flip(work: _Lowering, o: Operation) -> None:
     x, axes = work.array(o), o.options.get("axis")
     rank = len(x.shape)
@@ -504,7 +703,7 @@ def _flip(work: _Lowering, o: Operation) -> None:
     work.show(o.out, x, work.views[x].indexed(tuple([slice(None, None, -1 if a in axes else 1) for a in range(rank)])))
 
 
-@_lowers("diagonal_view")
+@_lowers("diagonal_view", elements=(0,))
 def _diagonal_view(work: _Lowering, o: Operation) -> None:
     x = work.array(o)
     work.show(o.out, x, _diagonal(work.views[x], o.args[1]))
@@ -521,35 +720,35 @@ def _diagonal(view: View, offset: int) -> View:
 # -- writing and indexing ----------------------------------------------------------------------------------------------------
 
 
-@_lowers("index_basic_transpose")
+@_lowers("index_basic_transpose", elements=(0,))
 def _pad(work: _Lowering, o: Operation) -> None:
     values, key, _ = o.args
     started = work.start(o.out, 0)
     work.store(o.out, "=", values, work.views[o.out].indexed(_basic(key)), {started})
 
 
-@_lowers("add_at")
+@_lowers("add_at", elements=(0, 1))
 def _add_at(work: _Lowering, o: Operation) -> None:
     buffer, values, key = o.args
     started = work.update(o.out, buffer)
     work.store(o.out, "+=", values, work.views[o.out].indexed(_basic(key)), {started})
 
 
-@_lowers("written")
+@_lowers("written", elements=(0, 2))
 def _written(work: _Lowering, o: Operation) -> None:
     buffer, key, value = o.args
     started = work.update(o.out, buffer)
     work.store(o.out, "=", value, work.views[o.out].indexed(_basic(key)), {started})
 
 
-@_lowers("gather")
+@_lowers("gather", elements=(0,))
 def _gather(work: _Lowering, o: Operation) -> None:
     x = work.array(o)
     element, reads = work.indexed(work.views[x], o.args[1], o.out.shape)
     work.assign(o.out, "copy", (element,), reads | {work.source(x)})
 
 
-@_lowers("take_flat")
+@_lowers("take_flat", elements=(0,))
 def _take_flat(work: _Lowering, o: Operation) -> None:
     x, flat = work.array(o), o.args[1]
     view = work.views[x].reshaped((x.size,))
@@ -559,19 +758,19 @@ def _take_flat(work: _Lowering, o: Operation) -> None:
     work.assign(o.out, "copy", (element,), reads | {work.source(x)})
 
 
-@_lowers("scatter_add")
+@_lowers("scatter_add", elements=(0,))
 def _scatter_add(work: _Lowering, o: Operation) -> None:
     values, key, _ = o.args
     _scatter(work, o.out, work.start(o.out, 0), values, key)
 
 
-@_lowers("segment_sum")
+@_lowers("segment_sum", elements=(0,))
 def _segment_sum(work: _Lowering, o: Operation) -> None:
     values, positions, _ = o.args
     _scatter(work, o.out, work.start(o.out, 0), values, positions)
 
 
-@_lowers("scatter_into")
+@_lowers("scatter_into", elements=(0, 1))
 def _scatter_into(work: _Lowering, o: Operation) -> None:
     buffer, values, key = o.args
     _scatter(work, o.out, work.update(o.out, buffer), values, key)
@@ -592,7 +791,7 @@ def _common_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(next((n for n in axis if n != 1), 1) for axis in zip(*padded))
 
 
-@_lowers("concat", options=("axis",))
+@_lowers("concat", options=("axis",), elements=(0,))
 def _concat(work: _Lowering, o: Operation) -> None:
     axis, place, started = o.options.get("axis", 0) % len(o.out.shape), 0, None
     work.new_buffer(o.out)
@@ -603,7 +802,7 @@ def _concat(work: _Lowering, o: Operation) -> None:
         place = end
 
 
-@_lowers("stack", options=("axis",))
+@_lowers("stack", options=("axis",), elements=(0,))
 def _stack(work: _Lowering, o: Operation) -> None:
     axis, started = o.options.get("axis", 0) % len(o.out.shape), None
     work.new_buffer(o.out)
@@ -612,7 +811,7 @@ def _stack(work: _Lowering, o: Operation) -> None:
         started = work.part(o.out, k == len(o.args[0]) - 1, x, target, started)
 
 
-@_lowers("roll", options=("axis",))
+@_lowers("roll", options=("axis",), elements=(0,))
 def _roll(work: _Lowering, o: Operation) -> None:
     x, by, axis = work.array(o), o.args[1], o.options.get("axis")
     if not isinstance(by, int) or not isinstance(axis, int):
@@ -627,7 +826,7 @@ def _roll(work: _Lowering, o: Operation) -> None:
         started = work.part(o.out, last, part, work.views[o.out].indexed((*before, new)), started)
 
 
-@_lowers("diagonal_transpose")
+@_lowers("diagonal_transpose", elements=(0,))
 def _diagonal_transpose(work: _Lowering, o: Operation) -> None:
     values, _, offset = o.args
     started = work.start(o.out, 0)
@@ -637,19 +836,39 @@ def _diagonal_transpose(work: _Lowering, o: Operation) -> None:
 # -- reductions and products -----------------------------------------------------------------------------------------------
 
 
-@_lowers("reduce_sum", "reduce_max", "reduce_min")
+@_lowers("reduce_sum", elements=(0,))
+def _sum(work: _Lowering, o: Operation) -> None:
+    x, axes, _ = work.array(o), *o.args[1:]
+    work.reduce(o.out, "sum", x, range(len(x.shape)) if axes is None else axes)
+
+
+@_lowers("reduce_max", "reduce_min")
 def _reduce(work: _Lowering, o: Operation) -> None:
     x, axes, _ = work.array(o), *o.args[1:]
     work.reduce(o.out, o.name.removeprefix("reduce_"), x, range(len(x.shape)) if axes is None else axes)
 
 
-@_lowers("reduce_mean")
+@_lowers("reduce_mean", takes_complex=True)
 def _mean(work: _Lowering, o: Operation) -> None:
     x, axes, _ = work.array(o), *o.args[1:]
     axes = range(len(x.shape)) if axes is None else axes
     total = Variable(o.out.shape, o.out.dtype)
+    if x.dtype.is_complex:
+        _complex_mean(work, o.out, x, axes)
+        return
     work.reduce(total, "sum", x, axes)
     work.elementwise(o.out, "divide", (total, math.prod(x.shape[a] for a in axes)))
+
+
+def _complex_mean(work: _Lowering, out: Variable, x: Variable, axes: Any) -> None:
+    """Compute a mean by a complex division, as NumPy does."""
+    if out.dtype is not x.dtype:
+        msg = f"mean of {x.dtype} as {out.dtype}"
+        raise Unsupported(msg)
+    total = Variable(out.shape, out.dtype)
+    for part, of in zip(work.new_parts(total), work.parts[x]):
+        work.reduce(part, "sum", of, axes)
+    work.apply(FORMULAS["divide"], Operation("divide", (total, math.prod(x.shape[a] for a in axes)), {}, (out,)))
 
 
 @_lowers("reduce_prod")
@@ -658,31 +877,42 @@ def _product_of_elements(work: _Lowering, o: Operation) -> None:
     work.reduce(o.out, "prod", x, range(len(x.shape)) if axes is None else axes)
 
 
-@_lowers("reduce_var")
+@_lowers("reduce_var", takes_complex=True)
 def _variance(work: _Lowering, o: Operation) -> None:
     x, axes, correction, _ = work.array(o), *o.args[1:]
     axes = sorted(a % len(x.shape) for a in (range(len(x.shape)) if axes is None else axes))
     count = math.prod(x.shape[a] for a in axes)
     kept = Variable(tuple(1 if a in axes else n for a, n in enumerate(x.shape)), x.dtype)
-    work.reduce(kept, "sum", x, axes)
-    distance = work.compute("subtract", x, work.compute("divide", kept, count, like=kept), like=x)
+    if x.dtype.is_complex:
+        _complex_mean(work, kept, x, axes)
+        square = _square_size(work, [work.compute("subtract", p, q, like=p) for p, q in zip(work.parts[x], work.parts[kept])])
+    else:
+        work.reduce(kept, "sum", x, axes)
+        square = work.compute("square", work.compute("subtract", x, work.compute("divide", kept, count, like=kept), like=x), like=x)
     total = Variable(o.out.shape, o.out.dtype)
-    work.reduce(total, "sum", work.compute("square", distance, like=x), axes)
+    work.reduce(total, "sum", square, axes)
     work.elementwise(o.out, "divide", (total, max(count - correction, 0)))
 
 
-@_lowers("linalg.vector_norm", options=("axis", "keepdims", "ord"))
+def _square_size(work: _Lowering, parts: Any) -> Variable:
+    """Return the squares of the absolute values of complex numbers, given by their parts."""
+    first, second = (work.compute("square", part, like=part) for part in parts)
+    return work.compute("add", first, second, like=first)
+
+
+@_lowers("linalg.vector_norm", options=("axis", "keepdims", "ord"), takes_complex=True)
 def _norm(work: _Lowering, o: Operation) -> None:
     x, axes = work.array(o), o.options.get("axis")
     if o.options.get("ord", 2) != 2:
         raise Unsupported(o.name)
     axes = range(len(x.shape)) if axes is None else axes if isinstance(axes, tuple) else (axes,)
     total = Variable(o.out.shape, o.out.dtype)
-    work.reduce(total, "sum", work.compute("square", x, like=x), axes)
+    square = _square_size(work, work.parts[x]) if x.dtype.is_complex else work.compute("square", x, like=x)
+    work.reduce(total, "sum", square, axes)
     work.elementwise(o.out, "sqrt", (total,))
 
 
-@_lowers("sum_to")
+@_lowers("sum_to", elements=(0,))
 def _sum_to(work: _Lowering, o: Operation) -> None:
     x, shape = work.array(o), o.args[1]
     extra = len(x.shape) - len(shape)

@@ -149,6 +149,8 @@ class Lowered:
         The offsets of temporary buffers in the workspace, in bytes.
     workspace_size : int
         Bytes of all temporary buffers.
+    parts : dict
+        The real and the imaginary parts of each complex variable.
     """
 
     program: Program
@@ -160,3 +162,4 @@ class Lowered:
     stored: set[Variable]
     workspace: dict[Buffer, int]
     workspace_size: int
+    parts: dict[Variable, tuple[Variable, Variable]]

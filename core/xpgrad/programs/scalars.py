@@ -1,6 +1,7 @@
 """The scalar operations of machine code: how it computes an elementwise kernel for single numbers, and for which dtypes.
 
-A kernel that is not here is computed by NumPy. Numbers in a program take the dtype of the arrays beside them, as in NumPy.
+A kernel that is not here is computed by NumPy. Numbers in a program take the dtype of the arrays beside them, as in NumPy. All numbers
+here are real: `complexes.py` makes real operations of complex ones.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Scalar:
     ----------
     form : str
         How code generators write it. "arithmetic", "comparison" and "bits": an instruction for two operands. "rounding": a function that
-        processors have. "function": a function of C's library. "special": a separate rule.
+        processors have. "function": a function of C's library. "precise": the same, without the vector functions of glibc, whose errors are
+        larger. "special": a separate rule.
     code : str
         The name of the instruction or function, as in LLVM or C.
     takes : frozenset of str
@@ -48,6 +50,10 @@ def _function(code: str) -> Scalar:
     return Scalar("function", code)
 
 
+def _precise(code: str) -> Scalar:
+    return Scalar("precise", code)
+
+
 def _rounding(code: str) -> Scalar:
     return Scalar("rounding", code)
 
@@ -60,7 +66,8 @@ def _truth(code: str, takes: frozenset[str] = FLOATS) -> Scalar:
     return Scalar("special", code, takes, "bool")
 
 
-#: Every scalar operation by the name of its kernel.
+#: Every scalar operation by the name of its kernel. The formulas of complex numbers have some that are no kernels: "multiply_add" is
+#: x * y + z, rounded once where processors can do that.
 SCALARS: dict[str, Scalar] = {
     # arithmetic
     "add": Scalar("arithmetic", "add", _NUMBERS),
@@ -75,6 +82,7 @@ SCALARS: dict[str, Scalar] = {
     "negative": Scalar("special", "neg", _NUMBERS),
     "positive": Scalar("special", "copy", _NUMBERS),
     "reciprocal": Scalar("special", "reciprocal"),
+    "multiply_add": Scalar("special", "fma"),
     "sign": Scalar("special", "sign"),
     "square": Scalar("special", "square", _NUMBERS),
     # comparisons, bits and selections
@@ -113,8 +121,11 @@ SCALARS: dict[str, Scalar] = {
     "atan2": _function("atan2"),
     "atanh": _function("atanh"),
     "cos": _function("cos"),
+    "cos_precise": _precise("cos"),
     "cosh": _function("cosh"),
+    "cosh_precise": _precise("cosh"),
     "exp": _function("exp"),
+    "exp_precise": _precise("exp"),
     "expm1": _function("expm1"),
     "hypot": _function("hypot"),
     "log": _function("log"),
@@ -123,7 +134,9 @@ SCALARS: dict[str, Scalar] = {
     "log2": _function("log2"),
     "pow": _function("pow"),
     "sin": _function("sin"),
+    "sin_precise": _precise("sin"),
     "sinh": _function("sinh"),
+    "sinh_precise": _precise("sinh"),
     "tan": _function("tan"),
     "tanh": _function("tanh"),
 }

@@ -63,7 +63,7 @@ def schedule(items: list[Statement | Product | Check], source: Callable[[Variabl
         queue, late = ready.pop(domain), []
         nest = Nest(domain)
         local: dict[Any, bool] = {}  # what the nest makes: whether element by element
-        written: set[Buffer] = set()
+        written: set[Any] = set()
         while queue and len(nest.body) < _LONGEST:
             k = heappop(queue)
             s: Any = items[k]
@@ -72,7 +72,7 @@ def schedule(items: list[Statement | Product | Check], source: Callable[[Variabl
                 continue
             nest.body.append(s)
             local[s.makes] = s.kind == "assign"
-            written.add(s.memory.buffer)
+            written.add(s.memory.part)
             for j in completed(s.makes):
                 other = items[j]
                 if isinstance(other, Statement) and other.domain == domain:
@@ -85,7 +85,7 @@ def schedule(items: list[Statement | Product | Check], source: Callable[[Variabl
     return regions
 
 
-def _fits(s: Statement, local: dict[Any, bool], written: set[Buffer], source: Callable[[Variable], Variable]) -> bool:
+def _fits(s: Statement, local: dict[Any, bool], written: set[Any], source: Callable[[Variable], Variable]) -> bool:
     """Return whether a statement can join a nest: it reads the nest's results only at the same position, and writes to no memory twice.
 
     Parameters
@@ -93,7 +93,7 @@ def _fits(s: Statement, local: dict[Any, bool], written: set[Buffer], source: Ca
     s : Statement
     local : dict
         Of each token that the nest completes, whether it is complete element by element.
-    written : set of Buffer
+    written : set
         The memory to which the nest writes.
     source : callable
         ``source(v)`` is the variable that must be complete before `v` can be read.
@@ -104,7 +104,7 @@ def _fits(s: Statement, local: dict[Any, bool], written: set[Buffer], source: Ca
                 return False
             if any(isinstance(a, Variable) and a is not token and source(a) is token for a in s.args):
                 return False
-    return s.memory.buffer not in written
+    return s.memory.part not in written
 
 
 def postpone(regions: list[Region], outputs: list[Variable], source: Callable[[Variable], Variable]) -> None:

@@ -21,16 +21,19 @@ class Buffer:
         Name of the dtype.
     itemsize : int
         Bytes of an element.
+    is_paired : bool
+        Whether the elements are the real and imaginary parts of complex numbers, in turns.
     """
 
-    __slots__ = ("dtype", "itemsize", "size")
+    __slots__ = ("dtype", "is_paired", "itemsize", "size")
 
     dtype: str
+    is_paired: bool
     itemsize: int
     size: int
 
-    def __init__(self, size: int, dtype: str, itemsize: int) -> None:
-        self.size, self.dtype, self.itemsize = size, dtype, itemsize
+    def __init__(self, size: int, dtype: str, itemsize: int, *, is_paired: bool = False) -> None:
+        self.size, self.dtype, self.itemsize, self.is_paired = size, dtype, itemsize, is_paired
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,11 @@ class View:
     def is_dense(self) -> bool:
         """Whether the elements follow each other in memory, in row-major order."""
         return all(n == 1 or s == t for n, s, t in zip(self.shape, self.strides, row_major(self.shape))) or 0 in self.shape
+
+    @property
+    def part(self) -> tuple[Buffer, int]:
+        """The buffer, and 1 if the elements are imaginary parts in it: views in which this differs have no element in common."""
+        return self.buffer, self.offset % 2 if self.buffer.is_paired else 0
 
     def expanded(self, shape: tuple[int, ...]) -> View:
         """Return the view broadcast to a shape."""

@@ -89,8 +89,9 @@ class _Program:
         self.functions: dict[str, str] = {}  # the names by the texts
         self.wishes = _wishes(lowered)
         self.literals = {} if constants is None else {b: constants[v][1:-1] for v, b in _constants(lowered) if b.size == 1}
-        self.lines = {v: o.line for o in lowered.program.operations for v in o.results}
-        self.backward = {v for o in lowered.program.operations if o.backward for v in o.results}
+        made = [(o, v) for o in lowered.program.operations for result in o.results for v in lowered.parts.get(result, (result,))]
+        self.lines = {v: o.line for o, v in made}
+        self.backward = {v for o, v in made if o.backward}
         calls = [self.call(region) for region in lowered.regions]
         self.names = Identifiers(name, *self.functions.values(), *self.helpers, "status", "workspace", "piece", "p", "done")
         self.buffers: dict[Buffer, str] = {}
@@ -478,6 +479,8 @@ class _Writer:
         if scalar.form == "function":
             t, name = _TYPES[kind], f"{scalar.code}{_SUFFIXES[kind]}"
             self.called[name] = f'__attribute__((simd("notinbranch"))) {t} {name}({", ".join([t] * len(a))});'
+        if scalar.form == "precise":
+            return self.precise(scalar.code, kind, a)
         if scalar.form in ("function", "rounding"):
             return self.call(scalar.code.replace("roundeven", "nearbyint"), kind, *a)
         return _SPECIAL[scalar.code](self, kind, a)
@@ -501,6 +504,15 @@ class _Writer:
     def call(self, name: str, kind: str, *a: Value) -> Value:
         """Return the call of a function of C's library, whose name gets the dtype's suffix."""
         return self.helper(name + _SUFFIXES[kind], kind, *a)
+
+    def precise(self, code: str, kind: str, a: list[Value]) -> Value:
+        """Return the call of a function of C's library that is not computed for vectors."""
+        name, t = f"precise_{code}{_SUFFIXES[kind]}", _TYPES[kind]
+        self.helpers[name] = (
+            "#ifdef __GNUC__\n__attribute__((noinline)) /* not for vectors, which have larger errors */\n#endif\n"
+            f"static {t} {name}({t} a)\n{{\n    return {code}{_SUFFIXES[kind]}(a);\n}}\n"
+        )
+        return self.helper(name, kind, *a)
 
     def compare(self, code: str, kind: str, a: Value, b: Value) -> Value:
         """Return whether a comparison holds; with nan only "ne" does."""
@@ -577,6 +589,13 @@ def _reciprocal(w: _Writer, kind: str, a: list[Any]) -> Value:
     return w.arithmetic("div", kind, w.number(1, kind), a[0])
 
 
+def _multiply_add(w: _Writer, kind: str, a: list[Any]) -> Value:
+    name = f"fma{_SUFFIXES[kind]}"
+    body = f"#ifdef FP_FAST_{name.upper()}\n    return {name}(a, b, c);\n#else\n    return a * b + c;\n#endif"
+    text = f"(TYPE a, TYPE b, TYPE c)\n{{\n{body}\n}}\n"
+    return w.helper(w.name_of("multiply_add", kind, text), kind, *a)
+
+
 def _absolute(w: _Writer, kind: str, a: list[Any]) -> Value:
     if kind in FLOATS:
         return w.call("fabs", kind, a[0])
@@ -616,6 +635,7 @@ def _test(w: _Writer, a: list[Any], name: str) -> Value:
 _SPECIAL: dict[str, Any] = {
     "abs": _absolute,
     "copy": lambda w, kind, a: a[0],
+    "fma": _multiply_add,
     "gt": lambda w, kind, a: _extremum(w, kind, a, "gt"),
     "isfinite": lambda w, kind, a: _test(w, a, "isfinite"),
     "isinf": lambda w, kind, a: _test(w, a, "isinf"),

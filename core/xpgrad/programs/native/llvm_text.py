@@ -41,11 +41,14 @@ class Target:
         The vector variants of C's functions, as ``vector-function-abi-variant`` lists them, with the functions' types.
     own_functions : bool
         Whether functions without vector variants are the ones of `functions` instead of C's.
+    fuses : bool
+        Whether the processor multiplies and adds in one instruction.
     """
 
     vector_bits: int
     vector_functions: dict[str, list[tuple[int, str]]]
     own_functions: bool = False
+    fuses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +218,16 @@ class _Writer:
 
     def address(self, buffer: Buffer, offset: int, terms: list[tuple[str, int]]) -> str:
         """Return a pointer to an element."""
-        base = self.pointers.setdefault((buffer, offset), f"%p{len(self.pointers)}")
+        odd = offset % 2 if buffer.is_paired else 0  # NB: one base for both parts, so that LLVM sees that they are neighbours
+        base = self.pointers.setdefault((buffer, offset - odd), f"%p{len(self.pointers)}")
         index = "0"
         for counter, stride in terms:
             step = counter
             if stride != 1:
                 step = self.emit(f"mul nsw i64 {counter}, {self.stride(stride)}")
             index = step if index == "0" else self.emit(f"add nsw i64 {index}, {step}")
-        return self.emit(f"getelementptr inbounds {_STORED[buffer.dtype]}, ptr {base}, i64 {index}")
+        address = self.emit(f"getelementptr inbounds {_STORED[buffer.dtype]}, ptr {base}, i64 {index}")
+        return self.emit(f"getelementptr inbounds {_STORED[buffer.dtype]}, ptr {address}, i64 1") if odd else address
 
     def stride(self, stride: int) -> str:
         """Return a stride: a number if it is small, else the name of an argument."""
@@ -302,8 +307,8 @@ class _Writer:
             return self.compare(scalar.code, kind, a[0], a[1])
         if scalar.form == "bits":
             return self.emit(f"{scalar.code} {t} {a[0]}, {a[1]}")
-        if scalar.form == "function":
-            return self.call(scalar.code, kind, a)
+        if scalar.form in ("function", "precise"):
+            return self.call(scalar.code, kind, a, precise=scalar.form == "precise")
         if scalar.form == "rounding":
             return self.intrinsic(f"llvm.{scalar.code}.f{32 if kind == 'float32' else 64}", t, [f"{t} {x}" for x in a])
         return _SPECIAL[scalar.code](self, kind, a)
@@ -328,11 +333,14 @@ class _Writer:
         self.declared[name] = f"declare {t} @{name}({', '.join(x.split(' ')[0] for x in args)})"
         return self.emit(f"call {t} @{name}({', '.join(args)})")
 
-    def call(self, name: str, dtype: str, args: list[str]) -> str:
-        """Return the result of a function of C's library, or of our own if C's has no variants for vectors and the target has ours."""
+    def call(self, name: str, dtype: str, args: list[str], *, precise: bool = False) -> str:
+        """Return the result of a function of C's library, or of our own if C's has no variants for vectors and the target has ours.
+
+        If `precise` is true, the variants of C's are not used.
+        """
         t, count, base = _TYPES[dtype], len(args), name
         name = f"{name}f" if dtype == "float32" else name
-        variants = self.target.vector_functions.get(name, [])
+        variants = [] if precise else self.target.vector_functions.get(name, [])
         if not variants and self.target.own_functions and has_function(base):
             symbol, texts, variants_of_texts = own_function(base, dtype, count, self.target.vector_bits)
             self.declared.update(texts)
@@ -346,8 +354,9 @@ class _Writer:
             for n, symbol in variants:
                 vector = f"<{n} x {t}>"
                 self.vectors[symbol] = f"declare {vector} @{symbol}({', '.join([vector] * count)}) {_PURE}"
-        self.attributes[name] = attributes
-        number = 1 + list(self.attributes).index(name)
+        key = f"precise {name}" if precise else name
+        self.attributes[key] = attributes
+        number = 1 + list(self.attributes).index(key)
         return self.emit(f"call {t} @{name}({', '.join(f'{t} {x}' for x in args)}) #{number}")
 
     def cast(self, value: str, source: str, dtype: str) -> str:
@@ -385,6 +394,13 @@ def _cube(w: _Writer, kind: str, a: list[str]) -> str:
 
 def _reciprocal(w: _Writer, kind: str, a: list[str]) -> str:
     return w.emit(f"fdiv {_TYPES[kind]} {w.number(1, kind)}, {a[0]}")
+
+
+def _multiply_add(w: _Writer, kind: str, a: list[str]) -> str:
+    t = _TYPES[kind]
+    if w.target.fuses:
+        return w.intrinsic(f"llvm.fma.f{32 if kind == 'float32' else 64}", t, [f"{t} {x}" for x in a])
+    return w.emit(f"fadd {t} {w.emit(f'fmul {t} {a[0]}, {a[1]}')}, {a[2]}")
 
 
 def _root(w: _Writer, kind: str, a: list[str]) -> str:
@@ -436,6 +452,7 @@ def _signbit(w: _Writer, kind: str, a: list[str]) -> str:
 _SPECIAL: dict[str, Any] = {
     "abs": _absolute,
     "copy": lambda w, kind, a: a[0],
+    "fma": _multiply_add,
     "gt": _larger,
     "isfinite": lambda w, kind, a: _is_infinite(w, kind, a, "lt"),
     "isinf": _is_infinite,

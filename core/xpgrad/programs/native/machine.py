@@ -56,7 +56,7 @@ class Machine:
         self.version: str = llvmlite.__version__
         bits = 512 if features.get("avx512f") else 256 if features.get("avx2") else 128
         has_fma = features.get("fma", False) or platform.machine().lower() in ("aarch64", "arm64")  # without, each would be a call
-        self.target: Target = Target(bits, self.find_vector_functions(bits) if libmvec else {}, own_functions=has_fma)
+        self.target: Target = Target(bits, self.find_vector_functions(bits) if libmvec else {}, own_functions=has_fma, fuses=has_fma)
         self.has_products: bool = self.find_products()
         self.find_python()
         self.compiler: Any = self.new_compiler()
