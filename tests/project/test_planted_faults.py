@@ -167,7 +167,7 @@ FAULTS = [
           "tests/programs/test_views.py"),
     Fault("the last elements of a divided loop are dropped", PROGRAMS + "native/llvm_text.py", "length * (k + 1) // count", "length // count * (k + 1)",
           f"{NATIVE} -k large"),
-    Fault("a workspace is used again too early", PROGRAMS + "scheduling.py", "if part[2] >= first]", "if part[2] > first]", f"{NATIVE} -k workspace"),
+    Fault("a workspace is used again too early", PROGRAMS + "scheduling.py", "used[0][0] < first", "used[0][0] <= first", f"{NATIVE} -k workspace"),
     Fault("the first index out of bounds is taken for good", PROGRAMS + "native/llvm_text.py", "w.compare('ge', 'int64', index, length)", "w.compare('gt', 'int64', index, length)",
           f"{NATIVE} -k just_beyond"),
     Fault("chunks of a sum overlap", PROGRAMS + "nests.py", "dialect.chunk_end(start, chunk, end)", "dialect.chunk_end(start, 2 * chunk, end)", f"{NATIVE} -k large"),

@@ -8,6 +8,7 @@ number of pieces, so that results do not depend on the number of threads.
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Any
@@ -237,22 +238,52 @@ def plan_memory(
                 span = spans.setdefault(buffer, [k, k])
                 span[0], span[1] = min(span[0], k), max(span[1], k)
     places: dict[Buffer, int] = {}
-    alive: list[tuple[int, int, int]] = []  # beginnings and ends in the workspace, and the last regions that use them; in order
+    used: list[tuple[int, int, int]] = []  # a heap of the last regions that use parts of the workspace, and the parts
+    gaps = _Gaps()
     size = 0
     for buffer, (first, last) in sorted(spans.items(), key=lambda item: item[1][0]):
         if buffer in kept:
             continue
-        alive = [part for part in alive if part[2] >= first]
+        while used and used[0][0] < first:
+            gaps.free(*heappop(used)[1:])
         length = -(-max(buffer.size, 1) * buffer.itemsize // _ALIGNMENT) * _ALIGNMENT
-        at = place = 0
-        for begin, end, _ in alive:
-            if begin - at >= length:
-                break
-            at, place = end, place + 1
-        places[buffer] = at
-        alive.insert(place, (at, at + length, last))
+        places[buffer] = at = gaps.take(length)
+        heappush(used, (last, at, at + length))
         size = max(size, at + length)
     return stored, places, size
+
+
+class _Gaps:
+    """The free parts of a workspace, in order; the last one has no end."""
+
+    def __init__(self) -> None:
+        self.begins: list[int] = [0]
+        self.ends: list[float] = [math.inf]
+
+    def take(self, length: int) -> int:
+        """Return where a part of this length begins, in the first gap that is large enough."""
+        place = next(k for k, begin in enumerate(self.begins) if self.ends[k] - begin >= length)
+        at = self.begins[place]
+        if self.ends[place] == at + length:
+            del self.begins[place], self.ends[place]
+        else:
+            self.begins[place] += length
+        return at
+
+    def free(self, begin: int, end: int) -> None:
+        """Add a part, and join it with the gaps beside it."""
+        place = bisect(self.begins, begin)
+        before, after = place > 0 and self.ends[place - 1] == begin, self.begins[place] == end
+        if before and after:
+            self.ends[place - 1] = self.ends[place]
+            del self.begins[place], self.ends[place]
+        elif before:
+            self.ends[place - 1] = end
+        elif after:
+            self.begins[place] = begin
+        else:
+            self.begins.insert(place, begin)
+            self.ends.insert(place, end)
 
 
 def _touched(region: Region, views: dict[Variable, View]) -> Iterator[Buffer]:
