@@ -27,10 +27,14 @@ _SMALL = 4096  # elements of a sum that is kept for each piece
 
 
 def schedule(items: list[Statement | Product | Check], source: Callable[[Variable], Variable]) -> list[Region]:
-    """Put statements into nests, in an order in which each reads only what is complete."""
+    """Put statements into nests, in an order in which each reads only what is complete, and memory is filled just before it is used."""
     made = {item.makes for item in items}
     waits: list[int] = []
     readers: dict[Any, list[int]] = {}
+    fills = _fills(items, made)
+    filled: list[list[int]] = []  # the fills that each waits for
+    others: list[int] = []  # how many results other than fills each waits for
+    started: set[int] = set()
     alone: list[int] = []  # ready, and not for a nest
     ready: dict[tuple[int, ...], list[int]] = {}  # by their domains
 
@@ -43,15 +47,31 @@ def schedule(items: list[Statement | Product | Check], source: Callable[[Variabl
             waits[k] -= 1
             if not waits[k]:
                 yield k
+            if token not in fills:
+                others[k] -= 1
+                yield from fills_for(k)
+
+    def fills_for(k: int) -> Iterator[int]:
+        """Yield the fills for which an item waits, if it waits for nothing else."""
+        if not others[k]:
+            for fill in filled[k]:
+                if fill not in started:
+                    started.add(fill)
+                    yield fill
 
     for k, item in enumerate(items):
         needed = item.reads & made
         waits.append(len(needed))
+        filled.append([fills[token] for token in needed if token in fills])
+        others.append(len(needed) - len(filled[k]))
         for token in needed:
             readers.setdefault(token, []).append(k)
+    last = set(fills.values())
     for k, count in enumerate(waits):
-        if not count:
+        if not count and k not in last:
             put(k)
+        for fill in fills_for(k):
+            put(fill)
     regions: list[Region] = []
     while alone or ready:
         if alone:
@@ -84,6 +104,17 @@ def schedule(items: list[Statement | Product | Check], source: Callable[[Variabl
             put(k)
         regions.append(nest)
     return regions
+
+
+def _fills(items: list[Statement | Product | Check], made: set[Any]) -> dict[Any, int]:
+    """Return the positions of statements that fill memory with a number, for others that write to it, by what they make."""
+    read = {token for item in items for token in item.reads}
+    return {
+        item.makes: k
+        for k, item in enumerate(items)
+        if isinstance(item, Statement) and item.kind == "store" and not item.reads & made and item.makes in read
+        and not any(isinstance(a, Variable) for a in item.args)
+    }  # fmt: skip
 
 
 def _fits(s: Statement, local: dict[Any, bool], written: set[Buffer], source: Callable[[Variable], Variable]) -> bool:
