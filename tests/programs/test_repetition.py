@@ -17,7 +17,7 @@ import xpgrad as xp
 from programs.test_native import folder  # noqa: F401  # the cache of this test alone
 from support.central_differences import values
 from xpgrad.programs import lowering, repetition
-from xpgrad.programs.regions import Advance, Lowered, Repeat
+from xpgrad.programs.regions import Advance, Lowered, Nest, Repeat
 from xpgrad.programs.repetition import with_repeats
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -366,6 +366,27 @@ def test_the_number_of_regions_does_not_depend_on_the_number_of_steps(make: Any)
         assert len(given_.regions) > 3 * steps
         counts.append(len(list(made.every_region())))
     assert counts[0] == counts[1] < 30
+
+
+def test_the_number_of_statements_does_not_depend_on_the_number_of_steps() -> None:
+    def f(w: Any, b: Any, h: Any) -> Any:
+        for _ in range(steps):
+            h = h * xp.tanh(h @ w + b)
+            h = h[:, 1:] @ w[:-1, :]
+        return xp.sum(h)
+
+    rng = np.random.default_rng(0)
+    args = [xp.asarray(rng.normal(size=shape)) for shape in ((8, 8), (8,), (3, 8))]
+    sizes = []
+    for steps in (160, 320):  # noqa: B007  # `f` reads it
+        made = lowered(xp.func.value_and_grad(f, argnums=(0, 1)), *args)[-1][1]
+        sizes.append(sum(len(region.body) for region in made.every_region() if isinstance(region, Nest)))
+    assert sizes[0] == sizes[1]
+
+
+def test_a_loop_of_slices_takes_the_memory_of_a_few_steps() -> None:
+    f, args = _stencil(100)
+    assert lowered(f, *args)[-1][1].workspace_size < 5 * 8 * args[0].size
 
 
 def test_a_loop_is_a_loop_in_c() -> None:

@@ -20,6 +20,8 @@ from xpgrad.programs.views import Buffer, View
 __all__ = ["divide_nests", "plan_memory", "postpone", "schedule"]
 
 _LONGEST = 256  # statements of a nest: code generators take more than linear time
+_FAR = 16  # regions between nests that are far away
+_MANY = 128  # statements that move far away and keep several operands instead of a result; more are a sum over the steps of a loop
 _ALIGNMENT = 64  # bytes
 _LARGE = 1 << 16  # places of a domain from which a nest is divided
 _PIECES = 16
@@ -164,6 +166,11 @@ def postpone(regions: list[Region], outputs: list[Variable], source: Callable[[V
     def is_stored(token: Any) -> bool:
         return token in kept or any(where[id(item)] != place[token] for _, item in readers.get(token, ()))
 
+    def last_read(token: Any, besides: Statement) -> int:
+        """Return the last region that reads a result, besides one statement."""
+        return max((where[id(item)] for _, item in readers[token] if item is not besides), default=-1)
+
+    costly = 0
     for k in range(len(regions) - 1, -1, -1):
         nest = regions[k]
         if not isinstance(nest, Nest):
@@ -178,12 +185,17 @@ def postpone(regions: list[Region], outputs: list[Variable], source: Callable[[V
                 continue
             if not all(_fits(item, {s.makes: True}, set(), source) for item in users if where[id(item)] == first):
                 continue
+            kept_longer = [t for t in s.reads if t in place and t not in kept and last_read(t, s) < first]
+            is_costly = first - k > _FAR and len(kept_longer) > 1
+            if is_costly and costly >= _MANY:
+                continue
             where[id(s)] = first
             mine = [token for token in s.reads if place.get(token) == k]
             stored = [is_stored(token) for token in mine]
             where[id(s)] = k
             if sum(stored) - sum(is_stored(token) for token in mine) > 1:
                 continue
+            costly += is_costly
             nest.body.remove(s)
             later.body.insert(0, s)
             place[s.makes] = where[id(s)] = first
