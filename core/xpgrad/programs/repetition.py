@@ -129,14 +129,17 @@ def _loop(lowered: Lowered, steps: list[list[_Pattern]]) -> _Loop | None:
     if len(steps) < _FEWEST:
         return None
     places = [[_place(lowered, *place) for p in step for place in p.places] for step in steps]
-    best, chosen = len(places[0]) + 1, (0, 1, len(steps))
+    columns = list(zip(*places))
+    moves = [[k for k, (a, b) in enumerate(itertools.pairwise(same)) if a[0] is not b[0]] for same in columns]  # to another array
+    best, chosen = 2 * len(columns) + 1, (0, 1, len(steps))
     for period in _PERIODS:
-        breaks = [_breaks(same, period) for same in zip(*places)]
+        breaks = [_breaks(same, period) for same in columns]
         losses = sorted(itertools.product(range(_LOSSES + 1), repeat=2), key=sum)
         for first, last in losses:
             count = (len(steps) - first - last) // period
             after = first + (count - 2) * period
             uneven = sum(any(first <= k < after for k in found) for found in breaks)
+            uneven += sum(any(first <= k < after + 2 * period - 1 for k in found) for found in moves)  # tables of such addresses cost more
             if count >= _FEWEST and uneven < best and (period == 1 or not uneven):
                 best, chosen = uneven, (first, period, count)
         if not best:
