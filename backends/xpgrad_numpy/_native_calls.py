@@ -1,8 +1,9 @@
 """The driver: one built-in function in machine code, which runs the steps of any program on NumPy arrays.
 
 A program is a table of words: the arguments that it takes, the addresses of its constants, and its steps, each a kernel with its arrays and
-numbers. The function compares each argument with the table, and reads the addresses of elements from the array objects, so that a call
-needs no ctypes. It returns None; NotImplemented if an argument differs from the table; or False if an index is out of bounds.
+numbers. Steps that repeat are in the table once, with how their addresses and numbers change. The function compares each argument with the
+table, and reads the addresses of elements from the array objects, so that a call needs no ctypes. It returns None; NotImplemented if an
+argument differs from the table; or False if an index is out of bounds.
 """
 
 from __future__ import annotations
@@ -52,10 +53,14 @@ LAYOUT_IS_KNOWN: bool = _layout_is_known()
 def driver_text() -> str:
     """Return the text of the function ``xpgrad_run``.
 
-    The table's words: the numbers of arguments, constants and steps, the most pointers of a step, and whether the interpreter's lock is
-    released; for each argument the dtype's address, the class of scalars or 0, the flags, the number of axes and the lengths; the addresses
-    of the constants; for each step the kernel, the numbers of its pointers and numbers, for each pointer an array and an offset in bytes,
-    and the numbers.
+    The table's words: the numbers of arguments, constants and groups of steps, the most pointers of a step, and whether the interpreter's
+    lock is released; for each argument the dtype's address, the class of scalars or 0, the flags, the number of axes and the lengths; the
+    addresses of the constants; and the groups.
+
+    A group has the number of times that it runs, the number of its steps, and the steps: the kernel, the numbers of its pointers and
+    numbers, and 0 or the position in the table of the numbers for each time; for each pointer an array, an offset in bytes, and the bytes
+    by which it advances each time; and the numbers, if they are the same each time. If the array of a pointer is negative, the offset is a
+    position in the table, where there are an array and an offset for each time.
     """
     return _DRIVER.format(
         table=_BYTES, cls=_CLASS, data=DATA, rank=_RANK, shape=_SHAPE, dtype=_DTYPE, flags=_FLAGS, scalar=_HEAD
@@ -86,7 +91,7 @@ entry:
   store ptr %table, ptr %cursor
   %count = call i64 @next(ptr %cursor)
   %constants = call i64 @next(ptr %cursor)
-  %steps = call i64 @next(ptr %cursor)
+  %groups = call i64 @next(ptr %cursor)
   %widest = call i64 @next(ptr %cursor)
   %release = call i64 @next(ptr %cursor)
   %all = add i64 %count, %constants
@@ -182,31 +187,66 @@ run:
   %thread = phi ptr [null, %start], [%saved, %unlock]
   br label %each
 each:
-  %s = phi i64 [0, %run], [%s1, %after]
-  %finished = icmp eq i64 %s, %steps
-  br i1 %finished, label %end, label %step
+  %g = phi i64 [0, %run], [%g1, %group.end]
+  %finished = icmp eq i64 %g, %groups
+  br i1 %finished, label %end, label %group
+group:
+  %times = call i64 @next(ptr %cursor)
+  %steps = call i64 @next(ptr %cursor)
+  %body = load ptr, ptr %cursor
+  br label %again
+again:
+  %t = phi i64 [0, %group], [%t1, %again.end]
+  store ptr %body, ptr %cursor
+  br label %step
 step:
+  %s = phi i64 [0, %again], [%s1, %after]
   %kernel = call i64 @next(ptr %cursor)
   %width = call i64 @next(ptr %cursor)
   %numbers = call i64 @next(ptr %cursor)
+  %place.numbers = call i64 @next(ptr %cursor)
   br label %pointer
 pointer:
   %p = phi i64 [0, %step], [%p1, %set]
   %ready = icmp eq i64 %p, %width
-  br i1 %ready, label %call, label %set
-set:
+  br i1 %ready, label %find.numbers, label %find
+find:
   %which = call i64 @next(ptr %cursor)
   %offset = call i64 @next(ptr %cursor)
-  %at.base = getelementptr ptr, ptr %arrays, i64 %which
+  %advance = call i64 @next(ptr %cursor)
+  %is.list = icmp slt i64 %which, 0
+  br i1 %is.list, label %listed, label %even
+listed:
+  %twice = mul i64 %t, 2
+  %position = add i64 %offset, %twice
+  %at.which = getelementptr i64, ptr %table, i64 %position
+  %listed.which = load i64, ptr %at.which
+  %at.offset = getelementptr i64, ptr %at.which, i64 1
+  %listed.offset = load i64, ptr %at.offset
+  br label %set
+even:
+  %distance = mul i64 %t, %advance
+  %even.offset = add i64 %offset, %distance
+  br label %set
+set:
+  %array.number = phi i64 [%listed.which, %listed], [%which, %even]
+  %byte = phi i64 [%listed.offset, %listed], [%even.offset, %even]
+  %at.base = getelementptr ptr, ptr %arrays, i64 %array.number
   %base = load ptr, ptr %at.base
-  %begin = getelementptr i8, ptr %base, i64 %offset
+  %begin = getelementptr i8, ptr %base, i64 %byte
   %to.pointer = getelementptr ptr, ptr %pointers, i64 %p
   store ptr %begin, ptr %to.pointer
   %p1 = add i64 %p, 1
   br label %pointer
-call:
-  %list = load ptr, ptr %cursor
-  %beyond = getelementptr i64, ptr %list, i64 %numbers
+find.numbers:
+  %at.list = load ptr, ptr %cursor
+  %is.here = icmp eq i64 %place.numbers, 0
+  %size = mul i64 %t, %numbers
+  %at.numbers = add i64 %place.numbers, %size
+  %elsewhere = getelementptr i64, ptr %table, i64 %at.numbers
+  %list = select i1 %is.here, ptr %at.list, ptr %elsewhere
+  %length.here = select i1 %is.here, i64 %numbers, i64 0
+  %beyond = getelementptr i64, ptr %at.list, i64 %length.here
   store ptr %beyond, ptr %cursor
   %function = inttoptr i64 %kernel to ptr
   %status = call i32 %function(ptr %pointers, ptr %list)
@@ -214,9 +254,17 @@ call:
   br i1 %good, label %after, label %end
 after:
   %s1 = add i64 %s, 1
+  %no.step = icmp eq i64 %s1, %steps
+  br i1 %no.step, label %again.end, label %step
+again.end:
+  %t1 = add i64 %t, 1
+  %no.time = icmp eq i64 %t1, %times
+  br i1 %no.time, label %group.end, label %again
+group.end:
+  %g1 = add i64 %g, 1
   br label %each
 end:
-  %result = phi ptr [@_Py_NoneStruct, %each], [@_Py_FalseStruct, %call]
+  %result = phi ptr [@_Py_NoneStruct, %each], [@_Py_FalseStruct, %find.numbers]
   br i1 %releases, label %lock, label %return
 lock:
   call void @PyEval_RestoreThread(ptr %thread)

@@ -6,15 +6,16 @@ import ctypes
 import functools
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from xpgrad.programs.native.llvm_text import Kernel, region_kernel
 from xpgrad.programs.native.machine import Machine
-from xpgrad.programs.regions import Lowered
+from xpgrad.programs.regions import Advance, Lowered, Repeat
 from xpgrad.programs.views import Buffer
 from xpgrad_numpy._native_calls import ARGUMENT_FLAGS, RESULT_FLAGS, driver_text
 
@@ -67,17 +68,15 @@ def machine_function(lowered: Lowered, machine: Machine, otherwise: Callable[...
     threads : int
         The number of threads that share the pieces of large nests.
     """
-    kernels = [region_kernel(lowered, region, machine.target) for region in lowered.regions]
-    addresses = machine.load(kernel.text for kernel in kernels)
     program = lowered.program
     constants = [np.require(np.asarray(raw), requirements=["C", "A"]) for raw in program.constants.values()]
     workspace = lowered.workspace_size // 8
-    steps = [(kernel, address, numbers) for kernel, address in zip(kernels, addresses) for numbers in kernel.numbers]
     head = _Head(lowered, constants, workspace)
+    groups = head.groups(lowered, machine)
     if threads == 1:
-        call = _built_in(_driver(machine), head.table(steps, head.is_long))
+        call = _built_in(_driver(machine), head.table(groups, head.is_long))
     else:
-        call = _in_threads(_driver(machine), head, steps, threads)
+        call = _in_threads(_driver(machine), head, groups, threads)
     space: dict[str, Any] = {
         "call": call, "empty": np.empty, "otherwise": otherwise, "suitable": suitable, "pool": [], "keep": constants,
         "kinds": [(np.dtype(v.dtype.name), v.shape) for v in program.inputs],
@@ -144,8 +143,45 @@ def suitable(kinds: list[tuple[Any, tuple[int, ...]]], arrays: tuple[Any, ...]) 
     return tuple(found)
 
 
-#: A kernel, its address, and the numbers of a call.
-_Step = tuple[Kernel, int, list[int]]
+#: The array in which a pointer lies, the byte at which it begins, and the bytes by which it advances in each step; or the arrays and bytes
+#: of all steps.
+_Pointer = tuple[int, int, int] | list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A call of a kernel.
+
+    Attributes
+    ----------
+    address : int
+    pointers : list
+    numbers : list of list of int
+        The numbers for each time that it runs; one list if they are always the same.
+    piece : object or None
+        The same object for all pieces of a nest; None for what is not divided.
+    """
+
+    address: int
+    pointers: list[_Pointer]
+    numbers: list[list[int]]
+    piece: object | None
+
+    def at(self, time: int) -> _Step:
+        """Return the call that runs at one of the times of a group."""
+        pointers: list[_Pointer] = []
+        for p in self.pointers:
+            which, byte = p[time] if isinstance(p, list) else (p[0], p[1] + time * p[2])
+            pointers.append((which, byte, 0))
+        return _Step(self.address, pointers, [self.numbers[time % len(self.numbers)]], self.piece and (self.piece, time))
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Steps that run one after the other, several times."""
+
+    times: int
+    steps: list[_Step]
 
 
 class _Head:
@@ -169,16 +205,67 @@ class _Head:
         self.places |= {b: (len(self.places), at) for b, at in lowered.workspace.items()}
         self.places |= {b: (self.count + k, 0) for k, b in enumerate(lowered.constants)}
 
-    def table(self, steps: list[_Step], release: bool) -> bytes:
-        """Return the words that the driver reads, for some steps."""
-        widest = max((len(kernel.pointers) for kernel, _, _ in steps), default=0)
-        words = [self.count, len(self.constants), len(steps), widest, int(release), *self.words, *self.constants]
-        for kernel, address, numbers in steps:
-            words += [address, len(kernel.pointers), len(numbers)]
-            for buffer, offset in kernel.pointers:
-                which, at = self.places[buffer]
-                words += [which, at + offset * buffer.itemsize]
-            words += numbers
+    def groups(self, lowered: Lowered, machine: Machine) -> list[_Group]:
+        """Return the steps that run all regions."""
+        calls: list[tuple[Kernel, Advance, int]] = []
+        for region in lowered.regions:
+            if isinstance(region, Repeat):
+                found = zip(region.body, region.steps)
+                calls += [(region_kernel(lowered, inside, machine.target, advance), advance, region.count) for inside, advance in found]
+            else:
+                calls.append((region_kernel(lowered, region, machine.target), Advance(), 1))
+        addresses = machine.load(kernel.text for kernel, _, _ in calls)
+        steps = iter([self.steps(*call, address) for call, address in zip(calls, addresses)])
+        groups: list[_Group] = []
+        for repeats, regions in itertools.groupby(lowered.regions, key=lambda region: isinstance(region, Repeat)):
+            if repeats:
+                groups += [_Group(r.count, [s for _ in r.body for s in next(steps)]) for r in regions if isinstance(r, Repeat)]
+            else:
+                groups.append(_Group(1, [s for _ in regions for s in next(steps)]))
+        return groups
+
+    def steps(self, kernel: Kernel, advance: Advance, times: int, address: int) -> list[_Step]:
+        """Return the calls of a kernel: one, or one for each piece of a nest."""
+        pointers: list[_Pointer] = []
+        for buffer, offset in kernel.pointers:
+            moves = advance.memory.get(buffer, 0)
+            if isinstance(moves, int):
+                pointers.append((*self.place(buffer, offset), moves * buffer.itemsize))
+            else:
+                pointers.append([self.place(b, offset + more) for b, more in moves])
+        piece = object() if len(kernel.numbers) > 1 else None
+        changes = times if advance.numbers or kernel.literals else 1
+        pieces = zip(*(kernel.numbers_of(advance, time) for time in range(changes)))
+        return [_Step(address, pointers, list(numbers), piece) for numbers in pieces]
+
+    def place(self, buffer: Buffer, offset: int) -> tuple[int, int]:
+        """Return the array in which an element of a buffer lies, and its first byte."""
+        which, at = self.places[buffer]
+        return which, at + offset * buffer.itemsize
+
+    def table(self, groups: list[_Group], release: bool) -> bytes:
+        """Return the words that the driver reads, for some groups of steps."""
+        steps = [step for group in groups for step in group.steps]
+        widest = max((len(step.pointers) for step in steps), default=0)
+        words = [self.count, len(self.constants), len(groups), widest, int(release), *self.words, *self.constants]
+        lists: list[tuple[int, Sequence[Sequence[int]]]] = []  # with where the table says where they begin
+        for group in groups:
+            words += [group.times, len(group.steps)]
+            for step in group.steps:
+                words += [step.address, len(step.pointers), len(step.numbers[0]), 0]
+                if len(step.numbers) > 1:
+                    lists.append((len(words) - 1, step.numbers))
+                for p in step.pointers:
+                    if isinstance(p, list):
+                        lists.append((len(words) + 1, p))
+                        words += [-1, 0, 0]
+                    else:
+                        words += p
+                if len(step.numbers) == 1:
+                    words += step.numbers[0]
+        for at, rows in lists:
+            words[at] = len(words)
+            words += itertools.chain(*rows)
         return np.array(words, np.int64).tobytes()
 
 
@@ -187,15 +274,24 @@ class _Head:
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and number of threads
 
 
-def _in_threads(address: int, head: _Head, steps: list[_Step], threads: int) -> Callable[..., Any]:
+def _in_threads(address: int, head: _Head, groups: list[_Group], threads: int) -> Callable[..., Any]:
     """Return a function like the built-in one, in which several threads share the pieces of a nest."""
     stages: list[list[Callable[..., Any]]] = []
-    for shared, group in itertools.groupby(steps, key=lambda step: id(step[0]) if len(step[0].numbers) > 1 else 0):
-        part = list(group)
-        count = threads if shared else 1
-        bounds = [len(part) * k // count for k in range(count + 1)]
-        shares = [part[a:b] for a, b in itertools.pairwise(bounds) if a < b]
-        stages.append([_built_in(address, head.table(share, release=count > 1 or head.is_long)) for share in shares])
+
+    def add(shares: list[list[_Group]]) -> None:
+        release = len(shares) > 1 or head.is_long
+        stages.append([_built_in(address, head.table(share, release)) for share in shares])
+
+    for group in groups:
+        if group.times > 1 and all(step.piece is None for step in group.steps):
+            add([[group]])
+            continue
+        steps = [step.at(time) for time in range(group.times) for step in group.steps]
+        for piece, same in itertools.groupby(steps, key=lambda step: step.piece):
+            part = list(same)
+            count = threads if piece is not None else 1
+            bounds = [len(part) * k // count for k in range(count + 1)]
+            add([[_Group(1, part[a:b])] for a, b in itertools.pairwise(bounds) if a < b])
 
     def call(*args: Any) -> Any:
         for first, *others in stages:

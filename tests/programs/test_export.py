@@ -29,6 +29,10 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "writes": (lambda x: xp.sum(_write_slice(x) ** 2), (rng.normal(size=6),)),
     "no axes": (lambda x: x * x, (np.asarray(0.5),)),
     "several results": (lambda x: (xp.sin(x), x + 1), (rng.normal(size=3),)),
+    "a loop": (
+        lambda w, x, u, i: _loop(w, x, u, i),
+        ([rng.normal(size=(4, 3)) / 3 for _ in range(3)], rng.normal(size=(9, 3, 4)), rng.normal(size=60), rng.integers(-3, 3, (9, 3))),
+    ),
 }
 
 
@@ -36,6 +40,15 @@ def _write_slice(x: Any) -> Any:
     y = x * 2
     y[1:3] = x[3:5] * x[0]
     return y
+
+
+def _loop(layers: Any, x: Any, u: Any, indices: Any) -> Any:
+    h = x[0] @ layers[0]
+    for k in range(9):
+        h = xp.tanh(h + x[k] @ layers[k // 3] * (1.0 + k / 9))
+        h = xp.take(h, indices[k], axis=0) - xp.asarray([[k / 3.0], [1.0 / (1 + k)], [2.0]])
+        u = u[1:-1] + 0.2 * (u[2:] - u[:-2])
+    return xp.sum(h * h) + xp.sum(u * u)
 
 
 def run(text: str, tmp_path: Path) -> Any:

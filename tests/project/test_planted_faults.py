@@ -39,7 +39,7 @@ MATRICES = SPECIAL + "linalg/"
 TESTING = "core/xpgrad/testing/"
 SPARSE = "core/xpgrad/func/_sparse/"
 LOOPS = "core/xpgrad/func/_loop_passes.py"
-PROGRAMS, NATIVE = "core/xpgrad/programs/", "tests/programs/test_native.py"
+PROGRAMS, NATIVE, REPETITION = "core/xpgrad/programs/", "tests/programs/test_native.py", "tests/programs/test_repetition.py"
 
 FAULTS = [
     Fault("the product rule multiplies by the wrong factor", ELEMENTWISE, '@elementwise("g * x2", "g * x1",', '@elementwise("g * x1", "g * x1",', "tests/rules/test_elementwise.py -k multiply"),
@@ -167,15 +167,21 @@ FAULTS = [
           "tests/programs/test_views.py"),
     Fault("the last elements of a divided loop are dropped", PROGRAMS + "native/llvm_text.py", "length * (k + 1) // count", "length // count * (k + 1)",
           f"{NATIVE} -k large"),
-    Fault("a workspace is used again too early", PROGRAMS + "scheduling.py", "if part[2] >= first]", "if part[2] > first]", f"{NATIVE} -k workspace"),
+    Fault("a workspace is used again too early", PROGRAMS + "scheduling.py", "used[0][0] < first", "used[0][0] <= first", f"{NATIVE} -k workspace"),
     Fault("the first index out of bounds is taken for good", PROGRAMS + "native/llvm_text.py", "w.compare('ge', 'int64', index, length)", "w.compare('gt', 'int64', index, length)",
           f"{NATIVE} -k just_beyond"),
-    Fault("chunks of a sum overlap", PROGRAMS + "native/nests.py", "dialect.chunk_end(start, chunk, end)", "dialect.chunk_end(start, 2 * chunk, end)", f"{NATIVE} -k large"),
+    Fault("chunks of a sum overlap", PROGRAMS + "nests.py", "dialect.chunk_end(start, chunk, end)", "dialect.chunk_end(start, 2 * chunk, end)", f"{NATIVE} -k large"),
     Fault("an array that is read again is overwritten", PROGRAMS + "lowering.py", "return self.readers[v] == 1 and", "return self.readers[v] <= 2 and", f"{NATIVE} -k read_again"),
     Fault("a loop reads a sum before it is complete", PROGRAMS + "scheduling.py", "if not local[token] or token not in s.args or", "if token not in s.args or", f"{NATIVE} -k complete"),
     Fault("a maximum loses nan", PROGRAMS + "native/llvm_text.py", "first = w.emit(f\"or i1 {first}, {w.is_nan(kind, a[0])}\")", "pass", f"{NATIVE} -k special"),
     Fault("arrays in columns are read as if in rows", "backends/xpgrad_numpy/_native_calls.py", "ARGUMENT_FLAGS, RESULT_FLAGS = 0x101, 0x501", "ARGUMENT_FLAGS, RESULT_FLAGS = 0x100, 0x501", f"{NATIVE} -k order"),
     Fault("threads add to one sum at the same time", PROGRAMS + "scheduling.py", "parts, parts, out.size", "parts, parts, 0", f"{NATIVE} -k large"),
+    Fault("a loop in machine code loses its last step", "backends/xpgrad_numpy/_native_function.py", "_Group(r.count,", "_Group(r.count - 1,", f"{REPETITION} -k all_parts"),
+    Fault("a loop in C loses its last step", PROGRAMS + "c/c_text.py", "step < {region.count};", "step < {region.count - 1};", f"{REPETITION} -k all_parts"),
+    Fault("addresses in a loop do not advance", PROGRAMS + "repetition.py", "(places[1][1] - places[0][1]) // buffer.itemsize", "0", f"{REPETITION} -k replace"),
+    Fault("addresses that advance unevenly are taken for even ones", PROGRAMS + "repetition.py", "if _breaks(places, 1):", "if places[0][0] is not places[1][0]:", f"{REPETITION} -k replace"),
+    Fault("numbers that differ between the steps of a loop are taken for equal", PROGRAMS + "repetition.py", "if len(set(map(_literal, values))) > 1:", "if False:", f"{REPETITION} -k replace"),
+    Fault("lengths that change unevenly are taken for even ones", PROGRAMS + "repetition.py", "if any(b - a != c - b for", "if any(b - a > 1e9 for", f"{REPETITION} -k uneven_lengths"),
     Fault("machine code is kept where others can write", PROGRAMS + "native/cache.py", "not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)", "True", f"{NATIVE} -k others"),
     Fault("a compiled function forgets that an argument requires grad", PROGRAMS + "compiled.py", "is {'' if need else 'not '}None\"", "is {'' if need else 'not '}None\" if need else 'False'",
           f"{NATIVE} -k turns"),

@@ -9,7 +9,7 @@ from typing import Any
 from xpgrad.programs.lowering import lower
 from xpgrad.programs.native.parts import divide
 from xpgrad.programs.program import Operation, Part, Program
-from xpgrad.programs.regions import Check, Indexed, Lowered, Nest, Product, Region, Unsupported
+from xpgrad.programs.regions import Check, Indexed, Lowered, Nest, Product, Region, Repeat, Unsupported
 from xpgrad.programs.scalars import SCALARS
 from xpgrad.programs.simplify import with_numbers
 
@@ -40,30 +40,40 @@ def explain_program(program: Program, products: bool = True) -> str:
     program = with_numbers(program)
     lines: list[str] = []
     numbers: dict[int, int] = {}  # of the lines, by the identities of regions
-    counts = {True: 0, False: 0}
+    depths: dict[int, str] = {}  # how the lines of regions in loops are indented
+    counts, loops = {True: 0, False: 0}, 0
     for item, lowered in _pieces(program, products):
+        if isinstance(item, Repeat):
+            lines.append(f"{len(lines) + 1:3}. {item}, each of which has")
+            loops += 1
+            depths = {id(region): "     " for region in item.body}
+            continue
         if lowered is None and "inner" in item.options:
             inner = item.options["inner"]
             title = _INNER[item.name].format(inner)
-            inside = [explain_program(program, products).replace("\n", "\n     ") for program in inner.programs]
-            lines.append(f"{len(lines) + 1:3}. {title}\n     " + "\n     ".join(inside))
+            reports = [explain_program(program, products).replace("\n", "\n     ") for program in inner.programs]
+            lines.append(f"{len(lines) + 1:3}. {title}\n     " + "\n     ".join(reports))
             continue
         native = lowered is not None
         counts[native] += 1
         numbers[id(item)] = len(lines) + 1
-        number = f"{len(lines) + 1:3}. "
+        number = f"{depths.get(id(item), '')}{len(lines) + 1:3}. "
         if lowered is None:
             assert isinstance(item, Operation)
             why = _why_not(item, products)
             lines.append(f"{number}NumPy: {item.name} -> {item.results[0].shape if item.results else ()}{f' ({why})' if why else ''}")
         else:
             lines.append(f"{number}{item!s}; {_cost(item, lowered)}{_why_apart(item, lowered, numbers)}")
-    head = f"{len(program)} operations: {counts[True]} regions of machine code, {counts[False]} calls of NumPy"
+    found = f", partly in {loops} loop{'s' if loops > 1 else ''}" if loops else ""
+    head = f"{len(program)} operations: {counts[True]} regions of machine code{found}, {counts[False]} calls of NumPy"
     return "\n".join([head, *lines])
 
 
 def _pieces(program: Program, products: bool) -> Iterator[tuple[Any, Lowered | None]]:
-    """Yield the regions of a program with their lowered programs, and the operations that stay NumPy's with None."""
+    """Yield the regions of a program with their lowered programs, and the operations that stay NumPy's with None.
+
+    The regions of a loop follow the loop.
+    """
     try:
         lowered = lower(program, products)
     except Unsupported:
@@ -75,6 +85,8 @@ def _pieces(program: Program, products: bool) -> Iterator[tuple[Any, Lowered | N
     else:
         for region in lowered.regions:
             yield region, lowered
+            if isinstance(region, Repeat):
+                yield from ((inside, lowered) for inside in region.body)
 
 
 def _why_not(operation: Operation, products: bool) -> str:
@@ -92,7 +104,8 @@ def _why_apart(region: Region, lowered: Lowered, numbers: dict[int, int]) -> str
         return ""
     needed = {token for s in region.body for token in s.reads}
     reasons = []
-    for other in lowered.regions[: lowered.regions.index(region)]:
+    every = list(lowered.every_region())
+    for other in every[: every.index(region)]:
         made = {s.makes for s in other.body} if isinstance(other, Nest) else {other.makes}
         if made & needed:
             if not isinstance(other, Nest):

@@ -17,6 +17,7 @@ from xpgrad._basics.dtypes import DTYPES, DType, promote, real_of
 from xpgrad.programs.complexes import FORMULAS, POWERS, Formula, Real
 from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.regions import Check, Indexed, Lowered, Nest, Product, Statement, Unsupported
+from xpgrad.programs.repetition import with_repeats
 from xpgrad.programs.scalars import FLOATS, SCALARS, SIZES, can_cast, has_scalar
 from xpgrad.programs.scheduling import divide_nests, plan_memory, postpone, schedule
 from xpgrad.programs.views import Buffer, View, row_major
@@ -43,7 +44,8 @@ def lower(program: Program, products: bool = True) -> Lowered:
     postpone(regions, program.outputs, work.source)
     regions = divide_nests([r for r in regions if not isinstance(r, Nest) or r.body], work.views)
     spans = plan_memory(regions, work.views, work.fixed, work.outputs)
-    return Lowered(program, work.views, work.inputs, work.constants, work.outputs, regions, *spans, work.parts)
+    lowered = Lowered(program, work.views, work.inputs, work.constants, work.outputs, list(regions), *spans, work.parts)
+    return with_repeats(lowered)
 
 
 # -- operations to statements ------------------------------------------------------------------------------------------------

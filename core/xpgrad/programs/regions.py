@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from xpgrad.programs.program import Program, Variable
 from xpgrad.programs.views import Buffer, View
 
-__all__ = ["Check", "Indexed", "Lowered", "Nest", "Operand", "Product", "Region", "Statement", "Unsupported"]
+__all__ = ["Advance", "Check", "Indexed", "Lowered", "Nest", "Operand", "Product", "Region", "Repeat", "Statement", "Unsupported"]
 
 
 class Unsupported(Exception):
@@ -133,6 +134,48 @@ Region: TypeAlias = "Nest | Product | Check"
 
 
 @dataclass(eq=False, slots=True)
+class Advance:
+    """How the memory and the numbers of a region change from step to step.
+
+    Attributes
+    ----------
+    memory : dict
+        For each buffer that changes, either the number of elements by which its address moves in each step, or a list with the buffer of
+        each step and the number of elements by which the region's offsets in this buffer are larger than in the first step.
+    numbers : dict
+        For each length and stride of the first step that changes, its change in each step.
+    literals : dict
+        For each number among the operands of its statements that changes, by its position among these numbers, the number in each step.
+    """
+
+    memory: dict[Buffer, int | list[tuple[Buffer, int]]] = field(default_factory=dict)
+    numbers: dict[int, int] = field(default_factory=dict)
+    literals: dict[int, list[Any]] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class Repeat:
+    """A loop over regions.
+
+    Attributes
+    ----------
+    count : int
+        Number of steps.
+    body : list of Region
+        The regions of the first step.
+    steps : list of Advance
+        How each region of the body changes from step to step.
+    """
+
+    count: int
+    body: list[Region]
+    steps: list[Advance]
+
+    def __str__(self) -> str:
+        return f"loop of {self.count} steps"
+
+
+@dataclass(eq=False, slots=True)
 class Lowered:
     """A program lowered to regions, with the memory that they use.
 
@@ -142,7 +185,7 @@ class Lowered:
     views : dict
         The memory of each variable.
     inputs, constants, outputs : list of Buffer
-    regions : list
+    regions : list of Region or Repeat
     stored : set of Variable
         The results of assignments that are written to memory; others are read only in their own nests.
     workspace : dict
@@ -158,8 +201,13 @@ class Lowered:
     inputs: list[Buffer]
     constants: list[Buffer]
     outputs: list[Buffer]
-    regions: list[Region]
+    regions: list[Region | Repeat]
     stored: set[Variable]
     workspace: dict[Buffer, int]
     workspace_size: int
     parts: dict[Variable, tuple[Variable, Variable]]
+
+    def every_region(self) -> Iterator[Region]:
+        """Yield all regions, those of a repeat once."""
+        for region in self.regions:
+            yield from region.body if isinstance(region, Repeat) else (region,)

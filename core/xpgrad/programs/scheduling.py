@@ -8,6 +8,7 @@ number of pieces, so that results do not depend on the number of threads.
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Any
@@ -19,6 +20,8 @@ from xpgrad.programs.views import Buffer, View
 __all__ = ["divide_nests", "plan_memory", "postpone", "schedule"]
 
 _LONGEST = 256  # statements of a nest: code generators take more than linear time
+_FAR = 16  # regions between nests that are far away
+_MANY = 128  # statements that move far away and keep several operands instead of a result; more are a sum over the steps of a loop
 _ALIGNMENT = 64  # bytes
 _LARGE = 1 << 16  # places of a domain from which a nest is divided
 _PIECES = 16
@@ -26,10 +29,14 @@ _SMALL = 4096  # elements of a sum that is kept for each piece
 
 
 def schedule(items: list[Statement | Product | Check], source: Callable[[Variable], Variable]) -> list[Region]:
-    """Put statements into nests, in an order in which each reads only what is complete."""
+    """Put statements into nests, in an order in which each reads only what is complete, and memory is filled just before it is used."""
     made = {item.makes for item in items}
     waits: list[int] = []
     readers: dict[Any, list[int]] = {}
+    fills = _fills(items, made)
+    filled: list[list[int]] = []  # the fills that each waits for
+    others: list[int] = []  # how many results other than fills each waits for
+    started: set[int] = set()
     alone: list[int] = []  # ready, and not for a nest
     ready: dict[tuple[int, ...], list[int]] = {}  # by their domains
 
@@ -42,15 +49,31 @@ def schedule(items: list[Statement | Product | Check], source: Callable[[Variabl
             waits[k] -= 1
             if not waits[k]:
                 yield k
+            if token not in fills:
+                others[k] -= 1
+                yield from fills_for(k)
+
+    def fills_for(k: int) -> Iterator[int]:
+        """Yield the fills for which an item waits, if it waits for nothing else."""
+        if not others[k]:
+            for fill in filled[k]:
+                if fill not in started:
+                    started.add(fill)
+                    yield fill
 
     for k, item in enumerate(items):
         needed = item.reads & made
         waits.append(len(needed))
+        filled.append([fills[token] for token in needed if token in fills])
+        others.append(len(needed) - len(filled[k]))
         for token in needed:
             readers.setdefault(token, []).append(k)
+    last = set(fills.values())
     for k, count in enumerate(waits):
-        if not count:
+        if not count and k not in last:
             put(k)
+        for fill in fills_for(k):
+            put(fill)
     regions: list[Region] = []
     while alone or ready:
         if alone:
@@ -83,6 +106,17 @@ def schedule(items: list[Statement | Product | Check], source: Callable[[Variabl
             put(k)
         regions.append(nest)
     return regions
+
+
+def _fills(items: list[Statement | Product | Check], made: set[Any]) -> dict[Any, int]:
+    """Return the positions of statements that fill memory with a number, for others that write to it, by what they make."""
+    read = {token for item in items for token in item.reads}
+    return {
+        item.makes: k
+        for k, item in enumerate(items)
+        if isinstance(item, Statement) and item.kind == "store" and not item.reads & made and item.makes in read
+        and not any(isinstance(a, Variable) for a in item.args)
+    }  # fmt: skip
 
 
 def _fits(s: Statement, local: dict[Any, bool], written: set[Any], source: Callable[[Variable], Variable]) -> bool:
@@ -132,6 +166,11 @@ def postpone(regions: list[Region], outputs: list[Variable], source: Callable[[V
     def is_stored(token: Any) -> bool:
         return token in kept or any(where[id(item)] != place[token] for _, item in readers.get(token, ()))
 
+    def last_read(token: Any, besides: Statement) -> int:
+        """Return the last region that reads a result, besides one statement."""
+        return max((where[id(item)] for _, item in readers[token] if item is not besides), default=-1)
+
+    costly = 0
     for k in range(len(regions) - 1, -1, -1):
         nest = regions[k]
         if not isinstance(nest, Nest):
@@ -146,12 +185,17 @@ def postpone(regions: list[Region], outputs: list[Variable], source: Callable[[V
                 continue
             if not all(_fits(item, {s.makes: True}, set(), source) for item in users if where[id(item)] == first):
                 continue
+            kept_longer = [t for t in s.reads if t in place and t not in kept and last_read(t, s) < first]
+            is_costly = first - k > _FAR and len(kept_longer) > 1
+            if is_costly and costly >= _MANY:
+                continue
             where[id(s)] = first
             mine = [token for token in s.reads if place.get(token) == k]
             stored = [is_stored(token) for token in mine]
             where[id(s)] = k
             if sum(stored) - sum(is_stored(token) for token in mine) > 1:
                 continue
+            costly += is_costly
             nest.body.remove(s)
             later.body.insert(0, s)
             place[s.makes] = where[id(s)] = first
@@ -237,22 +281,52 @@ def plan_memory(
                 span = spans.setdefault(buffer, [k, k])
                 span[0], span[1] = min(span[0], k), max(span[1], k)
     places: dict[Buffer, int] = {}
-    alive: list[tuple[int, int, int]] = []  # beginnings and ends in the workspace, and the last regions that use them; in order
+    used: list[tuple[int, int, int]] = []  # a heap of the last regions that use parts of the workspace, and the parts
+    gaps = _Gaps()
     size = 0
     for buffer, (first, last) in sorted(spans.items(), key=lambda item: item[1][0]):
         if buffer in kept:
             continue
-        alive = [part for part in alive if part[2] >= first]
+        while used and used[0][0] < first:
+            gaps.free(*heappop(used)[1:])
         length = -(-max(buffer.size, 1) * buffer.itemsize // _ALIGNMENT) * _ALIGNMENT
-        at = place = 0
-        for begin, end, _ in alive:
-            if begin - at >= length:
-                break
-            at, place = end, place + 1
-        places[buffer] = at
-        alive.insert(place, (at, at + length, last))
+        places[buffer] = at = gaps.take(length)
+        heappush(used, (last, at, at + length))
         size = max(size, at + length)
     return stored, places, size
+
+
+class _Gaps:
+    """The free parts of a workspace, in order; the last one has no end."""
+
+    def __init__(self) -> None:
+        self.begins: list[int] = [0]
+        self.ends: list[float] = [math.inf]
+
+    def take(self, length: int) -> int:
+        """Return where a part of this length begins, in the first gap that is large enough."""
+        place = next(k for k, begin in enumerate(self.begins) if self.ends[k] - begin >= length)
+        at = self.begins[place]
+        if self.ends[place] == at + length:
+            del self.begins[place], self.ends[place]
+        else:
+            self.begins[place] += length
+        return at
+
+    def free(self, begin: int, end: int) -> None:
+        """Add a part, and join it with the gaps beside it."""
+        place = bisect(self.begins, begin)
+        before, after = place > 0 and self.ends[place - 1] == begin, self.begins[place] == end
+        if before and after:
+            self.ends[place - 1] = self.ends[place]
+            del self.begins[place], self.ends[place]
+        elif before:
+            self.ends[place - 1] = end
+        elif after:
+            self.begins[place] = begin
+        else:
+            self.begins.insert(place, begin)
+            self.ends.insert(place, end)
 
 
 def _touched(region: Region, views: dict[Variable, View]) -> Iterator[Buffer]:

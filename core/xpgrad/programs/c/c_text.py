@@ -1,7 +1,7 @@
 """Print programs as functions in C99.
 
-A program is ``int name(const double *x, ..., double *out, ...)``: one function, which calls a static one for each nest, check and product.
-It returns 0, 1 if an index is out of bounds, before memory is touched, or 2 if there is no memory.
+A program is ``int name(const double *x, ..., double *out, ...)``: one function, which calls a static one for each nest, check and product,
+in loops if steps repeat. It returns 0, 1 if an index is out of bounds, before memory is touched, or 2 if there is no memory.
 
 Floating-point arithmetic is as written, as in NumPy: only additions of a sum within a chunk may be reordered, with OpenMP's pragmas.
 """
@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+import textwrap
+from dataclasses import dataclass, field
 from typing import Any
 
 from xpgrad.programs.c.expressions import ATOM, CHOICE, COMPARISON, PRODUCT, SUM, UNARY, Block, Line, Value
 from xpgrad.programs.c.identifiers import Identifiers
-from xpgrad.programs.native.nests import write_nest
+from xpgrad.programs.nests import write_nest
 from xpgrad.programs.program import Variable
-from xpgrad.programs.regions import Check, Lowered, Nest, Product, Region, Statement
+from xpgrad.programs.regions import Advance, Check, Lowered, Nest, Product, Region, Repeat, Statement
 from xpgrad.programs.scalars import FLOATS, SCALARS
 from xpgrad.programs.source import comment
 from xpgrad.programs.views import Buffer
@@ -92,8 +93,8 @@ class _Program:
         made = [(o, v) for o in lowered.program.operations for result in o.results for v in lowered.parts.get(result, (result,))]
         self.lines = {v: o.line for o, v in made}
         self.backward = {v for o, v in made if o.backward}
-        calls = [self.call(region) for region in lowered.regions]
-        self.names = Identifiers(name, *self.functions.values(), *self.helpers, "status", "workspace", "piece", "p", "done")
+        calls = [self.calls_of(region) for region in lowered.regions]
+        self.names = Identifiers(name, *self.functions.values(), *self.helpers, "status", "workspace", "piece", "p", "done", "step")
         self.buffers: dict[Buffer, str] = {}
         program = lowered.program
         self.inputs = [self.named(b, v.name or "x") for b, v in zip(lowered.inputs, program.inputs)]
@@ -103,6 +104,8 @@ class _Program:
         for b in lowered.workspace:
             self.named(b, self.wishes.get(b, "t"))
         self.calls = calls
+        self.touched = {b for group in calls for call in group for b, _ in call.places}
+        self.tables: dict[str, str] = {}  # the names of tables of addresses, by their texts
 
     def named(self, buffer: Buffer, wish: str) -> str:
         name = self.buffers[buffer] = self.names.new(wish)
@@ -123,42 +126,92 @@ class _Program:
 
     def body(self) -> list[str]:
         """Return the lines of the function."""
-        lowered, lines = self.lowered, []
-        touched = {b for _, places in self.calls for b, _ in places}
+        lowered = self.lowered
+        statements = self.statements()
+        has_checks = any(isinstance(r, Check) for r in lowered.every_region())
+        lines: list[str] = []
         if self.constants is not None:
             for (v, b), name in zip(_constants(lowered), self.fixed):
-                if b in touched:
+                if b in self.touched:
                     lines.append(f"    static const {TYPES[b.dtype]} {name}[{max(b.size, 1)}] = {self.constants[v]};")
-        has_checks = any(isinstance(r, Check) for r in lowered.regions)
         if has_checks:
             lines.append("    int status = 0;")
         if lowered.workspace_size:
             lines += [f"    char *workspace = malloc({lowered.workspace_size});", "", "    if (workspace == NULL)", "        return 2;"]
             for b, place in lowered.workspace.items():
-                if b in touched:
+                if b in self.touched:
                     lines.append(f"    {TYPES[b.dtype]} *{self.buffers[b]} = ({TYPES[b.dtype]} *)(workspace + {place});")
+        lines += [f"    {text.replace('@NAME', name)}" for text, name in self.tables.items()]
         for b in (*lowered.inputs, *(lowered.constants if self.constants is None else ()), *lowered.outputs):
-            if b not in touched:
+            if b not in self.touched:
                 lines.append(f"    (void){self.buffers[b]};")
-        shown: list[str] = []
-        backward = False
-        for region, (call, places) in zip(lowered.regions, self.calls):
-            if not call:
-                continue
-            comments, is_backward = self.comments(region)
-            if is_backward and not backward:
-                lines += ["", "    /* gradients */"]
-                backward = True
-            if comments and comments != shown:
-                lines += ["", *(f"    {c}" for c in comments)]
-                shown = comments
-            lines += [f"    {line}" for line in call.format(*(self.buffers[b] + (f" + {n}" if n else "") for b, n in places)).split("\n")]
+        lines += statements
         if has_checks:
             lines.append("done:")
         if lowered.workspace_size:
             lines.append("    free(workspace);")
         lines.append(f"    return {'status' if has_checks else '0'};")
         return lines[1:] if not lines[0] else lines
+
+    def statements(self) -> list[str]:
+        """Return the lines that call the functions of all regions, with comments."""
+        lines: list[str] = []
+        shown: list[str] = []
+        backward = False
+        for region, calls in zip(self.lowered.regions, self.calls):
+            calls = [call for call in calls if call.text]
+            if not calls:
+                continue
+            made = [self.comments(call.region) for call in calls]
+            if all(is_backward for _, is_backward in made) and not backward:
+                lines += ["", "    /* gradients */"]
+                backward = True
+            indent = "    "
+            if isinstance(region, Repeat):
+                lines += ["", f"    for (int64_t step = 0; step < {region.count}; step++) {{"]
+                indent, shown = "        ", []
+            for call, (comments, _) in zip(calls, made):
+                if comments and comments != shown:
+                    lines += [*([""] if shown or indent == "    " else []), *(f"{indent}{c}" for c in comments)]
+                    shown = comments
+                arguments = [self.address(call, b, n) for b, n in call.places]
+                arguments += [_moving(n, call.advance.numbers[n]) for n in call.numbers]
+                arguments += [self.literal(call.advance.literals[position], dtype) for position, dtype in call.literals]
+                lines += [f"{indent}{line}" for line in call.text.format(*arguments).split("\n")]
+            if isinstance(region, Repeat):
+                lines.append("    }")
+                shown = []
+        return lines
+
+    def address(self, call: _Call, buffer: Buffer, offset: int) -> str:
+        """Print the address of an element, which may change from step to step."""
+        name, moves = self.buffers[buffer], call.advance.memory.get(buffer, 0)
+        if isinstance(moves, int):
+            text = name + (f" + {offset}" if offset else "")
+            return text + (f" {'+' if moves > 0 else '-'} {abs(moves)} * step" if moves else "")
+        places, dtype = self.lowered.workspace, TYPES[buffer.dtype]
+        if all(b in places for b, _ in moves) and buffer in places:
+            offsets = [(places[b] - places[buffer]) // b.itemsize + offset + more for b, more in moves]
+            text = _braces("static const int64_t @NAME", list(map(str, offsets)))
+            return f"{name} + {self.table(text, 'at')}[step]"
+        texts = []
+        for b, more in moves:
+            base = f"({dtype} *)(workspace + {places[b]})" if b in places else self.buffers[b]
+            texts.append(base + (f" + {offset + more}" if offset + more else ""))
+        self.touched |= {b for b, _ in moves if b not in places}
+        constant = "const " if any(b in (*self.lowered.inputs, *self.lowered.constants) for b, _ in moves) else ""
+        return f"{self.table(_braces(f'{constant}{dtype} *const @NAME', texts), f'{name}_at')}[step]"
+
+    def literal(self, numbers: list[Any], dtype: str) -> str:
+        """Print an operand that is another number in each step."""
+        text = _braces(f"static const {_TYPES[dtype]} @NAME", [number_text(x, dtype) for x in numbers])
+        return f"{self.table(text, 'number')}[step]"
+
+    def table(self, text: str, wish: str) -> str:
+        """Return the name of a table, which is new unless there is an equal one."""
+        if text not in self.tables:
+            self.tables[text] = self.names.new(wish)
+        return self.tables[text]
 
     def comments(self, region: Region) -> tuple[list[str], bool]:
         """Return the user's lines that a region computes, as comments, and whether it belongs to the backward pass."""
@@ -170,28 +223,34 @@ class _Program:
             texts[-1] = f"/* ... and {len(lines) - _MOST_LINES + 1} more lines, up to {comment_text(comment(lines[-1])[2:])} */"
         return texts, bool(known) and all(v in self.backward for v in known)
 
-    def call(self, region: Region) -> tuple[str, list[tuple[Buffer, int]]]:
-        """Print the function of a region; return the text of its call, and the places that it needs: buffers and offsets.
+    def calls_of(self, region: Region | Repeat) -> list[_Call]:
+        """Return the calls for a region, or for each region of a loop."""
+        if isinstance(region, Repeat):
+            return [self.call(inside, advance) for inside, advance in zip(region.body, region.steps)]
+        return [self.call(region, Advance())]
 
-        Both are empty if nothing reads the region's results.
-        """
+    def call(self, region: Region, advance: Advance) -> _Call:
+        """Print the function of a region, and return its call."""
         if isinstance(region, Product):
-            return self.product(region)
-        writer = _Writer(self.helpers, self.called, self.wishes, self.literals)
+            return _Call(region, advance, *self.product(region))
+        literals = {b: text for b, text in self.literals.items() if b not in advance.memory}
+        writer = _Writer(self.helpers, self.called, self.wishes, literals, advance)
         if isinstance(region, Check):
             _write_check(region, writer)
             name, places = self.function(*writer.function("bool", "    return true;"), "check")
-            return f"if (!{name}({{}})) {{{{\n    status = 1;\n    goto done;\n}}}}", places
+            return _Call(region, advance, f"if (!{name}({{}})) {{{{\n    status = 1;\n    goto done;\n}}}}", places)
         writer.count_pieces = region.pieces
         write_nest(self.lowered, region, writer)
         if not any(isinstance(x, Buffer) for x in writer.written):  # nothing reads the results
-            return "", []
+            return _Call(region, advance, "", [])
         name, places = self.function(*writer.function("void"), "loop")
-        arguments = ", ".join(["{}"] * len(places))
-        if region.pieces == 1:
-            return f"{name}({arguments});", places
-        loop = f"for (int64_t piece = 0; piece < {region.pieces}; piece++)"
-        return f"#pragma omp parallel for\n{loop}\n    {name}(piece, {arguments});", places
+        numbers, operands = writer.used_numbers(), writer.used_operands()
+        arguments = ", ".join(["{}"] * (len(places) + len(numbers) + len(operands)))
+        text = f"{name}({arguments});"
+        if region.pieces > 1:
+            loop = f"for (int64_t piece = 0; piece < {region.pieces}; piece++)"
+            text = f"#pragma omp parallel for\n{loop}\n    {name}(piece, {arguments});"
+        return _Call(region, advance, text, places, numbers, operands)
 
     def function(self, text: str, places: list[tuple[Buffer, int]], kind: str) -> tuple[str, list[tuple[Buffer, int]]]:
         """Add a function unless there is an equal one; return its name, and the places of this call."""
@@ -220,6 +279,50 @@ class _Program:
         if count > 1:
             call = f"for (int64_t p = 0; p < {count}; p++)\n    {call}"
         return call, [(view.buffer, view.offset) for view in views]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of the function of a region.
+
+    Attributes
+    ----------
+    region : Region
+    advance : Advance
+        How it changes from step to step.
+    text : str
+        The call with ``{}`` for each argument; empty if nothing reads the region's results.
+    places : list of (Buffer, int)
+        The memory and the offsets of its arguments.
+    numbers : list of int
+        Lengths and strides, which follow; of strides the sizes alone matter.
+    literals : list of (int, str)
+        The positions of numbers among the operands of its statements, which come last, with their dtypes.
+    """
+
+    region: Region
+    advance: Advance
+    text: str
+    places: list[tuple[Buffer, int]]
+    numbers: list[int] = field(default_factory=list)
+    literals: list[tuple[int, str]] = field(default_factory=list)
+
+
+def _moving(number: int, change: int) -> str:
+    """Print the size of a number that changes in each step."""
+    if number < 0:
+        number, change = -number, -change
+    return f"{number} {'+' if change > 0 else '-'} {abs(change)} * step"
+
+
+def _braces(head: str, texts: list[str]) -> str:
+    """Print the definition of a table."""
+    elements = ", ".join(texts)
+    if len(elements) > 80:
+        whole = ", ".join(text.replace(" ", "~") for text in texts)  # lines end between elements only
+        lines = textwrap.fill(whole, 110, initial_indent="        ", subsequent_indent="        ", break_on_hyphens=False)
+        elements = "\n" + lines.replace("~", " ") + "\n    "
+    return f"{head}[{len(texts)}] = {{{elements}}};"
 
 
 def _constants(lowered: Lowered) -> list[tuple[Variable, Buffer]]:
@@ -259,8 +362,19 @@ def comment_text(text: str) -> str:
 class _Writer:
     """The dialect of C: values are expressions."""
 
-    def __init__(self, helpers: dict[str, str], called: dict[str, str], wishes: dict[Buffer, str], literals: dict[Buffer, str]) -> None:
+    def __init__(
+        self,
+        helpers: dict[str, str],
+        called: dict[str, str],
+        wishes: dict[Buffer, str],
+        literals: dict[Buffer, str],
+        advance: Advance,
+    ) -> None:
         self.helpers, self.called, self.wishes, self.literals = helpers, called, wishes, literals
+        self.advance = advance  # the numbers that are arguments
+        self.numbers: dict[int, Value] = {}
+        self.operands: dict[int, tuple[Value, str]] = {}
+        self.position = 0  # of the next number among the operands
         self.block = Block()
         self.pointers: dict[Buffer, Value] = {}
         self.offsets: dict[Buffer, list[tuple[int, str, Value]]] = {}  # with what follows, and what stands for the text of both
@@ -302,13 +416,40 @@ class _Writer:
         for buffer, first in firsts.items():
             for n, sign, offset in self.offsets[buffer]:
                 offset.name = f"{n - first}{sign}" if n != first or not sign else sign.strip(" +")
+        for n in self.used_numbers():
+            self.numbers[n].name = names.new("n")
+        for position, _ in self.used_operands():
+            self.operands[position][0].name = names.new("number")
         lines = self.block.lines(names, self.written)
         parameters = ["int64_t piece"] if self.count_pieces > 1 else []
         for buffer, pointer in pointers.items():
             constant = "" if buffer in self.written else "const "
             parameters.append(f"{constant}{TYPES[buffer.dtype]} *restrict {pointer.name}")
+        parameters += [f"int64_t {self.numbers[n].name}" for n in self.used_numbers()]
+        parameters += [f"{_TYPES[dtype]} {self.operands[position][0].name}" for position, dtype in self.used_operands()]
         head = _wrapped(f"static {result} @NAME(", parameters, ")")
         return "\n".join([head, "{", *lines, *last, "}\n"]), list(firsts.items())
+
+    def number_of(self, number: int) -> Value | None:
+        """Return the argument for a length or a stride that changes from step to step; None for others."""
+        return self.numbers.setdefault(number, Value(())) if number in self.advance.numbers else None
+
+    def used_numbers(self) -> list[int]:
+        """Return the lengths and strides that are arguments, in order."""
+        return [n for n, argument in self.numbers.items() if argument.uses]
+
+    def operand(self, value: Any, dtype: str) -> Value:
+        """Return the next number among the operands of statements: a literal or an argument."""
+        position = self.position
+        self.position += 1
+        if position not in self.advance.literals:
+            return self.number(value, dtype)
+        self.operands[position] = Value(()), dtype
+        return self.operands[position][0]
+
+    def used_operands(self) -> list[tuple[int, str]]:
+        """Return the positions of numbers among the operands that are arguments, with their dtypes, in order."""
+        return [(position, dtype) for position, (argument, dtype) in self.operands.items() if argument.uses]
 
     def value(self, *parts: Any, level: int = ATOM, kind: str) -> Value:
         """Add an expression to the block, and return it."""
@@ -330,8 +471,8 @@ class _Writer:
         self.wish = statement.out.name if statement.kind == "assign" else None
 
     def extent(self, length: int) -> Value:
-        """Return a length as a literal."""
-        return Value((str(length),))
+        """Return a length as a literal or an argument."""
+        return self.number_of(length) or Value((str(length),))
 
     def piece(self, length: int) -> tuple[Value, Value, Value]:
         """Return where a piece begins and ends, and its number."""
@@ -379,7 +520,10 @@ class _Writer:
         for counter, stride in terms:
             if parts:
                 parts.append(" + " if stride > 0 else " - ")
-            if abs(stride) != 1:
+            argument = self.number_of(stride)
+            if argument is not None:
+                parts += [(argument, ATOM), " * "]
+            elif abs(stride) != 1:
                 parts.append(f"{abs(stride)} * ")
             parts.append((counter, UNARY))
         begin = Value(())
@@ -468,8 +612,9 @@ class _Writer:
         scalar = SCALARS[op]
         kind = dtype if scalar.makes == "same" else next(k for k in kinds if k is not None)
         if op == "pow" and kinds[1] is None and args[1] in _POWERS:
+            self.position += 1
             return _POWERS[args[1]](self, kind, args)
-        a = [x if k is not None else self.number(x, kind) for x, k in zip(args, kinds)]
+        a = [x if k is not None else self.operand(x, kind) for x, k in zip(args, kinds)]
         if scalar.form == "arithmetic":
             return self.arithmetic(scalar.code, kind, a[0], a[1])
         if scalar.form == "comparison":

@@ -10,13 +10,13 @@ has NumPy's bits, except those of functions such as ``exp``.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from xpgrad.programs.native.functions import has_function, own_function
-from xpgrad.programs.native.nests import write_nest
-from xpgrad.programs.regions import Check, Lowered, Product, Region, Statement
-from xpgrad.programs.scalars import FLOATS, SCALARS
+from xpgrad.programs.nests import SMALL, write_nest
+from xpgrad.programs.regions import Advance, Check, Lowered, Product, Region, Statement
+from xpgrad.programs.scalars import FLOATS, SCALARS, SIZES
 from xpgrad.programs.views import Buffer, View
 
 __all__ = ["Kernel", "Target", "region_kernel"]
@@ -26,7 +26,6 @@ _TYPES = {"float64": "double", "float32": "float", "int64": "i64", "int32": "i32
 _STORED = {**_TYPES, "bool": "i8"}
 _PIECE = ("%start", "%stop", "%piece")
 _PURE = "nounwind willreturn memory(none)"
-_SMALL = 32  # lengths and strides up to here are written into the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +62,35 @@ class Kernel:
         Buffers, and the offsets in elements.
     numbers : list of list of int
         For each piece of a nest the numbers with which the function is called; for other regions one list.
+    literals : list of (int, str)
+        The numbers among operands that are arguments, after the others: their positions among these numbers, and their dtypes.
     """
 
     text: str
     pointers: list[tuple[Buffer, int]]
     numbers: list[list[int]]
+    literals: list[tuple[int, str]] = field(default_factory=list)
+
+    def numbers_of(self, advance: Advance, step: int) -> list[list[int]]:
+        """Return the numbers of one step of a loop."""
+        last = [_bits(advance.literals[position][step], dtype) for position, dtype in self.literals]
+        return [[*(n + step * advance.numbers.get(n, 0) for n in piece), *last] for piece in self.numbers]
 
 
-def region_kernel(lowered: Lowered, region: Region, target: Target) -> Kernel:
-    """Print a region as a function, with its arguments."""
+def region_kernel(lowered: Lowered, region: Region, target: Target, advance: Advance | None = None) -> Kernel:
+    """Print a region as a function, with its arguments.
+
+    Parameters
+    ----------
+    lowered : Lowered
+    region : Region
+    target : Target
+    advance : Advance or None
+        How the region changes, if it is part of a loop.
+    """
     if isinstance(region, Product):
         return _product(region)
-    writer = _Writer(target)
+    writer = _Writer(target, frozenset() if advance is None else frozenset(advance.literals))
     if isinstance(region, Check):
         return writer.kernel(_check(region, writer))
     writer.count_pieces = region.pieces
@@ -85,8 +101,11 @@ def region_kernel(lowered: Lowered, region: Region, target: Target) -> Kernel:
 class _Writer:
     """The dialect that writes LLVM IR: values are its names or literals."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, changing: frozenset[int]) -> None:
         self.target = target
+        self.changing = changing  # the positions of numbers among operands that are arguments
+        self.position = 0
+        self.literals: dict[int, str] = {}  # the dtypes of these arguments, by position
         self.lines: list[str] = []
         self.variables: list[str] = []
         self.declared: dict[str, str] = {}  # functions of LLVM and C
@@ -109,6 +128,7 @@ class _Writer:
         alone = [b not in self.written or buffers.count(b) == 1 for b in buffers]
         names = [*self.pointers.values()]
         numbers = [*_PIECE[: len(self.pieces[0])], *(f"%n{i}" for i in range(len(self.lengths))), *self.strides.values()]
+        numbers += [f"%l{position}" for position in self.literals]
         parameters = [f"ptr {'noalias ' if a else ''}{p}" for p, a in zip(names, alone)] + [f"i64 {n}" for n in numbers]
         arguments = [f"ptr {p}" for p in names] + [f"i64 {n}" for n in numbers]
         loads = []
@@ -137,7 +157,8 @@ class _Writer:
             '!1 = !{!"llvm.loop.parallel_accesses", !0}',
             *(f"!{k} = distinct !{{!{k}, !1}}" for k in range(2, 2 + self.vector_loops())),
         ]
-        return Kernel("\n".join(text) + "\n", list(self.pointers), [[*piece, *self.lengths, *self.strides] for piece in self.pieces])
+        given = [[*piece, *self.lengths, *self.strides] for piece in self.pieces]
+        return Kernel("\n".join(text) + "\n", list(self.pointers), given, list(self.literals.items()))
 
     def kept(self) -> list[str]:
         """Return the lines that make LLVM keep vector variants of functions, which are unused until loops are vectorised."""
@@ -175,7 +196,7 @@ class _Writer:
 
     def extent(self, length: int) -> str:
         """Return a length: a number if it is small, else the name of an argument."""
-        if length <= _SMALL:
+        if length <= SMALL:
             return str(length)
         self.lengths.append(length)
         return f"%n{len(self.lengths) - 1}"
@@ -231,7 +252,7 @@ class _Writer:
 
     def stride(self, stride: int) -> str:
         """Return a stride: a number if it is small, else the name of an argument."""
-        return str(stride) if abs(stride) <= _SMALL else self.strides.setdefault(stride, f"%s{len(self.strides)}")
+        return str(stride) if abs(stride) <= SMALL else self.strides.setdefault(stride, f"%s{len(self.strides)}")
 
     def access(self) -> str:
         return ", !llvm.access.group !0" if self.loops and self.loops[-1][-1] else ""
@@ -291,6 +312,20 @@ class _Writer:
             return "true" if value else "false"
         return str(int(value))
 
+    def operand(self, value: Any, dtype: str) -> str:
+        """Return the next number among the operands of statements: as LLVM writes it, or an argument."""
+        position = self.position
+        self.position += 1
+        if position not in self.changing:
+            return self.number(value, dtype)
+        self.literals[position] = dtype
+        bits = self.emit(f"add i64 %l{position}, 0")
+        if SIZES[dtype] == 4:
+            bits = self.emit(f"trunc i64 {bits} to i32")
+        if dtype == "bool":
+            return self.emit(f"icmp ne i64 {bits}, 0")
+        return self.emit(f"bitcast i{8 * SIZES[dtype]} {bits} to {_TYPES[dtype]}")
+
     def compute(self, op: str, dtype: str, args: list[Any], kinds: list[Any]) -> str:
         """Return the result of a scalar operation."""
         if op == "cast":
@@ -298,8 +333,9 @@ class _Writer:
         scalar = SCALARS[op]
         kind = dtype if scalar.makes == "same" else next(k for k in kinds if k is not None)
         if op == "pow" and kinds[1] is None and args[1] in _POWERS:
+            self.position += 1
             return _POWERS[args[1]](self, kind, args)
-        a = [x if k is not None else self.number(x, kind) for x, k in zip(args, kinds)]
+        a = [x if k is not None else self.operand(x, kind) for x, k in zip(args, kinds)]
         t, floating = _TYPES[kind], kind in FLOATS
         if scalar.form == "arithmetic":
             return self.emit(f"{'f' if floating else ''}{scalar.code} {t} {a[0]}, {a[1]}")
@@ -371,6 +407,15 @@ class _Writer:
         if dtype in FLOATS:
             return self.emit(f"{'uitofp' if source == 'bool' else 'sitofp'} {s} {value} to {t}")
         return self.emit(f"{'zext' if source == 'bool' else 'sext' if dtype == 'int64' else 'trunc'} {s} {value} to {t}")
+
+
+def _bits(value: Any, dtype: str) -> int:
+    """Return the bits of a number as an integer."""
+    if dtype not in FLOATS:
+        return int(value)
+    if dtype == "float32":
+        return int(struct.unpack("<i", struct.pack("<f", _to_single(float(value))))[0])
+    return int(struct.unpack("<q", struct.pack("<d", value))[0])
 
 
 def _to_single(value: float) -> float:

@@ -11,11 +11,13 @@ from typing import Any, Protocol
 
 from xpgrad.programs.program import Variable
 from xpgrad.programs.regions import Indexed, Lowered, Nest, Operand, Statement
+from xpgrad.programs.scalars import SCALARS
 from xpgrad.programs.views import Buffer, View
 
-__all__ = ["CHUNK", "Dialect", "write_nest"]
+__all__ = ["CHUNK", "SMALL", "Dialect", "can_be_argument", "write_nest"]
 
 CHUNK = 4096  # elements that are added before their sum is added to the total
+SMALL = 32  # lengths and strides up to here are parts of a text; others may be arguments of it
 
 #: What a reduction starts with.
 _INITIAL = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
@@ -65,6 +67,21 @@ class Dialect(Protocol):
 
     def accumulated(self, accumulator: Any, dtype: str) -> Any:
         """Return the value of an accumulator."""
+
+
+def can_be_argument(number: Any, op: str, kinds: list[Any]) -> bool:
+    """Return whether a number among the operands of a scalar operation may be an argument of the text, with the same result.
+
+    Compilers replace functions of known numbers, as in ``pow(x, 2.0)``, and choose the sign of nan.
+
+    Parameters
+    ----------
+    number : bool, int or float
+    op : str
+    kinds : list of (str or None)
+        The dtypes of the operands; None for numbers.
+    """
+    return number == number and op in SCALARS and SCALARS[op].form != "function" and "bool" not in kinds
 
 
 class _Access:
