@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from xpgrad.dialects.hips.extend import Primitive
 
-__all__ = ["wrap"]
+__all__ = ["others", "wrap"]
 
 
 def wrap(theirs: Any, ours: Any, name: str) -> Any:
@@ -24,3 +25,15 @@ def wrap(theirs: Any, ours: Any, name: str) -> Any:
     if not callable(found) or isinstance(found, type):
         return found
     return Primitive(found, getattr(ours, name, None) if name in dir(ours) else None)
+
+
+def others(names: dict[str, Any], theirs: Any, ours: Any) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the ``__getattr__`` and ``__dir__`` of a module with the names of the SciPy module `theirs`; `names` are its globals."""
+
+    def find(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        names[name] = found = wrap(theirs, ours, name)
+        return found
+
+    return find, lambda: sorted({*names, *dir(theirs)})

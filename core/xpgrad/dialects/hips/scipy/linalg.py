@@ -7,7 +7,7 @@ from typing import Any
 
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.dialects.hips._arrays import np
-from xpgrad.dialects.hips.scipy._wrapping import wrap
+from xpgrad.dialects.hips.scipy._wrapping import others, wrap
 from xpgrad.scipy import linalg as _ours
 
 __all__ = ["solve_banded", "solve_sylvester", "solve_triangular", "sqrtm"]
@@ -29,13 +29,5 @@ def sqrtm(A: Any) -> Any:
     return _ours.sqrtm(A + 0j) if real else out
 
 
-def __getattr__(name: str) -> Any:
-    """Return another function of `scipy.linalg`, to which `defvjp` can give rules if xpgrad has none."""
-    if name.startswith("__"):
-        raise AttributeError(name)
-    globals()[name] = found = wrap(_linalg, _ours, name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *dir(_linalg)})
+#: Other functions of `scipy.linalg`, to which `defvjp` can give rules if xpgrad has none.
+__getattr__, __dir__ = others(globals(), _linalg, _ours)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from xpgrad.dialects.hips.scipy._wrapping import wrap
+from xpgrad.dialects.hips.scipy._wrapping import others, wrap
 from xpgrad.scipy import special as _ours
 
 __all__ = [
@@ -52,14 +52,5 @@ y0: Any = wrap(_special, _ours, "y0")
 y1: Any = wrap(_special, _ours, "y1")
 yn: Any = wrap(_special, _ours, "yn")
 
-
-def __getattr__(name: str) -> Any:
-    """Return another function of `scipy.special`, to which `defvjp` can give rules if xpgrad has none."""
-    if name.startswith("__"):
-        raise AttributeError(name)
-    globals()[name] = found = wrap(_special, _ours, name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *dir(_special)})
+#: Other functions of `scipy.special`, to which `defvjp` can give rules if xpgrad has none.
+__getattr__, __dir__ = others(globals(), _special, _ours)
