@@ -217,9 +217,7 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         True
         """
         node = self._node
-        if node is None or node.is_leaf:
-            return None
-        if node.original.is_leaf:  # a hook on saved values has unpacked this leaf
+        if node is None or node.original.is_leaf:  # or a hook on saved values has unpacked a leaf
             return None
         self._note_meta()
         return node.owner
