@@ -292,6 +292,15 @@ def the_documented_hole(lib: Any) -> None:
                 y.backward()
                 # Where arrays are immutable, the saved values have not changed.
                 lib.equal(x.grad, [4.0, 5.0] if lib.capabilities["mutable"] else [3.0, 4.0])
+    # An assignment gives a leaf other values, and leaves its history alone.
+    x, c = lib.tensor([1.0, 2.0]), lib.constant([3.0, 4.0])
+    y = lib.xp.sum(x * c)
+    x.data = lib.constant([6.0, 7.0])
+    lib.equal(x, [6.0, 7.0])
+    y.backward()
+    lib.equal(x.grad, [3.0, 4.0])
+    assert x.is_leaf
+    assert x.requires_grad
 
 
 @contract("MUT-09")
