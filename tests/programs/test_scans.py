@@ -277,6 +277,9 @@ ON_VALUES: dict[str, Any] = {
     ),
     "gradient inside": lambda w, h, xs: func.grad(lambda w: xp.sum(_powers(w, h, xs)["v"]))(w).detach(),
     "gradients of a batch": lambda w, h, xs: func.vmap(func.grad(_root))(xs[0] * xs[0] + 1.0).detach(),
+    "Jacobian inside": lambda w, h, xs: func.jacrev(lambda h: _powers(w, h, xs)["v"])(h).detach(),
+    "Jacobian by what steps read": lambda w, h, xs: func.jacrev(lambda w: _powers(w, h, xs)["v"])(w).detach(),
+    "Jacobians of a batch": lambda w, h, xs: func.vmap(func.jacrev(lambda x: _powers(w, x, xs)["v"]))(xs * xs).detach(),
     "tangents inside": lambda w, h, xs: func.jvp(lambda h: _powers(w, h, xs)["v"], (h.detach(),), (w[0].detach(),))[1].detach(),
     "up to a number": lambda w, h, xs: func.fori_loop(0, xp.astype(xp.sum(xp.abs(h)), "int64"), lambda i, v: v * 1.1 + i * w[0], h),
 }  # fmt: skip

@@ -633,18 +633,29 @@ class _WhilePass:
             sample = pull([g.detach() for g in start], init)[len(moving) :]  # which edges get a gradient, and of which shape
             sums = [k for k, g in enumerate(sample) if g is not None]
             first = [g.detach() for g in start] + [_zeros_of(sample[k]) for k in sums]
-            kinds = _classes(first)
+            lowering = _Lowering()  # the cotangents may be a batch, as in `jacrev`
+            counts = [lowering.count(g) for g in first]
+
+            def lowered(tensors: list[Any]) -> list[Any]:
+                return [part for g in tensors for part in lowering.take_apart(g)]
+
+            def raised(raws: Any) -> list[Any]:
+                return [lowering.assemble(group) for group in _grouped(_wrap(kinds, raws), counts)]
 
             def back(raws: Any, carry: Any) -> Any:
-                before = _wrap(kinds, raws)
-                grads = pull(before[: len(moving)], _wrap(classes, carry))
-                new = [zeros_like(c) if g is None else _cast(g, c) for g, c in zip(grads, before[: len(moving)])]
-                slopes = [grads[len(moving) + k] for k in sums]
-                return _raws([*new, *(t if g is None else t + g for t, g in zip(before[len(moving) :], slopes))])
+                with at_levels(lowering.levels):
+                    before = raised(raws)
+                    grads = pull(before[: len(moving)], _wrap(classes, carry))
+                    new = [zeros_like(c) if g is None else _cast(g, c) for g, c in zip(grads, before[: len(moving)])]
+                    slopes = [grads[len(moving) + k] for k in sums]
+                    return _raws(lowered([*new, *(t if g is None else t + g for t, g in zip(before[len(moving) :], slopes))]))
 
+            below = lowered(first)
+            kinds = _classes(below)
             assert loop.flow.unwind is not None
             with at_levels(()):
-                found = _wrap(kinds, loop.flow.unwind(loop.raw_test, loop.raw_step, back, _raws(init), _raws(first)))
+                raws = loop.flow.unwind(loop.raw_test, loop.raw_step, back, _raws(init), _raws(below))
+            found = raised(raws)
         nodes = [x._node for x in start if x._node is not None] + [e for _, e, _ in self.init if e is not None] + edges
         if state.is_grad_enabled() and nodes:
             _attach("WhileBackward0Backward0", nodes, found, [True] * len(found)).pull = _refuse_twice
