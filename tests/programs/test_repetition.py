@@ -231,6 +231,20 @@ def test_all_parts_have_the_same_bits(emitter: str) -> None:
 
 
 @pytest.mark.parametrize("emitter", EMITTERS)
+def test_numbers_differ_between_the_steps_of_a_loop(emitter: str) -> None:
+    rates = [0.3, 0.7, 1.1, 0.9, 0.2, 1.3, 0.6, 0.8]
+
+    def f(h: Any, w: Any) -> Any:
+        for rate in rates:
+            h = xp.tanh(h @ w) * rate
+        return xp.sum(h)
+
+    args = tuple(xp.asarray(np.random.default_rng(0).normal(size=shape)) for shape in ((8, 40), (40, 40)))
+    assert any(step.literals for r in loops(f, *args) for step in r.steps)
+    check(f, args, emitter)
+
+
+@pytest.mark.parametrize("emitter", EMITTERS)
 def test_threads_share_pieces_in_loops(emitter: str) -> None:
     def f(x: Any) -> Any:
         for _ in range(6):

@@ -254,6 +254,7 @@ def samples() -> Iterator[tuple[Function, list[np.ndarray]]]:
         yield (lambda x, f=function: f(x, 0, True)), [numbers((2, 3))]
     for name, (function, *_) in linalg.FUNCTIONS.items():
         yield (lambda *xs, f=function: f(xp.linalg, *xs)), linalg.operands(name, "float64")
+    yield (lambda x: abs(np.linalg.eigh(x + x.mT, "U")[1])), [numbers((3, 3))]
     for name, kw in fft.CALLS:
         yield (lambda x, name=name, kw=kw: getattr(xp.fft, name)(x, **kw)), [fft.draw((4, 5), "float64")]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 __all__ = [
     "DType", "bfloat16", "can_cast", "complex64", "complex128", "finfo", "float16", "float32", "float64", "iinfo", "int8", "int16", "int32",
@@ -111,7 +111,7 @@ class DType:
             return False
         return bool(found.name == self.name and found.isnative)
 
-    __hash__ = object.__hash__
+    __hash__: ClassVar[Any] = object.__hash__
 
     def __repr__(self) -> str:
         return f"xpgrad.{self.name}"

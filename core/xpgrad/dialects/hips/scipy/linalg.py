@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from xpgrad._tensor.tensor import Tensor
@@ -30,4 +31,6 @@ def sqrtm(A: Any) -> Any:
 
 
 #: Other functions of `scipy.linalg`, to which `defvjp` can give rules if xpgrad has none.
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = others(globals(), _linalg, _ours)

@@ -7,6 +7,7 @@ All are elementwise except `logsumexp`. They are differentiable with respect to 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from xpgrad.dialects.hips.scipy._wrapping import others, wrap
@@ -53,4 +54,6 @@ y1: Any = wrap(_special, _ours, "y1")
 yn: Any = wrap(_special, _ours, "yn")
 
 #: Other functions of `scipy.special`, to which `defvjp` can give rules if xpgrad has none.
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = others(globals(), _special, _ours)
