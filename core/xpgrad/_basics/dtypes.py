@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 __all__ = [
     "DType", "bfloat16", "can_cast", "complex64", "complex128", "finfo", "float16", "float32", "float64", "iinfo", "int8", "int16", "int32",
@@ -111,7 +111,11 @@ class DType:
             return False
         return bool(found.name == self.name and found.isnative)
 
-    __hash__: ClassVar[Any] = object.__hash__
+    if TYPE_CHECKING:
+
+        def __hash__(self) -> int: ...
+    else:
+        __hash__ = object.__hash__  # dtypes are keys on the hot path
 
     def __repr__(self) -> str:
         return f"xpgrad.{self.name}"
