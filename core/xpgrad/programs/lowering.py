@@ -839,12 +839,7 @@ def _diagonal_transpose(work: _Lowering, o: Operation) -> None:
 
 
 @_lowers("reduce_sum", elements=(0,))
-def _sum(work: _Lowering, o: Operation) -> None:
-    x, axes, _ = work.array(o), *o.args[1:]
-    work.reduce(o.out, "sum", x, range(len(x.shape)) if axes is None else axes)
-
-
-@_lowers("reduce_max", "reduce_min")
+@_lowers("reduce_max", "reduce_min", "reduce_prod")
 def _reduce(work: _Lowering, o: Operation) -> None:
     x, axes, _ = work.array(o), *o.args[1:]
     work.reduce(o.out, o.name.removeprefix("reduce_"), x, range(len(x.shape)) if axes is None else axes)
@@ -871,12 +866,6 @@ def _complex_mean(work: _Lowering, out: Variable, x: Variable, axes: Any) -> Non
     for part, of in zip(work.new_parts(total), work.parts[x]):
         work.reduce(part, "sum", of, axes)
     work.apply(FORMULAS["divide"], Operation("divide", (total, math.prod(x.shape[a] for a in axes)), {}, (out,)))
-
-
-@_lowers("reduce_prod")
-def _product_of_elements(work: _Lowering, o: Operation) -> None:
-    x, axes, _ = work.array(o), *o.args[1:]
-    work.reduce(o.out, "prod", x, range(len(x.shape)) if axes is None else axes)
 
 
 @_lowers("reduce_var", takes_complex=True)
