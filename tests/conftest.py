@@ -10,15 +10,25 @@ import zlib
 from collections.abc import Generator, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 
 import xpgrad
 from support import DEVICES, frozen_backend, kernels_only, strict_backend
-from xpgrad.errors import CapabilityError
+from xpgrad.errors import CapabilityError, DeviceMismatchError
 
 strict_backend.register()
 frozen_backend.register()
 kernels_only.register()
+
+# ``--hypothesis-profile=first-failure`` ends a failing test at once: where only the failure matters, no smaller example is looked for.
+hypothesis.settings.register_profile("first-failure", phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let tests compile on CuPy what it cannot capture as a graph, e.g. products of matrices: it then runs as it is."""
+    if any(device.startswith("cupy") for device in DEVICES):
+        config.addinivalue_line("filterwarnings", "ignore:.*it cannot be captured as a CUDA graph:UserWarning")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -48,9 +58,19 @@ def _is_repeated(item: pytest.Item) -> bool:
 #: The errors for a dtype or a function that a backend lacks.
 LACKS = re.compile(r"backend '(?P<table>[^']*)' (?:(?:has no|cannot hold) dtype '?(?P<dtype>\w+)|has no function `(?P<function>[\w.]+))")
 
+#: The errors for what only the host has: NumPy's arrays, and SciPy's functions that a library lacks.
+ON_HOST = re.compile(r"an array of type numpy\.ndarray on numpy|SciPy computes on the host only")
+
 
 def declared_lack(error: BaseException) -> str | None:
-    """Return the declared lack of a tested backend (a capability, a dtype, a function) that an error reports; None if it reports none."""
+    """Return the declared lack of a tested backend that an error reports; None if it reports none.
+
+    It is a capability, a dtype, a function, or memory that is the host's: NumPy's arrays are not moved to other devices.
+    """
+    if ON_HOST.search(str(error)):
+        devices = [xpgrad.zeros(0, dtype=xpgrad.float32, device=device).device for device in DEVICES]
+        elsewhere = [str(device) for device in devices if not xpgrad.registry.backend_for(device.table).on_host(device)]
+        return f"{elsewhere[0]} is not on the host" if elsewhere else None
     found = LACKS.search(str(error))
     if found is None or found["table"] not in {xpgrad.Device(device).table for device in DEVICES}:
         return None
@@ -72,10 +92,10 @@ def lacks_are_skips() -> Iterator[None]:
     """Skip if a tested backend reports something that it declares not to have; any other error propagates."""
     try:
         yield
-    except (CapabilityError, TypeError, AssertionError) as exc:
+    except (CapabilityError, TypeError, AssertionError, DeviceMismatchError) as exc:
         # NB: if another error was expected, pytest fails while it handles the actual one.
         error = exc.__context__ if isinstance(exc, AssertionError) and "Regex pattern did not match" in str(exc) else exc
-        lack = declared_lack(error) if isinstance(error, (CapabilityError, TypeError)) else None
+        lack = declared_lack(error) if isinstance(error, (CapabilityError, TypeError, DeviceMismatchError)) else None
         if lack is None:
             raise
         pytest.skip(f"declared, {lack}: {error}")

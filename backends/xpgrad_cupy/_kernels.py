@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import cupy
-import cupyx
 import numpy as np
 
 __all__ = ["KERNELS"]
@@ -108,13 +107,13 @@ def _add(out: Any, key: Any, values: Any) -> None:
     key = tuple(map(_widen_indices, key)) if key.__class__ is tuple else _widen_indices(key)
     kind = out.dtype.char
     if kind in _ATOMIC:
-        cupyx.scatter_add(out, key, values)
+        cupy.add.at(out, key, values)
     elif out.dtype.kind == "c":  # the real and imaginary parts are views
         values = cupy.asarray(values, out.dtype)
         _add(out.real, key, values.real)
         _add(out.imag, key, values.imag)
     elif out.dtype == np.int64:  # in two's complement, unsigned addition gives the same bits
-        cupyx.scatter_add(out.view(np.uint64), key, cupy.ascontiguousarray(cupy.asarray(values, np.int64)).view(np.uint64))
+        cupy.add.at(out.view(np.uint64), key, cupy.ascontiguousarray(cupy.asarray(values, np.int64)).view(np.uint64))
     else:  # small integers and bools are added in 64 bits and converted back
         wide = cupy.zeros(out.shape, np.int64)
         _add(wide, key, cupy.asarray(values, np.int64))
@@ -125,7 +124,7 @@ def _add(out: Any, key: Any, values: Any) -> None:
 def last_writer(positions: Any, size: int) -> Any:
     """Return, for each of the places 0 .. size - 1, one plus the largest `i` with ``positions[i]`` equal to the place; 0 if none is."""
     out = cupy.zeros(size, np.uint64)
-    cupyx.scatter_max(out, positions, cupy.arange(1, len(positions) + 1, dtype=np.uint64))
+    cupy.maximum.at(out, positions, cupy.arange(1, len(positions) + 1, dtype=np.uint64))
     return out.view(np.int64)
 
 

@@ -103,4 +103,8 @@ def streams_of(backend: Any, device: Any) -> Streams | None:
                 return backend.current_stream(device)
 
         return Streams(backend, device, new, None)
+    if backend.name == "torch" and device.kind == "cuda":
+        import torch
+
+        return Streams(backend, device, lambda: torch.cuda.Stream(device.index or 0), None)
     return None

@@ -209,8 +209,8 @@ def test_a_planted_fault_is_found(fault: Fault, tmp_path: Path) -> None:
     target.write_text(text.replace(fault.old, fault.new))
     files, _, expression = fault.killer.partition(" -k ")
     # Some faults show only for certain draws of Hypothesis, so the seed is fixed.
-    drawn = f"--hypothesis-seed={os.environ.get('XPGRAD_FAULTS_SEED', '0')}"
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", drawn, *files.split()]
+    drawn = [f"--hypothesis-seed={os.environ.get('XPGRAD_FAULTS_SEED', '0')}", "--hypothesis-profile=first-failure"]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *drawn, *files.split()]
     path = os.pathsep.join(str(tmp_path / folder) for folder in ("core", "backends"))
     drawn_tests = ("XPGRAD_TEST_SHARE", "XPGRAD_TEST_REPEATS")  # no test may be left out by sampling
     kept = {name: value for name, value in os.environ.items() if name not in drawn_tests}

@@ -42,7 +42,8 @@ def dense_hessian(f: Callable[..., Any], *xs: Any) -> Any:
 def of_one_array(matrix: Any) -> Any:
     """Return a sparse matrix of any library as a NumPy array."""
     if hasattr(matrix, "toarray"):
-        return matrix.toarray()
+        found = matrix.toarray()
+        return found.get() if hasattr(found, "get") else found  # CuPy's arrays are not converted implicitly
     if hasattr(matrix, "todense"):
         return np.asarray(matrix.todense())
     return np.asarray(matrix.to_dense())

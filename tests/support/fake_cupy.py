@@ -12,6 +12,7 @@ when it is launched, and the memory of their results stays unchanged.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import sys
@@ -146,7 +147,7 @@ class Stream:
         assert self.tape is not None, "cudaErrorIllegalState"
         tape, self.tape = self.tape, None
         if self.broken:
-            msg = "cudaErrorStreamCaptureInvalidated: operation failed due to a previous error during capture"
+            msg = "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: operation failed due to a previous error during capture"
             raise CUDARuntimeError(msg)
         return Graph(tape)
 
@@ -371,7 +372,7 @@ def _call(function: Any, *args: Any, writes: Any = (), **kwargs: Any) -> Any:
     name = getattr(function, "__name__", "")
     capturing = stream.is_capturing()
     if capturing:
-        if name in _BLAS or function in _SOLVER:
+        if (name in _BLAS and max(map(np.ndim, args)) > 1) or function in _SOLVER:  # a product of vectors is a sum
             msg = f"calling {'cuBLAS' if name in _BLAS else 'cuSOLVER'} API during stream capture is currently unsupported"
             raise NotImplementedError(msg)
         if name in _SYNCHRONOUS:
@@ -542,7 +543,7 @@ _ATOMIC = {np.dtype(name) for name in ("float16", "float32", "float64", "int32",
 def _scatter(ufunc: Any) -> Any:
     def scatter(a: Any, slices: Any, value: Any) -> None:
         if a.dtype not in _ATOMIC:
-            msg = f"scatter only supports int32, float16, float32, float64, uint32, uint64, but got {a.dtype}"
+            msg = f"`ufunc.at` only supports int32, float16, float32, float64, uint32, uint64, but got {a.dtype}"
             raise TypeError(msg)
         _call(add, a, slices, value, writes=[a])
 
@@ -570,6 +571,14 @@ def _array(function: Any) -> Any:
         return _call(function, obj, *args, **kwargs)
 
     return array
+
+
+def _solve(function: Any, a: Any, b: Any) -> Any:
+    """Solve linear systems as CuPy does, which does not broadcast."""
+    if a.ndim > 1 < b.ndim and a.shape[:-1] != b.shape[:-1]:
+        msg = "a must have (..., M, M) shape and b must have (..., M, K) for multidimensional b"
+        raise ValueError(msg)
+    return function(a, b)
 
 
 def _mirror(name: str, source: Any) -> Any:
@@ -629,8 +638,9 @@ def install() -> None:
     cuda.get_current_stream = _stream
     cupy.cuda = cuda
     cupyx: Any = types.ModuleType("cupyx")
-    cupyx.scatter_add, cupyx.scatter_max = _scatter(np.add), _scatter(np.maximum)
+    cupy.add.at, cupy.maximum.at = _scatter(np.add), _scatter(np.maximum)
     cupy.linalg, cupy.fft = _mirror("cupy.linalg", np.linalg), _mirror("cupy.fft", np.fft)
+    cupy.linalg.solve = functools.partial(_solve, cupy.linalg.solve)
     sys.modules.update(
         {"cupy": cupy, "cupy.cuda": cuda, "cupy.cuda.device": device, "cupyx": cupyx, "cupy.linalg": cupy.linalg, "cupy.fft": cupy.fft}
     )

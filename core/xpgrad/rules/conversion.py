@@ -6,6 +6,8 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from xpgrad._array.base import TensorBase
 from xpgrad._backends.classes import class_for_array, host_backend, tensor_class
 from xpgrad._backends.default_device import as_device
@@ -89,8 +91,6 @@ def _contains_tensor(data: Any) -> bool:
         return False
     if isinstance(data, TensorBase):
         return True
-    if hasattr(type(data), "__array_namespace__") and not isinstance(data, host_backend().array_types()):
-        return class_for_array(data) is not None
     if isinstance(data, (list, tuple)):
         found = [_contains_tensor(d) for d in data]  # a list, so that every element is checked
         return any(found)
@@ -98,7 +98,8 @@ def _contains_tensor(data: Any) -> bool:
         what = f"a masked array ({type(data).__name__})"
         msg = f"asarray: {what} has a mask, which Tensors do not; give `x.filled(value)`, and the mask by itself"
         raise TypeError(msg)
-    return False
+    # NB: arrays of CuPy and PyTorch have no `__array_namespace__`, and those on a GPU cannot be converted by NumPy.
+    return is_raw_array(data) and not isinstance(data, (np.generic, host_backend().array_types())) and class_for_array(data) is not None
 
 
 def _stack_sequences(data: Any, dtype: DType | None, target: Any) -> Tensor:

@@ -336,7 +336,7 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     ValueError
         If the shape of `source` is not that of ``take(x, index, axis=axis)``.
     IndexError
-        If an index is out of range and the host can see that without waiting for a device.
+        If an index is out of range, and its values can be read, which waits for the device.
     """
     source = as_tensor("index_add", lift("index_add", source, x))
     axis = normalize_axis(axis, x.ndim, "index_add")
@@ -364,7 +364,7 @@ def add_along_axis(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tenso
     Raises
     ------
     IndexError
-        If an index is out of range and the host can see that without waiting for a device.
+        If an index is out of range, and its values can be read, which waits for the device.
     """
     x = to_level_of(x, index, source)
     source = to_level_of(source, x)
@@ -377,10 +377,10 @@ def add_along_axis(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tenso
 def check_range(x: Tensor, places: Any, axis: int) -> Any:
     """Check raw indices along an axis and return them counted from the front.
 
-    Indices on a device whose library checks them itself are returned unchanged.
+    Indices of a lazy library that checks them itself are returned unchanged.
     """
     backend = x.backend
-    if backend.checks_indices and not backend.on_host(x.device):
+    if backend.checks_indices and backend.capabilities.lazy:
         return places
     return backend.kernels.from_front(places, x.shape[axis], axis, places)
 

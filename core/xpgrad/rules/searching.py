@@ -240,7 +240,7 @@ def searchsorted(
     ValueError
         If `x1` is not one-dimensional, `sorter` has another shape, or `side` is neither of the two.
     IndexError
-        If an element of `sorter` is out of range, and the host can see that without waiting for a device.
+        If an element of `sorter` is out of range, and its values can be read, which waits for the device.
 
     Examples
     --------

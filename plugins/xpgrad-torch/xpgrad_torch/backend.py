@@ -188,7 +188,7 @@ class TorchBackend(Backend):
         return bool(x.dtype.is_complex)
 
     def is_traced(self, x: Any) -> bool:
-        return bool(x.is_meta)
+        return kernels.has_no_values(x)
 
     # -- layout and memory -------------------------------------------------------------------------------------
 

@@ -565,17 +565,25 @@ def _is_full_slice(part: Any) -> bool:
     return isinstance(part, slice) and part.start is None and part.stop is None and part.step is None
 
 
-def _count_from_front(indices: Any, length: int, axis: int) -> Any:
+def has_no_values(x: Any) -> bool:
+    """Return whether the host cannot read the values of a tensor: on the device "meta", and while CUDA captures a graph."""
+    return bool(x.is_meta or (x.is_cuda and torch.cuda.is_current_stream_capturing()))
+
+
+def _count_from_front(indices: Any, length: int, axis: int, checked: bool = False) -> Any:
     """Return integer indices as int64, with negative ones counted from the front.
+
+    NB: on CUDA, an index out of range makes PyTorch useless for the rest of the process ("device-side assert triggered"). So indices are
+    checked there too, which waits for the device, unless the caller has `checked` them before.
 
     Raises
     ------
     IndexError
-        If an index on the host is out of range. Indices on other devices are not checked, since that would wait for the device.
+        If an index is out of range.
     """
     if indices.dtype is not torch.int64:
         indices = indices.to(torch.int64)
-    if indices.is_cpu and indices.numel():
+    if indices.numel() and (indices.is_cpu or not (checked or has_no_values(indices))):
         low, high = torch.aminmax(indices)
         if low < -length or high >= length:
             given = int(low if low < -length else high)
@@ -660,7 +668,7 @@ def scatter_into(xp: Any, out: Any, values: Any, key: Any) -> Any:
     """
     axis = _single_array_axis(key)
     if axis is not None and axis < out.ndim:
-        flat = _count_from_front(_parts(key)[-1], out.shape[axis], axis).reshape(-1)
+        flat = _count_from_front(_parts(key)[-1], out.shape[axis], axis, checked=True).reshape(-1)
         return out.index_add_(axis, flat, values.reshape((*out.shape[:axis], flat.shape[0], *out.shape[axis + 1 :])))
     shape = tuple(out.shape)
     flat = xp.flat_index(key, shape, values).reshape(-1)
@@ -686,7 +694,7 @@ def last_writer(positions: Any, size: int) -> Any:
 @kernel
 def scatter_along(x: Any, indices: Any, shape: Any, axis: int) -> Any:
     """Return zeros of `shape` with `x` added at indices along an axis, the transpose of `gather_along`; duplicates accumulate."""
-    return x.new_zeros(shape).scatter_add_(axis, _count_from_front(indices, shape[axis], axis), x)
+    return x.new_zeros(shape).scatter_add_(axis, _count_from_front(indices, shape[axis], axis, checked=True), x)
 
 
 def _are_distinct(flat: Any) -> bool:
