@@ -1,4 +1,4 @@
-"""CuPy as the standard has it: array-api-compat's namespace, and the functions that CuPy computes for fewer operands than the standard says."""
+"""CuPy as the standard has it: array-api-compat's namespace, with the functions that CuPy computes for fewer operands or wrongly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _solve(x1: Any, x2: Any, /) -> Any:
 
 
 def _in_single_precision(function: Any) -> Any:
-    """Compute a statistic of float16 in float32: CuPy divides by the number of elements in the dtype of the result, where 70,000 is infinite."""
+    """Compute a statistic of float16 in float32, because CuPy divides by the number of elements in float16, where 70,000 is infinite."""
 
     @functools.wraps(function)
     def compute(x: Any, /, **options: Any) -> Any:

@@ -46,4 +46,5 @@ def of_one_array(matrix: Any) -> Any:
         return found.get() if hasattr(found, "get") else found  # CuPy's arrays are not converted implicitly
     if hasattr(matrix, "todense"):
         return np.asarray(matrix.todense())
-    return np.asarray(matrix.to_dense())
+    dense = matrix.to_dense()
+    return np.asarray(dense.cpu() if hasattr(dense, "cpu") else dense)
