@@ -165,3 +165,11 @@ def test_the_readme_is_true(capsys: Any) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(code, {})  # noqa: S102 (our own text)
     assert capsys.readouterr().out == "[2.0, 4.0] Tensor\n"
+
+
+def test_lists_of_tensors_stay_on_their_device() -> None:
+    """NumPy cannot convert tensors on a GPU, so a list of them must not go through NumPy."""
+    rows = [torch.tensor([1.0, 2.0], device="meta"), torch.tensor([3.0, 4.0], device="meta")]
+    assert str(xp.asarray(rows).device) == "torch:meta"
+    found = xp.asarray([[torch.tensor(1, dtype=torch.int8), 2], [3, torch.tensor(4, dtype=torch.int8)]])
+    assert (str(found.device), found.dtype, found.tolist()) == ("torch:cpu", xp.int8, [[1, 2], [3, 4]])
