@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 import array_api_compat.cupy as library
+import array_api_compat.cupy.linalg as linalg
 import cupy
 import numpy as np
 
@@ -47,4 +48,4 @@ def _in_single_precision(function: Any) -> Any:
 def namespace() -> Any:
     """Return the namespace."""
     statistics = {name: _in_single_precision(getattr(library, name)) for name in ("mean", "std", "var")}
-    return _Overlay(library, linalg=_Overlay(library.linalg, solve=_solve), **statistics)
+    return _Overlay(library, linalg=_Overlay(linalg, solve=_solve), **statistics)

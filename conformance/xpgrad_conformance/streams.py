@@ -104,7 +104,8 @@ def streams_of(backend: Any, device: Any) -> Streams | None:
 
         return Streams(backend, device, new, None)
     if backend.name == "torch" and device.kind == "cuda":
-        import torch
+        from torch.cuda import Stream
 
-        return Streams(backend, device, lambda: torch.cuda.Stream(device.index or 0), None)
+        new_stream: Callable[..., Any] = Stream
+        return Streams(backend, device, lambda: new_stream(device.index or 0), None)
     return None

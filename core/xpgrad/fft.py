@@ -531,7 +531,7 @@ def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, half: bool)
         raise TypeError(msg) if not isinstance(spacing, (int, float)) else ValueError(msg)
     numbers = arange(length // 2 + 1 if half else length, device=device)
     wanted = numbers.default_dtype("real floating") if dtype is None else as_dtype(dtype, numbers.default_dtype)
-    if wanted.kind != "real floating":
+    if wanted.category != "real floating":
         msg = f"{name}: `dtype` must be a real floating one, but got {wanted}"
         raise TypeError(msg)
     if not half:

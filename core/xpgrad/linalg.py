@@ -953,7 +953,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     tensor([0., 0., 1.])
     """
     a, b = _same_kind("cross", (x1, x2))
-    if a.dtype.kind == "bool":
+    if a.dtype.category == "bool":
         msg = "cross needs numbers, but got bools; convert them with `xpgrad.astype`"
         raise TypeError(msg)
     position = as_int(axis, "cross", "axis")

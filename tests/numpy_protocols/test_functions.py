@@ -66,12 +66,8 @@ def loss(out: Any, raw: bool) -> Any:
     """Return a real number that depends smoothly and nonlinearly on all floating outputs."""
     total: Any = 0.0
     for k, y in enumerate(outputs(out)):
-        kind = (
-            np.asarray(y).dtype.kind
-            if raw
-            else {"real floating": "f", "complex floating": "c"}.get(getattr(getattr(y, "dtype", None), "kind", ""), "")
-        )
-        if kind not in "fc" or kind == "":
+        kind = np.asarray(y).dtype.kind if raw else getattr(getattr(y, "dtype", None), "kind", "")
+        if kind not in ("f", "c"):
             continue
         parts = [y] if kind == "f" else [y.real, y.imag] if raw else [xp.real(y), xp.imag(y)]
         for j, part in enumerate(parts):

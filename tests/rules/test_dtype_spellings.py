@@ -69,14 +69,14 @@ TAKERS: dict[str, Callable[[Any, str], Any]] = {
     "Tensor.to": lambda d, device: xp.ones(2, dtype="int8", device=device).to(d).dtype,
     "Tensor.to dtype": lambda d, device: xp.ones(2, dtype="int8", device=device).to(dtype=d).dtype,
 }
-#: Functions that do not return numbers of every kind, and the kinds that they return.
+#: Functions that do not return numbers of every kind, and the letters of the kinds that they return.
 KINDS = {
-    "fft.fftfreq": ("real floating",), "fft.rfftfreq": ("real floating",), "finfo": ("real floating", "complex floating"),
-    "iinfo": ("signed integer", "unsigned integer"), "linspace": ("real floating", "complex floating"),
-    "arange": ("signed integer", "unsigned integer", "real floating"),
+    "fft.fftfreq": ("f",), "fft.rfftfreq": ("f",), "finfo": ("f", "c"),
+    "iinfo": ("i", "u"), "linspace": ("f", "c"),
+    "arange": ("i", "u", "f"),
     **dict.fromkeys(
         ("cumulative_prod", "cumulative_sum", "linalg.trace", "prod", "sum", "Tensor.prod", "Tensor.sum"),
-        ("signed integer", "unsigned integer", "real floating", "complex floating"),
+        ("i", "u", "f", "c"),
     ),
 }  # fmt: skip
 
@@ -147,3 +147,12 @@ def test_the_dtype_of_a_gradient() -> None:
 def test_what_is_no_dtype(bad: Any) -> None:
     with pytest.raises(TypeError, match="is not a data type; use one of xpgrad's"):
         xp.zeros(2, dtype=bad)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numpys_code_takes_the_branch_of_the_same_dtype(name: str) -> None:
+    """Code that was written for NumPy asks for `kind` and compares dtypes."""
+    ours, theirs = DTYPES[name], np.dtype(name)
+    assert (ours.name, ours.kind, ours.itemsize) == (theirs.name, theirs.kind, theirs.itemsize)
+    for other in map(np.dtype, NAMES):
+        assert (ours == other, ours == other.type, other == ours) == ((theirs == other,) * 3)

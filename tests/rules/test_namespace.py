@@ -334,7 +334,7 @@ _SAMPLES = {
 
 def sample(dtype: str) -> np.ndarray:
     """Return four values of a dtype."""
-    return np.asarray(_SAMPLES[getattr(xp, dtype).kind], dtype=dtype)
+    return np.asarray(_SAMPLES[getattr(xp, dtype).category], dtype=dtype)
 
 
 @pytest.mark.parametrize("name", CHAPTERS["unary"].split())

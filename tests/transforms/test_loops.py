@@ -217,7 +217,7 @@ def test_pytrees(kind: str, xpgrad_device: str) -> None:
     assert isinstance(ys, _Pair)
     assert ys.b[0] is None
     assert carry["count"].item() == 4
-    assert carry["count"].dtype.kind == "signed integer"
+    assert carry["count"].dtype.category == "signed integer"
     _close(carry["pair"].a, 1.0 + xp.sum(x))
     _close(carry["pair"].b[0], np.asarray(32.0))
     state = x[:2]
@@ -239,7 +239,7 @@ def test_numbers_take_the_dtype_of_the_first_step(xpgrad_device: str) -> None:
     xs = xp.asarray([1.5, 2.5], dtype="float64", device=xpgrad_device)
     carry, _ = func.scan(lambda c, x: ((c[0] + x, c[1] + 1), None), (0, 0), xs)
     assert (carry[0].dtype, carry[0].item(), carry[0].device) == (xp.float64, 4.0, xs.device)
-    assert carry[1].dtype.kind == "signed integer"
+    assert carry[1].dtype.category == "signed integer"
     total = func.fori_loop(0, 3, lambda i, v: v + xs[1] * i, 0.0)
     assert (total.dtype, total.item()) == (xp.float64, 7.5)
     halved = func.while_loop(lambda v: v > 1.0, lambda v: v * xs[0] / 3.0, 4)

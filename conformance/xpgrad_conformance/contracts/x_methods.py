@@ -294,7 +294,7 @@ def mixed_dtypes(lib: Any) -> None:
                     close(lib, lib.value(g).astype(lib.value(w).dtype), lib.value(w), near)
     if not lib.oracle:  # a 0-d Tensor is weak on any device
         assert (lib.tensor([1.0, 2.0], True, lib.narrow) * lib.on_other_device(2.0)).dtype == lib.dtype(lib.narrow)
-        assert (lib.constant([1, 2], "int32") * lib.on_other_device(2.0)).dtype.kind == "real floating"
+        assert (lib.constant([1, 2], "int32") * lib.on_other_device(2.0)).dtype.category == "real floating"
     wide = ["int64"] * lib.capabilities["float64"]
     for one, other in itertools.product(["int8", "int16", "int32", "uint8", *wide], repeat=2):
         with lib.case((one, other)):

@@ -134,7 +134,7 @@ class DefaultKernels:
         """
         backend = xp._backend
         dtype = backend.dtype_of(x.dtype)
-        return xp.cast(x, backend.raw_dtype(float32)) if dtype.kind == "real floating" and dtype.itemsize < 4 else x
+        return xp.cast(x, backend.raw_dtype(float32)) if dtype.category == "real floating" and dtype.itemsize < 4 else x
 
     @staticmethod
     @_document_check

@@ -15,6 +15,8 @@ __all__ = [
 ]  # fmt: skip
 
 
+#: NumPy's letters.
+_LETTERS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "real floating": "f", "complex floating": "c"}
 #: The names of the dtypes that NumPy has for Python's types.
 _PYTHONS: dict[type, str] = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
@@ -25,8 +27,11 @@ class DType:
     Attributes
     ----------
     name : str
+    category : str
+        One of ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"real floating"``, ``"complex floating"``, which the standard's
+        `isdtype` calls kinds.
     kind : str
-        One of ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"real floating"``, ``"complex floating"``.
+        NumPy's letter of the category: one of ``"b"``, ``"i"``, ``"u"``, ``"f"``, ``"c"``; bfloat16 has ``"f"``.
     itemsize : int
         Bytes per element.
 
@@ -39,18 +44,20 @@ class DType:
     """
 
     __module__ = "xpgrad"  # what pickles name
-    __slots__ = ("__weakref__", "differentiable", "itemsize", "kind", "name")
+    __slots__ = ("__weakref__", "category", "differentiable", "itemsize", "kind", "name")
 
     name: str
+    category: str
     kind: str
     itemsize: int
     differentiable: bool
 
-    def __init__(self, name: str, kind: str, itemsize: int) -> None:
+    def __init__(self, name: str, category: str, itemsize: int) -> None:
         self.name = name
-        self.kind = kind
+        self.category = category
+        self.kind = _LETTERS[category]
         self.itemsize = itemsize
-        self.differentiable = kind in ("real floating", "complex floating")
+        self.differentiable = category in ("real floating", "complex floating")
 
     @property
     def dtype(self) -> Any:
@@ -79,7 +86,7 @@ class DType:
         >>> xp.float32.is_floating_point
         True
         """
-        return self.kind == "real floating"
+        return self.category == "real floating"
 
     @property
     def is_complex(self) -> bool:
@@ -91,7 +98,7 @@ class DType:
         >>> xp.complex64.is_complex
         True
         """
-        return self.kind == "complex floating"
+        return self.category == "complex floating"
 
     def __eq__(self, other: object) -> bool:
         if other is self:
@@ -161,7 +168,7 @@ float32: DType = DTYPES["float32"]
 float64: DType = DTYPES["float64"]
 complex64: DType = DTYPES["complex64"]
 complex128: DType = DTYPES["complex128"]
-_BY_SIZE = {kind: {d.itemsize: d for d in DTYPES.values() if d.kind == kind} for kind in (_SIGNED, _UNSIGNED, _COMPLEX)}
+_BY_SIZE = {kind: {d.itemsize: d for d in DTYPES.values() if d.category == kind} for kind in (_SIGNED, _UNSIGNED, _COMPLEX)}
 
 
 def as_dtype(dtype: Any, default: Any = None) -> DType:
@@ -218,7 +225,7 @@ def real_of(dtype: DType) -> DType:
 
 def complex_of(dtype: DType) -> DType:
     """Return the complex dtype whose parts have at least the precision of the floating `dtype`."""
-    if dtype.kind == _COMPLEX:
+    if dtype.category == _COMPLEX:
         return dtype
     return complex128 if dtype is float64 else complex64
 
@@ -232,13 +239,13 @@ def _promote(a: DType, b: DType) -> DType | None:
             return float32
         return a if a.itemsize >= b.itemsize else b
     for x, y in ((a, b), (b, a)):
-        if x.kind == "bool":
+        if x.category == "bool":
             return y
-        if x.kind in (_SIGNED, _UNSIGNED) and y.differentiable:
+        if x.category in (_SIGNED, _UNSIGNED) and y.differentiable:
             return y
-        if x.kind == _REAL and y.kind == _COMPLEX:
+        if x.category == _REAL and y.category == _COMPLEX:
             return complex128 if x is float64 else y
-        if x.kind == _SIGNED and y.kind == _UNSIGNED:
+        if x.category == _SIGNED and y.category == _UNSIGNED:
             return _BY_SIZE[_SIGNED].get(max(x.itemsize, 2 * y.itemsize))
     return None
 
@@ -328,7 +335,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
             names = ", ".join(repr(k) for k in _KINDS)
             msg = f"{kind!r} is not a kind of data types; use one of {names}, a dtype, or a tuple of them"
             raise ValueError(msg)
-        return dtype.kind in _KINDS[kind]
+        return dtype.category in _KINDS[kind]
     return dtype is as_dtype(kind)
 
 
@@ -400,11 +407,11 @@ class iinfo:  # noqa: N801 (the standard's name)
 
     def __init__(self, type: Any, /) -> None:  # noqa: A002 (the standard's name)
         dtype = as_dtype(_to_dtype(type))
-        if dtype.kind not in (_SIGNED, _UNSIGNED):
+        if dtype.category not in (_SIGNED, _UNSIGNED):
             msg = f"iinfo describes integer dtypes, not {dtype}; use `xpgrad.finfo` for floating ones"
             raise TypeError(msg)
         bits = 8 * dtype.itemsize
-        low, high = (0, 2**bits - 1) if dtype.kind == _UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        low, high = (0, 2**bits - 1) if dtype.category == _UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         vars(self).update(bits=bits, max=high, min=low, dtype=dtype)
 
 
@@ -437,7 +444,7 @@ class finfo:  # noqa: N801 (the standard's name)
 
     def __init__(self, type: Any, /) -> None:  # noqa: A002 (the standard's name)
         dtype = real_of(as_dtype(_to_dtype(type)))
-        if dtype.kind != _REAL:
+        if dtype.category != _REAL:
             msg = f"finfo describes floating dtypes, not {dtype}; use `xpgrad.iinfo` for integers"
             raise TypeError(msg)
         # The limits follow from the mantissa and exponent widths of IEEE 754 (and bfloat16).

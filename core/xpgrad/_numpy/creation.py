@@ -62,7 +62,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     out = xp.moveaxis(out, 0, axis) if axis else out
     if dtype is not None:
         wanted = _resolve_dtype(out, dtype)
-        out = (xp.floor(out) if "integer" in wanted.kind else out)._cast(wanted)
+        out = (xp.floor(out) if "integer" in wanted.category else out)._cast(wanted)
     return (out, (b - a) / (num - 1 if endpoint else num)) if retstep else out
 
 

@@ -214,7 +214,7 @@ _KINDS = ("bool", "unsigned integer", "signed integer", "real floating", "comple
 
 def can_cast_same_kind(dtype: Any, to: Any) -> bool:
     """Return whether NumPy's casting rule "same_kind" allows a cast: it keeps fractions, imaginary parts and signs."""
-    return _KINDS.index(dtype.kind) <= _KINDS.index(to.kind)
+    return _KINDS.index(dtype.category) <= _KINDS.index(to.category)
 
 
 # -- options -----------------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def _combine_initial(name: str, combine: Any, initial: Any, result: Any) -> Any:
 
 def _bool_to_int(x: Any) -> Any:
     """Cast bools to integers, because NumPy sums them as integers; return other Tensors unchanged."""
-    return x._cast(x.default_dtype("integral")) if x._node is None and x.dtype.kind == "bool" else x
+    return x._cast(x.default_dtype("integral")) if x._node is None and x.dtype.category == "bool" else x
 
 
 def _sum(name: str, row: Any, combine: Any, neutral: int, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any
@@ -68,7 +68,7 @@ def _sum(name: str, row: Any, combine: Any, neutral: int, a: Any, axis: Any, dty
 def total(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
           ) -> Any:  # fmt: skip
     """Sum elements (`numpy.sum`)."""
-    if where is True and initial is None and out is None and isinstance(a, Tensor) and (a._node is not None or a.dtype.kind != "bool"):
+    if where is True and initial is None and out is None and isinstance(a, Tensor) and (a._node is not None or a.dtype.category != "bool"):
         return xp.sum(a, axis=axis, dtype=dtype, keepdims=resolve_no_value(keepdims, False))
     return _sum("sum", xp.sum, xp.add, 0, a, axis, dtype, out, keepdims, initial, where)
 
@@ -269,7 +269,7 @@ for _name, _row, _trivial in (("all", xp.all, True), ("any", xp.any, False)):
     def _all_or_any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True,
                name: str = _name, row: Any = _row, trivial: bool = _trivial) -> Any:  # fmt: skip
         (x,) = lift(name, a)
-        x = fill_where_false(name, x if x.dtype.kind == "bool" else xp.not_equal(x, 0), where, trivial)
+        x = fill_where_false(name, x if x.dtype.category == "bool" else xp.not_equal(x, 0), where, trivial)
         return write_out(name, out, row(x, axis=axis, keepdims=has_keepdims(keepdims)))
 
 
@@ -293,7 +293,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     if shape:
         shape[axis] = 1
     before, after = (xp.broadcast_to(t, tuple(shape)) if t is not None and t.ndim == 0 else t for t in (before, after))
-    if x.dtype.kind == "bool":
+    if x.dtype.category == "bool":
         refuse("diff", prepend=before, append=after)
         for _ in range(n):
             x = xp.not_equal(slice_axis(x, axis % x.ndim, 1, None), slice_axis(x, axis % x.ndim, None, -1))

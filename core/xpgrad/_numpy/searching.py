@@ -52,7 +52,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         msg = "np.where: give both values, `np.where(condition, x, y)`, or none"
         raise ValueError(msg)
     kind = condition.__class__
-    if x.__class__ is kind and y.__class__ is kind and issubclass(kind, Tensor) and condition.dtype.kind == "bool":
+    if x.__class__ is kind and y.__class__ is kind and issubclass(kind, Tensor) and condition.dtype.category == "bool":
         return xp.where(condition, x, y)
     mask, a, b = lift_weak("where", condition, x, y)
     like = next(t for t in (mask, a, b) if isinstance(t, Tensor))
@@ -100,7 +100,7 @@ def _compress(mask: Any, x: Any, axis: Any = None) -> Any:
 
 
 def _as_bools(x: Any) -> Any:
-    return x if x.dtype.kind == "bool" else xp.not_equal(x, 0)
+    return x if x.dtype.category == "bool" else xp.not_equal(x, 0)
 
 
 adapt("extract", lambda condition, arr: _compress(xp.reshape(condition, (-1,)), arr), arrays=2)
@@ -217,7 +217,7 @@ _declare_sort("argpartition", xp.argsort, differentiable=False, note=_SORTS_ALL)
 
 @adapt("lexsort", arrays=0, differentiable=False)
 def _lexsort(keys: Any, axis: int = -1) -> Any:
-    first, *rest = (k._cast(k.default_dtype("integral")) if k.dtype.kind == "bool" else k for k in keys)
+    first, *rest = (k._cast(k.default_dtype("integral")) if k.dtype.category == "bool" else k for k in keys)
     order = xp.argsort(first, axis=axis)
     for key in rest:
         order = xp.take_along_axis(order, xp.argsort(xp.take_along_axis(key.detach(), order, axis=axis), axis=axis), axis=axis)
@@ -290,7 +290,7 @@ for _name, _part in (("tril_indices_from", xp.tril), ("triu_indices_from", xp.tr
 def _ix(*args: Any) -> Any:
     out = []
     for i, x in enumerate(lift("ix_", *args)):
-        if x.dtype.kind == "bool":
+        if x.dtype.category == "bool":
             (x,) = xp.nonzero(x)
         if x.ndim != 1 or x.dtype.differentiable:
             msg = f"np.ix_ needs one-dimensional integers or masks, but got {x.dtype} of shape {x.shape}"
@@ -309,7 +309,7 @@ def _find_distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
         empty = xp.zeros((0,), dtype=x.default_dtype("indexing"), device=x.device)
         return flat.clone(), empty, empty, empty
     values = flat.detach()
-    values = values._cast(values.default_dtype("integral")) if values.dtype.kind == "bool" else values
+    values = values._cast(values.default_dtype("integral")) if values.dtype.category == "bool" else values
     order = xp.argsort(values)
     ranked = xp.take(values, order)
     differs = ranked[1:] != ranked[:-1]

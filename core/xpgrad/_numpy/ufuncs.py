@@ -156,7 +156,7 @@ def _logical_call(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
     """Return `call` of a logical row, which takes nonzero elements as True."""
 
     def call(*args: Any) -> Any:
-        return op(*(a if a.dtype.kind == "bool" else xp.not_equal(a, 0) for a in lift(name, *args)))
+        return op(*(a if a.dtype.category == "bool" else xp.not_equal(a, 0) for a in lift(name, *args)))
 
     return call
 
@@ -195,7 +195,7 @@ _reciprocal = UFUNCS["reciprocal"].call
 def _reciprocal_of_numpy(x: Any) -> Any:
     """Return ``1 / x``; of integers the integer part, as NumPy does."""
     (x,) = lift("reciprocal", x)
-    return xp.where(xp.abs(x) == 1, x, 0) if "integer" in x.dtype.kind else _reciprocal(x)
+    return xp.where(xp.abs(x) == 1, x, 0) if "integer" in x.dtype.category else _reciprocal(x)
 
 
 UFUNCS["reciprocal"].call = _reciprocal_of_numpy
@@ -442,12 +442,12 @@ def _prepare_operand(ufunc: Ufunc, method: str, x: Any, dtype: Any, like: Any) -
     if dtype is not None:
         x = _cast_operand(name, x, dtype)
     if ufunc.name.startswith("logical"):
-        return x if x.dtype.kind == "bool" else xp.not_equal(x, 0)
+        return x if x.dtype.category == "bool" else xp.not_equal(x, 0)
     if ufunc.reduction is not None and ufunc.name != "logaddexp":
         return x  # these rows decide the dtype for integers and bools
     empty = xp.zeros(0, dtype=x.dtype, device=x.device)
     computed = ufunc.call(empty, empty).dtype
-    if computed.kind == "bool" and x.dtype.kind != "bool":
+    if computed.category == "bool" and x.dtype.category != "bool":
         msg = f"np.{name} would compare bools with elements of dtype {x.dtype}; compare neighbours with slices"
         raise TypeError(msg)
     return x._cast(computed)
@@ -562,7 +562,7 @@ def _fill_where_false(ufunc: Ufunc, mask: Any, x: Any) -> Any:
 
     An infinite derivative there would give nan when it is multiplied by a zero gradient.
     """
-    return x if x.dtype.kind == "bool" else xp.where(mask, x, ufunc.safe if x.dtype.differentiable else 1)
+    return x if x.dtype.category == "bool" else xp.where(mask, x, ufunc.safe if x.dtype.differentiable else 1)
 
 
 def _normalize_one_axis(name: str, x: Any, axis: Any) -> int:

@@ -57,7 +57,7 @@ def unify(name: str, tensors: list[Any]) -> list[Any]:
 
 def _move(t: Any, anchors: list[Any], target: Any) -> Any:
     """Move a 0-d Tensor on a host device to the class `target`, in the dtype that a Python scalar of its kind gets beside `anchors`."""
-    dtype, sample = t.dtype, _SAMPLES[t.dtype.kind]
+    dtype, sample = t.dtype, _SAMPLES[t.dtype.category]
     weak = not is_movable(anchors[0]) or target.backend.find_dtype(dtype.name) is None
     if weak and not isinstance(sample, bool):
         try:
@@ -71,7 +71,7 @@ def _move(t: Any, anchors: list[Any], target: Any) -> Any:
 
 def _numbers(tensors: list[Any]) -> list[Any]:
     """Return the dtypes of the Tensors that are not bool; of all of them if every one is bool."""
-    return [t.dtype for t in tensors if t.dtype.kind != "bool"] or [t.dtype for t in tensors]
+    return [t.dtype for t in tensors if t.dtype.category != "bool"] or [t.dtype for t in tensors]
 
 
 def _on_one_stage(tensors: list[Any]) -> list[Any]:
@@ -147,7 +147,7 @@ def coerce(row: Any, *args: Any) -> Any:
         if count == 2 and row.elementwise:
             prefix = "_sop_" if places[0] == 0 else "_srop_"
             scalar = operands[1 - places[0]]
-            if isinstance(scalar, bool) and operands[places[0]].dtype.kind != "bool":
+            if isinstance(scalar, bool) and operands[places[0]].dtype.category != "bool":
                 scalar = int(scalar)  # the standard refuses a bool with a numeric array
             return getattr(operands[places[0]], prefix + row.name)(scalar)
         dtype = operands[(mixing or places)[0]].dtype
@@ -162,7 +162,7 @@ def coerce(row: Any, *args: Any) -> Any:
 
 def _repeats(row: Any, operands: list[Any]) -> bool:
     """Return whether the call is Python's ``[0] * n``, with `n` a 0-d integer Tensor."""
-    return row.name == "multiply" and any(isinstance(x, TensorBase) and not x.ndim and "integer" in x.dtype.kind for x in operands)
+    return row.name == "multiply" and any(isinstance(x, TensorBase) and not x.ndim and "integer" in x.dtype.category for x in operands)
 
 
 def _own_dtype(scalar: complex, cls: Any) -> Any:
@@ -202,7 +202,7 @@ def explain(backend: Any, row: Row, exc: Exception, *arrays: Any) -> Exception:
 def _overflows(backend: Any, number: int, arrays: Any) -> bool:
     """Return whether a Python integer is outside the range of the integer arrays it meets; some libraries raise no OverflowError."""
     dtype = next((backend.dtype_of(a.dtype) for a in arrays if hasattr(a, "dtype")), None)
-    if dtype is None or "integer" not in dtype.kind:
+    if dtype is None or "integer" not in dtype.category:
         return False
     limits = iinfo(dtype)
     return not limits.min <= number <= limits.max
@@ -211,7 +211,7 @@ def _overflows(backend: Any, number: int, arrays: Any) -> bool:
 def _meaningless(backend: Any, row: Row, arrays: Any) -> bool:
     """Return whether a row is not defined for operands of these kinds, so that its own error can replace the library's."""
     domain = row.domains[0]
-    kinds = {backend.dtype_of(a.dtype).kind if hasattr(a, "dtype") else kind_of(a) for a in arrays}
+    kinds = {backend.dtype_of(a.dtype).category if hasattr(a, "dtype") else kind_of(a) for a in arrays}
     if domain.numbers == "integer":
         return not kinds.isdisjoint(("real floating", "complex floating"))
     return (domain.numbers == "real" and "complex floating" in kinds) or (not domain.bools and kinds == {"bool"})

@@ -303,7 +303,7 @@ class TensorMethods(TensorBase):
 
     def __index__(self) -> int:
         # NB: a TypeError, so that Python gives up: ``"a" * x`` calls this method after `x` has refused.
-        if self.ndim or "integer" not in self.dtype.kind:
+        if self.ndim or "integer" not in self.dtype.category:
             msg = f"only a 0-d integer Tensor can be used as an index, not shape {self.shape} of dtype {self.dtype}"
             raise TypeError(msg)
         return int(self._item("operator.index(x)"))
@@ -457,7 +457,7 @@ class TensorMethods(TensorBase):
         """
         mask, value = lift("masked_fill_", mask, self), lift("masked_fill_", value, self)
         need_tensor("masked_fill_", mask)
-        if mask.dtype.kind != "bool":
+        if mask.dtype.category != "bool":
             msg = f"masked_fill_ only supports boolean masks, but got a mask of dtype {mask.dtype}; compare first, e.g. `mask != 0`"
             raise RuntimeError(msg)
         if getattr(value, "ndim", 0):

@@ -20,7 +20,7 @@ def tensor_repr(x: Any) -> str:
     except Exception as exc:  # noqa: BLE001 (a repr must not fail: traced and broken arrays have no values to show)
         body = f"<{type(exc).__name__}: values not available>, shape={x.shape}"
     parts = [body]
-    if x.dtype.kind != "bool" and x.dtype is not x.default_dtype(_kind(x.dtype.kind)):
+    if x.dtype.category != "bool" and x.dtype is not x.default_dtype(_kind(x.dtype.category)):
         parts.append(f"dtype={x.dtype!r}")
     if 0 in x.shape and not _batch(x):
         parts.append(f"shape={x.shape}")

@@ -143,7 +143,7 @@ def _check_index(name: str, x: Any, dim: Any, index: Any) -> tuple[Any, int]:
         If the index does not hold integers, has another number of axes than `x`, or is longer than `x` along another axis.
     """
     index = as_tensor(name, lift(name, index, x))
-    if "integer" not in index.dtype.kind:
+    if "integer" not in index.dtype.category:
         msg = f"{name}: `index` must hold integers, but has dtype {index.dtype}; convert it with `long`"
         raise TypeError(msg)
     axis = normalize_axis(dim, x.ndim, name, "dim")
@@ -373,7 +373,7 @@ class TorchFunctions(TensorBase):
         >>> x.grad
         tensor([0., 0., 1.])
         """
-        if self.dtype.kind == "bool":
+        if self.dtype.category == "bool":
             msg = "relu needs numbers, but got a Tensor of bools; convert it with `xpgrad.astype`"
             raise TypeError(msg)
         return elementwise.where(self <= 0, 0, self)
@@ -1131,7 +1131,7 @@ class TorchFunctions(TensorBase):
         tensor([4.])
         """
         mask = as_tensor("masked_select", lift("masked_select", mask, self))
-        if mask.dtype.kind != "bool":
+        if mask.dtype.category != "bool":
             msg = f"masked_select: `mask` must be one of bools, but has dtype {mask.dtype}; compare first, e.g. `mask != 0`"
             raise TypeError(msg)
         x, mask = manipulation.broadcast_arrays(self, mask)

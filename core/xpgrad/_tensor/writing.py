@@ -485,7 +485,7 @@ def _does_not_fit(x: Any, key: Any, value: Any, exc: Exception) -> Exception:
 def _scalar_value(x: Any, scalar: Any) -> Any:
     """Return a Python scalar as a constant in the dtype of `x`."""
     dtype = x.dtype
-    if promote_scalar(dtype, scalar, x.default_dtype) is not dtype and not (dtype.kind == "bool" and isinstance(scalar, int)):
+    if promote_scalar(dtype, scalar, x.default_dtype) is not dtype and not (dtype.category == "bool" and isinstance(scalar, int)):
         msg = f"x[key] = {scalar!r}: a {type(scalar).__name__} does not fit a Tensor of dtype {dtype}; convert with `xpgrad.astype`"
         raise TypeError(msg)
     return type(x).scalar(scalar, dtype)

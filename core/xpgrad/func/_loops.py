@@ -215,7 +215,7 @@ _ORDER = {"bool": 0, "unsigned integer": 1, "signed integer": 1, "real floating"
 
 def _is_wider(dtype: Any, than: Any) -> bool:
     """Return whether a Python number whose default dtype is `than` can be of another dtype: of the same kind or a later one."""
-    return _ORDER[dtype.kind] >= _ORDER[than.kind]
+    return _ORDER[dtype.category] >= _ORDER[than.category]
 
 
 def _own_flow(tensors: list[Any], kind: str) -> ControlFlow | None:
@@ -246,11 +246,11 @@ def _predicate(name: str, what: str, value: Any, numbers: bool) -> Any:
         return bool(scalar)
     if is_constant(value):
         (value,) = lift_leaves(name, [value])
-    if not isinstance(value, Tensor) or value.shape != () or (value.dtype.kind != "bool" and not numbers) or value.dtype.is_complex:
+    if not isinstance(value, Tensor) or value.shape != () or (value.dtype.category != "bool" and not numbers) or value.dtype.is_complex:
         got = f"a Tensor {_kind(value)}" if isinstance(value, Tensor) else shown(value)
         msg = f"{name}: {what} must be a boolean scalar, but is {got}; reduce it with `xpgrad.any` or `xpgrad.all`"
         raise TypeError(msg)
-    if value.dtype.kind != "bool":
+    if value.dtype.category != "bool":
         value = value != 0
     while value.depth and value._array.level is None:  # all elements share it
         value = value._array.value
@@ -508,7 +508,7 @@ def _bound(value: Any, what: str) -> Any:
         return scalar
     if is_constant(value):
         (value,) = lift_leaves("fori_loop", [value])
-    if not isinstance(value, Tensor) or value.shape != () or value.dtype.kind not in ("signed integer", "unsigned integer"):
+    if not isinstance(value, Tensor) or value.shape != () or value.dtype.category not in ("signed integer", "unsigned integer"):
         got = f"a Tensor {_kind(value)}" if isinstance(value, Tensor) else shown(value)
         msg = f"fori_loop: `{what}` must be an int or a 0-d Tensor of an integer dtype, but is {got}"
         raise TypeError(msg)

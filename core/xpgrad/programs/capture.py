@@ -416,7 +416,7 @@ def _parts(args: tuple[Any, ...]) -> list[Any]:
 
 
 def _is_mask(part: Any, raw: Any) -> bool:
-    return part.__class__ is raw and part.recorder is not None and part.dtype.kind == "bool"
+    return part.__class__ is raw and part.recorder is not None and part.dtype.category == "bool"
 
 
 def _length(n: Any, name: str) -> int:

@@ -62,7 +62,7 @@ def _holds_complex(data: Any) -> bool:
     """Return whether Python data contains a complex number, of Python's or of a library's type."""
     if isinstance(data, (list, tuple)):
         return any(_holds_complex(d) for d in data)
-    return isinstance(data, complex) or getattr(getattr(data, "dtype", None), "kind", None) in ("c", "complex floating")
+    return isinstance(data, complex) or getattr(getattr(data, "dtype", None), "kind", None) == "c"
 
 
 def _drops_imaginary(what: str, dtype: DType) -> TypeError:

@@ -93,7 +93,7 @@ def _cast_quietly(x: Tensor, dtype: Any) -> Tensor:
 
 # In a formula `xp.cast(x, dtype)` takes the namespace's own dtype objects; on raw arrays that is the kernel of `to_dtype`.
 PRIMITIVES["cast"] = _cast_quietly
-PRIMITIVES["wide"] = lambda x: x._cast(float32) if x.dtype.kind == "real floating" and x.dtype.itemsize < 4 else x
+PRIMITIVES["wide"] = lambda x: x._cast(float32) if x.dtype.category == "real floating" and x.dtype.itemsize < 4 else x
 
 
 @front(method="astype")
@@ -377,7 +377,7 @@ def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, devi
     kinds: dict[type, str] = {int: "integral", float: "real floating", complex: "complex floating"}
     cls, wanted = _target("bool" if dtype is None and isinstance(value, bool) else dtype, device, kinds.get(type(value), "integral"))
     _check_fill(value, wanted)
-    if wanted.kind == "bool":
+    if wanted.category == "bool":
         value = bool(value)
     return _make(cls, "full", shape, value, dtype=wanted, requires_grad=requires_grad)
 
@@ -390,10 +390,10 @@ def _check_fill(value: complex, dtype: DType) -> None:
     TypeError, ValueError, OverflowError
         For a complex number, one that is not finite, or one that is too large.
     """
-    if isinstance(value, complex) and not dtype.is_complex and dtype.kind != "bool":
+    if isinstance(value, complex) and not dtype.is_complex and dtype.category != "bool":
         msg = f"full: `fill_value`={value!r} is complex, which dtype {dtype} cannot hold; give a complex dtype, or `fill_value.real`"
         raise TypeError(msg)
-    if "integer" not in dtype.kind or isinstance(value, complex):
+    if "integer" not in dtype.category or isinstance(value, complex):
         return
     if not math.isfinite(value):
         msg = f"full: `fill_value`={value!r} is not finite, which dtype {dtype} cannot hold; give a floating dtype"
@@ -485,7 +485,7 @@ def arange(
         why = "the step is 0" if stride == 0 else "that is more values than an array can have"
         msg = f"arange: `start`={first!r}, `stop`={last!r} and `step`={stride!r} do not fit together: {why}"
         raise ValueError(msg)
-    if "integer" in dtype.kind:
+    if "integer" in dtype.category:
         limits = iinfo(dtype)
         if (last - first) * stride > 0 and not (limits.min <= first <= limits.max and limits.min <= last <= limits.max + 1):
             msg = f"arange: the values from `start`={first!r} to `stop`={last!r} do not fit in dtype {dtype}"

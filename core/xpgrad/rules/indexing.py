@@ -126,7 +126,7 @@ def _index_array(x: Tensor, part: Any) -> Any:
         raise shared_by_batch(x)
     if part.stage < x.stage:
         part = type(x).lift(part)
-    kind = part.dtype.kind
+    kind = part.dtype.category
     if kind not in ("bool", "signed integer", "unsigned integer"):
         msg = f"an index array must hold integers or bools, but got dtype {part.dtype}; convert it with `xpgrad.astype`"
         raise IndexError(msg)
@@ -140,7 +140,7 @@ def to_signed(indices: Any) -> Any:
     Unsigned integers as wide as that dtype are converted to it; those that it cannot hold become its maximum, which is out of range.
     """
     dtype = indices.dtype
-    if dtype.kind != "unsigned integer" or dtype.itemsize < (wanted := indices.default_dtype("indexing")).itemsize:
+    if dtype.category != "unsigned integer" or dtype.itemsize < (wanted := indices.default_dtype("indexing")).itemsize:
         return indices._array
     xp = indices.backend.kernels
     out = xp.astype(indices._array, indices.backend.raw_dtype(wanted))
@@ -237,7 +237,7 @@ def take(x: Tensor, indices: Tensor, /, axis: int | None = None) -> Tensor:
     axis = normalize_axis(axis, x.ndim, "take")
     x = to_level_of(x, indices)
     index = _index_array(x, indices)
-    if x.backend.dtype_of(index.dtype).kind == "bool":
+    if x.backend.dtype_of(index.dtype).category == "bool":
         msg = "take: `indices` must be integers, but got bools; use `x[mask]`"
         raise TypeError(msg)
     return gather(x, (*(slice(None),) * axis, index))
@@ -310,7 +310,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, axis: int = -1) -> Tensor:
     if index.ndim != x.ndim:
         msg = f"take_along_axis: `indices` must have as many axes as x, but the shapes are {index.shape} and {x.shape}"
         raise ValueError(msg)
-    if "integer" not in index.dtype.kind:
+    if "integer" not in index.dtype.category:
         msg = f"take_along_axis: `indices` must be integers, but got dtype {index.dtype}"
         raise TypeError(msg)
     rest = [list(s) for s in (x.shape, index.shape)]
@@ -343,7 +343,7 @@ def add_slices(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:
     x = to_level_of(x, index, source)
     source = to_level_of(source, x)
     places = _index_array(x, index)
-    if x.backend.dtype_of(places.dtype).kind == "bool":
+    if x.backend.dtype_of(places.dtype).category == "bool":
         msg = "index_add: `index` must hold integers, but got bools; use `xpgrad.nonzero(mask)[0]`"
         raise IndexError(msg)
     expected = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])

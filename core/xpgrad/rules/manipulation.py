@@ -455,7 +455,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, axis: int | None = None) -> Tens
     if not isinstance(repeats, (int, TensorBase)) and is_constant(repeats):
         repeats = as_tensor("repeat", repeats)
     if isinstance(repeats, TensorBase):
-        if "integer" not in repeats.dtype.kind:
+        if "integer" not in repeats.dtype.category:
             msg = f"repeat: `repeats` must be an int or a Tensor of integers, but got dtype {repeats.dtype}"
             raise TypeError(msg)
         if repeats.ndim == 0 or repeats.size == 1:

@@ -329,13 +329,13 @@ def raw_tolerance(name: str, rtol: Any, x: Tensor) -> Any:
     if isinstance(rtol, TensorBase):
         batch = x.shape[:-2]
         if (
-            rtol.dtype.kind != "real floating"
+            rtol.dtype.category != "real floating"
             or len(rtol.shape) > len(batch)
             or any(n not in (1, m) for n, m in zip(rtol.shape[::-1], batch[::-1]))
         ):
             wanted = f"a number, or a real floating Tensor that broadcasts to {batch}"
             msg = f"{name}: `rtol` must be {wanted}, but got {rtol.dtype} of shape {rtol.shape}"
-            raise (ValueError if rtol.dtype.kind == "real floating" else TypeError)(msg)
+            raise (ValueError if rtol.dtype.category == "real floating" else TypeError)(msg)
         return rtol._array
     if rtol is not None and not isinstance(as_scalar(rtol), (int, float)):
         msg = f"{name}: `rtol` must be a real number, a Tensor or None, but got {rtol!r:.80}"

@@ -261,9 +261,9 @@ def searchsorted(
         sorter = lift("searchsorted", sorter, a)
         if not isinstance(sorter, TensorBase):
             raise not_a_tensor("searchsorted", sorter)
-        if "integer" not in sorter.dtype.kind or sorter.shape != a.shape:
+        if "integer" not in sorter.dtype.category or sorter.shape != a.shape:
             msg = f"searchsorted: `sorter` must hold integers in the shape {a.shape}, but got {sorter.dtype} of shape {sorter.shape}"
-            raise (TypeError if "integer" not in sorter.dtype.kind else ValueError)(msg)
+            raise (TypeError if "integer" not in sorter.dtype.category else ValueError)(msg)
         order = check_range(a, to_signed(sorter.to_device(a.device)), 0)
     return wrap_constant(a, a.backend.kernels.searchsorted(a._array, b._array, side=side, sorter=order), "searchsorted")
 
@@ -300,7 +300,7 @@ def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False)
     if a.dtype.is_complex:
         msg = "isin works on real Tensors; compare complex ones with `xpgrad.any(x1[:, None] == x2, axis=-1)`"
         raise TypeError(msg)
-    if a.dtype.kind == "bool":
+    if a.dtype.category == "bool":
         a, b = (t._cast(t.default_dtype("integral")) for t in (a, b))
     xp, x = a.backend.kernels, a._array
     if b.size:

@@ -51,7 +51,7 @@ def arrays_of(title: str, *, exact: bool = False, real: bool = False, **given: A
     for name, x in zip(names, xs):
         if x is None:
             continue
-        if x.dtype.kind == "bool":
+        if x.dtype.category == "bool":
             msg = f"{title}: `{name}` must hold numbers, but got bools; convert them, e.g. with `xpgrad.astype({name}, xpgrad.float64)`"
             raise TypeError(msg)
         if real and x.dtype.is_complex:
@@ -78,7 +78,7 @@ def _read(title: str, name: str, x: Any, other: Any) -> Any:
     except (TypeError, ValueError) as exc:
         msg = f"{title}: `{name}` must be a Tensor, an array, or a sequence of numbers, but got {shown(x)}"
         raise type(exc)(msg) from exc
-    if other is None or found.dtype.kind == "bool" or not other.dtype.differentiable:
+    if other is None or found.dtype.category == "bool" or not other.dtype.differentiable:
         return found
     scalar = 1j if found.dtype.is_complex else 1.0 if found.dtype.differentiable else 1
     return found._cast(operations.result_type(other, scalar))

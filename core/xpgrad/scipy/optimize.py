@@ -721,7 +721,7 @@ def _as_start(x0: Any) -> Any:
         return float(x0)
     elif is_raw_array(x0):
         x0 = asarray(x0)
-    if isinstance(x0, Tensor) and "integer" in x0.dtype.kind:
+    if isinstance(x0, Tensor) and "integer" in x0.dtype.category:
         return astype(x0, x0.default_dtype("real floating"))
     return x0
 

@@ -46,7 +46,7 @@ def flat_positions(book: Rulebook, key: Any, shape: Any) -> Any:
         return book.raw(book.wrap_below(flat), None)
     own = tuple(book.from_static(p) for p in parts)
     for p in own:
-        if p.__class__ is book.raw and p.dtype.kind == "bool":
+        if p.__class__ is book.raw and p.dtype.category == "bool":
             raise no_rule_error("x[mask]")
     like = next(p for p in own if p.__class__ is book.raw)
     return DefaultKernels.flat_index(book.kernels, own, tuple(shape), like)
