@@ -26,8 +26,8 @@ from support import search_path
 from support.functions import Cube
 from support.interrupts import interrupted_at, points
 from xpgrad._modes import running, state
+from xpgrad._modes.batch_levels import active_levels
 from xpgrad._tape import engine, leaf as leaves, task
-from xpgrad._transforms.batch.level import active_levels
 from xpgrad.utils.checkpoint import checkpoint
 
 START = np.asarray([1.0, 2.0, 3.0])

@@ -12,7 +12,7 @@ import pytest
 import xpgrad as xp
 from xpgrad import autograd
 from xpgrad._modes import state
-from xpgrad._transforms.batch.level import active_levels
+from xpgrad._modes.batch_levels import active_levels
 from xpgrad.autograd import Function, forward_ad as fwd, graph
 from xpgrad.utils.checkpoint import checkpoint
 

@@ -22,7 +22,8 @@ class _Primitives:
         self.__dict__ = table
 
 
-_PRIMITIVES = _Primitives(PRIMITIVES)
+#: The namespace in which `follow` makes views of Tensors.
+VIEWS = _Primitives(PRIMITIVES)
 
 
 def take_over(x: Any, node: Any) -> None:
@@ -97,7 +98,7 @@ def renew(view: Any) -> Any:
             "may not be used after that; take slices of the base, or `clone()` the output"
         )
         raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
-    node = record_node(follow, view._base, chain_of(view), _PRIMITIVES)
+    node = record_node(follow, view._base, chain_of(view), VIEWS)
     stale = type(view)
     try:
         view.__class__ = stale.fresh

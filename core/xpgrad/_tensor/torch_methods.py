@@ -12,6 +12,7 @@ from xpgrad._basics.device import Device
 from xpgrad._basics.docstrings import shares
 from xpgrad._basics.dtypes import DTYPES, DType, as_dtype
 from xpgrad._basics.shapes import normalize_axes, normalize_axis, shape_tuple
+from xpgrad._modes.batch_levels import note_made
 from xpgrad._operations.lift import as_tensor
 from xpgrad._operations.methods import axis_of
 from xpgrad._rows import namespace
@@ -170,7 +171,7 @@ class TorchMethods(TensorBase):
         >>> x.grad
         tensor([1., 1.])
         """
-        return clone(self)
+        return note_made(clone(self))
 
     def contiguous(self: Any) -> Tensor:
         """Return this Tensor if it is in row-major order, else a copy that is; the gradient passes through.

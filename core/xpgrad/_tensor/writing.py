@@ -26,7 +26,8 @@ from xpgrad._modes.running import transforming
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import lift
 from xpgrad._rows.row import ROWS
-from xpgrad.rules.indexing import basic_error, prepare_key, shared_by_batch
+from xpgrad._tensor.batching import become_batched
+from xpgrad.rules.indexing import basic_error, prepare_key
 from xpgrad.rules.manipulation import reshape
 
 
@@ -68,7 +69,7 @@ def check_writable(x: Any, value: Any, mode: Any) -> None:
         would be lost.
     """
     if getattr(value, "stage", 0) > x.stage:
-        raise shared_by_batch(x)
+        become_batched(x, type(value))
     if x.is_inference():
         if mode is None or not mode.inference:
             msg = "Inplace update to inference tensor outside InferenceMode is not allowed; write into a `clone()` of it"
@@ -378,6 +379,9 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         If the key or the value does not fit, or the write is refused; `x` is unchanged then.
     """
     mode = state.current()
+    for part in () if basic_key(key) else key if isinstance(key, tuple) else (key,):
+        if getattr(part, "stage", 0) > x.stage:
+            become_batched(x, type(part))
     if not isinstance(value, TensorBase):
         scalar = as_scalar(value)
         value = _as_constant("x[key] = value", value, x) if scalar is NOT_SCALAR else _scalar_value(x, scalar)

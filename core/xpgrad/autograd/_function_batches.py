@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from xpgrad._modes.batch_levels import active_levels, at_levels
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.array import escaped_error
 from xpgrad._transforms.batch.batch import batch_class, class_of_depth, enter, leave, lift
-from xpgrad._transforms.batch.level import active_levels, at_levels
 from xpgrad.rules.manipulation import moveaxis
 from xpgrad.rules.reduction import sum as total
 

@@ -13,10 +13,10 @@ from typing import Any
 from xpgrad._basics.arguments import as_flag, check_callable, check_choice, check_chunk_size
 from xpgrad._basics.faces import names_keywords
 from xpgrad._modes import state
+from xpgrad._modes.batch_levels import BatchLevel
 from xpgrad._modes.running import run_transformed
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._transforms.batch.batch import batch_class, enter, leave, lift
-from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.forward.levels import new_level
 from xpgrad.func._reverse import Argnums, _outputs, _release_tree, _split_aux, basis, jacrev, put_back, select_arguments
 from xpgrad.func._tree import unflatten

@@ -14,12 +14,12 @@ from typing import Any
 
 from xpgrad._aliasing.cells import alias_of, next_number
 from xpgrad._modes import state, switches
+from xpgrad._modes.batch_levels import active_levels, at_levels
 from xpgrad._tape.edges import GradientEdge
 from xpgrad._tape.links import Link, cut_below
 from xpgrad._tape.node import ListNode, freed_error, make_slot, slot_of
 from xpgrad._tape.saved import check_version, unpack
 from xpgrad._transforms.batch.batch import class_of_depth, put_in, take_out
-from xpgrad._transforms.batch.level import active_levels, at_levels
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad.backend import ControlFlow
 from xpgrad.errors import CapabilityError

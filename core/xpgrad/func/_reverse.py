@@ -15,12 +15,12 @@ from xpgrad._aliasing.cells import alias_of
 from xpgrad._basics.arguments import as_flag, check_callable, check_chunk_size
 from xpgrad._basics.faces import names_keywords
 from xpgrad._modes import state, switches
+from xpgrad._modes.batch_levels import active_levels
 from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import lift_leaves, lift_like
 from xpgrad._tape.node import walk
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.batch import class_of_depth, enter, lift
-from xpgrad._transforms.batch.level import active_levels
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.batch.plain_pass import plain_jacobian
 from xpgrad.func._tree import Structure, flatten, unflatten

@@ -12,12 +12,12 @@ from typing import Any
 from xpgrad._basics.arguments import check_callable, check_choice, check_chunk_size
 from xpgrad._basics.faces import names_keywords
 from xpgrad._basics.scalars import is_scalar
+from xpgrad._modes.batch_levels import BatchLevel, active_levels, run_within
 from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import lift_leaves
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.array import escaped_error
 from xpgrad._transforms.batch.batch import class_of_depth, enter, leave
-from xpgrad._transforms.batch.level import BatchLevel, active_levels, run_within
 from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.rules.manipulation import concat, moveaxis
 
@@ -58,11 +58,16 @@ def vmap(
         or a result is not a Tensor.
     RuntimeError
         When the result is called: if `func` asks for the value of one element (`.item()`, ``if x:``), or does what one element cannot do
-        (`.backward()`).
+        (`.backward()`), or writes an element in place into a Tensor that it did not make itself.
     CapabilityError
         When the result is called: for functions whose result has a shape that depends on values (`nonzero`, ``x[mask]``).
     IndexError
         When the result is called: if an entry of `out_dims` is out of range.
+
+    Notes
+    -----
+    `func` may write elements into Tensors that it made by a creation function (`zeros`, `full_like`, `tensor`) or by `clone()`, and into
+    views of them; PyTorch refuses this. ``x[mask] = value`` takes one value for all places.
 
     Examples
     --------
@@ -71,6 +76,13 @@ def vmap(
     >>> xp.func.vmap(lambda row: row / xp.sum(row))(rows)
     tensor([[0.3333, 0.6667],
             [0.4286, 0.5714]])
+    >>> def swap(row):
+    ...     out = xp.zeros(2)
+    ...     out[0], out[1] = row[1], row[0]
+    ...     return out
+    >>> xp.func.vmap(swap)(rows)
+    tensor([[2., 1.],
+            [4., 3.]])
     """
     check_callable(func, "vmap")
     check_choice(randomness, ("error", "different", "same"), "vmap", "randomness")

@@ -15,12 +15,12 @@ from typing import Any, TypeVar, overload
 
 from xpgrad._basics.arguments import as_flag, check_callable
 from xpgrad._modes import state
+from xpgrad._modes.batch_levels import at_levels
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import lift_all
 from xpgrad._tape.node import make_slot, walk
 from xpgrad._tape.requests import grad
 from xpgrad._tensor.tensor import Tensor
-from xpgrad._transforms.batch.level import at_levels
 from xpgrad.emitter import EmitterInfo
 from xpgrad.errors import CaptureError
 from xpgrad.programs.compiled_node import new_node

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._modes import switches
+from xpgrad._modes.batch_levels import at_levels
 from xpgrad._tape.node import ListNode, add_into, freed_error
 from xpgrad._tape.requests import grad
 from xpgrad._tape.saved import check_version, unpack, unpack_constant
 from xpgrad._tensor.tensor import Tensor
-from xpgrad._transforms.batch.level import at_levels
 from xpgrad.programs.structure import arguments, describe
 from xpgrad.rules.creation import zeros
 from xpgrad.rules.elementwise import positive

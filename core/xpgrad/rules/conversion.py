@@ -14,6 +14,7 @@ from xpgrad._backends.default_device import as_device
 from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.dtypes import DType, as_dtype, promote, promote_scalar
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
+from xpgrad._modes.batch_levels import note_made
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import lift_all, new_tensor as new_tensor, wrap_own
 from xpgrad._rows.namespace import NONDIFFERENTIABLE, RULES, operations
@@ -278,7 +279,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         return _stack_sequences(obj, wanted, target)
     host = host_array(obj, wanted, cls)
     out = new_tensor(cls, cls.backend.from_host(host, cls.device))
-    return out if wanted is None else out._cast(wanted)
+    return note_made(out if wanted is None else out._cast(wanted))
 
 
 def number(cls: Any, x: float, dtype: DType) -> Tensor:
@@ -317,7 +318,7 @@ def _from_tensor(x: Any, dtype: Any, target: Any, copy: bool | None) -> Tensor:
         raise _drops_imaginary("the Tensor", wanted)
     out = to_device(x, target.device) if target is not None and moved else x
     out = out._cast(wanted)
-    return out.clone() if copy and out is x else out
+    return note_made(out.clone()) if copy and out is x else out
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:

@@ -16,6 +16,7 @@ from xpgrad._basics.docstrings import shares
 from xpgrad._basics.dtypes import DType, as_dtype, float32, iinfo, promote, promote_scalar, real_of
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._basics.shapes import MOST_ELEMENTS, check_fits, shape_tuple
+from xpgrad._modes.batch_levels import note_made
 from xpgrad._operations.declare import composite, front, nondifferentiable, rule, view
 from xpgrad._operations.lift import as_tensor, as_tensors, is_constant
 from xpgrad._rows.namespace import PRIMITIVES, operations
@@ -150,7 +151,7 @@ def _target(dtype: Any, device: Any, kind: str = "real floating") -> tuple[Any, 
 def _make(cls: Any, name: str, *args: Any, dtype: DType, requires_grad: bool = False, **kwargs: Any) -> Tensor:
     backend = cls.backend
     raw = getattr(backend.namespace(), name)(*args, dtype=backend.raw_dtype(dtype), **kwargs, **backend.creation_options(cls.device))
-    out: Tensor = new_tensor(cls, backend.adopt(raw))
+    out: Tensor = note_made(new_tensor(cls, backend.adopt(raw)))
     return out.requires_grad_() if requires_grad is not False and as_flag(requires_grad, name, "requires_grad") else out
 
 

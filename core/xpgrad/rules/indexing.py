@@ -386,8 +386,8 @@ def check_range(x: Tensor, places: Any, axis: int) -> Any:
 
 
 def shared_by_batch(x: Any) -> RuntimeError:
-    """Return the error for a write under `vmap` into a Tensor that is not an element of the batch."""
+    """Return the error for a write under `vmap` into a Tensor that is not an element of the batch, and cannot become one."""
     return RuntimeError(
-        f"vmap: different values cannot be written in place into a Tensor of shape {x.shape} that all elements of the batch share; "
-        "write into a copy of an element, e.g. into `x + xpgrad.zeros_like(batched)`, or use the out-of-place form"
+        f"vmap: different values cannot be written in place into a Tensor of shape {x.shape} that all elements of the batch share; write "
+        "into what the function itself made, by a creation function or `clone()`, and take views of it after the first write"
     )

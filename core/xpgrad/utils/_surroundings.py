@@ -9,10 +9,10 @@ from typing import Any
 from xpgrad._backends.classes import host_backend, tensor_class
 from xpgrad._backends.default_device import default_device, get_default_device
 from xpgrad._modes import state
+from xpgrad._modes.batch_levels import active_levels, at_levels
 from xpgrad._modes.setting import Setting
 from xpgrad._tape.streams import CLASSES, ambient_streams, on_streams
 from xpgrad._tensor.tensor import Tensor
-from xpgrad._transforms.batch.level import active_levels, at_levels
 
 
 class Surroundings:

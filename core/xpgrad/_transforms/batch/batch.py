@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 from xpgrad._aliasing.sharing import replace_data
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType
+from xpgrad._modes.batch_levels import BatchLevel, active_levels, at_levels
 from xpgrad._tensor.missing import MissingAttributes
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch import rules as _rules  # noqa: F401 (registers the rules by name)
 from xpgrad._transforms.batch.array import Batched, escaped_error
-from xpgrad._transforms.batch.level import BatchLevel, active_levels, at_levels
 from xpgrad._transforms.batch.rulebook import Rulebook
 from xpgrad.backend import Backend
 from xpgrad.errors import missing

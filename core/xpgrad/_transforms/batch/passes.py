@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from xpgrad._modes.batch_levels import BatchLevel, run_within
 from xpgrad._tape.edges import GradientEdge
 from xpgrad._tape.requests import grad, input_list, unused_error
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.array import escaped_error
 from xpgrad._transforms.batch.batch import batch_class, class_of_depth, enter, leave, put_in, take_out
-from xpgrad._transforms.batch.level import BatchLevel, run_within
 from xpgrad._transforms.batch.plain_pass import plain_gradients
 from xpgrad.rules.creation import ones_like, zeros
 from xpgrad.rules.manipulation import moveaxis

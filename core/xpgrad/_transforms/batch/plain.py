@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from xpgrad._modes.batch_levels import BatchLevel
 from xpgrad._transforms.batch.array import Batched
-from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.batch.rulebook import RULES, Rulebook, Table
 from xpgrad.rules import matrices as _matrices  # noqa: F401 (declares the kernels that turn bands into matrices)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from xpgrad._aliasing.windows import MUTATION_WINDOWS, check_windows
 from xpgrad._modes import state
+from xpgrad._modes.batch_levels import BatchLevel
 from xpgrad._operations.lists import VarNode
 from xpgrad._tape.edges import GradientEdge, node_of, output_edge
 from xpgrad._tape.node import SlotNode, freed_error
@@ -17,7 +18,6 @@ from xpgrad._tape.saved import check_version
 from xpgrad._tape.task import has_seen_complex
 from xpgrad._transforms.batch import bands as _bands  # noqa: F401 (registers the rules that keep bands)
 from xpgrad._transforms.batch.batch import BatchBackend
-from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.batch.plain import PlainBatch, PlainRulebook
 from xpgrad._transforms.small_pass import nodes_between, run_pass
 from xpgrad.rules.creation import zeros

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._modes import state, switches
+from xpgrad._modes.batch_levels import active_levels
 from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import new_tensor
 from xpgrad._tape.engine import run_pass
@@ -18,7 +19,6 @@ from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import walk
 from xpgrad._tape.task import OtherLeaves, Pass
 from xpgrad._tensor.tensor import Tensor
-from xpgrad._transforms.batch.level import active_levels
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
 from xpgrad.dialects.hips._arrays import ARRAY, np, raw_of

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from xpgrad._modes import switches
+from xpgrad._modes.batch_levels import BatchLevel
 from xpgrad._modes.running import run_transformed
-from xpgrad._transforms.batch.level import BatchLevel
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
 from xpgrad.func._jacobians import batched_dual, stacked_tangents

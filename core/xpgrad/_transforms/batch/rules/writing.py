@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from xpgrad._basics.keys import full_key, is_basic
+from xpgrad._transforms.batch.array import no_rule_error
 from xpgrad._transforms.batch.rulebook import Rulebook, batched
 from xpgrad._transforms.batch.rules.indexing import flat_positions, key_below, places_in_batch
 
@@ -29,6 +30,8 @@ def put(book: Rulebook, x: Any, value: Any, key: Any) -> Any:
         place = (slice(None), *full_key(key, x.shape))
         rank = len(book.xp.index_basic(whole, place).shape) - 1
         return book.raw(book.xp.put(whole, _fit_rank(book, value, rank), place), level)
+    if len(parts) == 1 and book.level(*parts) is not None and (mask := book.from_static(parts[0])).dtype.category == "bool":
+        return _put_where(book, x, value, mask, level)
     flat = flat_positions(book, key, x.shape)
     count, picked = math.prod(x.shape), math.prod(flat.shape)
     value = book.kernels.broadcast_view(_drop_ones(book, value, len(flat.shape)), tuple(flat.shape))
@@ -40,6 +43,17 @@ def put(book: Rulebook, x: Any, value: Any, key: Any) -> Any:
         places = places_in_batch(book, flat, count)
         out = book.xp.put(book.xp.reshape_to(whole, (level.size * count,)), book.xp.reshape_to(values, (level.size * picked,)), (places,))
     return book.raw(book.xp.reshape_to(out, (level.size, *x.shape)), level)
+
+
+def _put_where(book: Rulebook, x: Any, value: Any, mask: Any, level: Any) -> Any:
+    """Write one value to all places that a mask selects, whose number differs between the elements of the batch."""
+    further = len(x.shape) - len(mask.shape)
+    value = _drop_ones(book, value, further)
+    if x.shape[: len(mask.shape)] != mask.shape or len(value.shape) > further:
+        raise no_rule_error("x[mask] = values")
+    mask = book.kernels.reshape_to(mask, (*mask.shape, *(1,) * further))
+    whole = book.broadcast_batch(x, level)
+    return book.raw(book.xp.where(book.broadcast_batch(mask, level), book.pad(value, len(x.shape)), whole), level)
 
 
 def _fit_rank(book: Rulebook, value: Any, rank: int) -> Any:

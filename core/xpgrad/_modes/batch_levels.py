@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
+from weakref import ref
 
 from xpgrad._modes.setting import Setting
 
@@ -19,14 +20,17 @@ class BatchLevel:
     running : list
         One item for each running call or pass that may compute with elements of the batch; empty once the call of `vmap` has returned,
         so that an element that left it is refused. (A list, because `append` and `pop` are atomic.)
+    made : dict
+        Weak references to the Tensors that creation functions and copies made in this level, by `id`.
     """
 
-    __slots__ = ("randomness", "running", "size")
+    __slots__ = ("made", "randomness", "running", "size")
 
     def __init__(self, size: int, randomness: str = "error") -> None:
         self.size = size
         self.randomness = randomness
         self.running: list[None] = [None]
+        self.made: dict[int, Any] = {}
 
 
 _LEVELS: ContextVar[tuple[BatchLevel, ...]] = ContextVar("xpgrad_batch_levels", default=())
@@ -35,6 +39,20 @@ _LEVELS: ContextVar[tuple[BatchLevel, ...]] = ContextVar("xpgrad_batch_levels", 
 def active_levels() -> tuple[BatchLevel, ...]:
     """Return the running calls of `vmap` in this context, outermost first."""
     return _LEVELS.get()
+
+
+def note_made(x: Any) -> Any:
+    """Note that `x` was made in the innermost level, if there is one, so that elements of its batch may be written into it; return `x`."""
+    levels = _LEVELS.get()
+    if levels:
+        made, key = levels[-1].made, id(x)
+        made[key] = ref(x, lambda _: made.pop(key, None))
+    return x
+
+
+def was_made_within(x: Any, depth: int) -> bool:
+    """Return whether `x` was made in the level number `depth`, counted from 1 for the outermost, or inside of it."""
+    return any(id(x) in level.made for level in _LEVELS.get()[depth - 1 :])
 
 
 def run_within(level: BatchLevel, function: Callable[[], Any]) -> Any:
