@@ -156,3 +156,15 @@ def test_numpys_code_takes_the_branch_of_the_same_dtype(name: str) -> None:
     assert (ours.name, ours.kind, ours.itemsize) == (theirs.name, theirs.kind, theirs.itemsize)
     for other in map(np.dtype, NAMES):
         assert (ours == other, ours == other.type, other == ours) == ((theirs == other,) * 3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_dtype_has_what_numpys_has(name: str) -> None:
+    ours, theirs = DTYPES[name], np.dtype(name)
+    for attribute in ("type", "char", "str", "num", "names", "hasobject", "isnative", "byteorder"):
+        assert getattr(ours, attribute) == getattr(theirs, attribute), attribute
+    assert np.result_type(xp.ones(2, dtype=name), theirs.type) == theirs
+    with pytest.raises(AttributeError, match="nothing"):
+        ours.nothing
+    with pytest.raises(AttributeError, match="bfloat16 has no NumPy counterpart"):
+        xp.bfloat16.char

@@ -17,12 +17,16 @@ __all__ = [
 
 #: NumPy's letters.
 _LETTERS = {"bool": "b", "signed integer": "i", "unsigned integer": "u", "real floating": "f", "complex floating": "c"}
+#: Further attributes of NumPy's dtypes, for which code written for NumPy asks.
+_NUMPYS = frozenset(("byteorder", "char", "descr", "fields", "hasobject", "isnative", "names", "newbyteorder", "num", "str", "type"))
 #: The names of the dtypes that NumPy has for Python's types.
 _PYTHONS: dict[type, str] = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 
 class DType:
     """A data type of the standard, `float16` or `bfloat16`; equal to itself, and to the dtype, scalar type or name that NumPy has for it.
+
+    It also has the attributes of NumPy's dtype of that name, such as `type` and `char`, except bfloat16, which NumPy does not have.
 
     Attributes
     ----------
@@ -123,6 +127,12 @@ class DType:
         def __hash__(self) -> int: ...
     else:
         __hash__ = object.__hash__  # dtypes are keys on the hot path
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in _NUMPYS:
+                msg = f"xpgrad.{self.name} has no attribute {name!r}" if name != "dtype" else f"xpgrad.{self.name} has no NumPy counterpart"
+                raise AttributeError(msg)
+            return getattr(self.dtype, name)
 
     def __repr__(self) -> str:
         return f"xpgrad.{self.name}"

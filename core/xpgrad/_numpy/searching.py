@@ -434,7 +434,11 @@ adapt("isposinf", lambda x: xp.equal(x, math.inf), floating=True, differentiable
 
 @implements("result_type", differentiable=False, note="a NumPy dtype, by xpgrad's promotion")
 def _result_type(*arrays_and_dtypes: Any) -> Any:
-    given = [a.dtype if hasattr(a, "dtype") and hasattr(a, "shape") else a for a in arrays_and_dtypes if not isinstance(a, Tensor)]
+    given = [
+        a.dtype if not isinstance(a, type) and hasattr(a, "dtype") and hasattr(a, "shape") else a
+        for a in arrays_and_dtypes
+        if not isinstance(a, Tensor)
+    ]
     return as_numpy_dtype(xp.result_type(*(a for a in arrays_and_dtypes if isinstance(a, Tensor)), *given))
 
 
