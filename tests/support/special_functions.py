@@ -77,7 +77,8 @@ def _inverse(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         import scipy.special
 
         *first, y = args
-        start = mp.mpf(float(getattr(scipy.special, name)(*(float(v) for v in args))))
+        given = [int(v) if name == "bdtri" and i == 1 else float(v) for i, v in enumerate(args)]  # SciPy wants an integer there
+        start = mp.mpf(float(getattr(scipy.special, name)(*given)))
         return mp.findroot(lambda t: mp.log(function(*first, abs(t)) / y), (start, start * (1 + mp.mpf(10) ** -8)), tol=mp.mpf(10) ** -60)
 
     return exact
@@ -121,6 +122,10 @@ def _box_cox_inverse(y: Any, power: Any) -> Any:
 
 def _owens(h: Any, a: Any) -> Any:
     return mp.quad(lambda t: mp.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), [0, a]) / (2 * mp.pi)
+
+
+def _legendre(m: Any, v: Any, x: Any) -> Any:
+    return mp.legenp(v, int(m), x, type=2)
 
 
 def _spherical(bessel: Callable[..., Any], factor: float = 1.0) -> Callable[..., Any]:
@@ -237,6 +242,9 @@ CASES: dict[str, Case] = {
     "nbdtr": Case(lambda k, n, p: _beta(n, k + 1, p), (_orders, _trials, _unit), ((2, 6, 1e-3),), (2,)),
     "nbdtrc": Case(lambda k, n, p: _beta(k + 1, n, 1 - p), (_orders, _trials, _unit), ((2, 6, 0.99),), (2,)),
     "nbdtri": Case(_inverse(lambda k, n, p: _beta(n, k + 1, p), "nbdtri"), (_orders, _trials, Range(0.1, 0.9)), (), (2,)),
+    "bdtri": Case(_inverse(lambda k, n, p: _beta(n - k, k + 1, 1 - p), "bdtri"), (_orders, _trials, Range(0.1, 0.9)), (), (2,)),
+    "hyp1f1": Case(mp.hyp1f1, (_shape, _shape, _wide), ((2.0, 3.0, 0.0), (0.5, 1.5, -20.0)), (2,)),
+    "lpmv": Case(_legendre, (Range(0, 3, "integers"), Range(0.0, 6.0), Range(-0.9, 0.9)), ((1, 2.5, 0.99),), (2,)),
     "spherical_jn": Case(_spherical(mp.besselj), (_orders, _positive), ((2, 1e-2),), (1,), complex=True),
     "spherical_yn": Case(_spherical(mp.bessely), (_orders, _positive), ((2, 1e-2),), (1,), complex=True),
     "spherical_in": Case(_spherical(mp.besseli), (_orders, _positive), ((2, 1e-2),), (1,), complex=True),

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from xpgrad.rules.elementwise import Operand
 
 __all__ = [
-    "bdtr", "bdtrc", "chdtr", "chdtrc", "chdtri", "fdtr", "fdtrc", "fdtri", "gdtr", "gdtrc", "nbdtr", "nbdtrc", "nbdtri", "pdtr", "pdtrc",
-    "pdtri",
+    "bdtr", "bdtrc", "bdtri", "chdtr", "chdtrc", "chdtri", "fdtr", "fdtrc", "fdtri", "gdtr", "gdtrc", "nbdtr", "nbdtrc", "nbdtri",
+    "pdtr", "pdtrc", "pdtri",
 ]  # fmt: skip
 
 _RESULT: dict[str, str] = {
@@ -388,6 +388,30 @@ def bdtrc(k: Operand, n: Operand, p: Operand, /) -> Tensor:
     value = betainc(given.above, given.left, given.p)
     value = operations.where(given.whole, operations.zeros_like(value), value)
     return _guard(operations.where(given.negative, operations.ones_like(value), value), given.possible)
+
+
+@front
+@_document_binomial
+def bdtri(k: Operand, n: Operand, y: Operand, /) -> Tensor:
+    """Return the inverse of `bdtr` in `p`.
+
+    Parameters
+    ----------
+    y : Tensor or number
+        Probability in [0, 1]; nan outside. Broadcasts with the others. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.bdtri(1.0, 2.0, 0.75)
+    tensor(0.5)
+    >>> xp.func.grad(special.bdtri, argnums=2)(1.0, 2.0, 0.75)
+    tensor(-1.)
+    """
+    given = _Trials("bdtri", k, n, y)
+    value = betaincinv(given.above, given.left, 1.0 - given.p)
+    return _guard(value, given.possible & ~given.negative & ~given.whole)
 
 
 @front

@@ -22,6 +22,7 @@ from xpgrad.scipy import (
     _elliptic,
     _error_functions,
     _gamma_functions,
+    _hypergeometric,
     _incomplete,
 )
 from xpgrad.scipy._bessel_functions import *
@@ -31,6 +32,7 @@ from xpgrad.scipy._elementary import *
 from xpgrad.scipy._elliptic import *
 from xpgrad.scipy._error_functions import *
 from xpgrad.scipy._gamma_functions import *
+from xpgrad.scipy._hypergeometric import *
 from xpgrad.scipy._incomplete import *
 
 __all__: list[str] = []
@@ -41,6 +43,7 @@ __all__ += _elementary.__all__
 __all__ += _elliptic.__all__
 __all__ += _error_functions.__all__
 __all__ += _gamma_functions.__all__
+__all__ += _hypergeometric.__all__
 __all__ += _incomplete.__all__
 
 
