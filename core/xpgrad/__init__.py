@@ -27,6 +27,7 @@ if _typing.TYPE_CHECKING:  # shows editors the modules that load at first use
     from xpgrad._audit.auditing import audit as audit
     from xpgrad._info import __array_namespace_info__ as __array_namespace_info__
     from xpgrad._namespaces import namespace as namespace
+    from xpgrad._numpy.code import numpy_code as numpy_code
 
 from xpgrad import autograd, errors
 from xpgrad._backends.default_device import default_device, get_default_device, set_default_device
@@ -89,7 +90,7 @@ __all__ = [
     "e", "inf", "nan", "newaxis", "pi", "bool", "broadcast_shapes", "linalg", "fft", "func",
     "Tensor", "Device", "default_device", "get_default_device", "set_default_device", "namespace", "backend_names", "register_backend",
     "autograd", "enable_grad", "inference_mode", "is_grad_enabled", "is_inference", "is_inference_mode_enabled", "no_grad",
-    "set_grad_enabled", "compile", "compute", "export", "audit", "errors",
+    "set_grad_enabled", "compile", "compute", "export", "audit", "numpy_code", "errors",
 ]  # fmt: skip
 __all__ += _dtypes.__all__
 __all__ += _conversion.__all__
@@ -135,6 +136,11 @@ if not _typing.TYPE_CHECKING:  # a type checker believes that a module with `__g
 
             setattr(_sys.modules[__name__], name, audit)
             return audit
+        if name == "numpy_code":
+            from xpgrad._numpy.code import numpy_code  # loads late, as NumPy's functions do
+
+            setattr(_sys.modules[__name__], name, numpy_code)
+            return numpy_code
         if name == "special":  # SciPy looks here if SCIPY_ARRAY_API=1, as for an extension of the standard
             return _importlib.import_module("xpgrad.scipy.special")
         if name == "_numpy_functions":

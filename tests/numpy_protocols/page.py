@@ -77,6 +77,31 @@ print(np.median(np.fft.rfft(x.detach()).real))  # tensor(3.)
 
 A NumPy call on Tensors takes less than 1.5 us longer than the same call in xpgrad (`python -m benchmarks.protocols`).
 
+## Programs that make arrays
+
+`np.zeros(3)` and `np.array([1.0, 2.0])` get no Tensor, so they return arrays of NumPy's, into which no Tensor can be written. `numpy_code`
+runs a function, and the functions of the same module that it calls, with versions of these that return Tensors:
+
+```python
+def solve(a, b):  # forward substitution
+    out = np.zeros(len(b))
+    for i in range(len(b)):
+        out[i] = (b[i] - np.dot(a[i, :i], out[:i])) / a[i, i]
+    return out
+
+
+run = xp.numpy_code(solve)
+a, b = xp.asarray([[2.0, 0.0], [1.0, 4.0]]), xp.asarray([2.0, 9.0])
+print(run(a, b))  # tensor([1., 2.])
+print(xp.func.jacrev(run, argnums=1)(a, b).tolist())  # [[0.5, 0.0], [-0.125, 0.25]]
+print(xp.compile(run)(a, b))  # tensor([1., 2.])
+```
+
+Programs written for NumPy often overwrite what a gradient needs, and write to their arguments: both work here. The old values are kept, and
+arguments are copied first, so that the caller's do not change; return what you need of them. Under `vmap`, each element has arrays of its own.
+Arrays of integers and bools stay NumPy's. A mask that selects a number of elements which depends on values cannot be compiled
+([Branches under vmap and compile](sharp-edges.md#branches-under-vmap-and-compile)).
+
 ## Coming from MyGrad
 
 To port a program from [MyGrad](https://mygrad.readthedocs.io), replace `mg.tensor(values)` by `xp.tensor(values, requires_grad=True)`, and

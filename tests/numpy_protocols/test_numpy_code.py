@@ -1,0 +1,321 @@
+"""Law: a program written for NumPy, run by `numpy_code`, computes NumPy's values, and its derivatives are those of differences.
+
+The programs are written as NumPy's users write them: with loops, slices, writes in place, `out=`, temporaries that are overwritten, and
+helpers. Each returns what it computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import numpy as np
+import pytest
+from numpy import linspace, zeros as nothing
+
+import xpgrad as xp
+from support.central_differences import values
+
+WEIGHTS = np.random.default_rng(5).normal(size=(4, 4))
+MASSES = np.array([1.0, 2.0, 0.5])
+STEPS = 3
+
+
+def cumulative_product(x):
+    out = np.ones(len(x) + 1)
+    for i in range(len(x)):
+        out[i + 1] = out[i] * x[i]
+    return out
+
+
+def jacobi(u):
+    b = u.copy()
+    for _ in range(STEPS):
+        b[1:-1, 1:-1] = 0.2 * (u[1:-1, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] + u[2:, 1:-1] + u[:-2, 1:-1])
+        u[1:-1, 1:-1] = 0.2 * (b[1:-1, 1:-1] + b[1:-1, :-2] + b[1:-1, 2:] + b[2:, 1:-1] + b[:-2, 1:-1])
+    return u
+
+
+def gauss_seidel(u):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            u[i, j] = (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]) / 4.0
+    return u
+
+
+def decompose(a):
+    lower, upper = np.eye(len(a)), np.zeros_like(a)
+    for i in range(len(a)):
+        for j in range(i, len(a)):
+            upper[i, j] = a[i, j] - lower[i, :i] @ upper[:i, j]
+        for j in range(i + 1, len(a)):
+            lower[j, i] = (a[j, i] - lower[j, :i] @ upper[:i, i]) / upper[i, i]
+    return lower, upper
+
+
+def cholesky(a):
+    out = np.zeros((len(a), len(a)))
+    for i in range(len(a)):
+        for j in range(i + 1):
+            rest = a[i, j] - np.dot(out[i, :j], out[j, :j])
+            out[i, j] = np.sqrt(rest) if i == j else rest / out[j, j]
+    return out
+
+
+def _forces(positions, masses):
+    out = np.zeros(positions.shape)
+    for i in range(len(positions)):
+        d = positions - positions[i]
+        r = (d**2).sum(axis=1) + 0.1
+        out[i] = (masses[:, None] * d / r[:, None] ** 1.5).sum(axis=0)
+    return out
+
+
+def bodies(positions, velocities, masses=MASSES):
+    energies = np.empty(STEPS)
+    for k in range(STEPS):
+        velocities += 0.1 * _forces(positions, masses)
+        positions += 0.1 * velocities
+        energies[k] = 0.5 * np.sum(masses * np.sum(velocities**2, axis=1))
+    return positions, energies
+
+
+def network(x, w):
+    hidden = np.empty((len(x), 4))
+    np.matmul(x, w, out=hidden)
+    np.maximum(hidden, 0.1 * hidden, out=hidden)
+    hidden -= hidden.max(axis=1, keepdims=True)
+    np.exp(hidden, out=hidden)
+    hidden /= hidden.sum(axis=1, keepdims=True)
+    return -np.log(hidden[np.arange(len(x)), np.array([0, 2, 1])]).mean()
+
+
+def convolve(signal, kernel):
+    out = numpy.zeros(len(signal) - len(kernel) + 1)
+    for i in range(len(kernel)):
+        out += kernel[i] * signal[i : i + len(out)]
+    return out
+
+
+def trapezoid(x):
+    t = linspace(0.0, 1.0, 5)
+    y = nothing(5)
+    y[:] = np.sin(t * x[0]) + x[1]
+    y[y > 1.2] *= 0.5
+    return np.sum((t[1:] - t[:-1]) * (y[1:] + y[:-1])) / 2.0
+
+
+def kalman(z):
+    state, cov = np.zeros(2), np.eye(2)
+    f, h = np.array([[1.0, 0.1], [0.0, 1.0]]), np.array([[1.0, 0.0]])
+    kept = []
+    for k in range(len(z)):
+        state, cov = f @ state, f @ cov @ f.T + 0.01 * np.identity(2)
+        s = h @ cov @ h.T + 0.1
+        gain = cov @ h.T @ np.linalg.inv(s)
+        state = state + gain @ (z[k : k + 1] - h @ state)
+        cov = (np.eye(2) - gain @ h) @ cov
+        kept.append(state[0])
+    return np.array(kept)
+
+
+def distances(w):
+    d = w.copy()
+    for k in range(len(d)):
+        d[:] = np.minimum(d, d[:, k, None] + d[k])
+    return d
+
+
+def histogram(x):
+    counts = np.zeros(3)
+    np.add.at(counts, np.array([0, 1, 1, 2, 0]), x)
+    return counts / np.full(3, x.sum())
+
+
+def recursion(x):
+    def power(a, n):
+        if n == 0:
+            return np.ones_like(a)
+        half = power(a, n // 2)
+        half *= half
+        return half * a if n % 2 else half
+
+    return power(x, 5)
+
+
+def integers(x):
+    order = np.zeros(len(x), dtype=int)
+    for i in range(len(x)):
+        order[i] = len(x) - 1 - i
+    return x[order] * np.arange(len(x))
+
+
+def _positive(n):
+    a = np.random.default_rng(n).normal(size=(n, n))
+    return a @ a.T + n * np.eye(n)
+
+
+RNG = np.random.default_rng(0)
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "cumulative product": (cumulative_product, (RNG.uniform(0.5, 1.5, 4),)),
+    "jacobi": (jacobi, (RNG.normal(size=(5, 4)),)),
+    "gauss-seidel": (gauss_seidel, (RNG.normal(size=(4, 4)),)),
+    "lu": (decompose, (_positive(3),)),
+    "cholesky": (cholesky, (_positive(3),)),
+    "n-body": (bodies, (RNG.normal(size=(3, 2)), RNG.normal(size=(3, 2)))),
+    "network": (network, (RNG.normal(size=(3, 4)), WEIGHTS)),
+    "convolution": (convolve, (RNG.normal(size=6), RNG.normal(size=3))),
+    "trapezoid": (trapezoid, (np.array([1.3, 0.7]),)),
+    "kalman": (kalman, (RNG.normal(size=4),)),
+    "shortest paths": (distances, (RNG.uniform(1.0, 2.0, (4, 4)),)),
+    "histogram": (histogram, (RNG.uniform(0.5, 1.5, 5),)),
+    "recursion": (recursion, (RNG.uniform(0.5, 1.5, 3),)),
+    "integers": (integers, (RNG.normal(size=4),)),
+}
+#: Programs whose steps depend on values, which a program for all values cannot.
+DEPENDING = {"trapezoid"}
+each = pytest.mark.parametrize("name", PROGRAMS)
+
+
+def flat(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the results as one vector."""
+
+    def run(*args: Any) -> Any:
+        out = function(*args)
+        return np.concatenate([np.reshape(part, (-1,)) for part in (out if isinstance(out, tuple) else (out,))])
+
+    return run
+
+
+def case(name: str) -> tuple[Callable[..., Any], Callable[..., Any], tuple[np.ndarray, ...]]:
+    """Return the program on Tensors, on NumPy's arrays, and its arguments."""
+    function, points = PROGRAMS[name]
+    return flat(xp.numpy_code(function)), flat(lambda *args: function(*map(np.copy, args))), points
+
+
+def slopes(function: Callable[..., Any], points: tuple[np.ndarray, ...], argnum: int) -> np.ndarray:
+    step, columns = 1e-6, []
+    for k in range(points[argnum].size):
+        ends = []
+        for sign in (1, -1):
+            moved = [p.copy() for p in points]
+            moved[argnum].reshape(-1)[k] += sign * step
+            ends.append(function(*moved))
+        columns.append((ends[0] - ends[1]) / (2 * step))
+    return np.stack(columns, axis=-1)
+
+
+@each
+def test_values_are_numpys_and_no_argument_changes(name: str, xpgrad_device: str) -> None:
+    function, plain, points = case(name)
+    given = [xp.asarray(p, device=xpgrad_device) for p in points]
+    for args in (given, [np.copy(p) for p in points]):
+        np.testing.assert_allclose(values(function(*args)), plain(*points), rtol=1e-12, atol=1e-14)
+        for arg, point in zip(args, points, strict=True):
+            np.testing.assert_array_equal(values(arg) if isinstance(arg, xp.Tensor) else arg, point)
+
+
+@each
+def test_derivatives_are_differences(name: str) -> None:
+    function, plain, points = case(name)
+    xs = [xp.asarray(p) for p in points]
+    for argnum in range(len(points)):
+        expected = slopes(plain, points, argnum)
+        for transform in (xp.func.jacrev, xp.func.jacfwd):
+            found = values(transform(function, argnums=argnum)(*xs))
+            np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-6, atol=1e-7)
+    leaves = [xp.tensor(p, requires_grad=True) for p in points]
+    out = function(*leaves)
+    np.testing.assert_allclose(values(out.detach()), plain(*points))
+    xp.sum(out).backward()
+    for argnum, x in enumerate(leaves):
+        np.testing.assert_allclose(values(x.grad).reshape(-1), slopes(plain, points, argnum).sum(axis=0), rtol=1e-6, atol=1e-7)
+
+
+@each
+def test_compiled_programs_are_the_same(name: str) -> None:
+    function, plain, points = case(name)
+    if name in DEPENDING:
+        pytest.skip("the places that it writes to depend on values")
+    compiled = xp.compile(function)
+    xs = [xp.asarray(p) for p in points]
+    for factor in (1.0, 1.01):
+        expected = plain(*[p * factor for p in points])
+        np.testing.assert_allclose(values(compiled(*[x * factor for x in xs])), expected, rtol=1e-11, atol=1e-13)
+    for argnum in range(len(points)):
+        derivative = xp.func.jacrev(function, argnums=argnum)
+        np.testing.assert_allclose(values(xp.compile(derivative)(*xs)), values(derivative(*xs)), rtol=1e-10, atol=1e-12)
+
+
+@each
+def test_batches_are_loops(name: str) -> None:
+    function, plain, points = case(name)
+    if name in DEPENDING:
+        pytest.skip("the number of places that it writes to depends on values")
+    factors = (1.0, 1.01, 0.99)
+    found = values(xp.func.vmap(function)(*[xp.asarray(np.stack([p * f for f in factors])) for p in points]))
+    np.testing.assert_allclose(found, np.stack([plain(*[p * f for p in points]) for f in factors]), rtol=1e-11, atol=1e-13)
+
+
+class Model:
+    """What has NumPy's arrays, and a method."""
+
+    scale = 2.0
+
+    def predict(self, x):
+        out = np.zeros(2)
+        out[0], out[1] = x[0] * self.scale, x[1]
+        return out
+
+
+def test_methods_names_and_what_is_no_function() -> None:
+    x = xp.asarray([1.0, 2.0])
+    found = xp.numpy_code(Model().predict)(x)
+    assert values(xp.func.jacrev(xp.numpy_code(Model().predict))(x)).tolist() == [[2.0, 0.0], [0.0, 1.0]]
+    assert values(found).tolist() == [2.0, 2.0]
+    made = xp.numpy_code(cumulative_product)
+    assert (made.__name__, made.__module__) == ("cumulative_product", __name__)
+    assert isinstance(cumulative_product(np.ones(2)), np.ndarray)  # the function itself did not change
+    for bad in (np.sin, Model, 3):
+        with pytest.raises(TypeError, match="takes a function written in Python"):
+            xp.numpy_code(bad)
+
+
+SCALE = 2.0
+
+
+def scaled(x):
+    global CALLS
+    CALLS = 1  # stays inside
+    out = np.zeros(2)
+    out[:] = x * SCALE + CALLS
+    return out
+
+
+def missing(x):
+    return x * NOWHERE  # noqa: F821
+
+
+def test_global_names_are_those_of_the_module_at_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, f = xp.asarray([1.0, 2.0]), xp.numpy_code(scaled)
+    assert f(x).tolist() == [3.0, 5.0]
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert f(x).tolist() == [4.0, 7.0]
+    with pytest.raises(NameError, match="NOWHERE"):
+        xp.numpy_code(missing)(x)
+
+
+def test_the_dtype_decides_what_is_a_tensor(xpgrad_device: str) -> None:
+    def kinds(x: Any) -> tuple[Any, ...]:
+        made = (np.zeros(2), np.zeros(2, dtype=int), np.arange(3), np.arange(3.0), np.array([1, 2]), np.array([x[0], 2.0]))
+        more = (np.empty((0,), bool), np.full(2, x[0]), np.ones_like(x), np.ones_like(np.ones(2, dtype=int)), np.array(x))
+        return (*made, *more, np.zeros(2, dtype=complex), np.asarray(x), np.array([[x[0]], [1.0]], ndmin=3), np.copy([x[0]]))
+
+    x = xp.asarray([1.0, 2.0], device=xpgrad_device)
+    found = xp.numpy_code(kinds)(x)
+    tensors = [True, False, False, True, False, True, False, True, True, False, True, True, True, True, True]
+    assert [isinstance(made, xp.Tensor) for made in found] == tensors
+    assert {made.device for made, is_tensor in zip(found, tensors, strict=True) if is_tensor} == {x.device}
+    assert values(found[5]).tolist() == [1.0, 2.0]
+    assert (found[13].shape, values(found[14]).tolist()) == ((1, 2, 1), [1.0])
