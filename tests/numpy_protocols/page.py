@@ -98,7 +98,7 @@ print(xp.compile(run)(a, b))  # tensor([1., 2.])
 ```
 
 Programs written for NumPy often overwrite what a gradient needs, and write to their arguments: both work here. The old values are kept, and
-arguments are copied first, so that the caller's do not change; return what you need of them. Under `vmap`, each element has arrays of its own.
+arguments are copied first, so that the caller's do not change; return what you need of them. Under `vmap`, each element has its own arrays.
 Arrays of integers and bools stay NumPy's. A mask that selects a number of elements which depends on values cannot be compiled
 ([Branches under vmap and compile](sharp-edges.md#branches-under-vmap-and-compile)).
 

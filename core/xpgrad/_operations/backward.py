@@ -217,7 +217,10 @@ def _step(t: Text, p: _Pattern) -> None:
                     _self.release()
             """)
             return
-        for i, name in p.needing:
+        reuses = p.row.reuse is not None and p.mutable and p.needing[0][0] == 0
+        if reuses:
+            t(f"_reuses = _self.owned and _self.e_{p.needing[0][1]}.buffer is not None")
+        for i, name in p.needing[::-1] if reuses else p.needing:  # the operand whose gradient may overwrite `g` comes last
             t(f"""
                 _edge = _self.e_{name}
                 _buffer = _edge.buffer
@@ -227,7 +230,7 @@ def _step(t: Text, p: _Pattern) -> None:
                 if p.row.into:
                     _add_into(t, p, i)
                 else:
-                    _add(t, p, i, name)
+                    _add(t, p, i, name, reuses)
         if p.arrays:
             with t.block("if not _retain:"):
                 _forget(t, p)
@@ -235,9 +238,12 @@ def _step(t: Text, p: _Pattern) -> None:
             t("pass")
 
 
-def _add(t: Text, p: _Pattern, i: int, name: str) -> None:
+def _add(t: Text, p: _Pattern, i: int, name: str, reuses: bool) -> None:
     """Write the addition of one operand's gradient to its edge's buffer, in place if this pass allocated the buffer."""
     t(f"_grad = {_overwriting(p, i) or p.gradient(i, '_kernels')}")
+    if reuses and not p.row.fresh[i]:  # it may be a view of `g`
+        with t.block("if _reuses:"):
+            t("_grad = _kernels.copy(_grad)")
     if p.broadcast:
         t(f"_grad = _sum_to(_grad, _self.b_{name})")
     t(f"""
@@ -263,6 +269,8 @@ def _overwriting(p: _Pattern, i: int) -> str | None:
 
     It overwrites a large gradient that this pass allocated, because allocating memory costs more than the arithmetic.
     """
+    if p.row.reuse is not None and p.mutable and i == 0:
+        return f"_reuse({', '.join(('_kernels', 'g', *p.row.statics))}) if _reuses else {p.gradient(i, '_kernels')}"
     found = _SCALED.fullmatch(p.row.texts[i] or "")
     if found is None or i != p.needing[-1][0] or not p.mutable:
         return None
@@ -435,6 +443,8 @@ def _scope(p: _Pattern) -> dict[str, Any]:
     }  # fmt: skip
     if p.row.into:
         scope["_into"] = getattr(kernels, p.row.into)
+    if p.row.reuse is not None:
+        scope["_reuse"] = p.row.reuse
     return scope
 
 

@@ -108,6 +108,10 @@ class Row:
         Whether the formulas are those of a holomorphic function, linear in g: the engine then conjugates a complex g and the results.
     outputs : int or None
         The number of outputs, for which ``g`` is then a list with None for missing gradients; None for a single output.
+    into : str or None
+        The name of a kernel that adds a mostly zero gradient into a buffer.
+    reuse : callable or None
+        ``reuse(xp, g, *statics)``: the first operand's gradient in the memory of `g`, which it may overwrite.
     is_view : bool
         Whether the result shares its operand's memory on backends whose views alias.
     varargs : bool
@@ -151,6 +155,7 @@ class Row:
         composed: bool = False,
         # memory
         fresh: Any = False, is_view: bool = False, multi_view: bool = False, into: str | None = None,
+        reuse: Callable[..., Any] | None = None,
         **facts: Any,
     ) -> None:  # fmt: skip
         self.name = name
@@ -176,6 +181,7 @@ class Row:
         self.multi_view = multi_view
         self.varargs = varargs
         self.into = into
+        self.reuse = reuse
         self.guard = guard
         self.slow = slow
         self.jvp = jvp

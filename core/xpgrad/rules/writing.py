@@ -14,9 +14,20 @@ from xpgrad._basics.keys import is_basic
 from xpgrad._operations.declare import rule
 
 
+def _zero_part(xp: Any, g: Any, chain: Any) -> Any:
+    """Overwrite the part of a gradient that a chain selects with zeros, and return it; a copy, if the part is not in its memory."""
+    backend = xp._backend
+    if g.__class__ is backend.array_type:
+        part = follow(g, chain, xp)
+        if part.__class__ is backend.array_type and backend.may_alias(part, g):
+            xp.written(part, (...,), 0)
+            return g
+    return xp.zero_through(g, chain)
+
+
 @rule(
     lambda g, key, xp: xp.put_zero(g, key), lambda g, value_shape, key, xp: xp.sum_to(xp.take_written(g, key), value_shape),
-    conj=False, node="CopySlices",
+    conj=False, node="CopySlices", fresh=True, reuse=lambda xp, g, key: xp.written(g, key, 0),
     kind="selection", dtype="same",
     spelled="x[key] = value",
 )  # fmt: skip
@@ -62,14 +73,17 @@ def wins(xp: Any, x: Any, key: Any, shape: tuple[int, ...]) -> Any:
 
 @rule(
     lambda g, chain, xp: xp.zero_through(g, chain), lambda g, chain, xp: follow(g, chain, xp), conj=False, node="CopySlices",
-    jvp=lambda: None,
+    jvp=lambda: None, fresh=(True, False), reuse=_zero_part,
 )  # fmt: skip
 def put_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
     """Return `x`, in which `value` is already written to the part selected by a chain; this records only the history of that write."""
     return x
 
 
-@rule(lambda g, chain, xp: xp.zero_through(g, chain), lambda g, chain, xp: follow(g, chain, xp), conj=False, node="CopySlices")
+@rule(
+    lambda g, chain, xp: xp.zero_through(g, chain), lambda g, chain, xp: follow(g, chain, xp), conj=False, node="CopySlices",
+    fresh=(True, False), reuse=_zero_part,
+)  # fmt: skip
 def written_through(xp: Any, x: Any, value: Any, chain: Any) -> Any:
     """Return a copy of `x` in which the part selected by a chain is replaced by `value`."""
     return xp.put_at_path(x, chain, value)
