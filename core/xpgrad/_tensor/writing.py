@@ -379,9 +379,11 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         If the key or the value does not fit, or the write is refused; `x` is unchanged then.
     """
     mode = state.current()
-    for part in () if basic_key(key) else key if isinstance(key, tuple) else (key,):
-        if getattr(part, "stage", 0) > x.stage:
-            become_batched(x, type(part))
+    basic = basic_key(key)
+    if not basic:
+        for part in key if isinstance(key, tuple) else (key,):
+            if getattr(part, "stage", 0) > x.stage:
+                become_batched(x, type(part))
     if not isinstance(value, TensorBase):
         scalar = as_scalar(value)
         value = _as_constant("x[key] = value", value, x) if scalar is NOT_SCALAR else _scalar_value(x, scalar)
@@ -392,7 +394,7 @@ def setitem(x: Any, key: Any, value: Any) -> None:
     if type(value) is not type(x):
         _, value = unify("x[key] = value", [x, value])
     check_writable(x, value, mode)
-    prepared = key if basic_key(key) else prepare_key(x, key)
+    prepared = key if basic else prepare_key(x, key)
     if value._array.dtype is not x._array.dtype and value.dtype is not x.dtype:
         value = _fit_value(x, value)
     shape = value._array.shape
