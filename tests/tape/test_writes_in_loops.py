@@ -77,3 +77,19 @@ def test_what_hooks_and_callers_get_is_theirs() -> None:
     seeds = xp.asarray([1.0, 2.0, 3.0, 4.0])
     assert xp.autograd.grad(t, x, seeds, retain_graph=True)[0].tolist() == [14.0, 0.0, 0.0, 4.0]
     assert seeds.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_lists_are_written_as_numpy_writes_them(xpgrad_device: str) -> None:
+    x = xp.tensor([3.0], device=xpgrad_device, requires_grad=True)
+    t = xp.zeros((2, 2), dtype=x.dtype, device=xpgrad_device)
+    t[0] = [x[0], 2]
+    t[1] = (1.5, 2)
+    t[:, 1] = [x[0] * 2.0, 4.0]
+    assert t.tolist() == [[3.0, 6.0], [1.5, 4.0]]
+    xp.sum(t).backward()
+    assert x.grad.tolist() == [3.0]
+    before = t.tolist()
+    for wrong, error in (([1.0, 2.0, 3.0], ValueError), (["a", 1.0], TypeError), ([1j, 1.0], TypeError), ([[1.0], 2.0], ValueError)):
+        with pytest.raises(error):
+            t[0] = wrong
+    assert t.tolist() == before

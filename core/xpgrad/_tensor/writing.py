@@ -27,6 +27,7 @@ from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import lift
 from xpgrad._rows.row import ROWS
 from xpgrad._tensor.batching import become_batched
+from xpgrad.rules.conversion import asarray
 from xpgrad.rules.indexing import basic_error, prepare_key
 from xpgrad.rules.manipulation import reshape
 
@@ -384,7 +385,9 @@ def setitem(x: Any, key: Any, value: Any) -> None:
         for part in key if isinstance(key, tuple) else (key,):
             if getattr(part, "stage", 0) > x.stage:
                 become_batched(x, type(part))
-    if not isinstance(value, TensorBase):
+    if isinstance(value, (list, tuple)):
+        value = asarray(value, device=x.device)  # as NumPy; PyTorch refuses lists
+    elif not isinstance(value, TensorBase):
         scalar = as_scalar(value)
         value = _as_constant("x[key] = value", value, x) if scalar is NOT_SCALAR else _scalar_value(x, scalar)
         if not isinstance(value, TensorBase):
