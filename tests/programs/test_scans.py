@@ -328,6 +328,26 @@ def test_any_number_of_steps_and_dtype(count: int, dtype: str, shape: Any, emitt
     _agrees(function, [np.asarray(count), start, factor], "numpy", emitter, second=False)
 
 
+def _rebinding(w: Any, h: Any, xs: Any) -> Any:
+    """Assign the results of loops and branches to variables that their functions read."""
+    v = h * h + 1.0
+
+    def double() -> Any:
+        return v + w[1]
+
+    v, _ = func.scan(lambda c, x: (c * xp.cos(v) + x, None), h, xs)
+    v = func.fori_loop(0, 2, lambda i, c: c * xp.sin(v) + i, w[0])
+    v = func.while_loop(lambda c: xp.sum(c * c) < 30.0 + xp.sum(v), lambda c: c * 1.5 + v * v + 0.5, v)
+    v = func.fori_loop(0, xp.astype(xp.sum(h * h) + 1.0, "int64"), lambda i, c: c * xp.sin(v) + i, v)
+    v = func.cond(v[0] > 0.0, lambda: v * v, lambda: v + w[0])
+    return func.cond(v[0] > 0.0, double, lambda: v)
+
+
+@pytest.mark.parametrize("emitter", EMITTERS)
+def test_functions_keep_the_values_of_their_free_variables(emitter: str | None) -> None:
+    _agrees(_rebinding, ARGS, "numpy", _available(emitter), second=False)
+
+
 def test_one_program_serves_all_values() -> None:
     compiled = xp.compile(_root)
     for a in (2.0, 9.0, 1e4):

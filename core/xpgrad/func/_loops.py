@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CellType, FunctionType
 from typing import Any
 
 from xpgrad._basics.arguments import as_flag, as_size, check_callable, shown
@@ -228,6 +229,34 @@ def _own_flow(tensors: list[Any], kind: str) -> ControlFlow | None:
     return None
 
 
+def _with_present_values(function: Any, known: dict[Any, Any] | None = None) -> Any:
+    """Return a copy of a function whose free variables keep their present values; other callables are returned unchanged.
+
+    A backend's loop runs the function again in backward passes, when ``x = while_loop(lambda v: v < x, ...)`` has changed `x`. Functions
+    among the values of free variables are copied in the same way; `known` has the copies so far.
+    """
+    known = {} if known is None else known
+    if not isinstance(function, FunctionType) or not function.__closure__:
+        return function
+    if function not in known:
+        cells = [CellType() if _has_value(cell) else cell for cell in function.__closure__]
+        copy = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells))
+        copy.__kwdefaults__, copy.__qualname__ = function.__kwdefaults__, function.__qualname__
+        known[function] = copy
+        for new, old in zip(cells, function.__closure__):
+            if new is not old:
+                new.cell_contents = _with_present_values(old.cell_contents, known)
+    return known[function]
+
+
+def _has_value(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 (it raises an error)
+    except ValueError:
+        return False
+    return True
+
+
 # -- predicates -------------------------------------------------------------------------------------------------------------------
 
 
@@ -389,6 +418,7 @@ def _scan(
     if loop is None:
         last, ys = scan_in_python(step, carry.tensors, columns, n, reverse)
     else:
+        f = _with_present_values(f)
         last, ys = run_scan(loop, step, carry.tensors, columns, n, reverse, unroll)
     return carry.build(last), found[0].build(ys)
 
@@ -624,6 +654,7 @@ def _while(name: str, test: Any, what_is_tested: str, body: Any, body_name: str,
         if flow is None and isinstance(held, Tensor):
             flow = _own_flow([held], "while_loop")
         if flow is not None:
+            test, body = _with_present_values(test), _with_present_values(body)
             return carry.build(repeat_while(flow, tested, stepped, values))
         if isinstance(held, Tensor) and held.depth:
             if not _known(name, instead, any_of(bottom(held))):
@@ -714,6 +745,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         return branch(false_fun, "false_fun")
 
     if flow is not None:
+        true_fun, false_fun = _with_present_values(true_fun), _with_present_values(false_fun)
         with switches.no_grad():
             _check_branches(first(), second())
         assert flow.cond is not None
