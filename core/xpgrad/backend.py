@@ -337,9 +337,11 @@ class ControlFlow(NamedTuple):
     cond : callable
         ``cond(predicate, first, second)`` calls one of two functions without arguments, and returns its tuple of arrays.
     unwind : callable, optional
-        ``unwind(test, step, back, init, start)`` runs the loop of ``while_loop(test, step, init)`` and saves the carry before each step.
-        From the last of these to the first it computes ``state = back(state, carry)``, and returns the last state; the first is `start`.
-        It is the backward pass of a `while_loop`, which has none if this is None.
+        ``unwind(test, step, init, passes)`` runs the loop of ``while_loop(test, step, init)`` and keeps a row for each step, a tuple that
+        begins with the carry before the step. Each of `passes` is a tuple ``(function, start, reverse)``. One after the other, they compute
+        ``state, others = function(state, row)`` for each row, the last first if `reverse`; the first state is `start`. The state before the
+        call and `others` are appended to the row for the passes that follow. It returns a list of the last states. Derivatives of a
+        `while_loop` in reverse mode are such passes; there are none if this is None.
 
     Notes
     -----

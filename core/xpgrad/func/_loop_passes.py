@@ -9,20 +9,23 @@ older node leaves the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 from xpgrad._aliasing.cells import alias_of, next_number
 from xpgrad._modes import state, switches
 from xpgrad._modes.batch_levels import active_levels, at_levels
+from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._tape.edges import GradientEdge
 from xpgrad._tape.links import Link, cut_below
 from xpgrad._tape.node import ListNode, freed_error, make_slot, slot_of
 from xpgrad._tape.saved import check_version, unpack
 from xpgrad._transforms.batch.batch import class_of_depth, put_in, take_out
 from xpgrad._transforms.batch.passes import gradients
+from xpgrad._transforms.forward.levels import with_levels
 from xpgrad.backend import ControlFlow
-from xpgrad.errors import CapabilityError
 from xpgrad.func._reverse import make_input
 from xpgrad.rules.creation import zeros, zeros_like
 from xpgrad.rules.elementwise import where
@@ -35,11 +38,15 @@ Step = Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]]
 
 
 class _Unrolled(Exception):
-    """Raised if a backend cannot run a loop or a branch.
+    """Raised if a backend cannot run a scan or a branch.
 
     That is so if it is differentiated by forward and by reverse mode at the same time, since the tangents of what it closes over may be
     gone in the backward pass, and if its tangents are a batch and its values are not, as in `jacfwd`.
     """
+
+
+class _Rebatched(Exception):
+    """Raised if the tangents of a while loop turn out to be a batch of which its values are not elements: lowering begins again."""
 
 
 # -- batches and tangents ---------------------------------------------------------------------------------------------------------
@@ -72,28 +79,66 @@ class _Lowering:
         Outermost first.
     tangents : tuple of Level
         The levels of forward mode at which a Tensor has a tangent, outermost first.
+    batches : dict of Level to tuple of BatchLevel, or None
+        The batches of which tangents are elements and values are not, as in `jacfwd`. None if such tangents raise `_Unrolled`.
+    saved : list
+        What `Level.saved` returned for each level, for `reopened`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, batches: bool = False) -> None:
         self.levels = active_levels()
         mode = state.current()
         self.tangents: tuple[Any, ...] = ()
         if mode is not None and state.carries_tangents():
             self.tangents = tuple(level for level in mode.levels if level.active)
+        self.batches: dict[Any, tuple[Any, ...]] | None = {level.root: () for level in self.tangents} if batches else None
+        self.saved = [level.saved() for level in self.tangents] if batches else []
+
+    @contextmanager
+    def reopened(self) -> Iterator[_Lowering]:
+        """Context manager in which the batches are active, and tangents are those that Tensors had when this object was made.
+
+        It gives an object like this one, in which copies stand for the levels of forward mode that have ended. A pass runs the steps of a
+        loop again; they may use Tensors that had tangents.
+        """
+        with at_levels(self.levels):
+            mode = state.current()
+            known = {} if mode is None else {level.root: level for level in mode.levels}
+            if all(known.get(level.root) is level for level in self.tangents):
+                yield self
+                return
+            copies: dict[Any, Any] = {}
+            for level, tables in zip(self.tangents, self.saved):
+                copies[level] = known.get(level.root) or level.restored(tables, tuple([copies.get(o, o) for o in level.outer]))
+            found = copy(self)
+            found.tangents = tuple(copies.values())
+            with with_levels((*found.tangents, *(level for level in known.values() if level not in found.tangents))):
+                yield found
 
     def take_apart(self, x: Any) -> list[Any]:
         """Return the value and the tangents of a Tensor, below the batches; a Tensor that the elements share is repeated.
 
         Raises
         ------
-        _Unrolled
+        _Unrolled, _Rebatched
             The tangents are a batch and the value is not.
         """
-        return [self._lowered(part) for part in self.split(x)]
+        parts = self.split(self._lowered(x))
+        if any(part.depth for part in parts):
+            raise _Unrolled
+        return parts
 
     def assemble(self, parts: list[Any]) -> Any:
         """Undo `take_apart`."""
-        return self.joined([self.raised(part) for part in parts])
+        return self.raised(self.joined(parts))
+
+    def take_all_apart(self, tensors: Sequence[Any]) -> list[Any]:
+        """Return the parts of several Tensors."""
+        return [part for x in tensors for part in self.take_apart(x)]
+
+    def assemble_all(self, parts: Sequence[Any], counts: Sequence[int]) -> list[Any]:
+        """Return Tensors from their parts; `counts` are the numbers of parts."""
+        return [self.assemble(group) for group in _grouped(parts, counts)]
 
     def take_slices_apart(self, x: Any) -> list[Any]:
         """Do the same as `take_apart` for a stack of Tensors, with the batches behind its first axis; what is shared is not repeated."""
@@ -108,32 +153,63 @@ class _Lowering:
         return 2 ** len(self.tangents) if x.dtype.differentiable else 1
 
     def _lowered(self, x: Any) -> Any:
-        cls = class_of_depth(type(x._stand_in()), 0)
-        for k in range(len(self.levels), 0, -1):
-            x = take_out(x, self.levels[k - 1], class_of_depth(cls, k))
+        x = _outside(x, self.levels)
         if x.depth:
             raise _Unrolled
         return x._stand_in()
 
     def raised(self, x: Any) -> Any:
-        cls = class_of_depth(type(x._stand_in()), 0)
-        for k, level in enumerate(self.levels, start=1):
-            x = put_in(x, level, class_of_depth(cls, k))
-        return x
+        return _inside(x, self.levels)
 
     def split(self, x: Any) -> list[Any]:
         """Return the value and the tangents, those of the outermost level next to what they belong to."""
         parts = [x]
         if x.dtype.differentiable:
             for level in reversed(self.tangents):
-                pairs = [(level.primal(p), level.tangent(p)) for p in parts]
-                parts = [q for p, t in pairs for q in (p, zeros_like(p) if t is None else t)]
+                parts = [q for p in parts for q in (level.primal(p), self._tangent(level, p))]
         return parts
+
+    def _tangent(self, level: Any, x: Any) -> Any:
+        """Return the tangent of `x` at a level, with the batches of that level as its first axes."""
+        t = level.tangent(x)
+        t = zeros_like(x) if t is None else t
+        if self.batches is None or x.depth:
+            return t
+        t = _outside(t, self.batches[level.root])
+        if t.depth:
+            self.batches[level.root] = _levels_of([t]) + self.batches[level.root]
+            raise _Rebatched
+        return t._stand_in()
 
     def joined(self, parts: list[Any]) -> Any:
         for level in self.tangents if len(parts) > 1 else ():
-            parts = [level.dual(p, t) for p, t in zip(parts[::2], parts[1::2])]
+            parts = [self._dual(level, p, t) for p, t in zip(parts[::2], parts[1::2])]
         return parts[0]
+
+    def _dual(self, level: Any, x: Any, tangent: Any) -> Any:
+        """Return `x` with a tangent; undo `_tangent`."""
+        batches = () if self.batches is None else self.batches[level.root]
+        if not batches:
+            return level.dual(x, tangent)
+        out = PRIMITIVES["alias"](x)
+        level.set_tangent(out, _inside(tangent, batches))  # the elements share the value
+        return out
+
+
+def _outside(x: Any, levels: tuple[Any, ...]) -> Any:
+    """Return the Tensor of which `x` is an element: its first axes are the batches, the outermost first."""
+    cls = class_of_depth(type(x._stand_in()), 0)
+    for k in range(len(levels), 0, -1):
+        x = take_out(x, levels[k - 1], class_of_depth(cls, k))
+    return x
+
+
+def _inside(x: Any, levels: tuple[Any, ...]) -> Any:
+    """Undo `_outside`."""
+    cls = class_of_depth(type(x._stand_in()), 0)
+    for k, level in enumerate(levels, start=1):
+        x = put_in(x, level, class_of_depth(cls, k))
+    return x
 
 
 def _grouped(parts: Sequence[Any], counts: Sequence[int]) -> list[list[Any]]:
@@ -538,146 +614,294 @@ def repeat_while(
         Returns a 0-d boolean Tensor.
     step : callable
     init : list of Tensor
-
-    Raises
-    ------
-    CapabilityError
-        The tangents are a batch and the values are not, as in `jacfwd`.
     """
-    try:
-        return _While(flow, test, step)(init)
-    except _Unrolled:
-        msg = (
-            "`jacfwd` cannot differentiate a `while_loop` whose number of steps is not known when it is compiled; use "
-            "`xpgrad.func.vmap` of `xpgrad.func.jvp`"
-        )
-        raise CapabilityError(msg) from None
+    lowering = _Lowering(batches=True)
+    counts = [lowering.count(x) for x in init]
+
+    def tested(parts: list[Any]) -> Any:
+        with lowering.reopened() as now:
+            holds = bottom(test(now.assemble_all(parts, counts)))
+            return any_of(holds) if holds.ndim else holds
+
+    def run(parts: list[Any], row: list[Any]) -> tuple[list[Any], list[Any]]:
+        with lowering.reopened() as now:
+            return now.take_all_apart(step(now.assemble_all(parts, counts))), []
+
+    def loop() -> list[Any]:
+        start = lowering.take_all_apart(init)
+        with at_levels(()):
+            (found,) = _While(flow, tested, [_Pass(run)])([start])
+        return lowering.assemble_all(found, counts)
+
+    return _settled(loop)
+
+
+def _settled(function: Callable[[], Any]) -> Any:
+    """Call a function until the batches of tangents stay the same."""
+    while True:
+        try:
+            return function()
+        except _Rebatched:
+            continue
+
+
+class _Pass:
+    """A pass over the steps of a loop, forward or backward, whose state changes from step to step.
+
+    It computes with Tensors that are in no batch and have no tangents. What it can read of each step is the step's row: the states of
+    earlier passes before their visits to the step, and the other results of these visits. The first pass is the loop itself.
+
+    Attributes
+    ----------
+    run : callable
+        ``run(state, row)`` returns the state after a step, and other results, for the rows that later passes read.
+    reverse : bool
+        Whether it begins with the last step.
+    start, others : list of Tensor
+        The first state, and results like the others of a step, both without history: they show shapes and dtypes.
+    edges : list of Node
+        What `run` closes over, as nodes that are older than the loop.
+    """
+
+    __slots__ = ("edges", "others", "reverse", "run", "start")
+
+    start: list[Any]
+    others: list[Any]
+    edges: list[Any]
+
+    def __init__(self, run: Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]], reverse: bool = False) -> None:
+        self.run, self.reverse = run, reverse
+
+    def try_out(self, start: list[Any], row: list[Any], recording: bool) -> None:
+        """Run it once on the side, on its first state and a row of Tensors like those that it will read."""
+        self.start, self.others, self.edges = [x.detach() for x in start], [], []
+        if row or recording:  # NB: the first pass has no other results
+            inner = [_begin(x) if recording else x for x in (*start, *row)]
+            first = next_number()
+            new, others = self.run(inner[: len(start)], inner[len(start) :])
+            self.others = [x.detach() for x in others]
+            self.edges = _edges_outside([*new, *others], inner, first) if recording else []
+
+    @property
+    def visible(self) -> list[Any]:
+        """What a step's row has of this pass."""
+        return [*self.start, *self.others]
 
 
 class _While:
-    """A loop whose number of steps is not known; calling it runs it, or raises `_Unrolled`."""
+    """A loop whose number of steps is not known, and passes over its steps; calling it runs them.
 
-    def __init__(self, flow: ControlFlow, test: Callable[[list[Any]], Any], step: Callable[[list[Any]], list[Any]]) -> None:
-        self.flow, self.test, self.step = flow, test, step
-        self.lowering = _Lowering()
+    It is one node of the tape. Its derivative is the same loop with twice as many passes, the further ones backward through the given.
+    """
 
-    def __call__(self, init: list[Any]) -> list[Any]:
-        lowering, recording = self.lowering, state.is_grad_enabled()
-        self.counts = [lowering.count(x) for x in init]
-        below = self.lowered(init)
-        edges: list[Any] = []
-        if recording:
-            inner = [_begin(x) for x in below]
-            start = next_number()
-            edges = _edges_outside(self.lowered(self.step(self.raised(inner))), inner, start)
-        self.classes = _classes(below)
-        assert self.flow.while_loop is not None
-        with at_levels(()), switches.no_grad():
-            outs = _wrap(self.classes, self.flow.while_loop(self.raw_test, self.raw_step, _raws(below)))
+    def __init__(self, flow: ControlFlow, test: Callable[[list[Any]], Any], passes: list[_Pass], known: int = 0) -> None:
+        self.flow, self.test, self.passes, self.known = flow, test, passes, known
+
+    def __call__(self, starts: list[list[Any]]) -> list[list[Any]]:
+        """Run the passes from their first states; return the last state of each pass, without those of the loop if there are others.
+
+        The first `known` passes were tried out before.
+        """
+        recording = state.is_grad_enabled()
+        row: list[Any] = []
+        for k, (p, start) in enumerate(zip(self.passes, starts)):
+            if k >= self.known:
+                p.try_out(start, row, recording)
+            row += p.visible
+        with switches.no_grad():
+            found = self._run(starts)
+        outs = [x for group in found for x in group]
         needs = [x.dtype.differentiable for x in outs]
-        own = [x._node for x in below if x._node is not None]
+        own = [x._node for start in starts for x in start if x._node is not None]
+        edges = list(dict.fromkeys(e for p in self.passes for e in p.edges))
         if recording and (own or edges) and True in needs:
-            node = _attach("WhileBackward0", [*own, *edges], outs, needs)
-            node.pull = _refuse if self.flow.unwind is None or lowering.tangents else _WhilePass(self, below, edges)
-        return self.raised(outs)
+            title = "WhileBackward0" if len(self.passes) == 1 else "WhileBackward0Backward0"
+            node = _attach(title, [*own, *edges], outs, needs)
+            node.pull = _refuse if self.flow.unwind is None else _WhilePass(self, starts, [len(group) for group in found], edges)
+        return found
 
-    def raised(self, parts: list[Any]) -> list[Any]:
-        """Return the carry, whose Tensors may be elements of batches and have tangents, from its parts."""
-        return [self.lowering.assemble(group) for group in _grouped(parts, self.counts)]
+    def _run(self, starts: list[list[Any]]) -> list[list[Any]]:
+        """Run it on raw arrays."""
+        own, row = [_classes(start) for start in starts], _classes([x for p in self.passes for x in p.visible])
 
-    def lowered(self, tensors: list[Any]) -> list[Any]:
-        """Undo `raised`."""
-        return [part for x in tensors for part in self.lowering.take_apart(x)]
+        def raw_test(carry: Any) -> Any:
+            return self.test(_wrap(own[0], carry))._array
 
-    def below(self, parts: list[Any]) -> list[Any]:
-        """Run a step of Tensors that are in no batch and have no tangents."""
-        with at_levels(self.lowering.levels):
-            return self.lowered(self.step(self.raised(parts)))
+        def raw_step(carry: Any) -> Any:
+            return _raws(self.passes[0].run(_wrap(own[0], carry), [])[0])
 
-    def raw_test(self, raws: Any) -> Any:
-        """Test a carry of raw arrays; return a raw boolean."""
-        with at_levels(self.lowering.levels):
-            holds = bottom(self.test(self.raised(_wrap(self.classes, raws))))
-        return (any_of(holds) if holds.ndim else holds)._array
+        def raw_pass(k: int) -> Callable[[Any, Any], Any]:
+            def run(raws: Any, read: Any) -> Any:
+                new, others = self.passes[k].run(_wrap(own[k], raws), _wrap(row[: len(read)], read))
+                return _raws(new), _raws(others)
 
-    def raw_step(self, raws: Any) -> Any:
-        """Run a step of raw arrays."""
-        return _raws(self.below(_wrap(self.classes, raws)))
+            return run
+
+        raws = [_raws(start) for start in starts]
+        if len(raws) == 1:
+            assert self.flow.while_loop is not None
+            return [_wrap(own[0], self.flow.while_loop(raw_test, raw_step, raws[0]))]
+        assert self.flow.unwind is not None
+        passes = [(raw_pass(k), raws[k], self.passes[k].reverse) for k in range(1, len(raws))]
+        return [_wrap(classes, last) for classes, last in zip(own[1:], self.flow.unwind(raw_test, raw_step, raws[0], passes))]
 
 
 class _WhilePass:
-    """The backward pass of a loop with an unknown number of steps: the loop runs again, then the passes of its steps in reverse."""
+    """The backward pass of a `_While`: the same passes again, then one through each of them in the other direction."""
 
-    def __init__(self, loop: _While, init: list[Any], edges: list[Any]) -> None:
-        self.loop, self.edges = loop, edges
-        self.init = [(x._array, x._node, alias_of(x) if x.backend.capabilities.mutable else None) for x in init]
+    def __init__(self, loop: _While, starts: list[list[Any]], counts: list[int], edges: list[Any]) -> None:
+        self.loop, self.counts, self.edges = loop, counts, edges
+        self.starts = [
+            [(type(x), x._array, x._node, alias_of(x) if x.backend.capabilities.mutable else None) for x in start] for start in starts
+        ]
+
+    def saved(self, node: Any) -> list[list[Any]]:
+        """Return the first states with their histories.
+
+        Raises
+        ------
+        RuntimeError
+            One was overwritten.
+        """
+        found: list[list[Any]] = []
+        for start in self.starts:
+            found.append([])
+            for cls, raw, edge, alias in start:
+                if alias is not None:
+                    check_version(node, f"a Tensor of shape {tuple(raw.shape)}", alias)
+                found[-1].append(cls._wrap(raw) if edge is None else unpack(cls.backend, raw, edge))
+        return found
 
     def __call__(self, node: Any, given: list[Any]) -> list[Any]:
-        """Return the gradients of the edges: of the first carry, then of what the step closes over."""
-        loop, edges, classes = self.loop, self.edges, self.loop.classes
-        for raw, _, alias in self.init:
-            if alias is not None:
-                check_version(node, f"a Tensor of shape {tuple(raw.shape)}", alias)
-        init = _wrap(classes, [raw for raw, _, _ in self.init])
-        moving = [k for k, x in enumerate(init) if x.dtype.differentiable]
+        """Return the gradients of the edges: of the first states, then of what the passes close over."""
+        loop, starts = self.loop, self.saved(node)
+        lowering = _Lowering(batches=True)
+        groups = _grouped(given, self.counts)
+        if len(groups) < len(starts):
+            groups.insert(0, [None] * len(starts[0]))
 
-        def pull(cotangents: list[Any], carry: list[Any]) -> list[Any]:
-            inner = [_continued(v) for v in carry]
-            seeds: list[Any] = [None] * len(carry)
-            for k, g in zip(moving, cotangents):
-                seeds[k] = g
-            return _pull_back("while_loop", lambda: loop.below(inner), inner, [inner[k] for k in moving], edges, seeds)
-
-        start = [zeros_like(init[k]) if given[k] is None else given[k] for k in moving]
-        with switches.no_grad():
-            sample = pull([g.detach() for g in start], init)[len(moving) :]  # which edges get a gradient, and of which shape
-            sums = [k for k, g in enumerate(sample) if g is not None]
-            first = [g.detach() for g in start] + [_zeros_of(sample[k]) for k in sums]
-            lowering = _Lowering()  # the cotangents may be a batch, as in `jacrev`
-            counts = [lowering.count(g) for g in first]
-
-            def lowered(tensors: list[Any]) -> list[Any]:
-                return [part for g in tensors for part in lowering.take_apart(g)]
-
-            def raised(raws: Any) -> list[Any]:
-                return [lowering.assemble(group) for group in _grouped(_wrap(kinds, raws), counts)]
-
-            def back(raws: Any, carry: Any) -> Any:
-                with at_levels(lowering.levels):
-                    before = raised(raws)
-                    grads = pull(before[: len(moving)], _wrap(classes, carry))
-                    new = [zeros_like(c) if g is None else _cast(g, c) for g, c in zip(grads, before[: len(moving)])]
-                    slopes = [grads[len(moving) + k] for k in sums]
-                    return _raws(lowered([*new, *(t if g is None else t + g for t, g in zip(before[len(moving) :], slopes))]))
-
-            below = lowered(first)
-            kinds = _classes(below)
-            assert loop.flow.unwind is not None
+        def pulled() -> tuple[list[_Pullback], list[list[Any]]]:
+            found: list[_Pullback] = []
+            for k in range(len(starts) - 1, -1, -1):
+                row = [x for p in loop.passes[:k] for x in p.visible]
+                back = _Pullback(loop.passes[k], row, groups[k], found, lowering)
+                if back.is_needed:
+                    found.append(back)
+            lowered = [lowering.take_all_apart(back.start) for back in found]
             with at_levels(()):
-                raws = loop.flow.unwind(loop.raw_test, loop.raw_step, back, _raws(init), _raws(below))
-            found = raised(raws)
-        nodes = [x._node for x in start if x._node is not None] + [e for _, e, _ in self.init if e is not None] + edges
-        if state.is_grad_enabled() and nodes:
-            _attach("WhileBackward0Backward0", nodes, found, [True] * len(found)).pull = _refuse_twice
-        by_carry, by_edge = dict(zip(moving, found)), dict(zip(sums, found[len(moving) :]))
-        return [by_carry.get(k) for k, (_, e, _) in enumerate(self.init) if e is not None] + [by_edge.get(k) for k in range(len(edges))]
+                passes = [*loop.passes, *(_Pass(back.run, not back.inner.reverse) for back in found)]
+                last = _While(loop.flow, loop.test, passes, len(starts))([*starts, *lowered]) if found else []
+            return found, [lowering.assemble_all(parts, back.counts) for back, parts in zip(found, last[len(starts) - 1 :])]
+
+        of_starts: dict[tuple[int, int], Any] = {}
+        of_edges: dict[Any, Any] = {}
+        for back, last in zip(*_settled(pulled)):
+            k = loop.passes.index(back.inner)
+            of_starts.update(zip([(k, m) for m in back.moving], last))
+            for e, g in zip(back.sums, last[len(back.moving) :]):
+                of_edges[e] = g if e not in of_edges else of_edges[e] + g
+        own = [of_starts.get((k, m)) for k, start in enumerate(self.starts) for m, x in enumerate(start) if x[2] is not None]
+        return [*own, *(of_edges.get(e) for e in self.edges)]
 
 
-_INSTEAD = "Use `xpgrad.func.scan`, or `fori_loop` with ints, and `xpgrad.where` to stop changing the values; or "
+class _Pullback:
+    """A pass that goes backward through another one: its state is the cotangent of the other's state, and sums over the steps.
+
+    Its Tensors may be elements of batches and have tangents, as the cotangents may.
+
+    Attributes
+    ----------
+    inner : _Pass
+    moving : list of int
+        The numbers of the variables of the inner state that have a cotangent.
+    sums : list of Node
+        What the inner pass closes over that has a gradient: the sums over the steps are further variables of the state.
+    totals : list of int
+        Its other results: the columns of a row for which the visit gives a cotangent, added to what the pullback before it gave.
+    start : list of Tensor
+        The first state.
+    counts, total_counts : list of int
+        The numbers of parts of each variable of the state, and of each of the totals.
+    is_needed : bool
+        Whether it computes any gradient.
+    """
+
+    moving: list[int]
+    sums: list[Any]
+    totals: list[int]
+    total_counts: list[int]
+
+    def __init__(self, inner: _Pass, row: list[Any], given: list[Any], before: list[_Pullback], lowering: _Lowering) -> None:
+        self.inner, self.width, self.lowering = inner, len(row), lowering
+        self.later, self.later_counts = (before[-1].totals, before[-1].total_counts) if before else ([], [])
+        columns = [*row, *inner.visible]
+        zero = [zeros_like(x) for x in inner.start]
+        first = {k: zero[k] if g is None else g for k, g in enumerate(given)}
+        totals = {c: zeros_like(columns[c]) for c in self.later if c < len(columns)}
+        count = len(zero)
+        moving = {k for k in range(count) if given[k] is not None or self.width + k in self.later}
+        with switches.no_grad():
+            while True:  # which variables and edges get a gradient, and of which shape
+                grads, by_edge = self._pull({k: first[k].detach() for k in moving}, totals, row, inner.start)
+                found = {c - self.width for c, g in grads.items() if g is not None and c >= self.width}
+                if found <= moving:
+                    break
+                moving |= found
+        self.moving = sorted(moving)
+        self.sums = [e for e, g in by_edge.items() if g is not None]
+        self.totals = [c for c in range(self.width) if c in self.later or grads.get(c) is not None]
+        self.total_counts = [lowering.count(row[c]) for c in self.totals]
+        self.is_needed = bool(self.moving or self.sums or self.totals != [c for c in self.later if c < self.width])
+        self.start = [first[k] for k in self.moving] + [_zeros_of(by_edge[e]) for e in self.sums]
+        self.counts = [lowering.count(x) for x in self.start]
+
+    def _pull(self, cotangents: dict[int, Any], totals: dict[int, Any], read: list[Any], own: list[Any]) -> tuple[dict[Any, Any], ...]:
+        """Return the gradients of one step of the inner pass: by the columns of a row, and by edges.
+
+        Parameters
+        ----------
+        cotangents, totals : dict
+            The cotangents of the next state, and of columns of the row.
+        read, own : list of Tensor
+            The columns that the inner pass reads, and its state.
+        """
+        inner, inputs = self.inner, [_continued(x) for x in (*read, *own)]
+        seeds = [cotangents.get(k) for k in range(len(own))]
+        seeds += [totals.get(len(inputs) + k) for k in range(len(inner.others))]
+        wanted = [k for k, x in enumerate(inputs) if x.dtype.differentiable]
+
+        def outputs() -> list[Any]:
+            new, others = inner.run(inputs[self.width :], inputs[: self.width])
+            return [*new, *others]
+
+        found = _pull_back("while_loop", outputs, inputs, [inputs[k] for k in wanted], inner.edges, seeds)
+        return dict(zip(wanted, found)), dict(zip(inner.edges, found[len(wanted) :]))
+
+    def run(self, parts: list[Any], row: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Go backward through one step."""
+        width, end = self.width, self.width + len(self.inner.start)
+        with self.lowering.reopened() as now:
+            state = now.assemble_all(parts, self.counts)
+            totals = dict(zip(self.later, now.assemble_all(row[len(row) - sum(self.later_counts) :], self.later_counts)))
+            grads, by_edge = self._pull(dict(zip(self.moving, state)), totals, row[:width], row[width:end])
+            new = [_sum(c, grads.get(width + k), totals.get(width + k)) for k, c in zip(self.moving, state)]
+            new += [t if by_edge[e] is None else t + by_edge[e] for e, t in zip(self.sums, state[len(self.moving) :])]
+            others = [_sum(row[c], grads.get(c), totals.get(c)) for c in self.totals]
+            return now.take_all_apart(new), now.take_all_apart(others)
+
+
+def _sum(like: Any, *terms: Any) -> Any:
+    """Return the sum of those terms that are not None, with the dtype of `like`; zeros if all are."""
+    found = [_cast(t, like) for t in terms if t is not None]
+    if not found:
+        return zeros_like(like)
+    return found[0] if len(found) == 1 else found[0] + found[1]
 
 
 def _refuse(node: Any, cotangents: list[Any]) -> list[Any]:
     msg = (
-        "reverse mode cannot differentiate a `while_loop` whose number of steps is not known when it is compiled, unless `xpgrad.compile` "
-        f"writes the loop and there is no forward mode around it. {_INSTEAD}forward mode (`xpgrad.func.jvp`)"
-    )
-    raise RuntimeError(msg)
-
-
-def _refuse_twice(node: Any, cotangents: list[Any]) -> list[Any]:
-    msg = (
-        "reverse mode cannot differentiate the backward pass of a `while_loop` whose number of steps is not known when it is compiled. "
-        f"{_INSTEAD}do not compile the function"
+        "reverse mode cannot differentiate a `while_loop` that a library compiles with a number of steps that is not known. Use "
+        "`xpgrad.func.scan`, or `fori_loop` with ints, and `xpgrad.where` to stop changing the values; or forward mode (`xpgrad.func.jvp`)"
     )
     raise RuntimeError(msg)
 

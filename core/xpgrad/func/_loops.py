@@ -466,7 +466,7 @@ def fori_loop(
     Parameters
     ----------
     lower, upper : int, or 0-d Tensor of an integer dtype
-        With ints, the loop is a `scan`. If a Tensor is traced, or an element of a batch, it is a `while_loop`.
+        With ints, the loop is a `scan`. If a Tensor is traced, or an element of a batch, it is a `while_loop`, whose derivatives it has.
     body_fun : callable
         ``body_fun(i, val)`` returns the next value, of the same structure, shapes and dtypes; `i` is a 0-d Tensor of the default integer
         dtype.
@@ -569,7 +569,8 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     differs between the elements, the loop runs until it holds for none, and `xpgrad.where` keeps the values of elements that are done.
     Where a library traces the function (`jax.jit`, or `xpgrad.compile` on JAX), the library's own loop runs, which has no reverse mode.
     In a function that `xpgrad.compile` compiles for other libraries, a condition that depends on its arguments makes it a loop of the
-    compiled code. Its backward pass runs the loop again and saves the carries; inside the function that pass cannot be differentiated.
+    compiled code. Its backward pass runs the loop again, saves the carries, and goes back through the steps; the derivative of that pass
+    consists of further passes over the steps. All modes and orders are possible inside the function.
 
     Parameters
     ----------
@@ -592,9 +593,7 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     CaptureError
         If the condition depends on the arguments of an exported function, or of one that is compiled for an emitter without loops.
     RuntimeError
-        In a backward pass through a loop that a library traced, and in second derivatives of one inside a compiled function.
-    CapabilityError
-        In `jacfwd` of a loop that a library traces, or of a compiled one.
+        In a backward pass through a loop that a library traced.
 
     Notes
     -----

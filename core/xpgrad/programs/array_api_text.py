@@ -13,7 +13,8 @@ from xpgrad._basics.dtypes import DType
 from xpgrad._rows.kernels import Kernel, kernel_of
 from xpgrad.programs.literals import operator_text, text_of
 from xpgrad.programs.naming import Names
-from xpgrad.programs.program import INNER, Inner, Operation, Program, Steps, Variable, variables_in
+from xpgrad.programs.passes_text import unwind_lines
+from xpgrad.programs.program import Inner, Operation, Program, Steps, Variable, variables_in
 from xpgrad.programs.source import Source, built, comment
 
 __all__ = ["array_api_function", "array_api_source"]
@@ -135,7 +136,7 @@ class _Writer:
     def inner_functions(self, operation: Operation) -> list[str]:
         """Add the functions that a loop or a branch calls to the module, and return their names."""
         inner: Inner = operation.options["inner"]
-        names = [self.module_name(base) for base in INNER[operation.name]]
+        names = [self.module_name(base) for base in inner.names(operation.name)]
         for name, program in zip(names, inner.programs):
             self.inner.append("\n".join(_Writer(program, name, self.operators, self.root).function()))
         return names
@@ -174,20 +175,15 @@ class _Writer:
         ]
 
     def write_unwind(self, operation: Operation, given: list[list[str]], results: list[str]) -> list[str]:
-        """Return the lines of a loop that saves its carries, and of one that goes back through these."""
-        test, step, back = self.inner_functions(operation)
-        init, start, tested, shared, read = given
-        carry, carries, state = [self.names.new(name) for name in ("carry", "carries", "state")]
-        return [
-            f"    {carry}, {carries} = ({', '.join(init)},), []",
-            f"    while {test}({', '.join([f'*{carry}', *tested])})[0]:",
-            f"        {carries}.append({carry})",
-            f"        {carry} = {step}({', '.join([f'*{carry}', *shared])})",
-            f"    {state} = {self.copies(start)}",
-            f"    for {carry} in reversed({carries}):",
-            f"        {state} = {back}({', '.join([f'*{state}', f'*{carry}', *read])})",
-            f"    {', '.join(results)}, = {state}",
-        ]
+        """Return the lines of a loop that keeps a row for each step, and of the passes over these rows."""
+        names = self.inner_functions(operation)
+        init, tested, shared, *others = given
+        self.kernels["copy"] = None
+        starts = [[f"xp.copy({x})" for x in start] for start in others[::2]]
+        lines = unwind_lines(
+            operation, names, (init, tested, shared), starts, others[1::2], self.names, dict(zip(operation.results, results))
+        )
+        return [f"    {line}" for line in lines]
 
     def write_branch(self, operation: Operation, given: list[list[str]], results: list[str]) -> list[str]:
         """Return the line that calls one of two functions."""

@@ -25,7 +25,7 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.backend import Backend, Capabilities, ControlFlow
 from xpgrad.errors import missing
 from xpgrad.programs.evaluation import kernel_for
-from xpgrad.programs.program import Inner, Program, Steps, Variable
+from xpgrad.programs.program import Inner, Passes, Program, Steps, Variable
 from xpgrad.programs.recorder import Recorder, refusal
 from xpgrad.programs.refusals import device_error, outside_error
 from xpgrad.programs.symbols import Symbol
@@ -357,14 +357,27 @@ class CaptureBackend(Backend):
         program, _, shared = self._inside(parent, step, inputs)
         return (tested, program), (read, shared)
 
-    def _unwind(self, test: Any, step: Any, back: Any, init: tuple[Any, ...], start: tuple[Any, ...]) -> Any:
-        """Record the way back through the steps of a loop whose number is not known; return the last state."""
+    def _unwind(self, test: Any, step: Any, init: tuple[Any, ...], passes: Sequence[tuple[Any, tuple[Any, ...], bool]]) -> Any:
+        """Record a loop whose number of steps is not known, and passes over its steps; return the last state of each pass."""
         parent: Recorder = current_recorder().open[-1]
-        programs, read = self._test_and_step(parent, test, step, init)
-        count, inputs = len(start), [(x, x.value) for x in (*start, *init)]
-        backwards, _, used = self._inside(parent, lambda symbols: back(symbols[:count], symbols[count:]), inputs)
-        args = (*(tuple([parent.variable(x) for x in group]) for group in (init, start)), *read, used)
-        return tuple(self._add_inner(parent, "unwind", args, Inner((*programs, backwards)), [s.value for s in start]))
+        found, read = self._test_and_step(parent, test, step, init)
+        programs, args = list(found), [tuple([parent.variable(x) for x in init]), *read]
+        row = [(x, x.value) for x in init]
+        for function, start, _ in passes:
+            count, own = len(start), [(x, x.value) for x in start]
+
+            def flat(symbols: Any, function: Any = function, count: int = count) -> Any:
+                state, others = function(symbols[:count], symbols[count:])
+                return *state, *others
+
+            program, results, used = self._inside(parent, flat, [*own, *row])
+            programs.append(program)
+            args += [tuple([parent.variable(x) for x in start]), used]
+            row += [*own, *((x, x.value) for x in results[count:])]
+        counts = tuple([len(start) for _, start, _ in passes])
+        inner = Passes(tuple(programs), counts, tuple([reverse for *_, reverse in passes]))
+        last = iter(self._add_inner(parent, "unwind", tuple(args), inner, [x.value for _, start, _ in passes for x in start]))
+        return [tuple([next(last) for _ in range(count)]) for count in counts]
 
     def _branch(self, holds: Any, first: Any, second: Any) -> Any:
         """Record a choice between two functions; return its results."""

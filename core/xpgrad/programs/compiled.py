@@ -170,7 +170,8 @@ class _Compiled:
             # NB: a leaf that the function made, as transforms do, has an array that is traced.
             if node.is_leaf and node not in own and not node.cls.backend.is_traced(node.array):
                 raise outside_error(node.variable)
-        self.requires = tuple(o.requires_grad for o in outs)
+        needed = True in self.needs  # NB: a result may depend on Tensors that a transform inside made, and on no argument that needs it
+        self.requires = tuple([needed and o.requires_grad for o in outs])
         self.metas = [(o.shape, o.dtype, self.cls) for o in outs]
         return leaves, outs
 
@@ -253,7 +254,7 @@ class _Compiled:
 
     def _later(self, recorder: Any, leaves: list[Any], outs: list[Any]) -> tuple[Any, ...] | None:
         """Return the gradients as symbols, from cotangents that become inputs; None if they cannot or need not be captured."""
-        wanted = [o for o in outs if o.requires_grad]
+        wanted = [o for o, requires in zip(outs, self.requires) if requires]
         if not wanted:
             return None
         backend = self.inside.backend

@@ -7,7 +7,7 @@ from typing import Any
 
 from xpgrad._basics.dtypes import DType
 from xpgrad.backend import Backend
-from xpgrad.programs.program import Inner, Operation, Program, Steps, Variable
+from xpgrad.programs.program import Inner, Operation, Passes, Program, Steps, Variable
 
 __all__ = ["evaluate_program", "evaluator", "kernel_for"]
 
@@ -66,22 +66,27 @@ def evaluator(backend: Backend) -> Any:
             carry = run(step, carry, shared)
         return list(carry)
 
-    def run_unwind(inner: Inner, args: Any) -> list[Any]:
-        (test, step, back), (carry, state, tested, shared, read) = inner.programs, args
-        carries = []
+    def run_unwind(passes: Passes, args: Any) -> list[Any]:
+        (test, step, *programs), (carry, tested, shared, *others) = passes.programs, args
+        rows: list[list[Any]] = []
         while run(test, carry, tested)[0]:
-            carries.append(carry)
+            rows.append(list(carry))
             carry = run(step, carry, shared)
-        while carries:
-            state = run(back, state, carries.pop(), read)
-        return list(state)
+        results = []
+        for program, count, reverse, state, read in zip(programs, passes.counts, passes.reverse, others[::2], others[1::2]):
+            for row in reversed(rows) if reverse else rows:
+                found = run(program, state, row, read)
+                row += [*state, *found[count:]]
+                state = found[:count]
+            results += state
+        return results
 
     def run_branch(inner: Inner, args: Any) -> list[Any]:
         holds, *read = args
         k = 0 if holds else 1
         return run(inner.programs[k], read[k])
 
-    run_inner = {"scan": run_steps, "while": run_while, "unwind": run_unwind, "branch": run_branch}
+    run_inner: dict[str, Any] = {"scan": run_steps, "while": run_while, "unwind": run_unwind, "branch": run_branch}
     return evaluate
 
 

@@ -23,7 +23,7 @@ _RATES = {"memory": 10.0, "arithmetic": 4.0, "products": 40.0, "functions": 0.3}
 _INNER = {
     "scan": "loop of {0.length} steps, each of which has",
     "while": "loop that runs while a test holds; the test and the step have",
-    "unwind": "loop that goes back through the steps of another; the test, the step and the step back have",
+    "unwind": "loop whose steps other loops go through again; the test, the step and the steps of these loops have",
     "branch": "one of two branches, which have",
 }
 

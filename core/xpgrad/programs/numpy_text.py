@@ -19,6 +19,7 @@ from xpgrad.programs.helpers import HELPERS, IN_THREADS, select_helpers
 from xpgrad.programs.literals import augmented_text, cast_text, key_text, operator_text, text_of
 from xpgrad.programs.loop_text import write_loop
 from xpgrad.programs.naming import Names
+from xpgrad.programs.passes_text import unwind_lines
 from xpgrad.programs.products import Products
 from xpgrad.programs.program import INNER, Inner, Operation, Part, Program, Steps, Variable
 from xpgrad.programs.reuse import Reuse, reuse
@@ -339,7 +340,7 @@ class Writer:
         """Return the names of the functions that a loop or a branch calls; add those that no emitter compiled to the module."""
         inner: Inner = operation.options["inner"]
         names = []
-        for k, (base, program) in enumerate(zip(INNER[operation.name], inner.programs)):
+        for k, (base, program) in enumerate(zip(inner.names(operation.name), inner.programs)):
             name = self.module_name(base)
             names.append(name)
             if inner.functions is not None:
@@ -385,18 +386,12 @@ class Writer:
         self.put(f"{', '.join([self.called[v] for v in operation.results])}, = {carry}")
 
     def write_unwind(self, operation: Operation) -> None:
-        """Write a while loop that saves its carries, and the loop of its backward pass over the saved carries in reverse order."""
-        test, step, back = self.inner_functions(operation)
-        init, start, tested, shared, read = [[self.alone(v) for v in group] for group in operation.args]
-        carry, carries, state = [self.names.new(name) for name in ("carry", "carries", "state")]
-        self.put(f"{carry}, {carries} = ({', '.join(init)},), []")
-        self.put(f"while {test}({', '.join([f'*{carry}', *tested])})[0]:")
-        self.put(f"    {carries}.append({carry})")
-        self.put(f"    {carry} = {step}({', '.join([f'*{carry}', *shared])})")
-        self.put(f"{state} = ({', '.join([f'{x}.copy()' for x in start])},)")
-        self.put(f"for {carry} in reversed({carries}):")
-        self.put(f"    {state} = {back}({', '.join([f'*{state}', f'*{carry}', *read])})")
-        self.put(f"{', '.join([self.called[v] for v in operation.results])}, = {state}")
+        """Write a while loop that keeps a row for each step, and the loops of the passes over these rows."""
+        names = self.inner_functions(operation)
+        init, tested, shared, *others = [[self.alone(v) for v in group] for group in operation.args]
+        starts = [[f"{x}.copy()" for x in start] for start in others[::2]]
+        for line in unwind_lines(operation, names, (init, tested, shared), starts, others[1::2], self.names, self.called):
+            self.put(line)
 
     def write_branch(self, operation: Operation) -> None:
         """Print a call of one of two functions."""

@@ -13,8 +13,8 @@ from xpgrad._basics.dtypes import DType
 from xpgrad._rows.kernels import Kernel, kernel_of
 
 __all__ = [
-    "INNER", "Inner", "Operation", "Part", "Program", "Steps", "Variable", "change_inner", "compile_inner", "same_programs", "substitute",
-    "variables_in", "with_inner",
+    "INNER", "Inner", "Operation", "Part", "Passes", "Program", "Steps", "Variable", "change_inner", "compile_inner", "same_programs",
+    "substitute", "variables_in", "with_inner",
 ]  # fmt: skip
 
 
@@ -193,7 +193,7 @@ class Part(Operation):
 INNER: dict[str, tuple[str, ...]] = {
     "scan": ("step",),
     "while": ("test", "step"),
-    "unwind": ("test", "step", "back"),
+    "unwind": ("test", "step"),  # and one for each pass
     "branch": ("first", "second"),
 }
 
@@ -201,13 +201,10 @@ INNER: dict[str, tuple[str, ...]] = {
 class Inner:
     """The option `inner` of a loop or a branch: the programs that it runs.
 
-    ``scan`` has `Steps`. The others have an `Inner`:
+    ``scan`` has `Steps`, ``unwind`` has `Passes`. The others have an `Inner`:
 
     * ``while``: a test, whose output is a 0-d boolean, and a step. The arguments are three tuples: the first carry, what the test reads
       besides the carry, and what the step reads besides it. The results are the last carry.
-    * ``unwind``: the same two, and a step back, which takes a state and the carry before a step, and returns the next state. It runs once
-      for each step of the loop, the last first. The arguments are five tuples: the first carry, the first state, and what the three
-      programs read besides. The results are the last state.
     * ``branch``: two alternatives. The arguments are a 0-d boolean, and two tuples: what each of them reads. The results are those of the
       first if the boolean is true, else of the second.
 
@@ -229,6 +226,10 @@ class Inner:
 
     def __repr__(self) -> str:
         return "".join(["\n    " + str(p).replace("\n", "\n    ") + "\n" for p in self.programs])
+
+    def names(self, operation: str) -> tuple[str, ...]:
+        """Return names for the functions that compute the programs."""
+        return INNER[operation]
 
     def with_programs(self, programs: tuple[Program, ...]) -> Self:
         """Return a copy of this option that has other programs, without their compiled functions."""
@@ -292,6 +293,43 @@ class Steps(Inner):
     def order_text(self) -> str:
         """The source of `order`."""
         return f"range({self.length - 1}, -1, -1)" if self.reverse else f"range({self.length})"
+
+
+class Passes(Inner):
+    """The option `inner` of the operation ``unwind``: a loop whose number of steps is not known, and passes over its steps.
+
+    The first two programs are those of ``while``. The loop keeps a row for each step, which begins with the carry before the step. Then
+    each pass runs its program once for each row. That takes the pass's state, the row, and what it reads besides them; it returns the next
+    state and further values. The state before it and these values extend the row for the passes that follow.
+
+    The arguments are tuples: the first carry, what the test and the step read besides it, and two for each pass: its first state, and what
+    it reads besides its state and the row. The results are the last states of the passes.
+
+    Attributes
+    ----------
+    counts : tuple of int
+        The number of variables in the state of each pass.
+    reverse : tuple of bool
+        Whether each pass begins with the last row.
+    """
+
+    __slots__ = ("counts", "reverse")
+
+    counts: tuple[int, ...]
+    reverse: tuple[bool, ...]
+
+    def __init__(self, programs: tuple[Program, ...], counts: tuple[int, ...], reverse: tuple[bool, ...]) -> None:
+        super().__init__(programs)
+        self.counts, self.reverse = counts, reverse
+
+    def names(self, operation: str) -> tuple[str, ...]:
+        return (*INNER[operation], *("back" if reverse else "forth" for reverse in self.reverse))
+
+    def is_like(self, other: Inner, same: Callable[[Program, Program], bool]) -> bool:
+        """Return whether both run the same programs in the same directions."""
+        if not isinstance(other, Passes) or (self.counts, self.reverse) != (other.counts, other.reverse):
+            return False
+        return super().is_like(other, same)
 
 
 _PLAIN = frozenset((bool, int, float, complex, str, slice, DType))

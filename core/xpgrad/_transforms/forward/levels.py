@@ -16,6 +16,7 @@ from xpgrad._modes import state, switches
 from xpgrad._modes.setting import Setting
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import Row
+from xpgrad._tape.links import Link
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.batch import enter, leave, raise_to_common
 from xpgrad._transforms.forward.jvps import as_tuple, jvp_of, of_dtype
@@ -38,14 +39,17 @@ class Level:
         Whether it belongs to `autograd.forward_ad`, which allows one at a time.
     records : bool
         Whether its tangents have a history even if the mode does not record: forward mode ignores `no_grad`, and `linearize` transposes.
+    root : Level
+        This level, or the one of which it is a copy (`restored`).
     """
 
-    __slots__ = ("__weakref__", "_nodes", "_tensors", "outer", "records", "user")
+    __slots__ = ("__weakref__", "_nodes", "_original", "_tensors", "outer", "records", "user")
 
     def __init__(self, outer: tuple[Level, ...], user: bool = False, records: bool = False) -> None:
         self.outer = outer
         self.user = user
         self.records = records
+        self._original: Level | None = None
         self._nodes: dict[Any, Any] = {}  # (id of the node, output number) -> (weak reference to the node, tangent)
         self._tensors: dict[int, Any] = {}  # id of the Tensor, or of a view's alias -> (weak reference to the Tensor, tangent or None)
 
@@ -58,6 +62,22 @@ class Level:
         """Drop all tangents (FWD-07)."""
         self._nodes.clear()
         self._tensors.clear()
+
+    # -- after its end, where a loop runs its steps again ------------------------------------------------------------
+
+    @property
+    def root(self) -> Level:
+        return self._original or self
+
+    def saved(self) -> Any:
+        """Return the tangents of all Tensors, for `restored`."""
+        return dict(self._nodes), dict(self._tensors)
+
+    def restored(self, tangents: Any, outer: tuple[Level, ...]) -> Level:
+        """Return a copy of this level, with other levels outside, at which Tensors that still exist have these tangents."""
+        found = Level(outer, self.user, self.records)
+        found._original, found._nodes, found._tensors = self.root, *map(dict, tangents)
+        return found
 
     # -- what transforms ask ---------------------------------------------------------------------------------------
 
@@ -83,7 +103,7 @@ class Level:
         if x.depth or tangent.depth:
             return self._dual_of_elements(x, tangent)
         if _steps(tangent) != _steps(x):
-            with _with_levels(self.outer):
+            with with_levels(self.outer):
                 tangent = PRIMITIVES["clone_laid_out"](tangent, x._array)  # as in PyTorch, the tangent has the layout of the primal
         out = PRIMITIVES["alias"](x._stand_in())
         self.set_tangent(out, tangent)
@@ -106,7 +126,7 @@ class Level:
         if x.depth:
             t = self.tangent(x._array.value)
             return None if t is None else x.backend.wrap(x.backend.raw(t, x._array.level))
-        with _with_levels(self.outer, self.records):
+        with with_levels(self.outer, self.records):
             return self.find(x)
 
     def primal(self, x: Any) -> Any:
@@ -152,6 +172,8 @@ class Level:
             return True, entry[1]
         if node is None:
             node = getattr(x, "_dead_node", None)  # `requires_grad_(False)` does not change values
+        while isinstance(node, Link):  # a saved value of a graph that is cut: its tangent is that of the value outside
+            node = node.inner
         if node is not None:
             entry = self._nodes.get((id(node.owner), node.output_nr))
             if entry is not None and entry[0]() is not None:
@@ -222,13 +244,13 @@ def _size_mismatch(x: Any, tangent: Any) -> str:
     )
 
 
-def _with_levels(levels: tuple[Level, ...], records: bool = False) -> Setting[Any]:
+def with_levels(levels: tuple[Level, ...], records: bool = False) -> Setting[Any]:
     """Return a context manager in which only these levels are active; with `records`, operations are always recorded.
 
     A selective checkpoint is not asked about operations on tangents, because their number depends on the active levels.
     """
     changes = {"recording": True} if records else {}
-    return Setting(state.VARIABLE, state.mode_with(levels=levels, selecting=None, **changes))
+    return Setting(state.VARIABLE, state.mode_with(levels=Levels(levels), selecting=None, **changes))
 
 
 class new_level:  # noqa: N801 (a context)
@@ -356,7 +378,7 @@ class Levels(tuple[Level, ...]):
                 continue
             primals = flat
             if level.records and not mode.recording:
-                with _with_levels(
+                with with_levels(
                     self.levels_outside(i)
                 ):  # views without a history: unrecorded operands are constants for the tangent as well
                     primals = tuple(x[...] if isinstance(x, Tensor) and x.requires_grad else x for x in flat)
@@ -379,9 +401,9 @@ class Levels(tuple[Level, ...]):
                 state.put(before)
 
     def _mode_outside(self, mode: Any, i: int) -> Any:
-        """Return the mode for computing tangents at the i-th level (`_with_levels` with the levels outside), cached in `mode`."""
+        """Return the mode for computing tangents at the i-th level (`with_levels` with the levels outside), cached in `mode`."""
         if i not in mode.outside:
-            mode.outside[i] = _with_levels(self.levels_outside(i), self[i].records).value
+            mode.outside[i] = with_levels(self.levels_outside(i), self[i].records).value
         return mode.outside[i]
 
     def set_linear_tangents(self, x: Any, out: Any, function: Any) -> None:
@@ -390,7 +412,7 @@ class Levels(tuple[Level, ...]):
             return
         for i, level in enumerate(self):
             if level.active:
-                with _with_levels(self.levels_outside(i), level.records):
+                with with_levels(self.levels_outside(i), level.records):
                     t = level.find(x)
                     if t is not None:
                         level.set_result_tangent(out, function(t))
@@ -412,7 +434,7 @@ class Levels(tuple[Level, ...]):
         for i, level in enumerate(self):
             if not level.active:
                 continue
-            with _with_levels(self.levels_outside(i), level.records):
+            with with_levels(self.levels_outside(i), level.records):
                 new = level.find(out)
                 if new is None and level.find(x) is None:
                     continue
@@ -436,7 +458,7 @@ class Levels(tuple[Level, ...]):
         """Return the tangents of a Function's arguments at each level, before its forward can overwrite them."""
         found = []
         for i, level in enumerate(self):
-            with _with_levels(self.levels_outside(i), level.records):
+            with with_levels(self.levels_outside(i), level.records):
                 found.append((level, [level.tangent(a) if isinstance(a, Tensor) else None for a in args]))
         return found
 
@@ -458,7 +480,7 @@ class Levels(tuple[Level, ...]):
         for i, (level, tangents) in enumerate(before):
             if all(t is None for t in tangents):
                 continue
-            with _with_levels(self.levels_outside(i), level.records):
+            with with_levels(self.levels_outside(i), level.records):
                 given = [
                     zeros_like(a) if t is None and ctx._materialize and isinstance(a, Tensor) and a.dtype.differentiable else t
                     for a, t in zip(args, tangents)
