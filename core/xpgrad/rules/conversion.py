@@ -6,8 +6,6 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from xpgrad._array.base import TensorBase
 from xpgrad._backends.classes import class_for_array, host_backend, tensor_class
 from xpgrad._backends.default_device import as_device
@@ -100,7 +98,8 @@ def _contains_tensor(data: Any) -> bool:
         msg = f"asarray: {what} has a mask, which Tensors do not; give `x.filled(value)`, and the mask by itself"
         raise TypeError(msg)
     # NB: arrays of CuPy and PyTorch have no `__array_namespace__`, and those on a GPU cannot be converted by NumPy.
-    return is_raw_array(data) and not isinstance(data, (np.generic, host_backend().array_types())) and class_for_array(data) is not None
+    host = host_backend().array_types()
+    return is_raw_array(data) and not isinstance(data, host) and not is_scalar(data) and class_for_array(data) is not None
 
 
 def _stack_sequences(data: Any, dtype: DType | None, target: Any) -> Tensor:
