@@ -19,14 +19,14 @@ _WRONG = frozenset({"exprel", "i0e", "i1e"})
 @functools.cache
 def function(name: str) -> Callable[..., Any] | None:
     """Return CuPy's function of that name; None if it has none, or has one that reduces axes or is wrong."""
-    found = getattr(cupyx.scipy.special, name, None)
+    found: Any = getattr(cupyx.scipy.special, name, None)
     if not isinstance(found, cupy.ufunc) or name in _WRONG:
         return None
 
     def call(*args: Any) -> Any:
         # NB: CuPy computes float16 in single precision, and some functions, such as `yn`, of every dtype in double precision.
         dtypes = [a.dtype for a in args if isinstance(a, cupy.ndarray) and a.dtype.kind == "f"]
-        out = found(*args)
+        out: Any = found(*args)
         return out.astype(np.result_type(*dtypes), copy=False) if dtypes and out.dtype.kind == "f" else out
 
     return call

@@ -29,8 +29,9 @@ def become_batched(x: Any, cls: Any) -> None:
     """
     mode = state.current()
     base = x if x._alias is None or x._alias.parent is None else x._base
-    found = [] if base._alias is None else [reference() for reference in base._alias.cell.views]
-    views = list({id(t): t for t in found if t is not None and t is not base and t._alias.cell is base._alias.cell}.values())
+    cell = None if base._alias is None else base._alias.cell
+    found = [] if cell is None else [reference() for reference in cell.views]
+    views = list({id(t): t for t in found if t is not None and t is not base and t._alias.cell is cell}.values())
     with_history = [t for t in (base, *views) if t.fresh is not None or t._node is not None]
     has_tangent = mode is not None and bool(mode.levels) and mode.levels.have_tangents(base)
     if has_tangent or not was_made_within(base, cls.depth) or (with_history and (views or base._node.is_leaf)):
