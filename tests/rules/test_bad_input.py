@@ -159,6 +159,7 @@ GOOD: dict[str, Callable[[], Call]] = {
     # modes, compilation
     "default_device": lambda: call("numpy"), "enable_grad": lambda: call(), "no_grad": lambda: call(), "inference_mode": lambda: call(),
     "set_grad_enabled": lambda: call(True), "compile": lambda: call(total), "backend_names": lambda: call(),
+    "numpy_code": lambda: call(total),
     "compute": lambda: call(vector(), matrix()),
     "audit": lambda: call(total, vector()), "export": lambda: call(total, matrix(), path=None),
     "get_default_device": lambda: call(), "is_grad_enabled": lambda: call(), "is_inference_mode_enabled": lambda: call(),

@@ -309,6 +309,8 @@ FRESH: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "index_basic": (((3, 2),), ((...,),)), "where": (((3,), (3,), (3,)), ()),
     "gather": (((3, 2),), ((np.asarray([0, 0]),),)), "scatter_add": (((2, 2),), ((np.asarray([0, 0]),), (3, 2))),
     "gather_along": (((3, 2),), (np.asarray([[0, 1]]), 0)), "scatter_along": (((1, 2),), (np.asarray([[0, 1]]), (3, 2), 0)),
+    "put": (((3, 2), (2,)), ((0,),)), "put_through": (((3, 2), (2,)), ((("index_basic", ((0,),)),),)),
+    "written_through": (((3, 2), (2,)), ((("index_basic", ((0,),)),),)),
     "put_zero": (((3, 2),), ((0,),)), "take_written": (((3, 2),), ((np.asarray([0, 0]),),)),
     "reverse": (((1, 2),), ((0,),)), "shift_by": (((3, 2),), (0, 0)), "lower": (((2, 2),), (5,)), "upper": (((2, 2),), (-5,)),
     "to_dtype": (((3,),), (np.dtype("float64"),)), "matmul_nd": (((2, 2), (2, 2)), ()),

@@ -568,6 +568,9 @@ class TensorMethods(TensorBase):
         >>> x.copy_(xp.tensor([5.0, 6.0]))
         tensor([5., 6.])
         """
+        if isinstance(source, (list, tuple)):
+            msg = f"copy_: `source` must be a Tensor, an array or a number, but is {type(source).__name__} {source!r:.40}"
+            raise TypeError(msg)
         writing.setitem(self, ..., source)
         return self
 
