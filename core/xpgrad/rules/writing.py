@@ -14,6 +14,11 @@ from xpgrad._basics.keys import is_basic
 from xpgrad._operations.declare import rule
 
 
+def _zero_at(xp: Any, g: Any, key: Any) -> Any:
+    """Overwrite a gradient with zeros at ``[key]``, and return it; a copy, if it is a scalar, as some libraries' results are."""
+    return xp.written(g, key, 0) if g.__class__ is xp._backend.array_type else xp.put_zero(g, key)
+
+
 def _zero_part(xp: Any, g: Any, chain: Any) -> Any:
     """Overwrite the part of a gradient that a chain selects with zeros, and return it; a copy, if the part is not in its memory."""
     backend = xp._backend
@@ -27,7 +32,7 @@ def _zero_part(xp: Any, g: Any, chain: Any) -> Any:
 
 @rule(
     lambda g, key, xp: xp.put_zero(g, key), lambda g, value_shape, key, xp: xp.sum_to(xp.take_written(g, key), value_shape),
-    conj=False, node="CopySlices", fresh=True, reuse=lambda xp, g, key: xp.written(g, key, 0),
+    conj=False, node="CopySlices", fresh=True, reuse=_zero_at,
     kind="selection", dtype="same",
     spelled="x[key] = value",
 )  # fmt: skip
