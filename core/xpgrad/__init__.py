@@ -137,7 +137,7 @@ if not _typing.TYPE_CHECKING:  # a type checker believes that a module with `__g
             setattr(_sys.modules[__name__], name, audit)
             return audit
         if name == "numpy_code":
-            from xpgrad._numpy.code import numpy_code  # loads late: it imports NumPy
+            from xpgrad._numpy.code import numpy_code  # loads late: it needs NumPy
 
             setattr(_sys.modules[__name__], name, numpy_code)
             return numpy_code

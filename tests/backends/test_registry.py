@@ -66,7 +66,6 @@ def test_the_compatibility_namespace_is_not_loaded_for_arithmetic() -> None:
 #: Files of the core that may import NumPy: HIPS autograd's interface takes and returns NumPy's arrays, and `xpgrad.testing` computes the
 #: expected results with them. Only users of these modules import NumPy.
 ITS_DATA = {
-    ROOT / "core" / "xpgrad" / "_numpy" / "code.py": {"numpy"},
     ROOT / "core" / "xpgrad" / "dialects" / "hips" / "_arrays.py": {"numpy"},
     ROOT / "core" / "xpgrad" / "testing" / "_host.py": {"numpy"},
 }

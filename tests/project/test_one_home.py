@@ -28,7 +28,6 @@ MOST = 5
 #: The tables that may contain names of operations all the same, and the reason.
 EXCEPTIONS: dict[str, str] = {
     "_namespaces.py": "the creation functions, which know a default device; test_namespaces.py compares them with their signatures",
-    "_numpy/code.py": "NumPy's functions that make arrays from shapes and numbers",
     "_numpy/missing.py": "NumPy's functions that no Tensor reaches, and why",
     "dialects/hips/_arrays.py": "NumPy's methods of arrays, which are its functions of the same names",
     "dialects/hips/numpy/_making.py": "NumPy's functions whose first argument is one array",

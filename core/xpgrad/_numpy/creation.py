@@ -150,11 +150,11 @@ def _implements_like(*names: str) -> Callable[[F], F]:
 
 
 @_implements_like("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
-def _array(like: Any, obj: Any, dtype: Any = None, *, copy: Any = None, **options: Any) -> Any:
-    options.pop("ndmin", None)
+def _array(like: Any, obj: Any, dtype: Any = None, *, copy: Any = None, ndmin: int = 0, **options: Any) -> Any:
     refuse("asarray", **{k: v for k, v in options.items() if k != "order"})
     out = obj if isinstance(obj, Tensor) else as_constant("asarray", obj, like)
-    return out if dtype is None else out._cast(as_dtype(dtype, out.default_dtype))
+    out = out if dtype is None else out._cast(as_dtype(dtype, out.default_dtype))
+    return out.reshape((1,) * (ndmin - out.ndim) + out.shape) if ndmin > out.ndim else out
 
 
 def _declare_maker(name: str, *names: str) -> Any:
