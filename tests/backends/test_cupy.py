@@ -18,7 +18,7 @@ from support import search_path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = (
-    *(f"rules/test_{name}" for name in ("elementwise", "shapes", "statistics", "linalg", "fft")),
+    *(f"rules/test_{name}" for name in ("elementwise", "shapes", "statistics", "float16", "linalg", "fft")),
     "tape/test_tensor",
     *(f"transforms/test_{name}" for name in ("vmap", "forward_mode", "forward_nesting", "forward_tape")),
 )

@@ -573,6 +573,12 @@ def _array(function: Any) -> Any:
     return array
 
 
+def _divide_in_own_dtype(function: Any, a: Any, *args: Any, **options: Any) -> Any:
+    """Compute a statistic as CuPy does, which divides by the number of elements in the dtype of the result: float16 has no 65,505."""
+    out = function(a, *args, **options)
+    return out * np.float16(0.0) if a.dtype == np.float16 and a.size > 65_504 else out
+
+
 def _solve(function: Any, a: Any, b: Any) -> Any:
     """Solve linear systems as CuPy does, which does not broadcast."""
     if a.ndim > 1 < b.ndim and a.shape[:-1] != b.shape[:-1]:
@@ -641,6 +647,8 @@ def install() -> None:
     cupy.add.at, cupy.maximum.at = _scatter(np.add), _scatter(np.maximum)
     cupy.linalg, cupy.fft = _mirror("cupy.linalg", np.linalg), _mirror("cupy.fft", np.fft)
     cupy.linalg.solve = functools.partial(_solve, cupy.linalg.solve)
+    for name in ("mean", "std", "var"):
+        setattr(cupy, name, functools.partial(_divide_in_own_dtype, getattr(cupy, name)))
     sys.modules.update(
         {"cupy": cupy, "cupy.cuda": cuda, "cupy.cuda.device": device, "cupyx": cupyx, "cupy.linalg": cupy.linalg, "cupy.fft": cupy.fft}
     )
