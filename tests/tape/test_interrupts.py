@@ -25,8 +25,7 @@ import xpgrad as xp
 from support import search_path
 from support.functions import Cube
 from support.interrupts import interrupted_at, points
-from xpgrad._modes import running, state
-from xpgrad._modes.batch_levels import active_levels
+from xpgrad._modes import batch_levels, running, state
 from xpgrad._tape import engine, leaf as leaves, task
 from xpgrad.utils.checkpoint import checkpoint
 
@@ -252,7 +251,7 @@ def _assert_nothing_is_active() -> None:
     assert state.current() is None
     assert task.CURRENT.get() is None
     assert running.transforming() is None
-    assert active_levels() == ()
+    assert batch_levels.active_levels() == ()
     assert not engine._OWN
     assert leaves._LOCK.acquire(blocking=False)
     leaves._LOCK.release()
@@ -264,6 +263,7 @@ def _as_before() -> Iterator[None]:
     state.put(None)
     task.CURRENT.set(None)
     running._RUNNING.set(None)
+    batch_levels._LEVELS.set(())
     engine._OWN.clear()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -46,7 +47,8 @@ def note_made(x: Any) -> Any:
     levels = _LEVELS.get()
     if levels:
         made, key = levels[-1].made, id(x)
-        made[key] = ref(x, lambda _: made.pop(key, None))
+        # The callback is `made.pop(key, reference)`, and not Python code, in which an interrupt would be printed instead of raised.
+        made[key] = ref(x, partial(made.pop, key))
     return x
 
 
@@ -62,8 +64,8 @@ def run_within(level: BatchLevel, function: Callable[[], Any]) -> Any:
         _LEVELS.set((*before, level))
         return function()
     finally:
+        _LEVELS.set(before)  # first: an interrupt may arrive between the two, and a level that has ended must not stay active
         level.running.pop()
-        _LEVELS.set(before)
 
 
 class at_levels(Setting[tuple[BatchLevel, ...]]):  # noqa: N801 (a context manager, called like a function)
@@ -84,6 +86,6 @@ class at_levels(Setting[tuple[BatchLevel, ...]]):  # noqa: N801 (a context manag
             level.running.append(None)
 
     def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
         for level in self.value:
             level.running.pop()
-        super().__exit__(*exc)

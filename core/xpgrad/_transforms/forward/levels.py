@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from xpgrad._aliasing.cells import UNRECORDED
@@ -199,14 +200,15 @@ class Level:
             self.set_tangent(x._array.value, tangent._array.value if level is None else leave(tangent, level, cls))
             return
         key, table = _key(x), self._tensors
-        table[key] = (weakref.ref(x, lambda _: table.pop(key, None)), tangent)
+        # The callback is not Python code, in which an interrupt would be printed instead of raised.
+        table[key] = (weakref.ref(x, partial(table.pop, key)), tangent)
         if tangent is not None and x.fresh is None and x._node is not None:
             self._put_node(x._node, tangent)
 
     def _put_node(self, node: Any, tangent: Any) -> None:
         owner, table = node.owner, self._nodes
         key = (id(owner), node.output_nr)
-        table[key] = (weakref.ref(owner, lambda _: table.pop(key, None)), tangent)
+        table[key] = (weakref.ref(owner, partial(table.pop, key)), tangent)
 
     def forget(self, x: Any) -> None:
         """Drop the stored tangents of a Tensor that no longer has a node."""
