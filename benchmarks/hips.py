@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PROGRAMS", "measure_program"]
+__all__ = ["OWN_RULES", "PROGRAMS", "measure_program"]
 
-#: The target: the fraction of HIPS autograd's time that a program may take.
-TARGET = 0.7
+#: The targets: the fractions of HIPS autograd's time that a program may take, and one with the user's own rules.
+TARGET, TARGET_OF_RULES = 0.7, 1.0
 
 _RNG = np.random.default_rng(0)
 _X, _Y = _RNG.normal(size=(64, 20)), _RNG.normal(size=(64, 1))
@@ -124,6 +124,53 @@ def _sum(m: Any) -> Callable[[], Any]:
     return lambda: gradient(_V)
 
 
+def _with_rule(kind: str, count: int) -> Callable[[Any], Callable[[], Any]]:
+    """Return a program that calls a user's operation `count` times: a primitive, or in xpgrad what `kind` names."""
+
+    def program(m: Any) -> Callable[[], Any]:
+        if kind == "primitive" or m.__name__ == "autograd":
+            extend = importlib.import_module(f"{m.__name__}.extend")
+            own = extend.primitive(lambda x: np.exp(x))
+            extend.defvjp(own, lambda ans, x: lambda g: g * ans)
+        else:
+            own = _own_rule(kind)
+
+        def f(x: Any) -> Any:
+            for _ in range(count):
+                x = own(x * 0.1)
+            return m.numpy.sum(x)
+
+        gradient = m.grad(f)
+        return lambda: gradient(_V)
+
+    return program
+
+
+def _own_rule(kind: str) -> Callable[..., Any]:
+    import xpgrad as xp
+
+    if kind == "custom_rule":
+        rule = xp.autograd.custom_rule(lambda x: xp.exp(x))
+        rule.vjp(lambda g, out: g * out)
+        return rule
+
+    class Exp(xp.autograd.Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return xp.exp(x)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (out,) = ctx.saved_tensors
+            return g * out
+
+    return Exp.apply
+
+
 #: By title: a function of the package that returns the program to time.
 PROGRAMS: dict[str, Callable[[Any], Callable[[], Any]]] = {
     "network of three layers: value and gradient": _network,
@@ -140,6 +187,14 @@ PROGRAMS: dict[str, Callable[[Any], Callable[[], Any]]] = {
     "small matrices, cholesky and diag: gradient": _cholesky,
     "a single operation on a number: gradient": _single,
     "a sum of 20 elements: gradient": _sum,
+}
+
+#: The same for operations with the user's own rules.
+OWN_RULES: dict[str, Callable[[Any], Callable[[], Any]]] = {
+    "one user-defined primitive, 20 elements: gradient": _with_rule("primitive", 1),
+    "ten of them: gradient": _with_rule("primitive", 10),
+    "the same ten, in xpgrad as a `Function`": _with_rule("Function", 10),
+    "the same ten, in xpgrad by `custom_rule`": _with_rule("custom_rule", 10),
 }
 
 
@@ -163,7 +218,7 @@ def measure_program(name: str, seconds: float = 2.0) -> tuple[float, float]:
         _RNG = np.random.default_rng(1)  # both draw the same data
         m = importlib.import_module(package)
         importlib.import_module(f"{package}.numpy")
-        steps.append(PROGRAMS[name](m))
+        steps.append((PROGRAMS | OWN_RULES)[name](m))
     for a, b in zip(*(_leaves(step()) for step in steps), strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-7, atol=1e-9)
     times: list[list[float]] = [[], []]
@@ -181,11 +236,14 @@ def main(arguments: list[str]) -> None:
     """Print a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=2.0, help="for each program")
-    seconds = parser.parse_args(arguments).seconds
+    parser.add_argument("--only", default="", help="programs with this text in their title")
+    chosen = parser.parse_args(arguments)
+    seconds = chosen.seconds
     print("| program | HIPS autograd | xpgrad.dialects.hips | ratio |\n|---|---:|---:|---:|")
-    for name in PROGRAMS:
+    for name in [name for name in (*PROGRAMS, *OWN_RULES) if chosen.only in name]:
         theirs, ours = measure_program(name, seconds)
-        over = "" if ours <= TARGET * theirs else " (over the target)"
+        target = TARGET if name in PROGRAMS else TARGET_OF_RULES
+        over = "" if ours <= target * theirs else " (over the target)"
         print(f"| {name} | {theirs * 1e3:.3f} ms | {ours * 1e3:.3f} ms | {ours / theirs:.2f}{over} |")
 
 

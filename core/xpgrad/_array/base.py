@@ -12,7 +12,7 @@ from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DType
 
 #: Attributes that the layers below use. Generated texts name them, so they have no underscore, but `dir` does not show them.
-OF_THE_LAYERS = frozenset(("align", "backend", "buffer", "default_dtype", "depth", "fresh", "inner", "lift", "scalar", "stage"))
+OF_THE_LAYERS = frozenset(("align", "backend", "buffer", "default_dtype", "depth", "fresh", "inner", "lift", "normal", "scalar", "stage"))
 
 
 class TensorBase:
@@ -22,6 +22,8 @@ class TensorBase:
     ----------
     device : Device
     backend : Backend
+    normal : type or None
+        Of the class of inference tensors, the normal class.
     fresh : type or None
         The class that a stale view returns to when it is renewed (`_aliasing.stale`).
     depth : int
@@ -43,6 +45,7 @@ class TensorBase:
     device: ClassVar[Device]
     backend: ClassVar[Any]
     fresh: ClassVar[Any] = None
+    normal: ClassVar[Any] = None
     depth: ClassVar[int] = 0
     stage: ClassVar[int] = 0
     inner: ClassVar[Any] = None

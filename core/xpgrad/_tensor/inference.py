@@ -63,4 +63,4 @@ _inference_classes = TensorVariants(_body, _operation)
 
 def inference_class(cls: Any) -> Any:
     """Return the class of inference tensors for a normal class; an inference class is returned itself."""
-    return cls if getattr(cls, "normal", None) is not None else _inference_classes[cls]
+    return cls if cls.normal is not None else _inference_classes[cls]

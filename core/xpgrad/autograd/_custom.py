@@ -23,13 +23,16 @@ class Saved:
     __slots__ = ("alias", "cls", "edge", "k", "packed", "raw", "tensor")
 
     def __init__(self, tensor: Any, k: int | None) -> None:
-        if tensor._alias is not None:
+        alias, node = tensor._alias, tensor._node
+        if alias is not None:
             check_saveable(tensor)
-        self.alias = alias_of(tensor)
+        elif k is None and node is None:
+            alias = alias_of(tensor)
+        self.alias = alias  # None if the node of the value will know when the memory gets a counter of writes
         self.raw: Any = tensor.backend.own(tensor)
-        self.cls = type(tensor)
+        self.cls = tensor.__class__
         self.k = k
-        self.edge = None if k is not None else tensor._node
+        self.edge = None if k is not None else node
         self.tensor: Any = None if k is not None else weakref.ref(tensor)
         self.packed: Any = None
 
@@ -52,16 +55,19 @@ class Saved:
         """
         if self.packed is not None:
             return self._unpack(node)
-        check_version(node, f"a Tensor of shape {tuple(self.raw.shape)}", self.alias)
+        k: Any = self.k
+        edge: Any = self.edge
+        alias = self.alias or (edge if k is None else node)._alias
+        if alias is not None and alias.cell is not None and alias.cell.last_write > node.seq:
+            check_version(node, f"a Tensor of shape {tuple(self.raw.shape)}", alias)
         found = None if self.tensor is None else self.tensor()
-        if found is not None and found._node is self.edge and found._array is self.raw:
+        if found is not None and found._node is edge and found._array is self.raw:
             return found
         backend = self.cls.backend
-        edge = self.edge
-        if self.k is not None and node.metas[self.k] is not None and self.k not in node.constant:
-            edge = slot_of(node, self.k)
+        if k is not None and node.metas[k] is not None and k not in node.constant:
+            edge = slot_of(node, k)
         found = backend.wrap(self.raw) if edge is None else unpack(backend, self.raw, edge)
-        if edge is None or not edge.is_leaf:
+        if self.alias is not None and (edge is None or not edge.is_leaf):
             found._alias = self.alias
         return found
 
@@ -231,7 +237,7 @@ class FunctionCtx:
                 "run backward once"
             )
             raise RuntimeError(msg)
-        found = tuple(None if s is None else s.read(node) for s in self._saved)
+        found = tuple([None if s is None else s.read(node) for s in self._saved])
         if node.function.clear_saved_tensors_on_access:
             self._saved, self._cleared = (), True
         return found
@@ -346,10 +352,9 @@ def _only_tensors(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
 class FunctionNode(ListNode):
     """The graph node of one call of a `Function`; each `Function` has a subclass, which carries its name."""
 
-    __slots__ = ("cls", "constant", "ctx", "inputs", "metas", "n_outputs", "places", "slots")
+    __slots__ = ("cls", "constant", "ctx", "inputs", "metas", "n_outputs", "places", "slots", "slotted")
 
     function: Any = None
-    slotted = True
     runs_undefined = True
 
     cls: Any
@@ -359,6 +364,7 @@ class FunctionNode(ListNode):
     metas: list[Any]  # (shape, dtype, class), by output
     places: tuple[int | None, ...]  # per argument of `apply`: -1 if it is not a Tensor, None for a constant, else its edge's number
     slots: list[Any]
+    slotted: bool  # whether there are several outputs
 
     def __getattr__(self, name: str) -> Any:
         # `y.grad_fn.anything` reads what the user stored on `ctx`, as in PyTorch, where the two are one object.
@@ -383,19 +389,22 @@ class FunctionNode(ListNode):
         return tuple(RawSaved(self, k) for k in range(len(self.ctx._saved)))
 
     def grads(self, g: Any) -> list[Any]:
-        wrapped = [None if v is None else m[2].backend.wrap(v) for v, m in zip(g or [None] * self.n_outputs, self.metas)]
-        return [None if v is None else v._array for v in self.graph_grads(wrapped)]
+        given: Any = g
+        if g is not None:
+            metas = self.metas
+            given = [None if v is None else m[2].backend.wrap(v) for v, m in zip(g, metas)] if self.slotted else metas[0][2].backend.wrap(g)
+        return [None if v is None else v._array for v in self.graph_grads(given)]
 
     def graph_grads(self, g: Any) -> list[Any]:
-        real: Any = self.original
-        if g is None:
-            g = [None] * self.n_outputs
-        if self.ctx._materialize:
-            g = [_zeros(m) if v is None and m is not None else v for v, m in zip(g, self.metas)]
-        backward = self.function.user_backward()
+        ctx = self.real.ctx if self.is_shadow else self.ctx  # type: ignore[attr-defined]  # that of a node of this class
+        given: list[Any] = [g] if not self.slotted else [None] * self.n_outputs if g is None else g
+        if ctx._materialize:
+            given = [_zeros(m) if v is None and m is not None else v for v, m in zip(given, self.metas)]
+        function = self.function
+        backward = function.user_backward()
         mode = state.current()
         try:
-            returned = backward(real.ctx, list(g)) if self.function.boxed_grads_call else backward(real.ctx, *g)
+            returned = backward(ctx, list(given)) if function.boxed_grads_call else backward(ctx, *given)
         finally:
             state.put(mode)  # leave any mode that the user's backward entered
         return _check_returned(self, returned if isinstance(returned, tuple) else (returned,))
@@ -413,11 +422,11 @@ def _zeros(meta: Any) -> Any:
 
 def _check_returned(node: Any, returned: tuple[Any, ...]) -> list[Any]:
     """Check the gradients that `backward` returned, and return one gradient or None per edge."""
-    places, name = node.places, node.name()
+    places = node.places
     expected = len(places)
-    if len(returned) < expected or any(r is not None for r in returned[expected:]):
+    if len(returned) != expected and (len(returned) < expected or any(r is not None for r in returned[expected:])):
         msg = (
-            f"function {name} returned an incorrect number of gradients (expected {expected}, got {len(returned)}); return one per "
+            f"function {node.name()} returned an incorrect number of gradients (expected {expected}, got {len(returned)}); return one per "
             "argument of `forward` after `ctx`, None for those that are not Tensors"
         )
         raise RuntimeError(msg)
@@ -427,22 +436,23 @@ def _check_returned(node: Any, returned: tuple[Any, ...]) -> list[Any]:
             continue
         if place == -1:
             msg = (
-                f"function {name} returned a gradient different than None at position {i + 1}, but the corresponding forward input "
+                f"function {node.name()} returned a gradient different than None at position {i + 1}, but the corresponding forward input "
                 "was not a Variable; return None there"
             )
             raise RuntimeError(msg)
         if not isinstance(v, Tensor):
-            msg = f"expected Variable or None (got {type(v).__name__}) as gradient {i} of {name}"
+            msg = f"expected Variable or None (got {type(v).__name__}) as gradient {i} of {node.name()}"
             raise RuntimeError(msg)  # noqa: TRY004 (PyTorch's type)
         if place is not None:
-            leaf: Any = node.e[place].original
-            free = leaf.is_leaf and leaf.grad_dtype is None
             shape, dtype, cls = node.inputs[place]
-            out[place] = _fit(name, place, v, shape, dtype, cls, free)
+            if v.__class__ is not cls or v.shape != shape or v.dtype is not dtype:
+                leaf: Any = node.e[place].original
+                v = _fit(node.name(), place, v, shape, dtype, cls, free=leaf.is_leaf and leaf.grad_dtype is None)
+            out[place] = v
     return out
 
 
-def _fit(name: str, i: int, v: Any, shape: tuple[int, ...], dtype: Any, cls: Any, free: bool) -> Any:
+def _fit(name: str, i: int, v: Any, shape: tuple[int, ...], dtype: Any, cls: Any, *, free: bool) -> Any:
     """Convert a gradient to the shape, dtype and device of its input (FUN-09, FUN-10); if `free`, its dtype may differ (ACC-25)."""
     if v.shape != shape:
         padded = (1,) * (v.ndim - len(shape)) + shape

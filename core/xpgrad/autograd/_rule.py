@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from xpgrad._basics.arguments import as_flag, check_callable, shown
@@ -135,8 +136,9 @@ class CustomRule(Generic[P, R]):
             raise TypeError(msg)
         self._keywords = tuple(n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY)
         self._positional = len(parameters) - len(self._keywords)
-        self._vjp: tuple[Callable[..., Any], tuple[str, ...]] | None = None
-        self._jvp: tuple[Callable[..., Any], tuple[str, ...]] | None = None
+        self._roles = tuple((n, n in chosen) for n in parameters)
+        self._vjp: _Formula | None = None
+        self._jvp: _Formula | None = None
         self.function: type[Function] = self._make_function()
 
     def __repr__(self) -> str:
@@ -166,7 +168,7 @@ class CustomRule(Generic[P, R]):
         TypeError
             For parameters that it cannot read.
         """
-        self._vjp = formula, self._reads(formula, "vjp", {"g"}, "g")
+        self._vjp = self._formula(formula, "vjp", {"g"}, "g")
         return self
 
     def jvp(self, formula: Callable[..., Any]) -> CustomRule[P, R]:
@@ -188,8 +190,7 @@ class CustomRule(Generic[P, R]):
         TypeError
             For parameters that it cannot read.
         """
-        tangents = {f"d_{n}" for n in self.operands}
-        self._jvp = formula, self._reads(formula, "jvp", tangents, None)
+        self._jvp = self._formula(formula, "jvp", {f"d_{n}" for n in self.operands}, None)
         return self
 
     def vmap(self, formula: Callable[..., Any]) -> CustomRule[P, R]:
@@ -233,25 +234,25 @@ class CustomRule(Generic[P, R]):
         TypeError
             The call does not match the signature, an operand is a raw array, or a static argument is a Tensor.
         """
-        if kwargs or len(args) != len(self._signature.parameters) or self._keywords:
+        if kwargs or len(args) != len(self._roles) or self._keywords:
             bound = self._signature.bind(*args, **kwargs)
             bound.apply_defaults()
             args = (*bound.args, *(bound.arguments[n] for n in self._keywords))
-        for n, a in zip(self._signature.parameters, args):
+        for (n, is_static), a in zip(self._roles, args):
             if isinstance(a, Tensor):
-                if n in self.static:
+                if is_static:
                     msg = (
                         f"{self._name}: {n!r} is a static argument, but got a Tensor, whose gradient would be lost; make it an operand: "
                         f"name the static ones in `@custom_rule(static=...)`"
                     )
                     raise TypeError(msg)
-            elif n in self.operands and is_raw_array(a):
+            elif not is_static and is_raw_array(a):
                 msg = f"{self._name}: {n!r} is a raw array of type {type(a).__name__}; wrap it with `xpgrad.asarray({n})`"
                 raise TypeError(msg)
         return args
 
-    def _reads(self, formula: Any, kind: str, more: set[str], first: str | None) -> tuple[str, ...]:
-        """Check the names of a formula's parameters, and return them.
+    def _formula(self, formula: Any, kind: str, more: set[str], first: str | None) -> _Formula:
+        """Check the names of a formula's parameters, and return the formula with what it reads.
 
         Parameters
         ----------
@@ -276,20 +277,26 @@ class CustomRule(Generic[P, R]):
         if first is not None and first not in parameters:
             msg = f"the {kind} of {self._name} does not read {first!r}, the gradient of the result, in which it must be linear"
             raise TypeError(msg)
-        return tuple(parameters)
+        places = {n: i for i, n in enumerate(self._signature.parameters)} | {"out": _OUT}
+        values: list[tuple[str, int, str | None]] = []
+        tangents: list[tuple[str, int]] = []
+        for n in parameters:
+            base, _, part = n.rpartition("_")
+            if n in places:
+                values.append((n, places[n], None))
+            elif part in ("shape", "dtype") and base in places:
+                values.append((n, places[base], part))
+            elif n.startswith("d_"):
+                tangents.append((n, places[n[2:]]))
+        return _Formula(formula, tuple(values), tuple(tangents))
 
     def _make_function(self) -> type[Function]:
         """Make the `Function` that implements this rule."""
-
-        def forward(*args: Any) -> Any:
-            return self._run(*args)
-
-        forward.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]  # found at once by `Function.apply`
         body = {
             "__module__": self._forward.__module__,
             "__doc__": self._forward.__doc__,
             "generate_vmap_rule": True,
-            "forward": staticmethod(forward),
+            "forward": staticmethod(self._run),
             "setup_context": staticmethod(self._keep),
             "backward": staticmethod(self._gradients),
             "jvp": staticmethod(self._tangents),
@@ -298,79 +305,69 @@ class CustomRule(Generic[P, R]):
         return type(title, (Function,), body)
 
     def _run(self, *args: Any) -> Any:
-        out: Any = self._call_user(args, self._forward, *args[: self._positional], **dict(zip(self._keywords, args[self._positional :])))
+        forward: Callable[..., Any] = self._forward
+        try:
+            if self._keywords:
+                out = forward(*args[: self._positional], **dict(zip(self._keywords, args[self._positional :])))
+            else:
+                out = forward(*args)
+        except Exception as error:
+            self._explain(error, args)
+            raise
         if isinstance(out, list):
             msg = f"{self._name} returned a list, whose Tensors would not be differentiated; return a tuple"
             raise TypeError(msg)
-        for o in out if isinstance(out, tuple) else (out,):
-            if is_raw_array(o) and not isinstance(o, Tensor):
-                msg = f"{self._name} returned a raw array of type {type(o).__name__}, which has no gradient; wrap it: `xpgrad.asarray(...)`"
-                raise TypeError(msg)
-        # An operand that is also a result could not be saved: return a copy.
-        if isinstance(out, tuple):
-            return tuple(o.clone() if isinstance(o, Tensor) and any(o is a for a in args) else o for o in out)
-        return out.clone() if isinstance(out, Tensor) and any(out is a for a in args) else out
+        return tuple([self._result(o, args) for o in out]) if isinstance(out, tuple) else self._result(out, args)
 
-    def _call_user(self, tensors: tuple[Any, ...], formula: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function of the user's; inside a batch, add a note to its errors on how else to write the rule."""
-        try:
-            return formula(*args, **kwargs)
-        except Exception as error:
-            if any(isinstance(t, Tensor) and t.depth for t in tensors):
-                error.add_note(
-                    f"This happened in the custom rule {self._name} inside of `vmap`, which runs it on elements of a batch. If it needs "
-                    f"whole arrays, declare what it does with a batch by `@{self._name}.vmap`; or, if it works element by element, make "
-                    "it with `@custom_rule(elementwise=True)`"
-                )
-            raise
+    def _result(self, out: Any, args: tuple[Any, ...]) -> Any:
+        """Return a result of the user's function; an operand, which could not be saved if it were also a result, is copied."""
+        if isinstance(out, Tensor):
+            for a in args:
+                if out is a:
+                    return out.clone()
+            return out
+        if is_raw_array(out):
+            msg = f"{self._name} returned a raw array of type {type(out).__name__}, which has no gradient; wrap it: `xpgrad.asarray(...)`"
+            raise TypeError(msg)
+        return out
+
+    def _explain(self, error: Exception, tensors: tuple[Any, ...]) -> None:
+        """Add a note to an error of the user's function that arose inside a batch: how else to write the rule."""
+        if any(isinstance(t, Tensor) and t.depth for t in tensors):
+            error.add_note(
+                f"This happened in the custom rule {self._name} inside of `vmap`, which runs it on elements of a batch. If it needs "
+                f"whole arrays, declare what it does with a batch by `@{self._name}.vmap`; or, if it works element by element, make "
+                "it with `@custom_rule(elementwise=True)`"
+            )
 
     def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Save the values that the formulas read: the `setup_context` of the `Function`."""
-        args = dict(zip(self._signature.parameters, inputs))
         ctx.several = isinstance(output, tuple)
-        ctx.shapes = tuple(a.shape if isinstance(a, Tensor) else None for a in args.values())
-        reads = () if self._vjp is None else self._vjp[1]
-        found, ctx.recipe = self._plan_saved(reads, args, output)
-        ctx.save_for_backward(*found)
+        ctx.are_tensors = [isinstance(a, Tensor) for a in inputs]
+        tensors, ctx.values = ((), {}) if self._vjp is None else self._vjp.read(inputs, output)
+        ctx.save_for_backward(*tensors)
         if self._jvp is not None:
-            found, ctx.forward_recipe = self._plan_saved(self._jvp[1], args, output)
-            ctx.save_for_forward(*found)
-
-    def _plan_saved(self, reads: tuple[str, ...], args: dict[str, Any], output: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Return the Tensors to save, and a recipe that tells `_values` how to make each value that a formula reads."""
-        tensors: list[Any] = []
-        recipe: dict[str, Any] = {}
-        for n in reads:
-            base, _, kind = n.rpartition("_")
-            if n in args or n == "out":
-                value = args.get(n, output)
-                items = value if n == "out" and isinstance(value, tuple) else (value,)
-                if any(isinstance(item, Tensor) for item in items):
-                    places = []
-                    for item in items:
-                        places.append((True, len(tensors)) if isinstance(item, Tensor) else (False, item))
-                        tensors += [item] if isinstance(item, Tensor) else []
-                    recipe[n] = ("tuple" if items is value else "tensor", places)
-                else:
-                    recipe[n] = ("value", value)
-            elif kind in ("shape", "dtype") and (base in args or base == "out"):
-                value = args.get(base, output)
-                several = base == "out" and isinstance(value, tuple)
-                recipe[n] = ("value", tuple(getattr(v, kind, None) for v in value) if several else getattr(value, kind, None))
-        return tensors, recipe
+            tensors, ctx.forward_values = self._jvp.read(inputs, output)
+            ctx.save_for_forward(*tensors)
 
     def _gradients(self, ctx: Any, *grads: Any) -> Any:
-        by_name = dict(zip(self.operands, self._apply_vjp(ctx, grads)))
-        return tuple(None if s is None else sum_to_shape(by_name.get(n), s) for n, s in zip(self._signature.parameters, ctx.shapes))
+        found = iter(self._apply_vjp(ctx, grads))
+        given = [None if is_static else next(found) for _, is_static in self._roles]
+        return tuple([v if is_tensor else None for v, is_tensor in zip(given, ctx.are_tensors)])
 
     def _apply_vjp(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Call the vjp, and check that it returns one gradient per operand."""
         if self._vjp is None:
             msg = f"{self._name} has no vjp, so it cannot be differentiated; declare one with `@{self._name}.vjp`"
             raise NotImplementedError(msg)
-        values = _values(ctx.recipe, ctx.saved_tensors)
+        saved = ctx.saved_tensors
+        values = _with_saved(ctx.values, saved)
         values["g"] = grads if ctx.several else grads[0]
-        returned = self._call_user((*grads, *ctx.saved_tensors), self._vjp[0], **values)
+        try:
+            returned = self._vjp.function(**values)
+        except Exception as error:
+            self._explain(error, (*grads, *saved))
+            raise
         given = returned if isinstance(returned, tuple) else (returned,)
         if len(given) != len(self.operands):
             msg = (
@@ -388,10 +385,8 @@ class CustomRule(Generic[P, R]):
                 "works element by element, make it with `@custom_rule(elementwise=True)`"
             )
             raise NotImplementedError(msg)
-        formula, reads = self._jvp
-        values = _values(ctx.forward_recipe, ctx.saved_tensors)
-        given = {f"d_{n}": t for n, t in zip(self._signature.parameters, tangents)}
-        return formula(**values, **{n: given[n] for n in reads if n in given})
+        values = _with_saved(ctx.forward_values, ctx.saved_tensors)
+        return self._jvp.function(**values, **{n: tangents[place] for n, place in self._jvp.tangents})
 
 
 class _Elementwise(CustomRule[P, R]):
@@ -442,7 +437,7 @@ class _Elementwise(CustomRule[P, R]):
 
     def _gradients(self, ctx: Any, *grads: Any) -> Any:
         if all(g is None for g in grads):
-            return (None,) * len(ctx.shapes)
+            return (None,) * len(ctx.are_tensors)
         return super()._gradients(ctx, *(_constant(0.0, meta) if g is None else g for g, meta in zip(grads, ctx.results)))
 
     def _apply_vjp(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -508,13 +503,60 @@ def sum_to_shape(g: Any, shape: tuple[int, ...]) -> Any:
     return reshape(total(g, axis=axes), shape)
 
 
-def _values(recipe: dict[str, Any], saved: tuple[Any, ...]) -> dict[str, Any]:
-    """Make the values that a formula reads from its recipe and the saved Tensors."""
-    values: dict[str, Any] = {}
-    for n, (kind, what) in recipe.items():
-        if kind == "value":
-            values[n] = what
-        else:
-            items = tuple(saved[x] if is_saved else x for is_saved, x in what)
-            values[n] = items if kind == "tuple" else items[0]
-    return values
+#: The place of the result among the values that a formula reads; the arguments' places count from 0.
+_OUT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Formula:
+    """A formula with what it reads.
+
+    Attributes
+    ----------
+    function : callable
+    values : tuple of (str, int, str or None)
+        The name of each parameter for a value, the place of the value, and "shape" or "dtype" if it reads only that.
+    tangents : tuple of (str, int)
+        The name of each parameter for a tangent, and the place of its operand.
+    """
+
+    function: Callable[..., Any]
+    values: tuple[tuple[str, int, str | None], ...]
+    tangents: tuple[tuple[str, int], ...]
+
+    def read(self, inputs: tuple[Any, ...], output: Any) -> tuple[list[Any], dict[str, Any]]:
+        """Return the Tensors to save, and the values by name, in which a `_Saved` stands for each of these Tensors."""
+        tensors: list[Any] = []
+        values: dict[str, Any] = {}
+        for n, place, part in self.values:
+            value = output if place == _OUT else inputs[place]
+            several = place == _OUT and isinstance(value, tuple)
+            if part is not None:
+                values[n] = tuple([getattr(v, part, None) for v in value]) if several else getattr(value, part, None)
+            elif isinstance(value, Tensor):
+                values[n] = _Saved(len(tensors))
+                tensors.append(value)
+            elif several:
+                start = len(tensors)
+                tensors += [v for v in value if isinstance(v, Tensor)]
+                numbers = iter(range(start, len(tensors)))
+                values[n] = tuple([_Saved(next(numbers)) if isinstance(v, Tensor) else v for v in value])
+            else:
+                values[n] = value
+        return tensors, values
+
+
+class _Saved(int):
+    """The number of a saved Tensor."""
+
+    __slots__ = ()
+
+
+def _with_saved(values: dict[str, Any], saved: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the values that a formula reads, with the saved Tensors in their places."""
+    return {
+        n: saved[v] if v.__class__ is _Saved
+        else tuple([saved[w] if w.__class__ is _Saved else w for w in v]) if v.__class__ is tuple  # of results, or a static argument
+        else v
+        for n, v in values.items()
+    }  # fmt: skip

@@ -1,12 +1,11 @@
 """`xpgrad.autograd.function`: operations whose forward and backward the user writes, after `torch.autograd.Function`.
 
-Each call makes one graph node. A hidden node per output (a slot) collects its gradient. ``backward`` runs on Tensors, and is recorded
-if the backward pass records.
+Each call makes one graph node. If there are several outputs, a hidden node for each (a slot) collects its gradient. ``backward`` runs on
+Tensors, and is recorded if the backward pass records.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import math
@@ -347,7 +346,7 @@ class Function:
         """
         separate = cls.setup_context is not Function.setup_context
         if separate:
-            least, most = _counts(cls.forward)
+            least, most = _counts(cls)
             if kwargs or not least <= len(args) <= most:
                 bound = inspect.signature(cls.forward).bind(*args, **kwargs)
                 bound.apply_defaults()
@@ -356,44 +355,47 @@ class Function:
             if transforming() is not None:
                 check_transformable(cls, str(transforming()))
             args, kwargs = (*args, *kwargs.values()), kwargs
-        if any(isinstance(a, Tensor) and a.depth for a in args):
-            return apply_to_batch(Function, cls, args)
+        for a in args:
+            if isinstance(a, Tensor) and a.depth:
+                return apply_to_batch(Function, cls, args)
         mode = state.current()
         if mode is not None and mode.profiling is not None:  # called without a helper, because the `stacklevel` of warnings counts frames
             return mode.call(cls.__name__, _apply, cls, args, kwargs, separate, mode)
         return _apply(cls, args, kwargs, separate, mode)
 
 
-#: The results of `_counts`: inspecting a signature takes longer than recording a call.
-_COUNTS: weakref.WeakKeyDictionary[Any, tuple[int, float]] = weakref.WeakKeyDictionary()
-
-
-def _counts(forward: Any) -> tuple[int, float]:
-    """Return the number of positional parameters, and the largest number of positional arguments that a function takes."""
-    try:
-        return _COUNTS[forward]
-    except (KeyError, TypeError):  # an object without weak references is inspected each time
-        kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
+def _counts(cls: Any) -> Any:
+    """Return the number of positional parameters, and the largest number of positional arguments that `forward` takes."""
+    known = cls.__dict__.get("_counted")  # inspecting a signature takes longer than recording a call
+    if known is not None and known[0] is cls.forward:
+        return known[1]
+    kinds = [p.kind for p in inspect.signature(cls.forward).parameters.values()]
     least = sum(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in kinds)
     found = least, math.inf if inspect.Parameter.VAR_POSITIONAL in kinds else least
-    with contextlib.suppress(TypeError):
-        _COUNTS[forward] = found
+    cls._counted = cls.forward, found
     return found
 
 
 def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool, mode: Any) -> Any:
     """Run `forward` and record it; `args` ends with the values of `kwargs`."""
     ctx = FunctionCtx()
-    ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-    recording = state.records(mode) and any(ctx.needs_input_grad)
-    levels: Any = () if mode is None or mode.inference else mode.levels
-    auditing = None if mode is None else mode.auditing
+    needs = ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
+    levels: Any = ()
+    auditing: Any = None
     tangents: list[Any] = []
+    inside: Any = state.NO_GRAD
+    if mode is None:
+        recording = True in needs
+    else:
+        recording, auditing = mode.recording and True in needs, mode.auditing
+        if not mode.inference:
+            levels = mode.levels
+        inside = state.mode_with(recording=False, levels=(), auditing=None) if mode.recording or levels or auditing else mode
     if levels:
         tangents = levels.function_tangents(args)
     before = state.current()
     try:
-        state.put(state.mode_with(recording=False, levels=(), auditing=None) if state.records(mode) or levels or auditing else mode)
+        state.put(inside)
         if separate:
             result = cls.forward(*args)
             cls.setup_context(ctx, args, result)
@@ -455,17 +457,18 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
         Whether the Function has `setup_context`.
     """
     dirty = ctx._dirty
-    _check_marks(ctx, args, results, recording, separate)
-    edges = [a._node if isinstance(a, Tensor) and need else None for a, need in zip(args, ctx.needs_input_grad)]
+    if dirty or separate:
+        _check_marks(ctx, args, results, recording, separate)
+    edges = [a._node if need else None for a, need in zip(args, ctx.needs_input_grad)]
     for x in dirty:
         bump(x)
-    outs, constant, places = _outputs(ctx, args, results, recording)
-    if not recording or len(constant) == sum(isinstance(o, Tensor) for o in outs):
+    outs, metas, constant, places = _outputs(ctx, args, results, recording)
+    if not recording or len(constant) == len(metas) - metas.count(None):
         return tuple(outs)
-    node = _new_node(cls, args, edges, outs, constant)
+    node = _new_node(cls, args, edges, metas, constant)
     node.ctx, ctx._node = ctx, weakref.ref(node)
     kept = ctx._to_save
-    saved = _save(ctx, args, places)
+    saved = _save(ctx, args, places, several=len(outs) > 1)
     _attach(node, outs, dirty)
     mode = state.current()
     if mode is not None and mode.packing is not None:
@@ -498,15 +501,19 @@ def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], reco
             raise RuntimeError(msg)
         if recording and x._is_view():
             check_writable(x, None, state.current())
-    if separate and any(_has(args, t) and _has(results, t) and not _has(dirty, t) for t in ctx._to_save if t is not None):
-        msg = (
-            "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
-            "setup_context. Save the output instead"
-        )
-        raise RuntimeError(msg)
+    if separate:
+        for t in ctx._to_save:
+            if t is not None and _has(results, t) and _has(args, t) and not _has(dirty, t):
+                msg = (
+                    "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
+                    "setup_context. Save the output instead"
+                )
+                raise RuntimeError(msg)
 
 
-def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool) -> tuple[list[Any], list[int], dict[int, int]]:
+def _outputs(
+    ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool
+) -> tuple[list[Any], list[Any], list[int], dict[int, int]]:
     """Return the Tensors that the caller gets: a returned Tensor that already has a history is replaced by a view of it.
 
     A Tensor that is returned several times stays one object, and counts as the last of these outputs.
@@ -514,62 +521,84 @@ def _outputs(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recordin
     Returns
     -------
     outs : list
+    metas : list
+        The (shape, dtype, class) of each output, and None for what is not a Tensor.
     constant : list of int
         The positions of the Tensors that get no gradient.
     places : dict
-        The position of each output by the `id` of what `forward` returned.
+        The position of each Tensor by the `id` of what `forward` returned.
     """
     dirty, nondiff = ctx._dirty, ctx._nondiff
     outs: list[Any] = []
+    metas: list[Any] = []
     constant: list[int] = []
     places: dict[int, int] = {}
     for k, r in enumerate(results):
         out = r
+        meta = None
         if isinstance(r, Tensor):
-            attached = r._node is not None
-            is_leaf = attached and r._node.is_leaf
-            flows = recording and r.dtype.differentiable and not _has(nondiff, r)
+            node, dtype = r._node, r.dtype
+            flows = recording and dtype.differentiable and not (nondiff and _has(nondiff, r))
             if not flows:
                 constant.append(k)
-            if not _has(dirty, r) and (_has(args, r) or is_leaf or (attached and not flows)):
+            if ((node is not None and (node.is_leaf or not flows)) or _has(args, r)) and not (dirty and _has(dirty, r)):
                 out = _alias_like(r)
+            cls = out.__class__
+            meta = r.shape, dtype, cls.normal or cls
             places.setdefault(id(r), k)
         outs.append(out)
-    return outs, constant, places
+        metas.append(meta)
+    return outs, metas, constant, places
 
 
-def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], outs: list[Any], constant: list[int]) -> Any:
-    """Make the node of one call, linked to its operands' nodes but not yet to its outputs."""
+def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], metas: list[Any], constant: list[int]) -> Any:
+    """Make the node of one call, linked to its operands' nodes but not yet to its outputs; for the parameters see `_outputs`."""
     node = _node_class(cls).made_now()  # made after the writes of `forward`, so that the saved values are not older than the writes
-    node.n_outputs, node.constant = len(outs), frozenset(constant)
-    node.slots = [None] * len(outs)
-    node.metas = [(o.shape, o.dtype, type(o._stand_in())) if isinstance(o, Tensor) else None for o in outs]
-    node.e = tuple(e for e in edges if e is not None)
-    node.inputs = tuple((a.shape, a.dtype, type(a._stand_in())) for a, e in zip(args, edges) if e is not None)
-    numbers = iter(range(len(node.e)))
-    node.places = tuple(-1 if not isinstance(a, Tensor) else None if e is None else next(numbers) for a, e in zip(args, edges))
-    made = next(type(o._stand_in()) for k, o in enumerate(outs) if isinstance(o, Tensor) and k not in node.constant)
-    node.stream = (made, made.backend.current_stream(made.device)) if made.backend.capabilities.streams else None
+    node.n_outputs, node.metas, node.constant = len(metas), metas, frozenset(constant)
+    if len(metas) == 1:
+        node.slotted, node._meta = False, metas[0]
+    else:
+        node.slotted, node.slots = True, [None] * len(metas)
+    followed: list[Any] = []
+    inputs: list[Any] = []
+    places: list[int | None] = []
+    for a, e in zip(args, edges):
+        if e is None:
+            places.append(None if isinstance(a, Tensor) else -1)
+        else:
+            places.append(len(followed))
+            followed.append(e)
+            inputs.append((a.shape, a.dtype, a.normal or a.__class__))
+    node.e, node.inputs, node.places = tuple(followed), tuple(inputs), tuple(places)
+    made = metas[0][2] if not constant and metas[0] else next(m[2] for k, m in enumerate(metas) if m is not None and k not in constant)
+    backend = made.backend
+    node.stream = (made, backend.current_stream(made.device)) if backend.capabilities.streams else None
     return node
 
 
-def _save(ctx: Any, args: tuple[Any, ...], places: dict[int, int]) -> list[Any]:
+def _save(ctx: Any, args: tuple[Any, ...], places: dict[int, int], *, several: bool) -> list[Any]:
     """Store the Tensors of `save_for_backward`, outputs by position, and drop the other marks of `ctx`."""
-    dirty, saved = ctx._dirty, []
+    dirty = ctx._dirty
+    saved: list[Any] = []
     for t in ctx._to_save:
-        number = None if t is None or (_has(args, t) and not _has(dirty, t)) else places.get(id(t))
-        saved.append(None if t is None else Saved(t, number))
+        if t is None:
+            saved.append(None)
+            continue
+        number = None if _has(args, t) and not _has(dirty, t) else places.get(id(t))
+        if several and number is not None:
+            alias_of(t)  # the node knows only whether any of its outputs was written to
+        saved.append(Saved(t, number))
     ctx._saved, ctx._to_save, ctx._nondiff, ctx._dirty = tuple(saved), (), (), ()
     return saved
 
 
 def _attach(node: Any, outs: list[Any], dirty: tuple[Any, ...]) -> None:
     """Attach the node to its outputs, and to the inputs that `forward` overwrote."""
-    for k, out in enumerate(outs):
-        if isinstance(out, Tensor) and k not in node.constant:
-            node.cls = type(out._stand_in())
-            slot = make_slot(node, k)
-            if _has(dirty, out):
+    for k, (out, meta) in enumerate(zip(outs, node.metas)):
+        if meta is not None and k not in node.constant:
+            node.cls = meta[2]
+            slot = make_slot(node, k) if node.slotted else node
+            if dirty and _has(dirty, out):
                 adopt(out, slot)
                 continue
             out._node = slot

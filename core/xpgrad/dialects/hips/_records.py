@@ -402,13 +402,13 @@ class Record:
         leaves, structure = flatten(self.pull_back(seeds, last=False))
         return unflatten(structure, [leaf.copy() if id(leaf) in cotangents else leaf for leaf in leaves])
 
-    def rows(self, alone: type | None = None) -> Any:
+    def rows(self, alone: tuple[type, ...] = ()) -> Any:
         """Return the Jacobian of one array by another, with shape ``(*out.shape, *x.shape)``.
 
         Parameters
         ----------
-        alone : type, optional
-            A class of nodes that cannot take part in one pass for all rows.
+        alone : tuple of type
+            The classes of nodes that cannot take part in one pass for all rows.
         """
         (out,), (x,) = self.outs, self.inputs
         n = math.prod(out.shape)
@@ -416,7 +416,7 @@ class Record:
         if not n or not out.requires_grad:
             return _gradient(None, zeros_like(x) if not shape else ARRAY._wrap(np.zeros(shape, np.dtype(x.dtype))), True)
         (seeds,) = basis([out], 0, n)
-        if alone is not None and any(isinstance(node.owner if hasattr(node, "owner") else node, alone) for node in walk([out._node])):
+        if any(isinstance(node.owner if hasattr(node, "owner") else node, alone) for node in walk([out._node])):
             rows = [self.cotangents([seeds[i]], last=False)[0] for i in range(n)]
             jacobian = np.stack([zeros_like(x) if r is None else r for r in rows])
         else:

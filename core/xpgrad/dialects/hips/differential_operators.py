@@ -17,6 +17,7 @@ from xpgrad._basics.arguments import check_callable
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._custom import FunctionNode
 from xpgrad.dialects.hips._arrays import ARRAY, np
+from xpgrad.dialects.hips._primitives import PrimitiveNode
 from xpgrad.dialects.hips._records import NoDerivative, Record, push_forward
 from xpgrad.dialects.hips._spaces import vspace
 from xpgrad.func._tree import flatten
@@ -205,7 +206,7 @@ def jacobian(fun: Callable[[Any], Any], x: Any) -> Any:
     if record.outs[0].dtype.is_complex:
         msg = "jacobian applies to functions with real values, but this one returned complex numbers; take their parts"
         raise ValueError(msg)
-    return record.rows(alone=FunctionNode)
+    return record.rows(alone=(FunctionNode, PrimitiveNode))
 
 
 @unary_to_nary

@@ -1,4 +1,4 @@
-"""Functions with custom rules, based on `xpgrad.autograd.Function`: `primitive`, `defvjp`, `defjvp` and related functions.
+"""Functions with custom rules, recorded as `_primitives` says: `primitive`, `defvjp`, `defjvp` and related functions.
 
 The computation of a primitive is not recorded: its function gets NumPy arrays, and may use them freely. Its rules get arrays as well, or
 Tensors if they are differentiated again; then they must consist of differentiable operations.
@@ -14,10 +14,9 @@ from types import FunctionType
 from typing import Any, ClassVar
 
 from xpgrad._modes import state
-from xpgrad._operations.lift import new_tensor
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.autograd.function import Function
-from xpgrad.dialects.hips._arrays import ARRAY, np, raw_of
+from xpgrad.dialects.hips._arrays import np
+from xpgrad.dialects.hips._primitives import call_primitive
 from xpgrad.dialects.hips._records import getval
 from xpgrad.dialects.hips._spaces import SparseObject, VSpace, vspace
 from xpgrad.func._tree import flatten, tree_map, unflatten
@@ -68,138 +67,6 @@ class JVPNode:
 Box = Tensor
 
 
-# -- the operation ---------------------------------------------------------------------------------------------------------
-
-
-class _Call:
-    """One call of a primitive: the structure of its arguments and of its value."""
-
-    def __init__(self, target: Primitive, structure: Any, kwargs: dict[str, Any]) -> None:
-        self.target, self.structure, self.kwargs = target, structure, kwargs
-        self.value: Any = None  # the structure of the value
-
-    def argnums(self, needs: Any) -> tuple[int, ...]:
-        """Return the positions of the arguments with a marked leaf."""
-        flags, out = iter(needs), []
-        for number, child in enumerate(self.structure.children):
-            marked = [next(flags) for _ in range(_count(child))]
-            if any(marked):
-                out.append(number)
-        return tuple(out)
-
-
-def _count(structure: Any) -> int:
-    return 1 if structure.is_leaf else sum(_count(child) for child in structure.children)
-
-
-def _wrap(x: Any) -> Any:
-    """Convert the array or number that a primitive returned to a Tensor; raise TypeError for anything else."""
-    if isinstance(x, Tensor):
-        return x
-    raw = np.asarray(x)
-    if raw.dtype.kind not in "biufc":
-        msg = f"a primitive must return arrays and numbers, or tuples, lists and dicts of them, but got {type(x).__name__}"
-        raise TypeError(msg)
-    return new_tensor(ARRAY, raw)
-
-
-def _raw(x: Any) -> Any:
-    return raw_of(x) if isinstance(x, Tensor) and not x.depth else x
-
-
-def _conj(x: Any) -> Any:
-    return np.conjugate(x) if np.iscomplexobj(x) else x
-
-
-class _Primitive(Function):
-    """The operation of a primitive, with its rules."""
-
-    @staticmethod
-    def forward(call: _Call, *leaves: Any) -> tuple[Any, ...]:
-        args = unflatten(call.structure, [_raw(x) for x in leaves])
-        outs, call.value = flatten(call.target.fun(*args, **call.kwargs))
-        return tuple(_wrap(x) for x in outs)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.call, *leaves = inputs
-        ctx.constants = [None if isinstance(x, Tensor) else x for x in leaves]
-        ctx.tensors = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
-        ctx.count = len(ctx.tensors)
-        ctx.save_for_backward(*(leaves[i] for i in ctx.tensors), *output)
-        ctx.save_for_forward(*(leaves[i] for i in ctx.tensors), *output)
-
-    @staticmethod
-    def _read(ctx: Any, plain: bool) -> tuple[list[Any], Any]:
-        """Return the leaves of the arguments, and the value, as arrays if `plain`, else as Tensors."""
-        saved = ctx.saved_tensors
-        saved = [_raw(x) for x in saved] if plain else list(saved)
-        leaves = list(ctx.constants)
-        for i, x in zip(ctx.tensors, saved):
-            leaves[i] = x
-        return leaves, unflatten(ctx.call.value, saved[ctx.count :])
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> tuple[Any, ...]:
-        call = ctx.call
-        plain = not state.is_grad_enabled() and not state.carries_tangents() and not any(g is not None and g.depth for g in grad_outputs)
-        leaves, ans = _Primitive._read(ctx, plain)
-        args = unflatten(call.structure, leaves)
-        given = [_raw(g) if plain else g for g in grad_outputs]
-        g = unflatten(call.value, [_conj(g) for g in given])
-        argnums = call.argnums(ctx.needs_input_grad[1:])
-        found = call.target.vjps(argnums, ans, args, call.kwargs)(g)
-        out: list[Any] = [None] * len(leaves)
-        start = 0
-        by_number = dict(zip(argnums, found))
-        for number, child in enumerate(call.structure.children):
-            count = _count(child)
-            if number in by_number:
-                part = by_number[number]
-                part = part.mut_add(part.vs.zeros()) if isinstance(part, SparseObject) else part
-                parts = flatten(part)[0]
-                if len(parts) != count:
-                    msg = f"{call.target.__name__}: the vjp of argument {number} returned {len(parts)} arrays for an argument of {count}"
-                    raise TypeError(msg)
-                for i, x in zip(range(start, start + count), parts):
-                    if ctx.needs_input_grad[1 + i]:
-                        out[i] = _fit_to(_conj(x), leaves[i])
-            start += count
-        return (None, *out)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        call = ctx.call
-        given = tangents[1:]
-        involved = [t for t in (*given, *ctx.saved_tensors) if t is not None]
-        plain = not state.carries_tangents() and not any(t.requires_grad or t.depth for t in involved)
-        leaves, ans = _Primitive._read(ctx, plain)
-        args = unflatten(call.structure, leaves)
-        argnums = call.argnums([t is not None for t in given])
-        filled = [np.zeros_like(x) if t is None else _raw(t) if plain else t for t, x in zip(given, leaves)]
-        tangent_args = unflatten(call.structure, filled)
-        found = call.target.jvps(argnums, [tangent_args[n] for n in argnums], ans, args, call.kwargs)
-        outs = [_fit_to(t, a) for t, a in zip(flatten(found)[0], flatten(ans)[0])]
-        return tuple(outs)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-        results = []
-        for i in range(info.batch_size):
-            results.append(_Primitive.apply(*(x if d is None else np.moveaxis(x, d, 0)[i] for x, d in zip(args, in_dims))))
-        return tuple(np.stack(parts) for parts in zip(*results)), (0,) * len(results[0])
-
-
-def _fit_to(x: Any, like: Any) -> Any:
-    """Convert a cotangent or tangent from a rule to a Tensor with the shape and dtype of `like`; missing axes are broadcast."""
-    x = _wrap(x)
-    dtype = np.dtype(like.dtype) if hasattr(like, "dtype") else np.asarray(like).dtype
-    if x.dtype.is_complex and dtype.kind != "c":
-        x = np.real(x)
-    shape = tuple(np.shape(like))
-    return np.broadcast_to(x, shape) if x.shape != shape else x
-
-
 # -- primitives ------------------------------------------------------------------------------------------------------------
 
 
@@ -229,23 +96,27 @@ class Primitive:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, structure = flatten(args)
         if self._differentiable is not None and self._vjps is None and self._jvps is None:
-            traced = any(isinstance(x, Tensor) for x in (*leaves, *kwargs.values()))
+            traced = _holds_tensor(args) or any(isinstance(x, Tensor) for x in kwargs.values())
             return (self._differentiable if traced else self.fun)(*args, **kwargs)
-        if not any(isinstance(x, Tensor) for x in leaves):
+        if not _holds_tensor(args):
             return self.fun(*args, **kwargs)
         if self._untraced:
             tangents = state.carries_tangents()
             if (VJPNode in self._untraced and not tangents) or (JVPNode in self._untraced and tangents):
                 return self.fun(*tree_map(getval, args), **kwargs)
-        call = _Call(self, structure, kwargs)
-        if state.is_grad_enabled() and not state.carries_tangents():
-            for number in call.argnums([isinstance(x, Tensor) and x.requires_grad for x in leaves]):
-                if self._vjps is None or not self._known(number):
-                    raise self._missing("VJP", (number,))
-        outs = _Primitive.apply(call, *leaves)
-        return unflatten(call.value, outs)
+        return call_primitive(self, args, kwargs)
+
+    @property
+    def has_vjp(self) -> bool:
+        """Whether a vjp is defined, for some of the arguments at least."""
+        return self._vjps is not None
+
+    def check_known(self, argnums: Any) -> None:
+        """Raise NotImplementedError if the vjp of one of these arguments is not defined."""
+        for number in argnums:
+            if self._vjps is None or not self._known(number):
+                raise self._missing("VJP", (number,))
 
     def _missing(self, kind: str, argnums: Any) -> NotImplementedError:
         return NotImplementedError(
@@ -263,6 +134,14 @@ class Primitive:
         if self._jvps is None:
             raise self._missing("JVP", argnums)
         return self._jvps(argnums, gs, ans, args, kwargs)
+
+
+def _holds_tensor(args: tuple[Any, ...]) -> bool:
+    """Return whether an argument is a Tensor, or a container with one."""
+    for a in args:
+        if isinstance(a, Tensor):
+            return True
+    return any(isinstance(x, Tensor) for x in flatten(args)[0])
 
 
 def primitive(f_raw: Callable[..., Any]) -> Any:
