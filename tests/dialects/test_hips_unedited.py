@@ -117,6 +117,8 @@ def test_products_by_hand() -> None:
     assert_same(results[1], results[0])
     with pytest.raises(TypeError, match="VJPNode or JVPNode"):
         importlib.import_module("xpgrad.dialects.hips.tracer").trace(object(), lambda x: x, V)
+    with pytest.raises(TypeError, match="Mine: nodes of a program's own class are not supported"):
+        type("Mine", (importlib.import_module("xpgrad.dialects.hips.tracer").Node,), {})
 
 
 def test_sums_of_gradients() -> None:

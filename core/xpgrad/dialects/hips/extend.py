@@ -27,7 +27,19 @@ __all__ = [
 ]  # fmt: skip
 
 
-class VJPNode:
+class Node:
+    """The base class of the nodes that `tracer.trace` takes; it has no other subclasses."""
+
+    def __init_subclass__(cls) -> None:
+        if cls.__module__ != __name__:
+            msg = (
+                f"{cls.__name__}: nodes of a program's own class are not supported, because NumPy's functions do not make them here; "
+                "`xpgrad.compile(f).explain(x)` shows the operations of a function, and `xpgrad.autograd.graph.draw` its graph"
+            )
+            raise TypeError(msg)
+
+
+class VJPNode(Node):
     """The beginning or the end of a run in reverse mode, for `tracer.trace`; the class stands for reverse mode in `register_notrace`.
 
     Attributes
@@ -45,7 +57,7 @@ class VJPNode:
         return cls()
 
 
-class JVPNode:
+class JVPNode(Node):
     """The beginning or the end of a run in forward mode, for `tracer.trace`; the class stands for forward mode in `register_notrace`.
 
     Attributes

@@ -8,13 +8,10 @@ from typing import Any
 
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.dialects.hips._records import Record, getval, push_forward
-from xpgrad.dialects.hips.extend import Box, JVPNode, VJPNode, notrace_primitive, primitive, register_notrace
+from xpgrad.dialects.hips.extend import Box, JVPNode, Node, VJPNode, notrace_primitive, primitive, register_notrace
 from xpgrad.dialects.hips.util import subvals, toposort
 
 __all__ = ["Box", "Node", "getval", "isbox", "notrace_primitive", "primitive", "register_notrace", "subvals", "toposort", "trace"]
-
-#: The classes of the nodes that `trace` takes.
-Node: Any = (VJPNode, JVPNode)
 
 
 def isbox(x: Any) -> bool:
