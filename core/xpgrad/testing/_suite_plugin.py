@@ -1,0 +1,40 @@
+"""A pytest plugin for another project's tests: it keeps a share of them, and writes one line of JSON for each outcome.
+
+`suites` starts pytest with ``-p xpgrad.testing._suite_plugin`` and sets the two variables of the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+#: ``K/N`` keeps each N-th test, by the checksum of its name, with remainder K.
+SHARE = "XPGRAD_SUITE_SHARE"
+#: The file to which outcomes are appended.
+OUTCOMES = "XPGRAD_SUITE_OUTCOMES"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests that are not in the share."""
+    remainder, n = (int(part) for part in os.environ.get(SHARE, "0/1").split("/"))
+    kept = [item for item in items if zlib.crc32(item.nodeid.encode()) % n == remainder]
+    if len(kept) < len(items):
+        chosen = set(map(id, kept))
+        config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+        items[:] = kept
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Write the outcome of a test: of its call, or of the set-up or tear-down that failed or skipped it."""
+    if report.when != "call" and report.outcome == "passed":
+        return
+    outcome = "xfailed" if hasattr(report, "wasxfail") and report.outcome == "skipped" else report.outcome
+    text = "" if outcome == "passed" else str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr or "")
+    line = {"test": report.nodeid, "when": report.when, "outcome": outcome, "seconds": round(report.duration, 3), "text": text[-1500:]}
+    with open(os.environ[OUTCOMES], "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")

@@ -1,0 +1,142 @@
+"""Other projects' own tests, run on xpgrad by `xpgrad.testing.suites`."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from xpgrad.testing import suites
+from xpgrad.testing.suites import Insertion, Suite, SuiteError
+
+_LISTS = """\
+LIBRARIES = ["numpy", "torch"]
+"""
+_TESTS = """\
+    import pytest
+    from borrowed.libraries import LIBRARIES
+
+    @pytest.mark.parametrize("name", LIBRARIES)
+    @pytest.mark.parametrize("n", range(6))
+    def test_it(name, n):
+        if name == "xpgrad":
+            assert n != 1, "known"
+            assert n != 2, "new"
+            if n == 3:
+                pytest.skip("not today")
+            if n == 4:
+                pytest.xfail("never")
+"""
+
+
+@pytest.fixture(name="project")
+def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """A project that is installed, with a list of libraries and tests."""
+    package = tmp_path / "site" / "borrowed"
+    (package / "tests").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "libraries.py").write_text(_LISTS)
+    (package / "tests" / "test_it.py").write_text(textwrap.dedent(_TESTS))
+    (package / "other.py").write_text("x = 1\n")
+    metadata = tmp_path / "site" / "borrowed-1.2.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: borrowed\nVersion: 1.2\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    return Suite(
+        "borrowed", "borrowed", "1.2", arguments=("-k", "xpgrad", "{folder}"),
+        insertions=(Insertion("libraries.py", 'LIBRARIES = ["numpy"', ', "xpgrad"'),), expected={r"test_it\[1-": "it is known"},
+    )  # fmt: skip
+
+
+def test_tests_run_on_a_copy_and_are_summed_up(project: Suite) -> None:
+    before = (project.source / "libraries.py").read_text()
+    outcomes = suites.run(project)
+    assert (project.source / "libraries.py").read_text() == before
+    assert {o["test"].partition("[")[2]: o["outcome"] for o in outcomes} == {
+        "0-xpgrad]": "passed", "1-xpgrad]": "failed", "2-xpgrad]": "failed", "3-xpgrad]": "skipped", "4-xpgrad]": "xfailed",
+        "5-xpgrad]": "passed",
+    }  # fmt: skip
+    text = suites.summary(project, outcomes)
+    assert "| all | 2 | 1 | 1 | 1 | 1 |" in text
+    assert re.search(r"\* unexpected: `.*test_it\[2-xpgrad\]`", text)
+    assert re.search(r"\* 1 expected, e.g. `.*test_it\[1-xpgrad\]`: it is known", text)
+
+
+def test_shares_are_a_partition(project: Suite) -> None:
+    parts: list[set[str]] = []
+    for k in range(3):
+        try:
+            parts.append({o["test"] for o in suites.run(project, f"{k}/3")})
+        except SuiteError as exc:
+            if "no test of borrowed ran: pytest ended with the exit code 5" not in str(exc):  # no test is in this share
+                raise
+    assert len(parts) > 1
+    assert sum(map(len, parts)) == len(set().union(*parts)) == 6
+
+
+def test_the_lines_are_a_patch(project: Suite) -> None:
+    assert suites.patch(project) == (
+        "--- a/borrowed/libraries.py\n+++ b/borrowed/libraries.py\n@@ -1 +1 @@\n"
+        '-LIBRARIES = ["numpy", "torch"]\n+LIBRARIES = ["numpy", "xpgrad", "torch"]\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [(", new", "a\nb at, new c\nd\n"), ("whole\n", "a\nwhole\nb at c\nd\n"), ("two\nlines\n", "a\ntwo\nlines\nb at c\nd\n")],
+    ids=["in a line", "a line", "two lines"],
+)
+def test_text_is_inserted_at_its_place(text: str, found: str) -> None:
+    assert Insertion("f.py", " at", text).apply("a\nb at c\nd\n") == found
+
+
+def test_what_cannot_be_run_says_why(project: Suite, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SuiteError, match="is not installed; `pip install xpgrad-nothing`"):
+        _ = Suite("xpgrad-nothing", "nothing", "1").version
+    for source, times in (("", 0), (_LISTS * 2, 2)):
+        (project.source / "libraries.py").write_text(source)
+        with pytest.raises(SuiteError, match=rf"has '.*' {times} times, and not once: its version differs"):
+            suites.patch(project)
+    (project.source / "libraries.py").unlink()
+    with pytest.raises(SuiteError, match=r"borrowed 1.2 has no file libraries.py"):
+        suites.patch(project)
+    with pytest.raises(SuiteError, match="there is no suite 'numpy'; there are array-api-extra"):
+        suites.load("numpy")
+    with pytest.raises(SystemExit):
+        suites.main(["scipy", "--share", "5"])
+    assert "--share must be K/N" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", suites.names())
+def test_the_lines_fit_the_version_that_was_tried(name: str) -> None:
+    """The places of the insertions are found in the tried version; another version may differ."""
+    suite = suites.load(name)
+    if importlib.util.find_spec(suite.package) is None or suite.version != suite.tried:
+        pytest.skip(f"{name} {suite.tried} is not installed")
+    changed = suites.patch(suite)
+    assert "xpgrad" in changed
+    assert not [line for line in changed.splitlines() if line.startswith("-") and not line.startswith("---") and "xp_known" not in line]
+    for pattern in suite.expected:
+        re.compile(pattern)
+
+
+@pytest.mark.timeout(300)
+def test_a_sample_of_array_api_extra_passes(capfd: pytest.CaptureFixture[str]) -> None:
+    suite = suites.load("array-api-extra")
+    if importlib.util.find_spec(suite.package) is None or suite.version != suite.tried:
+        pytest.skip(f"{suite.name} {suite.tried} is not installed")
+    assert suites.main([suite.name, "--share", "1/20"]) == 0
+    found = re.search(r"\| all \| (\d+) \| 0 \|", capfd.readouterr().out)
+    assert found is not None
+    assert int(found[1]) > 30
+
+
+def test_the_module_is_a_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["suites", "--help"])
+    with pytest.raises(SystemExit):
+        suites.main()
+    assert "scipy" in capsys.readouterr().out
