@@ -152,6 +152,17 @@ class NumPyBackend(Backend):
     def may_alias(self, x: Any, y: Any) -> bool:
         return bool(np.may_share_memory(x, y))
 
+    def is_unshared(self, memory: list[Any]) -> bool:
+        if _references(memory) != _REFERENCES or memory[0].__class__ is not np.ndarray:
+            return False
+        flags = memory[0].flags  # NB: this refers to the array, too
+        return flags.owndata and flags.writeable
+
+    def separate(self, tensor: Any) -> None:
+        array = tensor._array
+        if array.__class__ is np.ndarray and array.base is not None:
+            tensor._array = array.copy()
+
     def sparse_matrix(self, values: Any, columns: Any, starts: Any, shape: tuple[int, int]) -> Any:
         from scipy.sparse import csr_array  # NB: loads SciPy
 
@@ -179,6 +190,23 @@ class NumPyBackend(Backend):
         # NB: NumPy's reductions and 0-d operations return immutable scalars, which can be neither viewed nor written to.
         tensor._array = array = np.asarray(tensor._array)
         return array
+
+
+def _references(memory: list[Any]) -> int:
+    """Return the number of references to ``memory[0]``, plus what this call adds."""
+    return sys.getrefcount(memory[0])
+
+
+def _count_references() -> int:
+    """Return what `_references` returns for an array to which a list and one Tensor refer; Pythons differ in what the call adds."""
+    memory = [np.zeros(1)]
+    tensor = [memory[0]]
+    found = _references(memory)
+    del tensor
+    return found
+
+
+_REFERENCES = _count_references()
 
 
 def _refuse_masked(x: Any) -> Any:

@@ -1303,6 +1303,58 @@ class Backend(ABC):
         """
         return True
 
+    def is_unshared(self, memory: list[Any]) -> bool:
+        """Return whether certainly nothing but `memory` and one Tensor refers to the array ``memory[0]``.
+
+        It is asked before a write under `allow_mutation_on_saved_tensors` and in `numpy_code`. If it is True, the write changes the array;
+        otherwise it changes a copy, because a node may have saved the array. Override it together with `separate`, if the library's arrays
+        are freed by counting references.
+
+        Parameters
+        ----------
+        memory : list of one array
+            A list, so that asking does not add a reference.
+
+        Returns
+        -------
+        bool
+            False by default.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xpgrad.registry import backend_for
+        >>> backend = backend_for("numpy")
+        >>> memory = [np.zeros(3)]
+        >>> tensor = backend.wrap(memory[0])
+        >>> backend.is_unshared(memory)
+        True
+        >>> part = memory[0][1:]
+        >>> backend.is_unshared(memory)
+        False
+        """
+        return False
+
+    def separate(self, tensor: Any) -> None:  # noqa: B027 (optional)
+        """Give a new view an array of its own, if its array is a view that refers to that of its base; see `is_unshared`.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            Tensor of this backend. By default it keeps its array.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.registry import backend_for
+        >>> part = xp.ones(3, device="numpy")[1:]
+        >>> part._array.base is None
+        False
+        >>> backend_for("numpy").separate(part)
+        >>> part._array.base is None
+        True
+        """
+
     def own(self, tensor: Any) -> Any:
         """Return a Tensor's raw array in a form that can be viewed and written to, and store it in the Tensor.
 

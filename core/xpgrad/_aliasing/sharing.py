@@ -46,6 +46,34 @@ def copies(mode: Any) -> bool:
     return mode is not None and mode.copies
 
 
+def is_unshared(x: Any) -> bool:
+    """Return whether certainly nothing but the Tensors that share the memory of `x` refers to it, such as a node that saved it.
+
+    Views that were made while writes go to copies have arrays of their own (`Backend.separate`).
+    """
+    alias = x._alias or alias_of(x)
+    memory = alias.memory
+    base = x if alias.parent is None else x._base
+    return memory is not None and base is not None and base._array is memory[0] and x.backend.is_unshared(memory)
+
+
+def renew_arrays(x: Any) -> None:
+    """After a write in place to the memory of `x`, give those that share it, and have arrays of their own, the new values."""
+    for t in _sharers(x):
+        t._array = _part(x.backend, x._alias.memory[0], t._alias.path)
+
+
+def _sharers(x: Any) -> list[Any]:
+    """Return the other living Tensors that share the memory of `x`."""
+    return [t for t in (reference() for reference in x._alias.cell.views) if t is not None and t is not x]
+
+
+def _part(backend: Any, root: Any, path: Any) -> Any:
+    """Return the array of a view of `root`, which may be written to later."""
+    part = follow(root, path, backend.kernels)
+    return backend.kernels.copy(part) if path and backend.capabilities.mutable and copies(state.current()) else part
+
+
 def adopt(x: Any, node: Any) -> None:
     """Make `node` the history of `x` after a write, and update all Tensors that share its memory: the base and its other views."""
     alias = x._alias
@@ -74,18 +102,28 @@ def rebind(x: Any, raw: Any) -> None:
 def replace_arrays(x: Any, raw: Any) -> None:
     """Give `x` an array, and let all Tensors that share its memory have their parts of it; count no write."""
     alias = x._alias
-    kernels = x.backend.kernels
+    backend = x.backend
     sharing = [(x, raw)]
     if alias is not None and alias.memory is not None:
-        root = kernels.put_at_path(alias.memory[0], alias.path, raw) if alias.path else raw
-        alias.memory[0] = root
-        sharing = [(x, follow(root, alias.path, kernels))]
-        others = [t for t in (reference() for reference in alias.cell.views) if t is not None and t is not x]
-        sharing += [(t, follow(root, t._alias.path, kernels)) for t in others]
+        if not alias.path:
+            alias.memory[0] = raw
+        elif not (copies(state.current()) and is_unshared(x) and _update_at(backend, alias, raw)):
+            alias.memory[0] = backend.kernels.put_at_path(alias.memory[0], alias.path, raw)
+        root = alias.memory[0]
+        sharing = [(t, _part(backend, root, t._alias.path)) for t in (x, *_sharers(x))]
     for t, array in sharing:
         t._array = array
         if t.fresh is None and t._node is not None:
             t._node.array_replaced(array)
+
+
+def _update_at(backend: Any, alias: Any, raw: Any) -> bool:
+    """Write to the part of the memory that the path of an alias leads to; return False if the library has no view of that part."""
+    part = follow(alias.memory[0], alias.path, backend.kernels)
+    if not backend.may_alias(alias.memory[0], part):
+        return False
+    backend.update(part, ..., raw)
+    return True
 
 
 def replace_data(x: Any, value: Any) -> None:

@@ -40,6 +40,8 @@ class Mode:
         the trace of an audit (`_audit.tracing.Trace`).
     plain : bool
         No mode acts on results: the hot path need not call `finish_operation`.
+    only_copies : bool
+        Operations are recorded, and no other mode than `copies` is active.
     outside : dict
         For forward mode, the modes outside each level, which are made once (`Levels.carry`).
     """
@@ -57,13 +59,15 @@ class Mode:
     profiling: Any = None
     auditing: Any = None
     plain: bool = field(init=False)
+    only_copies: bool = field(init=False)
     outside: dict[Any, Any] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.recording = self.recording and not self.inference
         watched = self.recording and (self.anomaly is not None or self.packing is not None)
         observed = not (self.capturing is self.selecting is self.profiling is self.auditing is None)
-        self.plain = not (self.inference or self.levels or watched or observed)
+        self.plain = not (self.inference or self.levels or watched or observed or self.copies)
+        self.only_copies = self.copies and self.recording and not (self.levels or watched or observed)
 
     def finish(self, out: Any) -> None:
         """Apply this mode to a new Tensor without operands, such as a constant."""
@@ -95,6 +99,10 @@ class Mode:
         ):
             for o in out if out.__class__ is tuple else (out,):
                 self.finish(o)
+        if self.copies and row.is_view:
+            for o in out if out.__class__ is tuple else (out,):
+                if o.backend.capabilities.mutable:
+                    o.backend.separate(o)
         if self.packing is not None and self.recording:
             self.packing.keep(out, row, operands)
         if profiling is not None and event is not None:  # what hooks packed is theirs: a checkpoint's node keeps nothing

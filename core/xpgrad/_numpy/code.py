@@ -143,7 +143,9 @@ def numpy_code(func: F) -> F:
 
     Notes
     -----
-    Each write outside of `compile` copies the array that it changes. `compile(numpy_code(func))` makes one program of all, without copies.
+    Outside of `compile`, slices are copied when they are read, and a write copies the array that it changes only if something else refers
+    to that array, such as a node that saved it; on other libraries than NumPy, always. `compile(numpy_code(func))` makes one program of
+    all, without copies.
     A name that `func` imports in its body is not replaced.
 
     Examples

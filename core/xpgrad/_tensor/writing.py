@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._aliasing.cells import UNRECORDED, ForbiddenView, alias_of, follow, next_number
-from xpgrad._aliasing.sharing import adopt, bump, copies, rebind, run_uninterrupted
+from xpgrad._aliasing.sharing import adopt, bump, copies, is_unshared, rebind, renew_arrays, run_uninterrupted
 from xpgrad._aliasing.stale import take_over
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
@@ -418,20 +418,29 @@ def _write_at(x: Any, key: Any, value: Any, mode: Any) -> None:
         mode is not None and mode.levels and mode.levels.have_tangents(x, value)
     ):
         key = key if isinstance(key, tuple) else (key,)
-        if mode is not None or not _write_part(x, key, value):
+        if not (mode is None or (mode.only_copies and not x._is_view() and is_unshared(x))) or not _write_part(x, key, value):
             _commit(x, x._op_put(value, key), None, mode)
         return
     backend = x.backend
     if not backend.checks_indices:  # `update` may be the backend's own
         key = check_key(backend.kernels, key, x.shape, x._array)
+    alone = copies(mode) and is_unshared(x)  # asked before this function refers to the array
     array = backend.own(x)
-    copying = not backend.capabilities.mutable or copies(mode)
+    copying = not backend.capabilities.mutable or (copies(mode) and (x._is_view() or not alone))
     change = backend.kernels.written if copying else backend.update
     if mode is not None:
         change = functools.partial(mode.call, "setitem", change)
     if copying:
         raw = change(backend.kernels.copy(array), key, value._array)
         run_uninterrupted(lambda: rebind(x, raw))
+    elif alone:
+
+        def steps() -> None:
+            x._array = change(array, key, value._array)
+            renew_arrays(x)
+            bump(x)
+
+        run_uninterrupted(steps)
     else:
         _write_in_place(x, change, array, key, value._array)
     if mode is not None:
@@ -449,9 +458,12 @@ def _write_part(x: Any, key: tuple[Any, ...], value: Any) -> bool:
     if backend.may_alias(array, part):  # not every library reads the value before it writes
         return False
     node = x._op_put_through(value, (("index_basic", (key,)),))._node
+    copying = copies(state.current())
 
     def steps() -> None:
         x._array = backend.update(array, key, part)
+        if copying:
+            renew_arrays(x)
         bump(x)
         node.seq = next_number()
         adopt(x, node)
