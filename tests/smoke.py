@@ -85,7 +85,7 @@ def check_descent_in_place() -> None:
 def check_the_namespace() -> None:
     x = xp.asarray([1.0])
     assert x.__array_namespace__() is xp
-    assert xp.__array_api_version__ == "2024.12"
+    assert xp.__array_api_version__ == "2025.12"
     missing = [name for name in xp.__all__ if not hasattr(xp, name)]
     assert not missing, f"listed in __all__, but not there: {missing}"
 

@@ -2,7 +2,7 @@
 
 It has two parts: operations, each of which is one row (`xpgrad.rules`: a kernel and a gradient in Array API calls), and an engine that
 records and replays them (`Tensor` -> row -> node -> engine -> the backend's kernels). The package is itself a namespace of version
-2024.12.
+2025.12.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ from xpgrad.rules.statistical import *
 from xpgrad.rules.utility import *
 
 __version__ = "0.2.0"
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 e: float = _math.e
 inf: float = _math.inf

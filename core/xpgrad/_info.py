@@ -1,4 +1,4 @@
-"""`__array_namespace_info__`: the capabilities of the namespace in the standard's terms (Array API 2024.12, Inspection)."""
+"""`__array_namespace_info__`: the capabilities of the namespace in the standard's terms (Array API 2025.12, Inspection)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NamespaceInfo:
         }
 
     def default_device(self) -> Device:
-        """Return the device on which Tensors are created; see `xpgrad.set_default_device`."""
+        """Return the device on which Tensors are created, never None; see `xpgrad.set_default_device`."""
         return get_default_device() if self._device is None else self._device
 
     def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, DType]:
@@ -64,13 +64,13 @@ class NamespaceInfo:
             if dtype in own and name not in _FURTHER and (kind is None or isdtype(dtype, kind))
         }
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """Return the devices of the loaded backends, those of the default one first; this loads no library."""
         first = backend_for(self.default_device().table)
         others = [b for b in registry.loaded_backends() if b is not first]
-        return [device for backend in (first, *others) for device in backend.devices()]
+        return tuple(device for backend in (first, *others) for device in backend.devices())
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """Return the namespace's inspection object (Array API 2024.12)."""
+    """Return the namespace's inspection object (Array API 2025.12)."""
     return NamespaceInfo()

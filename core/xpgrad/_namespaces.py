@@ -52,7 +52,7 @@ def namespace(device: Device | str | None = None) -> ModuleType:
 
     Notes
     -----
-    ``x.__array_namespace__()`` returns it for a Tensor `x` on that device (Array API 2024.12, `__array_namespace__`).
+    ``x.__array_namespace__()`` returns it for a Tensor `x` on that device (Array API 2025.12, `__array_namespace__`).
 
     Examples
     --------

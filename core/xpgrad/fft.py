@@ -1,4 +1,4 @@
-"""`xpgrad.fft`: the Fourier transform extension of the Array API standard 2024.12, differentiable.
+"""`xpgrad.fft`: the Fourier transform extension of the Array API standard 2025.12, differentiable.
 
 Gradients are exact for every length, also if `n` or `s` pads or trims. Functions for which the standard requires complex Tensors also take
 real ones, whose gradients are real.

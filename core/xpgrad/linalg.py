@@ -1,4 +1,4 @@
-"""`xpgrad.linalg`: the linear algebra extension of the Array API standard 2024.12, differentiable; and `eig`, `eigvals` of 2025.12.
+"""`xpgrad.linalg`: the linear algebra extension of the Array API standard 2025.12, differentiable.
 
 Matrices are the last two axes of a Tensor; the axes before them are a batch, and the batches of two operands broadcast. A singular
 matrix, or one that is not positive definite, raises the error of the backend's library (NumPy: `numpy.linalg.LinAlgError`).

@@ -1,6 +1,8 @@
 """Law: on arrays that Hypothesis draws from the standard's own strategies, xpgrad computes what NumPy's namespace computes.
 
 Values (including special ones), shapes and dtypes are compared; the strategies themselves (`hypothesis.extra.array_api`) run on xpgrad.
+
+Law: what version 2025.12 of the standard changed is as in array-api-strict, the reference namespace, which follows that version.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import array_api_compat.numpy as npx
+import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -164,3 +167,110 @@ def test_operators_with_python_scalars(dtype: str) -> None:
                 agree(getattr(x, operator)(scalar), expected)
                 tried += 1
     assert tried
+
+
+# -- version 2025.12 ------------------------------------------------------------------------------------------------------
+
+
+def _describe(found: Any) -> Any:
+    """Return a result's types, shapes, dtypes and values, in one form for every library."""
+    if isinstance(found, (tuple, list)):
+        return "tuple" if isinstance(found, tuple) else "list", [_describe(each) for each in found]
+    if hasattr(found, "dtype"):
+        return found.shape, str(found.dtype).rpartition(".")[2], np.asarray(found).tolist()
+    return found
+
+
+#: Calls of a namespace, by the line of the version's changelog that they belong to.
+CHANGED: dict[str, list[Callable[[Any], Any]]] = {
+    "__array_api_version__": [lambda lib: lib.__array_api_version__],
+    "broadcast_arrays returns a tuple": [
+        lambda lib: lib.broadcast_arrays(), lambda lib: lib.broadcast_arrays(lib.ones(2)),
+        lambda lib: lib.broadcast_arrays(lib.ones((2, 1)), lib.arange(3)),
+    ],
+    "meshgrid returns a tuple": [
+        lambda lib: lib.meshgrid(), lambda lib: lib.meshgrid(lib.arange(2)),
+        *(lambda lib, how=how: lib.meshgrid(lib.arange(2), lib.arange(3), indexing=how) for how in ("xy", "ij")),
+    ],
+    "devices returns a tuple": [lambda lib: type(lib.__array_namespace_info__().devices())],
+    "broadcast_shapes": [
+        *(lambda lib, s=s: lib.broadcast_shapes(*s) for s in ((), ((2, 1),), ((), (4,), (3, 1)), ((0,), (1,)))),
+    ],
+    "isin": [
+        lambda lib: lib.isin(lib.asarray([[1, 2], [3, 1]]), lib.asarray([1, 5])), lambda lib: lib.isin(lib.asarray([1, 2]), 2),
+        lambda lib: lib.isin(2, lib.asarray([[1, 2]])), lambda lib: lib.isin(lib.asarray([1], dtype=lib.int8), lib.asarray([1])),
+    ],
+    "expand_dims at a tuple": [
+        *(lambda lib, a=a: lib.expand_dims(lib.ones((2, 3)), axis=a) for a in ((0, 1), (0, -1), (-1, -2), (1, 3), (2,), ())),
+        lambda lib: lib.expand_dims(lib.ones(()), axis=(0, 1)),
+    ],
+    "permute_dims with negative axes": [
+        *(lambda lib, a=a: lib.permute_dims(lib.reshape(lib.arange(6), (1, 2, 3)), a) for a in ((-1, 0, 1), (-1, -2, -3), (0, -1, 1))),
+    ],
+    "searchsorted of a number": [
+        *(lambda lib, v=v, side=side: lib.searchsorted(lib.asarray([1.0, 2.0, 2.0, 5.0]), v, side=side)
+          for v in (0, 2, 2.0, 9.5) for side in ("left", "right")),
+        lambda lib: lib.searchsorted(lib.asarray([1, 2, 5]), 2), lambda lib: lib.searchsorted(lib.asarray([1, 2], dtype=lib.uint8), 2),
+    ],
+    "clip with numbers": [
+        *(lambda lib, d=d, a=a, b=b: lib.clip(lib.asarray([1, 5, 9], dtype=getattr(lib, d)), a, b)
+          for d in ("int8", "int64", "float32", "float64") for a, b in ((2, None), (None, 6), (2, 6))),
+        lambda lib: lib.clip(lib.asarray([1, 5, 9], dtype=lib.float32), 1.5, 6),
+    ],
+    "eig and eigvals": [
+        lambda lib: lib.linalg.eigvals(lib.asarray([[2.0, 0.0], [0.0, 2.0]])), lambda lib: lib.linalg.eig(lib.eye(2, dtype=lib.float32)),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_what_version_2025_changed_is_as_in_the_reference(change: str) -> None:
+    assert strict.__array_api_version__ == "2025.12"
+    for call in CHANGED[change]:
+        assert _describe(call(xp)) == _describe(call(strict))
+
+
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "broadcast_shapes that do not fit": lambda lib: lib.broadcast_shapes((2,), (3,)),
+    "expand_dims twice": lambda lib: lib.expand_dims(lib.ones((2, 3)), axis=(0, 0)),
+    "expand_dims twice, once from the end": lambda lib: lib.expand_dims(lib.ones((2, 3)), axis=(0, -4)),
+    "expand_dims beyond the result": lambda lib: lib.expand_dims(lib.ones((2, 3)), axis=(0, 4)),
+    "permute_dims twice": lambda lib: lib.permute_dims(lib.ones((2, 3)), (0, -2)),
+    "searchsorted of a complex number": lambda lib: lib.searchsorted(lib.asarray([1.0, 2.0]), 1j),
+    "isin of two numbers": lambda lib: lib.isin(1, 1),
+}
+
+
+@pytest.mark.parametrize("change", REFUSED)
+def test_what_version_2025_refuses(change: str) -> None:
+    for lib in (strict, xp):
+        with pytest.raises((TypeError, ValueError, IndexError)):
+            REFUSED[change](lib)
+
+
+DTYPES = [*strict.__array_namespace_info__().dtypes()]
+
+
+@pytest.mark.parametrize("value", DTYPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_written_array_is_promoted_to_the_dtype_and_its_gradient_keeps_its_own(dtype: str, value: str) -> None:
+    if not strict.can_cast(getattr(strict, value), getattr(strict, dtype)):
+        return  # not specified
+    results = []
+    for lib in (strict, xp):
+        x = lib.zeros(3, dtype=getattr(lib, dtype))
+        x[:2] = lib.asarray([1, 0], dtype=getattr(lib, value))
+        results.append(_describe(x))
+    assert results[0] == results[1]
+    if "float" in value or "complex" in value:
+        v = xp.tensor([1.0, 2.0], dtype=value, requires_grad=True)
+        x = xp.zeros(3, dtype=dtype)
+        x[:2] = v
+        xp.sum(xp.real(x * x)).backward()
+        assert v.grad is not None
+        assert (str(v.grad.dtype), v.grad.tolist()) == (value, [2.0, 4.0])
+
+
+@pytest.mark.parametrize("version", ["2021.12", "2022.12", "2023.12", "2024.12", "2025.12"])
+def test_code_that_asks_for_an_older_version_gets_the_namespace(version: str) -> None:
+    assert xp.ones(1).__array_namespace__(api_version=version) is xp

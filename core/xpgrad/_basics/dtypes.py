@@ -361,7 +361,7 @@ def _kind(kind: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Return whether `from_`, a dtype or an array, converts to `to` by the promotion table (Array API 2024.12, `can_cast`).
+    """Return whether `from_`, a dtype or an array, converts to `to` by the promotion table (Array API 2025.12, `can_cast`).
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 @dataclass(frozen=True)
 class iinfo:  # noqa: N801 (the standard's name)
-    """Limits of an integer dtype (Array API 2024.12, `iinfo`): ``bits``, ``min``, ``max``, ``dtype``.
+    """Limits of an integer dtype (Array API 2025.12, `iinfo`): ``bits``, ``min``, ``max``, ``dtype``.
 
     Parameters
     ----------
@@ -427,7 +427,7 @@ class iinfo:  # noqa: N801 (the standard's name)
 
 @dataclass(frozen=True)
 class finfo:  # noqa: N801 (the standard's name)
-    """Limits of a floating dtype (Array API 2024.12, `finfo`); for a complex dtype those of its parts.
+    """Limits of a floating dtype (Array API 2025.12, `finfo`); for a complex dtype those of its parts.
 
     ``bits`` (of one part), ``eps``, ``max``, ``min``, ``smallest_normal``, ``dtype``. Python floats.
 

@@ -142,7 +142,7 @@ def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
 
 @implements("broadcast_arrays")
 def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
-    return tuple(xp.broadcast_arrays(*lift("broadcast_arrays", *args)))
+    return xp.broadcast_arrays(*lift("broadcast_arrays", *args))
 
 
 # -- joining and splitting ---------------------------------------------------------------------------------------------

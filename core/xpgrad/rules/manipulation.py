@@ -381,7 +381,7 @@ def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
 
 
 @composite
-def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     """Broadcast Tensors to their common shape.
 
     Parameters
@@ -391,7 +391,7 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
 
     Returns
     -------
-    list of Tensor
+    tuple of Tensor
         Views of one shape, which cannot be written to; each has the dtype of its argument.
 
     Raises
@@ -410,7 +410,7 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """
     arrays = tuple(as_tensors("broadcast_arrays", *arrays))
     shape = common_shape(*(a.shape for a in arrays), name="broadcast_arrays")
-    return [broadcast_to(a, shape) for a in arrays]
+    return tuple(broadcast_to(a, shape) for a in arrays)
 
 
 @composite

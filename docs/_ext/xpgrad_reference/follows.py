@@ -18,7 +18,7 @@ from xpgrad_reference.names import Name, public
 
 TABLE = Path(__file__).resolve().parent / "follows.json"
 _TORCH = "https://docs.pytorch.org/docs/2.13"
-_STANDARD = "https://data-apis.org/array-api/2024.12/API_specification/generated"
+_STANDARD = "https://data-apis.org/array-api/2025.12/API_specification/generated"
 _SCIPY = "https://docs.scipy.org/doc/scipy/reference/generated"
 #: Names of PyTorch that are documented on a page with others.
 _TOGETHER = {
