@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-VARIANTS = ["strict", "strict+2023-12", "strict+2024-12"]
+VARIANTS = ["strict", "strict+2023-12", "strict+2024-12", "strict+2025-12"]
 
 
 def fresh(*args: str, **environment: str) -> Any:
