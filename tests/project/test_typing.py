@@ -24,6 +24,8 @@ from xpgrad._rows.namespace import IN_PLACE, METHODS
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "typing"
 MISTAKES = "mistakes.py"
+#: Programs with types of other packages, which the extra `dev` brings.
+ANNOTATIONS = PROGRAMS.parent / "annotations"
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +38,24 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (packages,) = (folder / "environment").glob("**/site-packages")
     shutil.copytree(Path(xp.__file__).parent, packages / "xpgrad", ignore=shutil.ignore_patterns("__pycache__"))
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))  # makes NumPy importable, whose types the programs use
-    shutil.copytree(PROGRAMS, folder / "programs", ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "programs" / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
+    for name, programs in (("programs", PROGRAMS), ("annotations", ANNOTATIONS)):
+        shutil.copytree(programs, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        (folder / name / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
     return folder
 
 
-def pyright(folder: Path, *arguments: str) -> dict[str, object]:
+@pytest.fixture
+def annotation_packages() -> None:
+    for package in ("beartype", "jaxtyping", "optype"):
+        pytest.importorskip(package)
+
+
+def pyright(folder: Path, *arguments: str, name: str = "programs") -> dict[str, object]:
     programs = folder / "environment" / ("Scripts" if os.name == "nt" else "bin")  # pyright asks the first `python` for its paths
     environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
     environment.pop("PYTHONPATH", None)
     command = [sys.executable, "-m", "pyright", "--outputjson", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder / "programs", env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder / name, env=environment)
     assert done.stdout.startswith("{"), done.stdout + done.stderr
     return json.loads(done.stdout)
 
@@ -71,6 +80,17 @@ def test_every_type_of_the_interface_is_declared(installed: Path) -> None:
 @pytest.mark.parametrize("program", [p.name for p in sorted(PROGRAMS.glob("*.py")) if p.name != MISTAKES])
 def test_programs_run(program: str) -> None:
     runpy.run_path(str(PROGRAMS / program))
+
+
+@pytest.mark.usefixtures("annotation_packages")
+def test_types_of_other_packages_accept_tensors(installed: Path) -> None:
+    assert not pyright(installed, name="annotations")["generalDiagnostics"]
+
+
+@pytest.mark.usefixtures("annotation_packages")
+@pytest.mark.parametrize("program", [p.name for p in sorted(ANNOTATIONS.glob("*.py"))])
+def test_types_of_other_packages_accept_tensors_when_a_program_runs(program: str) -> None:
+    runpy.run_path(str(ANNOTATIONS / program))
 
 
 def test_there_is_a_program_for_each_section_of_the_tutorial() -> None:
