@@ -249,6 +249,11 @@ def test_what_requires_grad_is_not_handed_out(xpgrad_device: str) -> None:
         assert y.detach().numpy().shape == (2,)
 
 
+def test_no_tensor_offers_an_exchange_that_passes_over_the_refusal(xpgrad_device: str) -> None:
+    for cls in type(make([1.0], xpgrad_device)).__mro__:
+        assert "__dlpack_c_exchange_api__" not in vars(cls)
+
+
 def test_from_dlpack_takes_arrays_and_tensors() -> None:
     a = np.asarray([1.0, 2.0])
     assert np.shares_memory(xp.from_dlpack(a).array, a)

@@ -169,6 +169,8 @@ class TensorMethods(TensorBase):
             return host.astype(dtype)
         return host.copy() if copy else host
 
+    # NB: there is no `__dlpack_c_exchange_api__`: its C functions (PyTorch 2.13 has them, NumPy 2.5 does not) take arrays of their own
+    # library only, and nothing in C would refuse a Tensor that requires grad.
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
         self._refuse_export("__dlpack__()")
         options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
