@@ -13,6 +13,9 @@ from xpgrad.programs.program import Operation, Program, Variable, variables_in
 from xpgrad.registry import backend_for
 
 BACKEND = backend_for("numpy")
+#: NumPy 2.2 computes complex powers of 1 and 2 otherwise, with other signs of zeros and other results where these overflow; machine code
+#: does as NumPy 2.3 and later.
+OLD_POWERS = np.lib.NumpyVersion(np.__version__) < "2.3.0"
 EVALUATE = evaluator(BACKEND)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
+from programs.building import OLD_POWERS
 
 Expression = Callable[[Any, Any], Any]
 NAMES = [
@@ -214,7 +215,8 @@ def test_a_mask_of_integers_times_minus_one() -> None:
 def test_expressions_of_a_tensor_and_a_number(device: str, name: str) -> None:
     for x in [xp.asarray(values(name), device=device), *([xp.asarray(np.resize(values(name), LARGE))] if device == "numpy" else [])]:
         for k in NUMBERS if x.size < LARGE else (-1.0, 0.5, 2, 2.0, -6e4):
-            compare({n: lambda x, e=e, k=k: e(x, k) for n, e in WITH_NUMBER.items()}, [x], f"{name}, k = {k!r}, {x.size} on {device}")
+            expressions = {n: e for n, e in WITH_NUMBER.items() if not (OLD_POWERS and n == "x ** k" and k in (1, 2) and "complex" in name)}
+            compare({n: lambda x, e=e, k=k: e(x, k) for n, e in expressions.items()}, [x], f"{name}, k = {k!r}, {x.size} on {device}")
     products = {}
     for a, b in itertools.chain(FACTORS, ((b, a) for a, b in FACTORS)):
         products |= {

@@ -23,6 +23,7 @@ from programs.building import (
     CLOSE,
     EVALUATE,
     EXACT,
+    OLD_POWERS,
     Builder,
     assert_same,
     assert_same_complex,
@@ -437,6 +438,8 @@ def test_complex_arrays_and_numbers(number: Any, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("power", [-1, 0.5, 1, 2, 3, 1.0, 2.0, 3.0])
 def test_complex_powers(power: float, dtype: str) -> None:
+    if OLD_POWERS and power in (1, 2):
+        pytest.skip("NumPy 2.2 computes it otherwise")
     z = complex_array(*(v.ravel() for v in np.meshgrid(SPECIAL, SPECIAL)), dtype)
     b = Builder()
     b.outputs = [b("pow", b.input(z), power)]

@@ -16,6 +16,11 @@ def shown(value: Any) -> str:
     return f"{type(value).__name__} {value!r:.60}"
 
 
+def is_bool(value: Any) -> bool:
+    """Return whether a value is a bool of Python or of an array library; NumPy 2.2's has an `__index__`, which only warns."""
+    return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", None) == "b"
+
+
 def as_int(value: Any, name: str, what: str) -> int:
     """Return `value` as an int; a bool is an error, as in NumPy and PyTorch.
 
@@ -33,7 +38,7 @@ def as_int(value: Any, name: str, what: str) -> int:
     if value.__class__ is int:
         return value
     try:
-        if isinstance(value, (bool, type)):
+        if isinstance(value, type) or is_bool(value):
             raise TypeError
         number: int = value.__index__()
     except (AttributeError, TypeError) as exc:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from xpgrad._basics.arguments import as_int, shown
+from xpgrad._basics.arguments import as_int, is_bool, shown
 
 
 def common_shape(*shapes: Sequence[int], name: str = "") -> tuple[int, ...]:
@@ -103,7 +103,7 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
             if total <= MOST_ELEMENTS:
                 return shape
     try:
-        if isinstance(shape, (bool, str)):
+        if isinstance(shape, str) or is_bool(shape):
             raise TypeError
         lengths: tuple[int, ...] = (shape.__index__(),)
     except (AttributeError, TypeError):
