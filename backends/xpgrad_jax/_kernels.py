@@ -108,6 +108,11 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
 
 
 @kernel
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+    return jnp.searchsorted(x1, x2, side=side, sorter=sorter).astype(int)  # JAX's own positions are int32 although its default is int64
+
+
+@kernel
 def gather_along(x: Any, indices: Any, axis: int) -> Any:
     _check_known(indices, x.shape[axis], axis)  # NB: JAX would fill with nan
     return jnp.take_along_axis(x, indices, axis=axis)
