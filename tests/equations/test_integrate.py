@@ -27,8 +27,9 @@ TIGHT = {"rtol": 1e-10, "atol": 1e-10}
 WAYS = [
     ("LSODA", "adjoint"), ("RK45", "adjoint"), ("DOP853", "adjoint"), ("Radau", "adjoint"), ("BDF", "adjoint"),
     ("RK45", "steps"), ("RK23", "steps"), ("DOP853", "steps"),
+    ("LSODA", "forward"), ("RK45", "forward"), ("DOP853", "forward"), ("Radau", "forward"), ("BDF", "forward"), ("LSODA", "auto"),
 ]  # fmt: skip
-FAST = [("LSODA", "adjoint"), ("DOP853", "adjoint"), ("DOP853", "steps")]
+FAST = [("LSODA", "adjoint"), ("DOP853", "adjoint"), ("DOP853", "steps"), ("LSODA", "forward"), ("DOP853", "forward"), ("LSODA", "auto")]
 
 
 def field(y: Any, t: Any, p: Any) -> Any:
@@ -165,11 +166,15 @@ def test_forward_mode_goes_through_the_steps() -> None:
 
 def test_jacobians_of_gradients_and_of_jacobians() -> None:
     p, y0, t = leaves(requires_grad=False)
-    one, other = (jacrev(gradient(lambda p, way=way: xp.sum(solve(p, y0, t, way) ** 2)))(p) for way in FAST[1:])
-    np.testing.assert_allclose(one, other, atol=1e-5)
+    one, *others = (jacrev(gradient(lambda p, way=way: xp.sum(solve(p, y0, t, way) ** 2)))(p) for way in FAST[1:])
+    for other in others:
+        np.testing.assert_allclose(one, other, atol=1e-5)
     with pytest.raises(NotImplementedError, match="gradient='steps'"):  # a batch of cotangents, differentiated again
         jacrev(jacrev(lambda p: solve(p, y0, t, FAST[0])))(p)
-    assert jacrev(jacrev(lambda p: solve(p, y0, t, FAST[2])))(p).shape == (4, 2, 3, 3)
+    one, *others = (jacrev(jacrev(lambda p, way=way: solve(p, y0, t, way)))(p) for way in FAST[2:])
+    assert one.shape == (4, 2, 3, 3)
+    for other in others:
+        np.testing.assert_allclose(one, other, atol=1e-6)
 
 
 def test_batches_are_refused() -> None:
@@ -253,6 +258,10 @@ def test_right_sides_that_are_gradients_themselves(way: tuple[str, str]) -> None
 
     found = []
     for right in (lambda y, t: xp.stack([y[1], -k * xp.sin(y[0])]), transform, by_a_pass):
+        if right is by_a_pass and way[1] == "forward":
+            with pytest.raises(RuntimeError, match="requires_grad"):  # the sensitivities evaluate it in a batch
+                grad(xp.sum(integrate.odeint(right, y0, [0.0, 1.0], method=way[0], gradient=way[1])), k)
+            continue
         y = integrate.odeint(right, y0, [0.0, 1.0], method=way[0], gradient=way[1])
         first = grad(xp.sum(y[-1]), (k, y0), create_graph=True)
         found.append([v.detach().numpy() for v in (*first, *grad(first[0], k))])
@@ -511,7 +520,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "complex change": (lambda: integrate.odeint(lambda y, t: y * 1j, [1.0, 2.0], [0.0, 1.0]), TypeError, "real numbers"),
     "args": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], 3.0), TypeError, "`args` must be a tuple"),
     "method": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], method="Euler"), ValueError, "LSODA"),
-    "gradient": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], gradient="both"), ValueError, "'adjoint' or 'steps'"),
+    "gradient": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], gradient="both"), ValueError, "'forward', 'adjoint', 'steps'"),
     "steps": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], gradient="steps"), ValueError, "DOP853"),
     "failure": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], failure="no"), ValueError, "'warn'"),
     "tolerance": (lambda: integrate.odeint(decay, [1.0], [0.0, 1.0], atol=[1e-3, 1e-3]), ValueError, "`atol`"),

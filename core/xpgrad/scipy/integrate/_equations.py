@@ -17,18 +17,18 @@ from xpgrad.rules.creation import ones_like
 from xpgrad.rules.indexing import take
 from xpgrad.rules.manipulation import concat, moveaxis, stack
 from xpgrad.scipy._implicit import implicit
-from xpgrad.scipy.integrate._adjoint import carries_tangents, flow
-from xpgrad.scipy.integrate._problem import EXPLICIT, Failure, Problem
+from xpgrad.scipy.integrate._way import Way
+from xpgrad.scipy.integrate._problem import Failure, Problem
 from xpgrad.scipy.integrate._steps import repeat_steps
 
-Gradient = Literal["adjoint", "steps"]
+Gradient = Literal["auto", "forward", "adjoint", "steps"]
 #: The default tolerance of `scipy.integrate.odeint`.
 _TIGHT = 1.49012e-8
 
 
 def odeint(
     func: Callable[..., Any], y0: Any, t: Any, args: tuple[Any, ...] = (), *, tfirst: bool = False, rtol: float | None = None,
-    atol: Any = None, hmax: float = 0.0, h0: float = 0.0, mxstep: int = 0, method: str = "LSODA", gradient: Gradient = "adjoint",
+    atol: Any = None, hmax: float = 0.0, h0: float = 0.0, mxstep: int = 0, method: str = "LSODA", gradient: Gradient = "auto",
     failure: Failure = "raise",
 ) -> Any:  # fmt: skip
     """Integrate a system of ordinary differential equations (`scipy.integrate.odeint`); the solution is differentiable.
@@ -91,31 +91,30 @@ def odeint(
     >>> round(rate.grad.item(), 5)
     -0.73576
     """
-    called = func if tfirst or not callable(func) else lambda t, y, *more: func(y, t, *more)
     limits = {"max_step": float(hmax)} if hmax else {}
     tolerances = _TIGHT if rtol is None else rtol, _TIGHT if atol is None else atol
-    problem = Problem("odeint", called, y0, args, method, tolerances, failure, limits)
+    problem = Problem("odeint", func, y0, args, method, tolerances, failure, limits, time_first=tfirst)
     times, t = _times(problem, "t", t)
-    recorded = _through_steps(problem, gradient, times, t)
+    way = Way(problem, gradient, times[0], t)
     y = problem.to_array(problem.start)
     first = {"first_step": float(h0)} if h0 else {}
-    if recorded:
+    if way.through_steps:
         steps = problem.solve(problem.rhs, times[0], times[-1], y, **first).t if times[0] != times[-1] else times[:1]
         out = repeat_steps(problem, problem.start, steps, times, t)
     elif method == "LSODA":
-        ys = problem.tabulate(problem.rhs, times, y, problem.all_atol, h0=h0, mxstep=mxstep)
-        out = flow(problem, problem.start, times, t, ys)
+        ys = way.remember((times, h0, mxstep), lambda: problem.tabulate(problem.rhs, times, y, problem.all_atol, h0=h0, mxstep=mxstep))
+        out = way.attach(times, t, ys)
     else:
         found = problem.solve(problem.rhs, times[0], times[-1], y, problem.jacobian, t_eval=_distinct(times), **first)
         ys = [row for row, count in zip(found.y.T, _repeats(times)) for _ in range(count)]
-        out = flow(problem, problem.start, times[: len(ys)], t, ys)
+        out = way.attach(times[: len(ys)], None if t is None else t[: len(ys)], ys)
     return problem.tree(out, (out.shape[0],))
 
 
 def solve_ivp(
     fun: Callable[..., Any], t_span: Any, y0: Any, method: str = "RK45", t_eval: Any = None, dense_output: bool = False, events: Any = None,
     args: tuple[Any, ...] = (), *, rtol: float = 1e-3, atol: Any = 1e-6, first_step: float | None = None, max_step: float | None = None,
-    gradient: Gradient = "adjoint", failure: Failure = "raise",
+    gradient: Gradient = "auto", failure: Failure = "raise",
 ) -> Any:  # fmt: skip
     """Solve an initial value problem (`scipy.integrate.solve_ivp`); the solution is differentiable.
 
@@ -187,15 +186,15 @@ def solve_ivp(
         raise ValueError(msg)
     ends, ends_t = _times(problem, "t_span", t_span)
     wanted, wanted_t = (None, None) if t_eval is None else _times(problem, "t_eval", t_eval)
-    recorded = _through_steps(problem, gradient, ends, ends_t if ends_t is not None else wanted_t)
+    way = Way(problem, gradient, ends[0], ends_t if ends_t is not None else wanted_t)
     y = problem.to_array(problem.start)
     first = {} if first_step is None else {"first_step": float(first_step)}
     found = problem.solve(
-        problem.rhs, ends[0], ends[1], y, problem.jacobian, t_eval=wanted, dense_output=dense_output or recorded,
+        problem.rhs, ends[0], ends[1], y, problem.jacobian, t_eval=wanted, dense_output=dense_output or way.through_steps,
         events=_events(problem, events), **first,
     )  # fmt: skip
-    steps = found.sol.ts if recorded else None
-    solution = _Solution(problem, ends[:1], None if ends_t is None else ends_t[:1], steps)
+    steps = found.sol.ts if way.through_steps else None
+    solution = _Solution(way, ends[:1], None if ends_t is None else ends_t[:1], steps)
     # The last output is at the end of the span or at the event that ended the integration, and so depends on it.
     last: Any = ends_t[1:] if ends_t is not None and wanted is None and found.t[-1] == ends[1] else None
     if found.t_events is not None:
@@ -217,8 +216,9 @@ def solve_ivp(
 class _Solution:
     """A solution that can be evaluated with its history at any output times."""
 
-    def __init__(self, problem: Problem, begin: Any, begin_t: Any, steps: Any) -> None:
-        self.problem, self.begin, self.begin_t, self.steps = problem, begin, begin_t, steps
+    def __init__(self, way: Way, begin: Any, begin_t: Any, steps: Any) -> None:
+        self.way, self.problem = way, way.problem
+        self.begin, self.begin_t, self.steps = begin, begin_t, steps
 
     def states_at(self, times: Any, t: Any, ys: Any) -> Any:
         """Return SciPy's states `ys` at the output times with their history; shape (T, n)."""
@@ -229,7 +229,7 @@ class _Solution:
             t = concat([problem.to_tensor(plain) if kept is None else kept for kept, plain in parts])
         if self.steps is not None:
             return repeat_steps(problem, problem.start, self.steps, all_times, t)[1:]
-        return flow(problem, problem.start, all_times, t, [problem.to_array(problem.start), *ys])[1:]
+        return self.way.attach(all_times, t, [problem.to_array(problem.start), *ys])[1:]
 
     def events(self, functions: Sequence[Callable[..., Any]], times: Any, ys: Any) -> tuple[list[Any], list[Any]]:
         """Return the times and states of events with their history.
@@ -413,31 +413,6 @@ def _repeats(times: Any) -> list[int]:
         else:
             counts.append(1)
     return counts
-
-
-def _through_steps(problem: Problem, gradient: Any, times: Any, t: Any) -> bool:
-    """Return whether to record the solution through its steps: if `gradient` is "steps", and in forward mode.
-
-    Raises
-    ------
-    ValueError, NotImplementedError
-        For a method whose steps are not repeated.
-    """
-    if gradient not in ("adjoint", "steps"):
-        msg = f"{problem.name}: `gradient` must be 'adjoint' or 'steps', but got {shown(gradient)}"
-        raise ValueError(msg)
-    explicit = ", ".join(map(repr, EXPLICIT))
-    if gradient == "steps":
-        if problem.method in EXPLICIT:
-            return True
-        msg = f"{problem.name}: gradient='steps' needs a method whose steps are repeated: {explicit}; got method={problem.method!r}"
-        raise ValueError(msg)
-    if not carries_tangents(problem, problem.to_tensor(times[0]), t):
-        return False
-    if problem.method in EXPLICIT:
-        return True
-    msg = f"{problem.name}: forward mode goes through the steps, which needs method={explicit}, not {problem.method!r}"
-    raise NotImplementedError(msg)
 
 
 def _events(problem: Problem, events: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import warnings
 from collections.abc import Callable
@@ -45,11 +46,18 @@ class Problem:
         The absolute tolerance as given.
     limits : dict
         SciPy's options for the length of steps.
+    given : tuple of (callable, bool)
+        The function as given, and whether it takes the time first.
+    compiled : callable or None
+        The right side for SciPy, compiled.
+    compiled_jacobian : callable or None
+        Compiles its Jacobian, and returns that or None.
     """
 
     def __init__(
-        self, name: str, func: Any, y0: Any, args: Any, method: Any, tolerances: tuple[Any, Any], failure: Any, limits: dict[str, Any]
-    ) -> None:
+        self, name: str, func: Any, y0: Any, args: Any, method: Any, tolerances: tuple[Any, Any], failure: Any, limits: dict[str, Any],
+        *, time_first: bool = True,
+    ) -> None:  # fmt: skip
         check_callable(func, name, "func" if name == "odeint" else "fun")
         if not isinstance(args, tuple):
             msg = f"{name}: `args` must be a tuple of further arguments of the function, but got {shown(args)}; give `(argument,)`"
@@ -59,7 +67,10 @@ class Problem:
             msg = f"{name}: `method` must be one of {', '.join(map(repr, METHODS))}, but got {shown(method)}"
             raise ValueError(msg)
         self.name, self.args, self.method, self.failure, self.limits = name, args, method, failure, limits
-        self.func: Any = func
+        self.func: Any = func if time_first else lambda t, y, *more: func(y, t, *more)
+        self.given: tuple[Any, bool] = func, time_first
+        self.compiled: Callable[[float, Any], Any] | None = None
+        self.compiled_jacobian: Callable[[], Callable[[float, Any], Any] | None] | None = None
         self.integrate: Any = scipy_integrate(name)
         leaves, self.structure = flatten(_vector(y0))
         self.start, unravel = ravel_pytree(leaves)
@@ -91,6 +102,13 @@ class Problem:
             at += size
         return unflatten(self.structure, parts)
 
+    def without_values(self) -> Problem:
+        """Return a copy that knows the structure of the state, but not the function, its arguments and the start."""
+        out = copy.copy(self)
+        out.start, out.args, out.given, out.func = None, (), (None, True), None
+        out.compiled = out.compiled_jacobian = None
+        return out
+
     # -- between SciPy and Tensors ---------------------------------------------------------------------------------------------
 
     def to_tensor(self, x: Any) -> Any:
@@ -113,7 +131,11 @@ class Problem:
         TypeError, ValueError
             If the function returns something that is not a derivative of the state.
         """
-        out = self.func(t, self.tree(y), *self.args)
+        return self.flat_field(self.func, self.args, t, y)
+
+    def flat_field(self, func: Any, args: tuple[Any, ...], t: Any, y: Any) -> Any:
+        """Return the value of a right side ``func(t, y, *args)`` as a vector, after checking its structure; see `field`."""
+        out = func(t, self.tree(y), *args)
         if isinstance(out, Tensor) and out.shape == y.shape and len(self.leaves[0][0]) == 1 and self.structure.is_leaf:
             flat = out
         else:
@@ -134,10 +156,16 @@ class Problem:
 
     def rhs(self, t: float, y: Any) -> Any:
         """Evaluate the right side for SciPy, without recording."""
+        if self.compiled is not None:
+            return self.compiled(t, y)
         return self.to_array(self.field(self.to_tensor(t), self.to_tensor(y)))
 
     def jacobian(self, t: float, y: Any) -> Any:
         """Return the Jacobian of the right side with respect to the state, for SciPy; shape (n, n)."""
+        if self.compiled_jacobian is not None:
+            compiled = self.compiled_jacobian()
+            if compiled is not None:
+                return compiled(t, y)
         time = self.to_tensor(t)
         return self.to_array(jacrev(lambda v: self.field(time, v))(self.to_tensor(y)))
 
