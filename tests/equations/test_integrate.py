@@ -307,7 +307,7 @@ def test_many_parameters_and_many_outputs() -> None:
 # -- solve_ivp ---------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["adjoint", "steps"])
+@pytest.mark.parametrize("how", ["adjoint", "steps", "forward"])
 @pytest.mark.parametrize("method", ["RK45", "RK23", "DOP853"])
 def test_solve_ivp_is_scipys(method: str, how: str) -> None:
     rate = xp.tensor(0.7, requires_grad=True)
@@ -323,7 +323,7 @@ def test_solve_ivp_is_scipys(method: str, how: str) -> None:
 
 def test_dense_output_is_differentiable_in_the_time_too() -> None:
     rate, t = xp.tensor(0.7, requires_grad=True), xp.tensor([1.3, 0.4], requires_grad=True)
-    for how in ("adjoint", "steps"):
+    for how in ("adjoint", "steps", "forward"):
         found = integrate.solve_ivp(lambda t, y: -rate * y, (0.0, 2.0), [1.0], "DOP853", dense_output=True, gradient=how, **TIGHT)
         g, gt = grad(xp.sum(found.sol(t)), (rate, t))
         times = np.asarray([1.3, 0.4])
@@ -335,7 +335,7 @@ def test_dense_output_is_differentiable_in_the_time_too() -> None:
 
 def test_the_ends_of_the_span_are_differentiable() -> None:
     begin, end = (xp.tensor(v, requires_grad=True) for v in (0.5, 1.5))
-    for how in ("adjoint", "steps"):
+    for how in ("adjoint", "steps", "forward"):
         found = integrate.solve_ivp(lambda t, y: t * y, (begin, end), [2.0], "DOP853", gradient=how, **TIGHT)
         value = 2 * math.exp((1.5**2 - 0.5**2) / 2)
         a, b = grad(found.y[0, -1], (begin, end))
@@ -361,7 +361,8 @@ def _landing(g: Any, v: Any) -> Any:
 
 EVENT_OPTIONS: list[dict[str, Any]] = [
     {}, {"method": "DOP853", "gradient": "steps"}, {"method": "LSODA"}, {"method": "Radau", "rtol": 1e-8, "atol": 1e-8},
-    {"t_eval": [0.0, 0.1, 0.7]},
+    {"t_eval": [0.0, 0.1, 0.7]}, {"gradient": "forward"}, {"method": "LSODA", "gradient": "forward"},
+    {"method": "BDF", "gradient": "forward", "t_eval": [0.0, 0.1, 0.7], "rtol": 1e-9, "atol": 1e-9},
 ]  # fmt: skip
 
 
@@ -479,7 +480,7 @@ def test_states_are_trees() -> None:
 def test_on_every_backend(xpgrad_device: str) -> None:
     y0, rate = (xp.tensor(v, device=xpgrad_device, requires_grad=True) for v in ([1.0, 2.0], 0.5))
     single = y0.dtype.itemsize == 4
-    for how in ("adjoint", "steps"):
+    for how in ("adjoint", "steps", "forward", "auto"):
         y = integrate.odeint(lambda y, t: -rate * y * t, y0, [0.0, 1.0, 2.0], method="DOP853", gradient=how, rtol=1e-6, atol=1e-6)
         assert y.dtype == y0.dtype
         assert y.device == y0.device

@@ -2,8 +2,8 @@
 
 A function that closes over Tensors, or reads them from its module, is rebuilt with others in their places. Two functions with equal
 descriptions compute the same function of their Tensors, so that what was compiled for one serves the other. Descriptions therefore hold
-everything on which the result may depend, by value: code, numbers, strings, small arrays and containers. An object whose behaviour cannot
-be read off, such as an instance of a class, has none.
+everything on which the result may depend, by value: code, numbers, strings, small arrays, containers, and instances of classes written in
+Python, with their methods. An object whose behaviour cannot be read off, such as a generator of random numbers, has none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DType
-from xpgrad._basics.records import field_names, record
+from xpgrad._basics.records import record
 from xpgrad._basics.scalars import is_raw_array
 from xpgrad._tensor.tensor import Tensor
 
@@ -67,6 +67,29 @@ class _Code(NamedTuple):
     cells: tuple[Any, ...]
     names: tuple[str, ...]
     values: tuple[Any, ...]
+
+
+class _Instance(NamedTuple):
+    """An instance of a class: its attributes, and what the class itself has, which must not change."""
+
+    kind: Any
+    shared: Any
+    keys: tuple[str, ...]
+    items: tuple[Any, ...]
+
+
+class _Class(NamedTuple):
+    """A class, and what it has."""
+
+    kind: Any
+    shared: Any
+
+
+class _Method(NamedTuple):
+    """A method and its object."""
+
+    function: Any
+    owner: Any
 
 
 class _Bound(NamedTuple):
@@ -127,18 +150,41 @@ class _Reader:
             return self.read_function(x)
         if cls is functools.partial:
             return _Bound(self.read(x.func), self.read(x.args), self.read(x.keywords))
+        if cls is MethodType:
+            return _Method(self.read(x.__func__), self.read(x.__self__))
         if isinstance(x, type):
-            if _is_pure(x.__module__) or field_names(x) is not None or (issubclass(x, tuple) and hasattr(x, "_fields")):
-                return _Value(type, x, None)
-        elif cls is BuiltinFunctionType and isinstance(x.__self__, (ModuleType, NoneType)) and _is_pure(x.__module__ or ""):
+            return _Value(type, x, None) if _is_pure(x.__module__) else _Class(x, self.read_class(x))
+        if cls is BuiltinFunctionType and isinstance(x.__self__, (ModuleType, NoneType)) and _is_pure(x.__module__ or ""):
             return _Value(cls, x, None)
-        elif cls.__module__ == "numpy" and cls.__name__ in ("ufunc", "_ArrayFunctionDispatcher"):
+        if cls.__module__ == "numpy" and cls.__name__ in ("ufunc", "_ArrayFunctionDispatcher"):
             return _Value(cls, x, None)
-        elif is_raw_array(x) and cls.__module__ == "numpy" and getattr(x.dtype, "kind", "") in "biufc" and x.nbytes <= _MOST:
+        if is_raw_array(x) and cls.__module__ == "numpy" and getattr(x.dtype, "kind", "") in "biufc" and x.nbytes <= _MOST:
             return _Array(x)
-        elif (names := field_names(cls)) is not None and not hasattr(x, "__slots__") and set(vars(x)) <= set(names):
-            return _Items(cls, tuple(vars(x)), tuple([self.read(value) for value in vars(x).values()]))
+        if type(cls) is type and not _is_pure(cls.__module__) and hasattr(x, "__dict__"):
+            attributes = vars(x)
+            return _Instance(cls, self.read_class(cls), tuple(attributes), tuple([self.read(value) for value in attributes.values()]))
         raise Unreadable
+
+    def read_class(self, cls: Any) -> Any:
+        """Return a description of what a class has: it stays as it is, so that Tensors that it reaches cannot be others."""
+        inner, found = _Reader([]), []
+        inner.open = self.open
+        for base in cls.__mro__:
+            if base in (object, tuple):
+                continue
+            if not base.__flags__ & _HEAP_TYPE or "__slots__" in vars(base) and not hasattr(base, "_fields"):
+                raise Unreadable
+            for name, value in vars(base).items():
+                own = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+                parts = (own.fget, own.fset) if isinstance(own, property) else (own,)
+                for part in parts:
+                    if not (name in _OF_EVERY_CLASS or type(part).__name__ in _FIELDS or _is_generated(part)):
+                        if name in _HOOKS:
+                            raise Unreadable
+                        found.append((name, inner.read(part)))
+        if inner.tensors:
+            raise Unreadable
+        return tuple(found)
 
     def read_function(self, x: Any) -> Any:
         if _is_known(x):
@@ -164,6 +210,27 @@ class _Reader:
 
 #: What the globals of a module have as its built-in functions.
 _BUILTINS = (builtins, vars(builtins))
+
+
+#: A class of Python's, not of C's.
+_HEAP_TYPE = 1 << 9
+#: What every class has, or a dataclass or named tuple.
+_OF_EVERY_CLASS = frozenset((
+    "__module__", "__doc__", "__dict__", "__weakref__", "__qualname__", "__annotations__", "__firstlineno__", "__static_attributes__",
+    "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__orig_bases__", "__slots__", "__type_params__", "_field_defaults",
+))  # fmt: skip
+#: The types of descriptors of fields.
+_FIELDS = frozenset(("_tuplegetter", "member_descriptor", "getset_descriptor"))
+#: Methods by which attributes are no longer those of `__dict__`, or a copy has effects.
+_HOOKS = frozenset(("__getattr__", "__getattribute__", "__setattr__", "__delattr__", "__del__"))
+
+
+def _is_generated(x: Any) -> bool:
+    """Return whether a function was made by `dataclass` or `namedtuple`."""
+    return isinstance(x, FunctionType) and (x.__code__.co_filename.startswith("<string") or x.__module__.partition(".")[0] in _MAKERS)
+
+
+_MAKERS = frozenset(("collections", "dataclasses", "typing"))
 
 
 class _Array:
@@ -243,18 +310,22 @@ class Rebuilt:
             return d.value.copy()
         if cls is _Code:
             return self.build_function(d)
+        if cls is _Class:
+            return d.kind
+        if cls is _Method:
+            return MethodType(self.build(d.function), self.build(d.owner))
         if cls is _Bound:
             return functools.partial(self.build(d.function), *self.build(d.args), **self.build(d.keywords))
         items = [self.build(item) for item in d.items]
         if d.kind is dict:
             out: Any = dict(zip([self.build(key) for key in d.keys], items))
-        elif d.keys:
+        elif cls is _Instance:
             out = record(d.kind, dict(zip(d.keys, items)))
         elif d.kind in (tuple, list):
             out = d.kind(items)
         else:
             out = d.kind(*items)
-        if d.kind in (list, dict) or d.keys:
+        if cls is _Instance or d.kind in (list, dict):
             self.containers.append((out, _contents(out)))
         return out
 

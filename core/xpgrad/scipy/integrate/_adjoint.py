@@ -275,7 +275,7 @@ class FlowNode(ListNode):
             by_t[i] = (g[i] * problem.field(t[i], ys[i])).sum() if self.has_t else None
             if times[i] != times[i - 1]:
                 z, ends = concat([ys[i], a, q]), (times[i], times[i - 1])
-                found = augmented.solve(augmented.rhs, ends[0], ends[1], problem.to_array(z))
+                found = augmented.solve(augmented.fast_rhs, ends[0], ends[1], problem.to_array(z))
                 z = flow(augmented, z, ends, stack([t[i], t[i - 1]]), found.y[:, [0, -1]].T)[1]
                 a, q = z[n : 2 * n], z[2 * n :]
         if self.has_t:
@@ -410,7 +410,7 @@ class _Pieces:
         if first != self.first:
             last = min(first + self.length, len(self.times) - 1)
             ends = self.times[first], self.times[last]
-            self.solution = self.problem.solve(self.problem.rhs, *ends, self.ys[first], self.problem.jacobian, dense_output=True).sol
+            self.solution = self.problem.solve(self.problem.fast_rhs, *ends, self.ys[first], self.problem.jacobian, dense_output=True).sol
             self.first = first
         return self.solution
 

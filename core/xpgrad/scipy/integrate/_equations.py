@@ -99,13 +99,13 @@ def odeint(
     y = problem.to_array(problem.start)
     first = {"first_step": float(h0)} if h0 else {}
     if way.through_steps:
-        steps = problem.solve(problem.rhs, times[0], times[-1], y, **first).t if times[0] != times[-1] else times[:1]
+        steps = problem.solve(problem.fast_rhs, times[0], times[-1], y, **first).t if times[0] != times[-1] else times[:1]
         out = repeat_steps(problem, problem.start, steps, times, t)
     elif method == "LSODA":
-        ys = way.remember((times, h0, mxstep), lambda: problem.tabulate(problem.rhs, times, y, problem.all_atol, h0=h0, mxstep=mxstep))
+        ys = way.remember((times, h0, mxstep), lambda: problem.tabulate(problem.fast_rhs, times, y, problem.all_atol, h0=h0, mxstep=mxstep))
         out = way.attach(times, t, ys)
     else:
-        found = problem.solve(problem.rhs, times[0], times[-1], y, problem.jacobian, t_eval=_distinct(times), **first)
+        found = problem.solve(problem.fast_rhs, times[0], times[-1], y, problem.jacobian, t_eval=_distinct(times), **first)
         ys = [row for row, count in zip(found.y.T, _repeats(times)) for _ in range(count)]
         out = way.attach(times[: len(ys)], None if t is None else t[: len(ys)], ys)
     return problem.tree(out, (out.shape[0],))
@@ -190,7 +190,7 @@ def solve_ivp(
     y = problem.to_array(problem.start)
     first = {} if first_step is None else {"first_step": float(first_step)}
     found = problem.solve(
-        problem.rhs, ends[0], ends[1], y, problem.jacobian, t_eval=wanted, dense_output=dense_output or way.through_steps,
+        problem.fast_rhs, ends[0], ends[1], y, problem.jacobian, t_eval=wanted, dense_output=dense_output or way.through_steps,
         events=_events(problem, events), **first,
     )  # fmt: skip
     steps = found.sol.ts if way.through_steps else None

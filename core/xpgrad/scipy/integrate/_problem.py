@@ -156,9 +156,12 @@ class Problem:
 
     def rhs(self, t: float, y: Any) -> Any:
         """Evaluate the right side for SciPy, without recording."""
-        if self.compiled is not None:
-            return self.compiled(t, y)
         return self.to_array(self.field(self.to_tensor(t), self.to_tensor(y)))
+
+    @property
+    def fast_rhs(self) -> Callable[[float, Any], Any]:
+        """The right side for SciPy: compiled, if it is."""
+        return self.rhs if self.compiled is None else self.compiled
 
     def jacobian(self, t: float, y: Any) -> Any:
         """Return the Jacobian of the right side with respect to the state, for SciPy; shape (n, n)."""

@@ -133,10 +133,10 @@ def sensitive_flow(run: Run, start: Any, t: Any, tensors: Any) -> Any:
     tensors : sequence of Tensor
         Those of the right-hand side.
     """
-    return _Flow.apply(run, start, t, *tensors)
+    return Flow.apply(run, start, t, *tensors)
 
 
-class _Flow(Function):
+class Flow(Function):
     """The solution as a function of the start, the times and the Tensors of the right-hand side."""
 
     @staticmethod
@@ -208,7 +208,9 @@ def _rows(ctx: Any, start: Any, t: Any, tensors: list[Any], key: tuple[bool, boo
     slopes : Tensor, shape (T, n), or None
     """
     has_start, has_time, wanted = key
-    again = state.carries_tangents() or (state.is_grad_enabled() and any(x.requires_grad for x in (start, *tensors, *([t] if has_time else []))))
+    again = state.carries_tangents() or (
+        state.is_grad_enabled() and any(x.requires_grad for x in (start, *tensors, *([t] if has_time else [])))
+    )
     if not again and key in ctx.found:
         return ctx.found[key]
     run: Run = ctx.run

@@ -12,12 +12,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._basics.dtypes import float64
+from xpgrad._basics.dtypes import finfo, float64
 from xpgrad._modes import state
-from xpgrad.func import jacfwd, jvp, vmap
+from xpgrad.func import jacfwd, jvp, vjp, vmap
+from xpgrad.linalg import matmul
 from xpgrad.programs.compiled import compile_function
-from xpgrad.rules.creation import eye, zeros
-from xpgrad.rules.manipulation import concat, reshape
+from xpgrad.rules.creation import arange, eye, zeros
+from xpgrad.rules.elementwise import cos
+from xpgrad.rules.manipulation import concat, reshape, stack
 from xpgrad.scipy._closures import Rebuilt, Unreadable, read
 from xpgrad.scipy.integrate._problem import Problem
 
@@ -76,6 +78,8 @@ class Side:
         How often a solver was called.
     writes : bool
         Whether it writes to what it reaches, so that it must be called as it is.
+    batched : bool
+        Whether its sensitivities are computed together; one by one, the function may branch on values.
     """
 
     def __init__(self, form: Problem, description: Any, time_first: bool) -> None:
@@ -85,7 +89,8 @@ class Side:
         self.solves = 0
         self.functions: dict[Any, Any] = {}
         self.larger: dict[Any, Sensitivities] = {}
-        self.writes = False  # to what it reaches
+        self.writes = False
+        self.batched = True
         self.last: tuple[Any, Any] | None = None  # the arguments and the result of the last solution
 
     # -- as functions of Tensors -----------------------------------------------------------------------------------------------
@@ -129,27 +134,47 @@ class Side:
         found = self._find_compiled(what, tensors)
         if found is None:
             return None
-        run, place = found
+        run, place, _ = found
         if place is None:
             return lambda t, y: form.to_array(run(form.to_tensor(t), form.to_tensor(y), *tensors))
         arrays = [x._array for x in tensors]
         time = importlib.import_module("numpy").empty(())  # SciPy has loaded it
 
+        exact = getattr(run, "exact", run)  # machine code that takes no other arrays, and returns no tuple for them
+
         def evaluate(t: float, y: Any) -> Any:
             time[()] = t
-            return run(time, y, *arrays)[place]
+            out = exact(time, y, *arrays)
+            return out[place] if out.__class__ is tuple else run(time, y, *arrays)[place]
 
         return evaluate
+
+    def uses(self, tensors: Any) -> tuple[bool, ...]:
+        """Return which Tensors the function uses: all unless it is compiled."""
+        found = self._find_compiled("field", [x.detach() for x in tensors])
+        return (True,) * len(tensors) if found is None else found[2]
 
     def plain_evaluator(self, what: str, tensors: Any) -> Callable[[float, Any], Any]:
         """Return the field or the Jacobian as a function of a float and an array, compiled if possible."""
         form, function = self.form, getattr(self, what)
         tensors = [x.detach() for x in tensors]
         found = self.evaluator(what, tensors)
+        if found is None:
+            self.batched = False
         return found or (lambda t, y: form.to_array(function(form.to_tensor(t), form.to_tensor(y), *tensors)))
 
     def _find_compiled(self, what: str, tensors: list[Any]) -> Any:
-        """Return a compiled function, and the place of its result if it takes raw arrays of NumPy's; None if it cannot be compiled."""
+        """Compile a function at its first call; return None if that is impossible.
+
+        Returns
+        -------
+        callable
+            The compiled function.
+        int or None
+            The place of the result among its results if it takes raw arrays of NumPy's.
+        tuple of bool
+            Which of the Tensors it uses.
+        """
         key = what, tuple([(x.__class__, x.shape, x.dtype) for x in tensors])
         if key not in self.functions:
             try:
@@ -165,14 +190,18 @@ class Side:
         args = form.to_tensor(0.0), form.to_tensor([0.0] * self.size), *tensors
         out = compiled(*args)
         if form.cls.backend.capabilities.jit:
-            return compiled, None
-        made, again = (f.captured(args, {})[0].forward for f in (compiled, compile_function(getattr(self, what))))
-        if not made.is_like(again.program):  # e.g. it draws random numbers
+            return compiled, None, (True,) * len(tensors)
+        (captured, _), (again, _) = (f.captured(args, {}) for f in (compiled, compile_function(getattr(self, what))))
+        made = captured.forward
+        # It uses Tensors that are no arguments, or draws random numbers.
+        if captured.watched or not made.is_like(again.forward.program):
             return None
+        read = {v for operation in made.program.operations for v in operation.operands()}.union(made.program.outputs)
+        used = tuple([v in read for v in made.program.inputs[2:]])
         if form.cls.backend.name == "numpy" and out.dtype is float64 and all(x.__class__ is form.cls for x in args):
             (place,), _ = made.template
-            return made.run, place
-        return compiled, None
+            return made.run, place, used
+        return compiled, None, used
 
 
 class Sensitivities(Side):
@@ -190,6 +219,7 @@ class Sensitivities(Side):
         super().__init__(below.form, below.description, below.time_first)
         self.below, self.has_start, self.has_time, self.wanted, self.count = below, has_start, has_time, wanted, count
         self.size, self.block = below.size * (1 + count), below.block
+        self.verdict: bool | None = None
 
     def field(self, t: Any, z: Any, *tensors: Any) -> Any:
         """Return the derivatives of the state and of its sensitivities, a vector."""
@@ -200,7 +230,9 @@ class Sensitivities(Side):
             changed = self._changed(tensors)
             return jvp(lambda y, *given: below.field(t, y, *changed(given)), (y, *self._chosen(tensors)), (row, *directions))[1]
 
-        return concat([below.field(t, y, *tensors), reshape(vmap(along)(rows, *self._directions(tensors)), (-1,))])
+        given = rows, *self._directions(tensors)
+        changes = vmap(along)(*given) if self.batched else stack([along(*[x[k] for x in given]) for k in range(self.count)])
+        return concat([below.field(t, y, *tensors), reshape(changes, (-1,))])
 
     def initial(self, t: Any, start: Any, *tensors: Any) -> Any:
         """Return the initial values of the state and of its sensitivities."""
@@ -227,6 +259,33 @@ class Sensitivities(Side):
         if self.has_time:
             rows = concat([rows[:first], rows[first : first + 1] + by_time[0], rows[first + 1 :]])
         return concat([value, reshape(rows, (-1,))])
+
+    def agrees(self, t: float, y: Any, tensors: Any) -> bool:
+        """Return whether the sensitivities change as reverse mode says, at a time and a state; the answer is kept.
+
+        They may not if the function ends gradients in one mode only, as `no_grad` does, or has rules of its own.
+        """
+        if self.verdict is None:
+            self.verdict = self._agrees(t, y, [x.detach() for x in tensors])
+        return self.verdict
+
+    def _agrees(self, t: float, y: Any, tensors: list[Any]) -> bool:
+        form, n = self.form, self.block
+        time, start = form.to_tensor(t), form.to_tensor(y)
+        probe = cos(arange(self.count * n, dtype=start.dtype, device=start.device))
+        rows, weights = reshape(probe, (self.count, n)), probe[:n]
+        forward = matmul(reshape(self.field(time, concat([start, probe]), *tensors)[n:], (self.count, n)), weights)
+        changed = self._changed(tensors)
+        _, pull = vjp(lambda y, *given: self.below.field(time, y, *changed(given)), start, *self._chosen(tensors))
+        by_state, *found = pull(weights)
+        reverse = matmul(rows, by_state)
+        parts = [reshape(v, (-1,)).to(start.dtype).to(device=start.device) for v in found]
+        if parts:
+            own = concat(parts)
+            reverse = concat([reverse[: self.count - own.shape[0]], reverse[self.count - own.shape[0] :] + own])
+        one, other = form.to_array(forward), form.to_array(reverse)
+        near = float(finfo(start.dtype).eps) ** 0.5 * max(1.0, abs(other).max(initial=0.0))
+        return bool((abs(one - other) <= near).all())
 
     def _chosen(self, tensors: Any) -> list[Any]:
         """Return the Tensors of which there are derivatives."""

@@ -68,7 +68,9 @@ class Way:
                 "function close over them, instead of keeping them in an object; or take 'adjoint'"
             )
             raise ValueError(msg)
-        steps = self.side is None or gradient == "adjoint" or (gradient == "auto" and problem.method in EXPLICIT and problem.compiled is None)
+        steps = (
+            self.side is None or gradient == "adjoint" or (gradient == "auto" and problem.method in EXPLICIT and problem.compiled is None)
+        )
         if steps and carries_tangents(problem, problem.to_tensor(time), t):
             if problem.method not in EXPLICIT:
                 why = "with gradient='adjoint'" if gradient == "adjoint" else "of a function that keeps Tensors in an object"
@@ -89,6 +91,8 @@ class Way:
             return
         side.solves += 1
         if problem.compiled is not None:
+            uses = side.uses(self.tensors)
+            self.tensors = [x if used else x.detach() for x, used in zip(self.tensors, uses)]
             problem.compiled_jacobian = lambda: _call_plainly(side.evaluator, "jacobian", self.tensors)
 
     def remember(self, key: Any, solve: Callable[[], Any]) -> Any:
@@ -115,11 +119,15 @@ class Way:
             return flow(problem, problem.start, times, t, ys)
         if not (t is not None or any(map(_is_differentiated, inputs))):
             return problem.to_tensor(ys)
-        if self.gradient == "forward" or any(map(_has_tangent, (*inputs, *([] if t is None else [t])))) or self._is_worthwhile(times, t):
+        if (
+            self.gradient == "forward"
+            or any(map(_has_tangent, (*inputs, *([] if t is None else [t]))))
+            or self._is_worthwhile(times, t, ys)
+        ):
             return sensitive_flow(Run(problem, self.side, times, ys), problem.start, t, self.tensors)
         return flow(problem, problem.start, times, t, ys)
 
-    def _is_worthwhile(self, times: Any, t: Any) -> bool:
+    def _is_worthwhile(self, times: Any, t: Any, ys: Any) -> bool:
         """Return whether fewer numbers need derivatives than there are outputs, and the joint equation is compiled and not too large."""
         problem, n = self.problem, self.problem.start.shape[0]
         key = _is_differentiated(problem.start), t is not None, tuple([_is_differentiated(x) for x in self.tensors])
@@ -127,7 +135,8 @@ class Way:
         if count >= len(times) * n or n * (1 + count) > MOST_JOINT or problem.compiled is None:
             return False
         joint = self.side.with_sensitivities(*key, count)
-        return _call_plainly(joint.evaluator, "field", self.tensors) is not None
+        compiled = _call_plainly(joint.evaluator, "field", self.tensors)
+        return compiled is not None and _call_plainly(joint.agrees, times[-1], ys[-1], self.tensors)
 
 
 def _has_tangent(x: Any) -> bool:
