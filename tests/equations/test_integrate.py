@@ -259,8 +259,8 @@ def test_right_sides_that_are_gradients_themselves(way: tuple[str, str]) -> None
     found = []
     for right in (lambda y, t: xp.stack([y[1], -k * xp.sin(y[0])]), transform, by_a_pass):
         if right is by_a_pass and way[1] == "forward":
-            with pytest.raises(RuntimeError, match="requires_grad"):  # the sensitivities evaluate it in a batch
-                grad(xp.sum(integrate.odeint(right, y0, [0.0, 1.0], method=way[0], gradient=way[1])), k)
+            with pytest.raises(RuntimeError, match="the same derivatives in forward and in reverse mode"):  # it detaches tangents
+                integrate.odeint(right, y0, [0.0, 1.0], method=way[0], gradient=way[1])
             continue
         y = integrate.odeint(right, y0, [0.0, 1.0], method=way[0], gradient=way[1])
         first = grad(xp.sum(y[-1]), (k, y0), create_graph=True)

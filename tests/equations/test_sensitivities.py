@@ -194,7 +194,7 @@ class OfModule:
     """A right-hand side whose method finds its parameter in the module, and in an argument."""
 
     def __init__(self, rate: Any) -> None:
-        global module_rate  # noqa: PLW0603
+        global module_rate
         module_rate = self.rate = rate
 
     def __call__(self, y: Any, t: Any) -> Any:
@@ -287,10 +287,20 @@ def test_a_list_that_the_function_fills_is_filled_at_each_evaluation() -> None:
     assert counts[2] == counts[0]
 
 
+def test_random_numbers_are_drawn_at_each_evaluation() -> None:
+    right = lambda y, t: 0.0 * y + np.random.normal()  # noqa: E731, NPY002
+    ends = [integrate.odeint(right, [1.0], [0.0, 1.0], method="RK23", rtol=1.0, atol=1e9)[-1, 0].item() for _ in range(4)]
+    assert len(set(ends)) == 4
+
+
 def test_forward_sensitivities_need_to_know_the_tensors() -> None:
     rate = xp.tensor(0.5, requires_grad=True)
     with pytest.raises(ValueError, match="gradient='forward' needs a function whose Tensors can be found"):
         integrate.odeint(Decay(rate), [1.0], TIMES, gradient="forward")
+    with pytest.raises(ValueError, match="gradient='forward' needs a function whose Tensors can be found"):
+        integrate.odeint(OfModule(rate), [1.0], TIMES, gradient="forward")
+    with pytest.raises(RuntimeError, match="the same derivatives in forward and in reverse mode"):
+        integrate.odeint(_silent(rate), [1.0], TIMES, gradient="forward")
     with pytest.raises(NotImplementedError, match="keeps Tensors in an object"):
         jacfwd(lambda rate: integrate.odeint(Decay(rate), [1.0], TIMES))(rate.detach())
     found = jacfwd(lambda rate: integrate.odeint(_branching(rate), [1.0], TIMES[:9]))(rate.detach())  # LSODA, not compiled
@@ -406,7 +416,7 @@ def _changes() -> dict[str, Any]:
         return -k * c * y
 
     def set_factor() -> None:
-        global factor  # noqa: PLW0603
+        global factor
         factor = 2.0
 
     def set_table() -> None:
@@ -474,11 +484,13 @@ def test_two_places_of_one_tensor_are_not_two_tensors() -> None:
 
 
 def test_nothing_keeps_tensors_alive() -> None:
-    k = xp.tensor([0.5], requires_grad=True)
-    y = integrate.odeint(lambda y, t: -k * y, [1.0], TIMES)
-    xp.sum(y).backward()
-    seen = [weakref.ref(v) for v in (k, y, y.grad_fn)]
-    del k, y
+    def run() -> list[Any]:
+        k = xp.tensor([0.5], requires_grad=True)
+        y = integrate.odeint(lambda y, t: -k * y, [1.0], TIMES)
+        xp.sum(y).backward()
+        return [weakref.ref(v) for v in (k, y, y.grad_fn)]
+
+    seen = run()
     gc.collect()
     assert [r() for r in seen] == [None] * 3
 

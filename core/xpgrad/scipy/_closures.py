@@ -30,7 +30,7 @@ _CHANGES = frozenset(("STORE_GLOBAL", "DELETE_GLOBAL", "DELETE_DEREF", "IMPORT_N
 _MOST = 1 << 16
 
 
-class Unreadable(Exception):  # noqa: N818 (no error: it ends a search)
+class Unreadable(Exception):
     """Raised for an object whose behaviour cannot be read off."""
 
 
@@ -172,7 +172,7 @@ class _Reader:
         for base in cls.__mro__:
             if base in (object, tuple):
                 continue
-            if not base.__flags__ & _HEAP_TYPE or "__slots__" in vars(base) and not hasattr(base, "_fields"):
+            if not base.__flags__ & _HEAP_TYPE or ("__slots__" in vars(base) and not hasattr(base, "_fields")):
                 raise Unreadable
             for name, value in vars(base).items():
                 own = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value

@@ -17,9 +17,9 @@ from xpgrad.rules.creation import ones_like
 from xpgrad.rules.indexing import take
 from xpgrad.rules.manipulation import concat, moveaxis, stack
 from xpgrad.scipy._implicit import implicit
-from xpgrad.scipy.integrate._way import Way
 from xpgrad.scipy.integrate._problem import Failure, Problem
 from xpgrad.scipy.integrate._steps import repeat_steps
+from xpgrad.scipy.integrate._way import Way
 
 Gradient = Literal["auto", "forward", "adjoint", "steps"]
 #: The default tolerance of `scipy.integrate.odeint`.

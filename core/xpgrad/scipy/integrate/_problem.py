@@ -73,7 +73,8 @@ class Problem:
         self.compiled_jacobian: Callable[[], Callable[[float, Any], Any] | None] | None = None
         self.integrate: Any = scipy_integrate(name)
         leaves, self.structure = flatten(_vector(y0))
-        self.start, unravel = ravel_pytree(leaves)
+        flat, unravel = ravel_pytree(leaves)
+        self.start: Any = flat
         if not self.start.dtype.is_floating_point:
             msg = (
                 f"{name}: the state `y0` must be of real floating numbers, but its numbers meet in {self.start.dtype}; give 1.0, not 1, "

@@ -1,7 +1,7 @@
 """Right-hand sides as pure functions of the time, the state and Tensors, compiled once and used by all solvers of the same function.
 
-A function is the same if its code and all that it closes over are (`xpgrad.scipy._closures`), apart from the Tensors, which are arguments of
-what is compiled. A function that cannot be compiled, because it branches on values, is evaluated as it is.
+Two functions are the same if their code and all that they close over are equal (`xpgrad.scipy._closures`), apart from Tensors, which are
+arguments of what is compiled. A function that cannot be compiled, because it branches on values, is called as the user wrote it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from xpgrad.scipy._closures import Rebuilt, Unreadable, read
 from xpgrad.scipy.integrate._problem import Problem
 
 
-class Written(Exception):  # noqa: N818 (no error of the user's)
+class Written(Exception):
     """Raised if a function writes to a list or a dict that it reaches: it is then called as it is."""
 
 
@@ -159,8 +159,6 @@ class Side:
         form, function = self.form, getattr(self, what)
         tensors = [x.detach() for x in tensors]
         found = self.evaluator(what, tensors)
-        if found is None:
-            self.batched = False
         return found or (lambda t, y: form.to_array(function(form.to_tensor(t), form.to_tensor(y), *tensors)))
 
     def _find_compiled(self, what: str, tensors: list[Any]) -> Any:
@@ -181,6 +179,7 @@ class Side:
                 self.functions[key] = self._compile(what, tensors)
             except Exception as exc:  # noqa: BLE001 (an error of the user's function comes out where it is called as it is)
                 self.functions[key] = None
+                self.batched = False
                 self.writes = self.writes or isinstance(exc, Written)
         return self.functions[key]
 
@@ -263,7 +262,7 @@ class Sensitivities(Side):
     def agrees(self, t: float, y: Any, tensors: Any) -> bool:
         """Return whether the sensitivities change as reverse mode says, at a time and a state; the answer is kept.
 
-        They may not if the function ends gradients in one mode only, as `no_grad` does, or has rules of its own.
+        They do not if the function cuts the derivatives of one mode, as `no_grad` does, or has rules of its own.
         """
         if self.verdict is None:
             self.verdict = self._agrees(t, y, [x.detach() for x in tensors])

@@ -117,26 +117,39 @@ class Way:
         inputs = (problem.start, *self.tensors)
         if self.side is None or self.gradient == "adjoint":
             return flow(problem, problem.start, times, t, ys)
-        if not (t is not None or any(map(_is_differentiated, inputs))):
+        if problem.compiled is not None and t is None and not any(map(_is_differentiated, inputs)):
             return problem.to_tensor(ys)
-        if (
-            self.gradient == "forward"
-            or any(map(_has_tangent, (*inputs, *([] if t is None else [t]))))
-            or self._is_worthwhile(times, t, ys)
-        ):
+        if any(map(_has_tangent, (*inputs, *([] if t is None else [t])))) or self._has_sensitivities(times, t, ys):
             return sensitive_flow(Run(problem, self.side, times, ys), problem.start, t, self.tensors)
         return flow(problem, problem.start, times, t, ys)
 
-    def _is_worthwhile(self, times: Any, t: Any, ys: Any) -> bool:
-        """Return whether fewer numbers need derivatives than there are outputs, and the joint equation is compiled and not too large."""
+    def _has_sensitivities(self, times: Any, t: Any, ys: Any) -> bool:
+        """Return whether a gradient is computed from sensitivities.
+
+        It is by choice, or if fewer numbers need derivatives than there are outputs, and the joint equation is compiled and not too large.
+
+        Raises
+        ------
+        RuntimeError
+            Sensitivities are asked for, but are not the derivatives of reverse mode.
+        """
         problem, n = self.problem, self.problem.start.shape[0]
         key = _is_differentiated(problem.start), t is not None, tuple([_is_differentiated(x) for x in self.tensors])
         count = count_sensitivities(problem.start, self.tensors, key)
-        if count >= len(times) * n or n * (1 + count) > MOST_JOINT or problem.compiled is None:
+        asked = self.gradient == "forward"
+        if not count or (not asked and (problem.compiled is None or count >= len(times) * n or n * (1 + count) > MOST_JOINT)):
             return False
         joint = self.side.with_sensitivities(*key, count)
         compiled = _call_plainly(joint.evaluator, "field", self.tensors)
-        return compiled is not None and _call_plainly(joint.agrees, times[-1], ys[-1], self.tensors)
+        if not asked:
+            return compiled is not None and _call_plainly(joint.agrees, times[-1], ys[-1], self.tensors)
+        if not _call_plainly(joint.agrees, times[-1], ys[-1], self.tensors):
+            msg = (
+                f"{problem.name}: gradient='forward' needs a function with the same derivatives in forward and in reverse mode, but one of "
+                "them is cut here, e.g. by `no_grad`, `detach` or a rule of its own; take 'adjoint'"
+            )
+            raise RuntimeError(msg)
+        return True
 
 
 def _has_tangent(x: Any) -> bool:
