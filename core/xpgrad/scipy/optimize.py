@@ -21,7 +21,7 @@ from xpgrad._basics.docstrings import shares
 from xpgrad._basics.faces import public_names, refusal
 from xpgrad._basics.scalars import is_raw_array, is_scalar
 from xpgrad._basics.shapes import common_shape
-from xpgrad._modes import switches
+from xpgrad._modes import state, switches
 from xpgrad._operations.lift import as_tensors
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._scipy import ScipyObjective, as_floating
@@ -194,6 +194,10 @@ def minimize(
     def gradient(flat: Any) -> Any:
         return grad(objective.scalar)(flat)
 
+    if _is_constant(objective, result, low, high):
+        flat = objective.to_tensor(result.x)
+        result.x, result.fun = objective.unravel_out(flat), objective.scalar(flat)
+        return result
     return _answer(
         result, objective, _bounded_residual(gradient, objective.to_tensor(result.x), low, high), linear_solver, symmetric=True, fun=True
     )
@@ -326,6 +330,10 @@ def least_squares(
         values = objective.vector(flat) / scale
         return total(_LOSSES[loss](values * values)) * (0.5 * scale**2)
 
+    if _is_constant(objective, result, low, high):
+        result.x = objective.unravel_out(objective.to_tensor(result.x))
+        result.cost = cost(objective.ravel(result.x))
+        return result
     residual = _bounded_residual(grad(cost), objective.to_tensor(result.x), low, high)
     found = _answer(result, objective, residual, linear_solver, symmetric=True)
     found.cost = cost(objective.ravel(found.x))
@@ -335,7 +343,7 @@ def least_squares(
 @_document_solver
 def curve_fit(
     f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None, absolute_sigma: bool = False, *, bounds: Any = None,
-    method: str = "trf", failure: Failure = "raise", linear_solver: Any = "auto", **options: Any,
+    method: str | None = None, failure: Failure = "raise", linear_solver: Any = "auto", **options: Any,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Fit a function to data by least squares (`scipy.optimize.curve_fit`); the fit and its covariance are differentiable.
 
@@ -353,8 +361,10 @@ def curve_fit(
         Standard deviations of the data, of a shape that broadcasts to that of `ydata`, or, for 1-d `ydata`, its covariance matrix.
     absolute_sigma : bool
         If False, only the ratios of `sigma` matter, and the covariance is scaled so that the reduced chi square is 1.
-    bounds, method, **options
+    bounds, **options
         See `least_squares`.
+    method : {"lm", "trf", "dogbox"}, optional
+        SciPy's method. Default, as in SciPy: "lm", or "trf" if there are bounds, a `loss`, or fewer data than parameters.
 
     Returns
     -------
@@ -399,9 +409,12 @@ def curve_fit(
             raise ValueError(msg)
         return whiten(values - ydata).reshape((-1,))
 
+    if method is None:
+        method = "lm" if bounds is None and "loss" not in options and ydata.numel() >= start.numel() else "trf"
     options |= {"bounds": bounds, "method": method, "failure": failure, "linear_solver": linear_solver}
     fit = least_squares(residuals, start, **options)
-    jacobian = jacrev(residuals)(fit.x)
+    known = not fit.x.requires_grad and not state.carries_tangents() and options.get("loss", "linear") == "linear"
+    jacobian = asarray(fit.jac, dtype=fit.x.dtype, device=fit.x.device) if known else jacrev(residuals)(fit.x)
     count, n = jacobian.shape
     sizes = svdvals(jacobian.detach()).tolist()
     full_rank = count >= n and sizes[-1] > max(count, n) * 2.0**-52 * sizes[0]
@@ -609,6 +622,9 @@ def custom_root(
     return decorate
 
 
+Limits = list[Any] | None
+
+
 # -- implementation ---------------------------------------------------------------------------------------------------------
 
 
@@ -762,6 +778,13 @@ def _require_convergence(name: str, well: bool, message: str, failure: str) -> N
     warnings.warn(msg, RuntimeWarning, stacklevel=3)
 
 
+def _is_constant(objective: _Objective, result: Any, low: Limits, high: Limits) -> bool:
+    """Return whether a solution has no derivatives: neither its function nor a bound depends on a Tensor that is differentiated."""
+    if state.carries_tangents() or any(isinstance(v, Tensor) for side in (low, high) if side is not None for v in side):
+        return False
+    return not objective.vector(objective.to_tensor(result.x)).requires_grad
+
+
 def _answer(result: Any, objective: _Objective, residual: Any, how: Any, *, symmetric: bool = False, fun: bool = False) -> Any:
     """Return SciPy's result with the solution and, if `fun`, the value as Tensors with their history.
 
@@ -780,9 +803,6 @@ def _answer(result: Any, objective: _Objective, residual: Any, how: Any, *, symm
     if fun:
         result.fun = objective.scalar(flat)
     return result
-
-
-Limits = list[Any] | None
 
 
 def _bounds(name: str, bounds: Any, objective: _Objective) -> tuple[Limits, Limits]:
