@@ -4,8 +4,9 @@ Both integrate by SciPy's LSODA with its own tolerances; the gradients of both a
 backward with the adjoint.
 
 `python -m benchmarks.equations fits` compares fits of the Lotka-Volterra equation (4 parameters, 40 times) with SciPy's own by finite
-differences, and with `jax.experimental.ode.odeint` under `jit`, whose derivatives are given to SciPy's functions. Each fit runs in a process
-of its own, whose imports are not counted, with an empty cache of machine code. The fitted parameters are compared first.
+differences, and with `jax.experimental.ode.odeint` under `jit`, whose derivatives are given to SciPy's functions. Each kind of fit runs in
+a process of its own, whose imports are not counted, with an empty cache of machine code. The times are the processor's. The parameters are
+compared.
 """
 
 from __future__ import annotations
@@ -159,9 +160,9 @@ def time_fits(kind: str) -> None:
     for _ in range(ROUNDS + 1):
         found = []
         for fit, taken in zip(fits, times):
-            start = time.perf_counter()
+            start = time.process_time()
             found.append(np.asarray(fit()))
-            taken.append(time.perf_counter() - start)
+            taken.append(time.process_time() - start)
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], rtol=1e-3)
     first, later = [taken[0] for taken in times], [statistics.median(taken[1:]) for taken in times]

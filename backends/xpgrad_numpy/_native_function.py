@@ -57,7 +57,8 @@ def machine_function(lowered: Lowered, machine: Machine, otherwise: Callable[...
     """Return a function that runs a lowered program.
 
     Its attribute ``exact`` is the same function without conversions: it returns NotImplemented for arrays that are not of the program's
-    dtypes and shapes in row-major order, and False if an index is out of bounds.
+    dtypes and shapes in row-major order, and False if an index is out of bounds. It is ``call`` with new memory for the results, which are
+    the first of ``buffers()``: a caller that needs a result only until the next call passes the same buffers each time.
 
     Parameters
     ----------
@@ -83,9 +84,15 @@ def machine_function(lowered: Lowered, machine: Machine, otherwise: Callable[...
     }  # fmt: skip
     exec(_text(lowered, workspace, space), space)  # noqa: S102 (our own text)
     function: Any = space["function"]
-    function.exact = space["exact"]
+    function.exact, function.call = space["exact"], call
+    function.buffers = functools.partial(_buffers, [(v.shape, v.dtype.name) for v in program.outputs], workspace)
     result: Callable[..., tuple[Any, ...]] = function
     return result
+
+
+def _buffers(kinds: list[tuple[tuple[int, ...], str]], workspace: int) -> list[Any]:
+    """Return new memory for the results of a function, and its workspace."""
+    return [*(np.empty(shape, dtype) for shape, dtype in kinds), *([np.empty(workspace)] if workspace else [])]
 
 
 def _text(lowered: Lowered, workspace: int, space: dict[str, Any]) -> str:

@@ -250,9 +250,17 @@ class ScipyObjective:
         return as_floating(hessian_vector_product(lambda flat: self._scalar(flat, args, "hessp"))(self._to_tensor(x), self._to_tensor(p)))
 
     def _both(self, x: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        return self._differentiate(*self._record(x, args))
+
+    def _record(self, x: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Return the parameters as a vector, and the value with its history."""
         with switches.recorded():
             flat = self._to_tensor(x).requires_grad_()
-            out = self._value(flat, args)
+            return flat, self._value(flat, args)
+
+    def _differentiate(self, flat: Any, out: Any) -> tuple[Any, Any]:
+        """Return a recorded value and its derivative."""
+        with switches.recorded():
             if not out.requires_grad or 0 in out.shape:
                 shape = (*out.shape, *flat.shape)
                 found = zeros(shape, dtype=flat.dtype, device=flat.device)

@@ -321,8 +321,9 @@ def least_squares(
     if low is not None:
         options["bounds"] = (as_floats(low, -math.inf), as_floats(high, math.inf))
     result = optimize.least_squares(
-        objective.fun, objective.x0, jac=objective.jac, method=method, loss=loss, f_scale=f_scale, **options
+        objective.residuals, objective.x0, jac=objective.jacobian, method=method, loss=loss, f_scale=f_scale, **options
     )  # fmt: skip
+    objective.recorded = None
     _require_convergence(name, bool(result.success), str(result.message), failure)
     scale = float(f_scale)
 
@@ -635,10 +636,13 @@ class _Objective(ScipyObjective):
     ----------
     start : Tensor, shape (n,)
         The initial guess, without history.
+    recorded : tuple or None
+        A point, the Tensor made of it, and the values there with their history.
     """
 
     def __init__(self, name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: bool, one: bool) -> None:
         self.name, self.like_x, self.one = name, like_x, one
+        self.recorded: tuple[Any, Any, Any] | None = None
         super().__init__(lambda tree: fun(tree, *args), x0)
         flat, self.unravel_out = ravel_pytree(x0)
         self.start = flat.detach()
@@ -669,6 +673,17 @@ class _Objective(ScipyObjective):
             msg = f"{self.name}: the function must return as many numbers as it gets, {flat.shape[0]}, but returned {out.shape[0]}"
             raise ValueError(msg)
         return out
+
+    def residuals(self, x: Any) -> Any:
+        """Return the values as an array, and keep their history for `jacobian`, which SciPy mostly asks for next."""
+        self.recorded = x.copy(), *self._record(x, ())
+        return as_floating(self.recorded[2]).reshape(-1)
+
+    def jacobian(self, x: Any) -> Any:
+        """Return the Jacobian of the values as an array; the history that was kept is used up."""
+        kept, self.recorded = self.recorded, None
+        flat, out = kept[1:] if kept is not None and (kept[0] == x).all() else self._record(x, ())
+        return self._differentiate(flat, out)[1].reshape((-1, len(x)))
 
     def vector(self, flat: Any) -> Any:
         """Return the values as one vector with their history."""

@@ -102,7 +102,9 @@ def odeint(
         steps = problem.solve(problem.fast_rhs, times[0], times[-1], y, **first).t if times[0] != times[-1] else times[:1]
         out = repeat_steps(problem, problem.start, steps, times, t)
     elif method == "LSODA":
-        ys = way.remember((times, h0, mxstep), lambda: problem.tabulate(problem.fast_rhs, times, y, problem.all_atol, h0=h0, mxstep=mxstep))
+        ys = way.remember(
+            (times, h0, mxstep), lambda: problem.tabulate(way.rhs_of_odeint(), times, y, problem.all_atol, h0=h0, mxstep=mxstep)
+        )
         out = way.attach(times, t, ys)
     else:
         found = problem.solve(problem.fast_rhs, times[0], times[-1], y, problem.jacobian, t_eval=_distinct(times), **first)

@@ -17,7 +17,7 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._scipy import as_floating
 from xpgrad.func import jacrev, ravel_pytree
 from xpgrad.func._tree import flatten, unflatten
-from xpgrad.rules.conversion import host_array
+from xpgrad.rules.conversion import asarray, host_array
 
 Failure = Literal["raise", "warn", "ignore"]
 
@@ -73,7 +73,11 @@ class Problem:
         self.compiled_jacobian: Callable[[], Callable[[float, Any], Any] | None] | None = None
         self.integrate: Any = scipy_integrate(name)
         leaves, self.structure = flatten(_vector(y0))
-        flat, unravel = ravel_pytree(leaves)
+        if self.structure.is_leaf and isinstance(leaves[0], Tensor) and leaves[0].ndim == 1:
+            flat, parts = leaves[0], leaves
+        else:
+            flat, unravel = ravel_pytree(leaves)
+            parts = unravel(flat.detach())
         self.start: Any = flat
         if not self.start.dtype.is_floating_point:
             msg = (
@@ -83,7 +87,7 @@ class Problem:
             raise TypeError(msg)
         self.dtype, self.device = self.start.dtype, self.start.device
         self.cls: Any = tensor_class(self.device)
-        self.leaves = [(x.shape, x.dtype, x.numel()) for x in unravel(self.start.detach())]
+        self.leaves = [(x.shape, x.dtype, x.numel()) for x in parts]
         rtol, atol = tolerances
         self.rtol = float(rtol)
         self.all_atol: Any = [float(v) for v in atol] if hasattr(atol, "__len__") else float(atol)
@@ -273,4 +277,6 @@ def _vector(y: Any) -> Any:
     """Convert a list or tuple of numbers and 0-d Tensors to a vector; return other states unchanged."""
     if type(y) not in (list, tuple) or not y or any(getattr(v, "ndim", 0) or isinstance(v, (list, tuple, dict)) for v in y):
         return y
+    if all(type(v) in (int, float) for v in y):
+        return asarray(list(y))
     return ravel_pytree(y)[0]

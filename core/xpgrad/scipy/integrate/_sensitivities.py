@@ -46,9 +46,9 @@ class Run:
     def solve(self, start: Any, tensors: Any) -> Any:
         """Return the solution at the output times; `start` is the initial state, a Tensor of shape (n,)."""
         problem, side, times = self.problem, self.side, self.times
-        rhs = side.plain_evaluator("field", tensors)
+        rhs = side.plain_evaluator("field", tensors, overwrites=problem.method == "LSODA")  # SciPy's `odeint` copies it
         block = _blocks_of(side, tensors)
-        y0 = problem.to_array(side.initial(problem.to_tensor(times[0]), start, *tensors))
+        y0 = _initial(problem, side, times[0], start, tensors)
         atol = self._tolerances(y0, tensors)
         if times[0] == times[-1]:
             return [y0] * len(times)
@@ -78,6 +78,18 @@ class Run:
         """
         given = self.problem.all_atol
         return _tolerances(self.side, given if isinstance(given, list) else [given] * self.side.block, y0, tensors, self.problem)
+
+
+def _initial(problem: Problem, side: Side, time: float, start: Any, tensors: Any) -> Any:
+    """Return the initial values of all variables as an array."""
+    if not isinstance(side, Sensitivities) or isinstance(side.below, Sensitivities) or side.has_time:
+        return problem.to_array(side.initial(problem.to_tensor(time), start, *tensors))
+    n = side.block
+    out = importlib.import_module("numpy").zeros(side.size)
+    out[:n] = problem.to_array(start)
+    if side.has_start:
+        out[n : n + n * n].reshape(n, n)[range(n), range(n)] = 1.0
+    return out
 
 
 def _tolerances(side: Side, given: list[float], y0: Any, tensors: Any, problem: Problem) -> list[float]:

@@ -121,47 +121,58 @@ class Side:
 
     # -- for SciPy ---------------------------------------------------------------------------------------------------------------
 
-    def evaluator(self, what: str, tensors: Any) -> Callable[[float, Any], Any] | None:
+    def evaluator(self, what: str, tensors: Any, *, overwrites: bool = False) -> Callable[[float, Any], Any] | None:
         """Return the field or the Jacobian, compiled, as a function of a float and an array; None if it cannot be compiled.
 
         Parameters
         ----------
         what : {"field", "jacobian"}
         tensors : sequence of Tensor
+        overwrites : bool
+            Whether a call may overwrite the result of the call before.
         """
         form = self.form
-        tensors = [x.detach() for x in tensors]
         found = self._find_compiled(what, tensors)
         if found is None:
             return None
         run, place, _ = found
         if place is None:
+            tensors = [x.detach() for x in tensors]
             return lambda t, y: form.to_array(run(form.to_tensor(t), form.to_tensor(y), *tensors))
-        arrays = [x._array for x in tensors]
+        arrays = [x._stand_in()._array for x in tensors]
         time = importlib.import_module("numpy").empty(())  # SciPy has loaded it
 
-        exact = getattr(run, "exact", run)  # machine code that takes no other arrays, and returns no tuple for them
+        call = getattr(run, "call", None) if overwrites else None
+        if call is None:
 
-        def evaluate(t: float, y: Any) -> Any:
+            def evaluate(t: float, y: Any) -> Any:
+                time[()] = t
+                return run(time, y, *arrays)[place]
+
+            return evaluate
+        buffers = run.buffers()
+        out, rest = buffers[place], (*arrays, *buffers)
+
+        def fill(t: float, y: Any) -> Any:
             time[()] = t
-            out = exact(time, y, *arrays)
-            return out[place] if out.__class__ is tuple else run(time, y, *arrays)[place]
+            return out if call(time, y, *rest) is None else run(time, y, *arrays)[place]
 
-        return evaluate
+        return fill
 
     def uses(self, tensors: Any) -> tuple[bool, ...]:
         """Return which Tensors the function uses: all unless it is compiled."""
-        found = self._find_compiled("field", [x.detach() for x in tensors])
+        found = self._find_compiled("field", tensors)
         return (True,) * len(tensors) if found is None else found[2]
 
-    def plain_evaluator(self, what: str, tensors: Any) -> Callable[[float, Any], Any]:
-        """Return the field or the Jacobian as a function of a float and an array, compiled if possible."""
-        form, function = self.form, getattr(self, what)
-        tensors = [x.detach() for x in tensors]
-        found = self.evaluator(what, tensors)
-        return found or (lambda t, y: form.to_array(function(form.to_tensor(t), form.to_tensor(y), *tensors)))
+    def plain_evaluator(self, what: str, tensors: Any, *, overwrites: bool = False) -> Callable[[float, Any], Any]:
+        """Return the field or the Jacobian as a function of a float and an array, compiled if possible; see `evaluator`."""
+        found = self.evaluator(what, tensors, overwrites=overwrites)
+        if found is not None:
+            return found
+        form, function, tensors = self.form, getattr(self, what), [x.detach() for x in tensors]
+        return lambda t, y: form.to_array(function(form.to_tensor(t), form.to_tensor(y), *tensors))
 
-    def _find_compiled(self, what: str, tensors: list[Any]) -> Any:
+    def _find_compiled(self, what: str, tensors: Any) -> Any:
         """Compile a function at its first call; return None if that is impossible.
 
         Returns
@@ -176,7 +187,7 @@ class Side:
         key = what, tuple([(x.__class__, x.shape, x.dtype) for x in tensors])
         if key not in self.functions:
             try:
-                self.functions[key] = self._compile(what, tensors)
+                self.functions[key] = self._compile(what, [x.detach() for x in tensors])
             except Exception as exc:  # noqa: BLE001 (an error of the user's function comes out where it is called as it is)
                 self.functions[key] = None
                 self.batched = False

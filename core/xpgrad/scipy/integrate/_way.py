@@ -95,6 +95,13 @@ class Way:
             self.tensors = [x if used else x.detach() for x, used in zip(self.tensors, uses)]
             problem.compiled_jacobian = lambda: _call_plainly(side.evaluator, "jacobian", self.tensors)
 
+    def rhs_of_odeint(self) -> Callable[[float, Any], Any]:
+        """Return the right side for SciPy's `odeint`, which copies what it returns."""
+        if self.problem.compiled is None:
+            return self.problem.rhs
+        found: Callable[[float, Any], Any] = self.side.evaluator("field", self.tensors, overwrites=True)
+        return found
+
     def remember(self, key: Any, solve: Callable[[], Any]) -> Any:
         """Return the last solution if it was that of the same problem, else a new one.
 
