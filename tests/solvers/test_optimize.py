@@ -367,8 +367,45 @@ def test_a_start_may_be_a_list_of_numbers_or_integers(start: Any) -> None:
     assert float(optimize.minimize(lambda p: (p - 3) ** 2, 0).x) == pytest.approx(3.0)
 
 
+def test_integers_in_a_tree_and_a_number_as_args_are_scipys() -> None:
+    found = optimize.minimize(lambda p, c: (p["a"] - c) ** 2 + xp.sum((p["b"] - 1) ** 2), {"a": 0, "b": xp.asarray([0, 0])}, args=3.0)
+    assert found.x["a"].item() == pytest.approx(3.0)
+    np.testing.assert_allclose(found.x["b"].numpy(), 1.0, rtol=1e-6)
+    assert optimize.brentq(lambda x, c: x - c, 0.0, 5.0, args=2).item() == pytest.approx(2.0)
+    assert optimize.root(lambda x, c: x - c, [0, 0], args=2).x.tolist() == pytest.approx([2.0, 2.0])
+
+
 def _line(t: Any, a: Any, b: Any) -> Any:
     return a + b * t
+
+
+def test_curve_fit_takes_lists_of_numbers() -> None:
+    best, _ = optimize.curve_fit(_line, [1, 2, 3], [1.0, 2.0, 4.0], p0=(1, 1))
+    np.testing.assert_allclose(best.numpy(), [-2 / 3, 1.5], rtol=1e-6)
+
+
+def test_a_fit_evaluates_its_residuals_once_at_each_point() -> None:
+    calls = 0
+
+    def residuals(p: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return xp.stack([xp.exp(p[0]) - 2.0, p[0] * p[1] - 1.0])
+
+    found = optimize.least_squares(residuals, [0.0, 1.0])
+    assert found.njev > 2
+    assert calls <= found.nfev + 3
+    np.testing.assert_allclose(found.x.numpy(), [np.log(2.0), 1 / np.log(2.0)], rtol=1e-6)
+
+
+@pytest.mark.parametrize("which", ["residuals", "bound"])
+def test_a_solution_is_constant_only_if_nothing_moves_it(which: str) -> None:
+    moved = xp.tensor(0.5, requires_grad=True)
+    fun = (lambda x: xp.sum((x - moved) ** 2)) if which == "residuals" else lambda x: xp.sum((x - 2.0) ** 2)
+    bounds = None if which == "residuals" else [(0.0, moved)]
+    assert xp.autograd.grad(optimize.minimize(fun, [0.1], bounds=bounds).x[0], moved)[0].item() == pytest.approx(1.0, rel=1e-5)
+    with xp.no_grad():
+        assert not optimize.minimize(fun, [0.1], bounds=bounds).x.requires_grad
 
 
 @pytest.mark.parametrize("absolute", [False, True])

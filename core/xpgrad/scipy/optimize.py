@@ -62,7 +62,7 @@ _document_solver = shares(
 x0 : Tensor, array or number, or nested tuples, named tuples, lists and dicts of them
     Initial guess; real. The function receives a tree of the same structure. A list of numbers is an array, as in SciPy, and integers
     become floating-point numbers.
-args : tuple
+args : tuple, or a number
     Further arguments of the function.
 tol, callback, options : optional
     Passed to SciPy.
@@ -82,7 +82,7 @@ ImportError
 
 @_document_solver
 def minimize(
-    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), method: str | None = None, *, jac: Any = None, hess: Any = None,
+    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] | float = (), method: str | None = None, *, jac: Any = None, hess: Any = None,
     hessp: Any = None, bounds: Any = None, constraints: Any = (), tol: float | None = None, callback: Any = None, options: Any = None,
     failure: Failure = "raise", linear_solver: Any = "auto",
 ) -> Any:  # fmt: skip
@@ -159,6 +159,7 @@ def minimize(
     0.333333
     """
     name = "minimize"
+    args = _as_tuple(args)
     optimize = _check_arguments(name, fun, args, failure, linear_solver)
     value = fun if jac is not True else lambda x, *args: fun(x, *args)[0]
     objective = _objective(name, value, x0, args, one=True)
@@ -205,8 +206,8 @@ def minimize(
 
 @_document_solver
 def root(
-    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), method: str = "hybr", *, tol: float | None = None, callback: Any = None,
-    options: Any = None, failure: Failure = "raise", linear_solver: Any = "auto",
+    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] | float = (), method: str = "hybr", *, tol: float | None = None,
+    callback: Any = None, options: Any = None, failure: Failure = "raise", linear_solver: Any = "auto",
 ) -> Any:  # fmt: skip
     """Solve equations (`scipy.optimize.root`); the root is differentiable.
 
@@ -240,6 +241,7 @@ def root(
     0.3536
     """
     name = "root"
+    args = _as_tuple(args)
     optimize = _check_arguments(name, fun, args, failure, linear_solver)
     objective = _objective(name, fun, x0, args, like_x=True)
     exact = str(method).lower() in _WITH_JACOBIAN
@@ -262,7 +264,7 @@ _LOSSES: dict[str, Callable[[Any], Any]] = {
 
 @_document_solver
 def least_squares(
-    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, bounds: Any = None, method: str = "trf", loss: str = "linear",
+    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] | float = (), *, bounds: Any = None, method: str = "trf", loss: str = "linear",
     f_scale: float = 1.0, failure: Failure = "raise", linear_solver: Any = "auto", **options: Any,
 ) -> Any:  # fmt: skip
     """Fit by least squares, with an optional robust loss (`scipy.optimize.least_squares`); the fit is differentiable.
@@ -308,6 +310,7 @@ def least_squares(
     [-0.5, 0.0, 0.5]
     """
     name = "least_squares"
+    args = _as_tuple(args)
     optimize = _check_arguments(name, fun, args, failure, linear_solver)
     if loss not in _LOSSES:
         msg = f"least_squares: `loss` must be one of {', '.join(map(repr, _LOSSES))}, but got {shown(loss)}"
@@ -353,7 +356,7 @@ def curve_fit(
     f : callable
         ``f(xdata, *parameters)`` returns a real Tensor of the shape of `ydata`; each parameter is a 0-d Tensor.
     xdata : object
-        What `f` gets as its first argument, usually an array.
+        What `f` gets as its first argument, usually an array. A list of numbers becomes a Tensor.
     ydata : Tensor, array or sequence of numbers
         Data of any shape; real.
     p0 : sequence of numbers, or Tensor or array of shape (n,), optional
@@ -399,6 +402,8 @@ def curve_fit(
     check_callable(f, name, "f")
     absolute_sigma = as_flag(absolute_sigma, name, "absolute_sigma")
     (ydata,) = as_tensors(name, ydata if not isinstance(ydata, (list, tuple)) else asarray(ydata))
+    if isinstance(xdata, (list, tuple)) and all(map(is_scalar, xdata)):
+        xdata = astype(asarray(list(xdata)), ydata.default_dtype("real floating"))
     start = _as_start([1.0] * _count_parameters(f)) if p0 is None else _as_start(list(p0) if isinstance(p0, tuple) else p0)
     whiten = _whitening(sigma, ydata)
 
@@ -457,8 +462,8 @@ def _whitening(sigma: Any, ydata: Any) -> Callable[[Any], Any]:
 
 @_document_solver
 def brentq(
-    f: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] = (), xtol: float = 2e-12, rtol: float | None = None, maxiter: int = 100,
-    *, failure: Failure = "raise",
+    f: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] | float = (), xtol: float = 2e-12, rtol: float | None = None,
+    maxiter: int = 100, *, failure: Failure = "raise",
 ) -> Any:  # fmt: skip
     """Find a sign change of a function of one number (`scipy.optimize.brentq`); the root is differentiable.
 
@@ -494,6 +499,7 @@ def brentq(
     0.209987
     """
     name = "brentq"
+    args = _as_tuple(args)
     optimize = _check_arguments(name, f, args, failure)
     ends, _ = ravel_pytree((a, b))
     objective = _objective(name, f, asarray(ends[0] * 1.0).detach(), args, like_x=True)
@@ -508,7 +514,7 @@ def brentq(
 
 @_document_solver
 def fixed_point(
-    func: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), xtol: float = 1e-8, maxiter: int = 500, method: str = "del2", *,
+    func: Callable[..., Any], x0: Any, args: tuple[Any, ...] | float = (), xtol: float = 1e-8, maxiter: int = 500, method: str = "del2", *,
     failure: Failure = "raise", linear_solver: Any = "auto",
 ) -> Any:  # fmt: skip
     """Find ``x = func(x)`` (`scipy.optimize.fixed_point`); the fixed point is differentiable.
@@ -545,6 +551,7 @@ def fixed_point(
     0.353553
     """
     name = "fixed_point"
+    args = _as_tuple(args)
     optimize = _check_arguments(name, func, args, failure, linear_solver)
     objective = _objective(name, func, x0, args, like_x=True)
     try:
@@ -744,17 +751,27 @@ def _derivatives(
     return found
 
 
+def _as_tuple(args: Any) -> Any:
+    """Return further arguments as a tuple: a single number is one, as in SciPy."""
+    return (args,) if is_scalar(args) else args
+
+
 def _as_start(x0: Any) -> Any:
     """Return an initial guess in floating-point numbers; a list of numbers becomes a Tensor."""
     if isinstance(x0, list) and x0 and all(is_scalar(x) and not isinstance(x, (bool, complex)) for x in x0):
         x0 = asarray(x0)
-    elif isinstance(x0, int) and not isinstance(x0, bool):
-        return float(x0)
-    elif is_raw_array(x0):
-        x0 = asarray(x0)
-    if isinstance(x0, Tensor) and "integer" in x0.dtype.category:
-        return astype(x0, x0.default_dtype("real floating"))
-    return x0
+    return tree_map(_as_floating_leaf, x0)
+
+
+def _as_floating_leaf(x: Any) -> Any:
+    """Return an integer, or an array or a Tensor of integers, in floating-point numbers; others unchanged."""
+    if isinstance(x, int) and not isinstance(x, bool):
+        return float(x)
+    if is_raw_array(x):
+        x = asarray(x)
+    if isinstance(x, Tensor) and "integer" in x.dtype.category:
+        return astype(x, x.default_dtype("real floating"))
+    return x
 
 
 def _objective(name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: bool = False, one: bool = False) -> _Objective:

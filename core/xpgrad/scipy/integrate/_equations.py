@@ -1,4 +1,4 @@
-"""The public solvers of differential equations: SciPy integrates, and the adjoint equation or recorded steps give derivatives."""
+"""The public solvers of differential equations: SciPy integrates; sensitivities, an adjoint equation or recorded steps give derivatives."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def odeint(
         Maximum number of steps between two outputs for ``method="LSODA"``; 0 lets SciPy choose.
     method : str
         "LSODA", or another method of `solve_ivp`.
-    gradient : {"adjoint", "steps"}
-        How to differentiate; see `solve_ivp`. "steps" requires an explicit method.
+    gradient : {"auto", "forward", "adjoint", "steps"}
+        How to differentiate; see `solve_ivp`.
     failure : {"raise", "warn", "ignore"}
         What to do if SciPy does not reach the last time.
 
@@ -71,15 +71,19 @@ def odeint(
     TypeError
         An argument has a wrong type.
     ValueError
-        The times are not monotonic, `func` returns another structure, or a choice is invalid.
+        The times are not monotonic, `func` returns another structure, or a choice is invalid or impossible for `func` or `method`.
     NotImplementedError
-        In forward mode, `method` is not explicit.
+        In forward mode, the steps would be differentiated, but `method` is not explicit.
     ImportError
         SciPy is not installed.
 
     See Also
     --------
     solve_ivp : SciPy's newer interface, with events and dense output.
+
+    Notes
+    -----
+    See `solve_ivp` on the error of derivatives, and on when `func` is compiled.
 
     Examples
     --------
@@ -144,10 +148,13 @@ def solve_ivp(
         Relative and absolute tolerance of each step, also of the adjoint equation. `atol` may have one value for each number of the state.
     first_step, max_step : float, optional
         First and largest step. Default: SciPy chooses.
-    gradient : {"adjoint", "steps"}
-        "adjoint" integrates the adjoint equation backwards with the same method and tolerances, and saves only the outputs. "steps"
-        differentiates the steps that SciPy chose, with their lengths as constants: the derivatives are those of the computed solution, and
-        memory grows with the number of steps. It requires "RK45", "RK23" or "DOP853".
+    gradient : {"auto", "forward", "adjoint", "steps"}
+        "forward" integrates the state once more, together with its sensitivities: its derivatives by each number of the start, of `args`
+        and of what `fun` closes over. "adjoint" integrates the adjoint equation backwards with the same method and tolerances, and saves
+        only the outputs. "steps" differentiates the steps that SciPy chose, with their lengths as constants: the derivatives are those of
+        the computed solution, and memory grows with the number of steps. It requires "RK45", "RK23" or "DOP853". "auto" is "forward" if
+        fewer numbers need derivatives than `y` has at all outputs, `fun` can be compiled, and there are at most 2048 sensitivities and
+        variables; else it is "adjoint". In forward mode it is "forward", or "steps" if an explicit method's `fun` cannot be compiled.
     failure : {"raise", "warn", "ignore"}
         What to do if SciPy does not reach the end.
 
@@ -165,11 +172,24 @@ def solve_ivp(
     TypeError
         An argument has a wrong type.
     ValueError
-        `fun` returns another structure, times are not monotonic, or a choice is invalid.
+        `fun` returns another structure, times are not monotonic, or a choice is invalid or impossible for `fun` or `method`.
     NotImplementedError
-        In forward mode, `method` is not explicit.
+        In forward mode, the steps would be differentiated, but `method` is not explicit.
     ImportError
         SciPy is not installed.
+
+    Notes
+    -----
+    The error of sensitivities is controlled like that of the state, in the same steps: `rtol` is relative to each sensitivity, and `atol`
+    is divided by the number by which it differentiates if that is larger than 1, since the two multiplied are a change of the state.
+    Jacobians are products with the sensitivities, and of the same accuracy. The adjoint is solved with `rtol`, and with the smaller of
+    `rtol` and `atol` relative to the largest cotangent as absolute tolerance.
+
+    `fun` is compiled (see `xpgrad.compile`) when derivatives are asked for, or at its second use, and is then no longer called. What is
+    compiled serves all functions with the same code and equal closures, globals and arguments, apart from Tensors, which may differ: all
+    of these are compared at each call. A function is called as it is if it branches on values, writes to what it closes over, draws random
+    numbers, or reaches objects of other kinds than functions, modules of NumPy, SciPy, xpgrad and Python, numbers, strings, small arrays,
+    containers, and instances of classes written in Python without slots.
 
     Examples
     --------
