@@ -139,7 +139,7 @@ class _Reader:
             self.open.discard(id(x))
 
     def read_object(self, x: Any, cls: Any) -> Any:
-        if cls in (tuple, list) or (isinstance(x, tuple) and hasattr(x, "_fields")):
+        if cls in (tuple, list) or (issubclass(cls, tuple) and hasattr(cls, "_fields")):
             return _Items(cls, (), tuple([self.read(item) for item in x]))
         if cls is dict:
             keys = tuple([self.read(key) for key in x])
@@ -217,7 +217,7 @@ _HEAP_TYPE = 1 << 9
 #: What every class has, or a dataclass or named tuple.
 _OF_EVERY_CLASS = frozenset((
     "__module__", "__doc__", "__dict__", "__weakref__", "__qualname__", "__annotations__", "__firstlineno__", "__static_attributes__",
-    "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__orig_bases__", "__slots__", "__type_params__", "_field_defaults",
+    "__annotate__", "__annotate_func__", "__annotations_cache__", "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__orig_bases__", "__slots__", "__type_params__", "_field_defaults",
 ))  # fmt: skip
 #: The types of descriptors of fields.
 _FIELDS = frozenset(("_tuplegetter", "member_descriptor", "getset_descriptor"))
@@ -271,7 +271,7 @@ def _outside(code: CodeType) -> tuple[str, ...]:
         name = instruction.opname
         if name in _CHANGES or (name == "STORE_DEREF" and instruction.argval in code.co_freevars):
             raise Unreadable
-        if name in ("LOAD_GLOBAL", "LOAD_NAME"):
+        if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
             names[instruction.argval] = None
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

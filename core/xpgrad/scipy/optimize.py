@@ -708,7 +708,7 @@ def _is_empty(constraints: Any) -> bool:
 
 
 def _derivatives(
-    name: str, objective: _Objective, method: str, fun: Any, args: tuple[Any, ...], jac: Any, hess: Any, hessp: Any
+    name: str, objective: _Objective, method: str, fun: Any, args: Any, jac: Any, hess: Any, hessp: Any
 ) -> dict[str, Any]:  # fmt: skip
     """Return SciPy's arguments `fun`, `jac`, `hess` and `hessp` for a method: xpgrad's derivatives, unless others are given."""
     for what, given in (("jac", jac), ("hess", hess), ("hessp", hessp)):
@@ -774,7 +774,7 @@ def _as_floating_leaf(x: Any) -> Any:
     return x
 
 
-def _objective(name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: bool = False, one: bool = False) -> _Objective:
+def _objective(name: str, fun: Any, x0: Any, args: Any, *, like_x: bool = False, one: bool = False) -> _Objective:
     """Return the objective of the public function `name`, after checking the initial guess `x0`."""
     try:
         return _Objective(name, fun, _as_start(x0), args, like_x=like_x, one=one)

@@ -56,13 +56,12 @@ class Run:
             size = side.block
             jacobian = {"Dfun": lambda t, z: _banded(block(t, z), len(z)), "ml": size - 1, "mu": size - 1}
             return problem.tabulate(rhs, times, y0, atol, mxstep=_STEPS, **jacobian)
-        sparse = importlib.import_module("scipy.sparse") if problem.method in IMPLICIT else None
-        jac: Any = None
-        if sparse is not None:
+        sparse: Any = importlib.import_module("scipy.sparse") if problem.method in IMPLICIT else None
 
-            def jac(t: float, z: Any) -> Any:
-                return sparse.block_diag([block(t, z)] * (len(z) // side.block), format="csc")
+        def jacobian_of_all(t: float, z: Any) -> Any:
+            return sparse.block_diag([block(t, z)] * (len(z) // side.block), format="csc")
 
+        jac = None if sparse is None else jacobian_of_all
         distinct = [t for i, t in enumerate(times) if not i or t != times[i - 1]]
         rows = iter(problem.solve(rhs, times[0], times[-1], y0, jac, t_eval=distinct, atol=atol).y.T)
         out: list[Any] = []

@@ -231,18 +231,18 @@ class Sensitivities(Side):
         self.size, self.block = below.size * (1 + count), below.block
         self.verdict: bool | None = None
 
-    def field(self, t: Any, z: Any, *tensors: Any) -> Any:
-        """Return the derivatives of the state and of its sensitivities, a vector."""
+    def field(self, t: Any, y: Any, *tensors: Any) -> Any:
+        """Return the derivatives of the state and of its sensitivities, which `y` has one after another."""
         below, n = self.below, self.below.size
-        y, rows = z[:n], reshape(z[n:], (self.count, n))
+        own, rows = y[:n], reshape(y[n:], (self.count, n))
 
         def along(row: Any, *directions: Any) -> Any:
             changed = self._changed(tensors)
-            return jvp(lambda y, *given: below.field(t, y, *changed(given)), (y, *self._chosen(tensors)), (row, *directions))[1]
+            return jvp(lambda y, *given: below.field(t, y, *changed(given)), (own, *self._chosen(tensors)), (row, *directions))[1]
 
         given = rows, *self._directions(tensors)
         changes = vmap(along)(*given) if self.batched else stack([along(*[x[k] for x in given]) for k in range(self.count)])
-        return concat([below.field(t, y, *tensors), reshape(changes, (-1,))])
+        return concat([below.field(t, own, *tensors), reshape(changes, (-1,))])
 
     def initial(self, t: Any, start: Any, *tensors: Any) -> Any:
         """Return the initial values of the state and of its sensitivities."""
