@@ -217,7 +217,8 @@ _HEAP_TYPE = 1 << 9
 #: What every class has, or a dataclass or named tuple.
 _OF_EVERY_CLASS = frozenset((
     "__module__", "__doc__", "__dict__", "__weakref__", "__qualname__", "__annotations__", "__firstlineno__", "__static_attributes__",
-    "__annotate__", "__annotate_func__", "__annotations_cache__", "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__orig_bases__", "__slots__", "__type_params__", "_field_defaults",
+    "__annotate__", "__annotate_func__", "__annotations_cache__", "__dataclass_fields__", "__dataclass_params__", "__match_args__",
+    "__orig_bases__", "__slots__", "__type_params__", "_field_defaults",
 ))  # fmt: skip
 #: The types of descriptors of fields.
 _FIELDS = frozenset(("_tuplegetter", "member_descriptor", "getset_descriptor"))
