@@ -460,6 +460,20 @@ def test_an_event_without_a_rate_has_no_derivative() -> None:
         grad(time, height)
 
 
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("times", [[1.0], [1.0, 1.0, 1.0]])
+def test_an_interval_without_length_has_the_start_as_its_solution(times: list[float], way: tuple[str, str]) -> None:
+    p, y0, _ = leaves()
+    t = xp.tensor(times, requires_grad=True)
+    y = solve(p, y0, t, way)
+    assert y.tolist() == [y0.tolist()] * len(times)
+    found = grad(xp.sum(y[-1]), (p, y0, t), allow_unused=True)
+    assert found[0] is None or found[0].tolist() == [0.0] * 3
+    assert found[1].tolist() == [1.0, 1.0]
+    slope = 0.0 if len(times) == 1 else xp.sum(field(y0, t[0], p)).item()
+    np.testing.assert_allclose(found[2], ([-slope, *[0.0] * (len(times) - 2)] if len(times) > 1 else []) + [slope], atol=1e-12)
+
+
 def test_states_are_trees() -> None:
     start = {"place": xp.tensor([[1.0, 0.0]], requires_grad=True), "speed": (xp.tensor(0.5, requires_grad=True),)}
 
