@@ -384,6 +384,23 @@ def test_curve_fit_takes_lists_of_numbers() -> None:
     np.testing.assert_allclose(best.numpy(), [-2 / 3, 1.5], rtol=1e-6)
 
 
+SIDES: list[Any] = [
+    (0.0, 0.5), (0, np.asarray([0.5, 9.0, 9.0])), ([0.0, 0.0, 0.0], [0.5, 9.0, 9.0]), (np.zeros(3), (0.5, 9.0, 9.0)),
+    (-np.inf, [0.5, np.inf, np.inf]), [(0.0, 0.5), (None, None), (0.0, 9.0)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bounds", SIDES, ids=repr)
+def test_bounds_of_a_fit_may_be_all_lower_and_all_upper_ones(bounds: Any) -> None:
+    upper = xp.tensor(0.5, requires_grad=True)
+    x = optimize.least_squares(lambda p: p - 0.75, [0.25, 0.3, 0.4], bounds=bounds).x
+    np.testing.assert_allclose(x.numpy(), [0.5, *[0.5 if bounds is SIDES[0] else 0.75] * 2], rtol=1e-5)
+    x = optimize.least_squares(lambda p: p - 0.75, [0.25, 0.3, 0.4], bounds=(0.0, upper)).x
+    assert xp.autograd.grad(xp.sum(x), upper)[0].item() == pytest.approx(3.0)
+    two = optimize.least_squares(lambda p: p - 0.75, [0.25, 1.5], bounds=([0.0, 0.5], [1.0, 2.0])).x  # pairs
+    np.testing.assert_allclose(two.numpy(), [0.5, 1.0], rtol=1e-5)
+
+
 def test_a_fit_evaluates_its_residuals_once_at_each_point() -> None:
     calls = 0
 

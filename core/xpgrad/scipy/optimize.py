@@ -274,8 +274,9 @@ def least_squares(
     fun : callable
         ``fun(x, *args)`` returns the residuals: a real Tensor of any shape, or a tree of Tensors. Derivatives of the fit use its second
         derivatives, so custom rules in it must be twice differentiable.
-    bounds : sequence of (min, max), or `scipy.optimize.Bounds`, optional
-        See `minimize`; only for the methods "trf" and "dogbox".
+    bounds : sequence of (min, max), `scipy.optimize.Bounds`, or (lower, upper), optional
+        See `minimize`; only for the methods "trf" and "dogbox". As in SciPy, all lower and all upper bounds may be given as two numbers
+        or vectors. Two lists of two numbers are pairs (min, max).
     method : {"trf", "dogbox", "lm"}
         SciPy's method.
     loss : {"linear", "soft_l1", "huber", "cauchy", "arctan"}
@@ -320,7 +321,7 @@ def least_squares(
             msg = f"least_squares has no argument {taken!r}: derivatives are computed, and functions close over what else they need"
             raise TypeError(msg)
     objective = _objective(name, fun, x0, args)
-    low, high = _bounds(name, bounds, objective)
+    low, high = _sides(bounds, len(objective.x0)) or _bounds(name, bounds, objective)
     if low is not None:
         options["bounds"] = (as_floats(low, -math.inf), as_floats(high, math.inf))
     result = optimize.least_squares(
@@ -850,6 +851,23 @@ def _bounds(name: str, bounds: Any, objective: _Objective) -> tuple[Limits, Limi
         msg = f"{name}: `bounds` must be {wanted}, but got {shown(bounds)}"
         raise ValueError(msg)
     return [p[0] for p in pairs], [p[1] for p in pairs]
+
+
+def _sides(bounds: Any, n: int) -> tuple[Limits, Limits] | None:
+    """Return the bounds if all lower ones are given first, as in SciPy's `least_squares`: numbers or vectors; None for pairs."""
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        return None
+    if not all(is_scalar(side) or (hasattr(side, "ndim") and side.ndim < 2) or (n != 2 and _length(side) == n) for side in bounds):
+        return None
+    return _spread_sequence(bounds[0], n), _spread_sequence(bounds[1], n)
+
+
+def _length(side: Any) -> int:
+    return len(side) if isinstance(side, Sequence) else -1
+
+
+def _spread_sequence(side: Any, n: int) -> list[Any]:
+    return list(side) if isinstance(side, Sequence) else _spread(side, n)
 
 
 def _spread(side: Any, n: int) -> list[Any]:
