@@ -37,6 +37,7 @@ from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import *
 from xpgrad._basics.dtypes import bool_ as bool
 from xpgrad._basics.shapes import broadcast_shapes
+from xpgrad._einops import register as _register_einops
 from xpgrad._modes.state import is_grad_enabled, is_inference_mode_enabled
 from xpgrad._modes.switches import enable_grad, inference_mode, no_grad, set_grad_enabled
 from xpgrad._rows import namespace as _namespace
@@ -83,6 +84,7 @@ pi: float = _math.pi
 newaxis = None
 
 _namespace.package = _sys.modules[__name__]
+_register_einops()
 
 # `bool`, `abs` and similar names hide the builtins only in modules with `from xpgrad import *`.
 __all__ = [

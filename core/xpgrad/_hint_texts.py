@@ -34,7 +34,6 @@ column_stack: `xpgrad.stack(columns, axis=1)`
 append: `xpgrad.concat([x, values], axis=0)`
 insert: `xpgrad.concat([x[:i], values, x[i:]], axis=0)`
 delete: `x[keep]` with a mask of the elements to keep
-transpose: `xpgrad.permute_dims(x, axes)`, or `x.T` for a matrix
 swapaxes swapdims: `x.transpose(axis1, axis2)`, or `xpgrad.permute_dims`
 rollaxis movedim: `xpgrad.moveaxis`
 adjoint: `xpgrad.conj(x.mT)`

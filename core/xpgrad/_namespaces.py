@@ -22,9 +22,9 @@ from xpgrad._info import NamespaceInfo
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
-#: The functions that make an array on the default device, by module.
+#: The functions that make an array on the default device, by module; `astype` does of a NumPy array.
 MAKERS = {
-    "xpgrad": ("arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "tensor", "zeros"),
+    "xpgrad": ("arange", "asarray", "astype", "empty", "eye", "from_dlpack", "full", "linspace", "ones", "tensor", "zeros"),
     "xpgrad.fft": ("fftfreq", "rfftfreq"),
 }
 
@@ -42,8 +42,8 @@ def namespace(device: Device | str | None = None) -> ModuleType:
     module
         For the default device the package `xpgrad` itself; for any other one an object with all of the package's names, the same one
         each time. Its creation functions, `asarray`, `tensor`, `from_dlpack`, ``fft.fftfreq`` and ``fft.rfftfreq`` create arrays on
-        `device`, and its inspection functions describe it. A Tensor, or another library's array that is not in the host's memory, stays on
-        its device.
+        `device`, as does `astype` of a NumPy array, and its inspection functions describe it. A Tensor, or another library's array that is
+        not in the host's memory, stays on its device.
 
     Raises
     ------

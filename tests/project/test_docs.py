@@ -51,6 +51,7 @@ RUN = {
     "docs/transforms.md": (),
     "docs/views-and-versions.md": (),
     "docs/which-function.md": (),
+    "docs/with-other-libraries.md": ("einops", "pandas", "pint", "xarray"),
     "docs/writing-in-place.md": (),
 }
 #: Pages whose code another test runs.

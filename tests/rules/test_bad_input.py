@@ -146,6 +146,7 @@ GOOD: dict[str, Callable[[], Call]] = {
     "broadcast_to": lambda: call(vector(), (2, 3)), "concat": lambda: call([matrix(), matrix()]),
     "flip": lambda: call(matrix(), axis=0), "moveaxis": lambda: call(matrix(), 0, 1),
     "pad": lambda: call(matrix(), ((1, 1), (0, 1))), "permute_dims": lambda: call(matrix(), (1, 0)),
+    "transpose": lambda: call(matrix(), (1, 0)),
     "repeat": lambda: call(matrix(), 2, axis=0), "reshape": lambda: call(matrix(), (3, 2)), "roll": lambda: call(matrix(), 1, axis=0),
     "stack": lambda: call([matrix(), matrix()]), "tile": lambda: call(matrix(), (2, 1)),
     "unstack": lambda: call(matrix()),

@@ -51,6 +51,8 @@ ONE: dict[str, Callable[[Any, tuple[int, ...], int], Function]] = {
     "reshape": lambda draw, s, a: lambda x: xp.reshape(x, (-1,)),
     "reshape copy": lambda draw, s, a: lambda x: xp.reshape(xp.permute_dims(x, tuple(range(len(s)))[::-1]), (*s, 1), copy=True),
     "permute_dims": lambda draw, s, a, *, k=None: (lambda order: lambda x: xp.permute_dims(x, order))(_draw_permutation(draw, len(s))),
+    "transpose": lambda draw, s, a, *, k=None: (lambda order: lambda x: xp.transpose(x, order))(_draw_permutation(draw, len(s))),
+    "transpose reversed": lambda draw, s, a: xp.transpose,
     "moveaxis": lambda draw, s, a: (lambda b: lambda x: xp.moveaxis(x, a, b))(draw(st.integers(-len(s), len(s) - 1))),
     "broadcast_to": lambda draw, s, a: (lambda w: lambda x: xp.broadcast_to(x, w))(_wider(draw, s)),
     "broadcast_arrays": lambda draw, s, a: lambda x: xp.broadcast_arrays(x, xp.reshape(x, (x.size, *(1,) * len(s)))),

@@ -31,3 +31,22 @@ def is_raw_array(obj: Any) -> bool:
     if cls is float or cls is int:  # looking up a missing attribute is slow
         return False
     return hasattr(cls, "__array_namespace__") or hasattr(cls, "__dlpack__") or hasattr(cls, "__array__")
+
+
+def is_pandas(obj: Any) -> bool:
+    """Return whether `obj` is a Series, a DataFrame, an Index or an array of pandas."""
+    return hasattr(type(obj), "__pandas_priority__")
+
+
+def is_container(obj: Any) -> bool:
+    """Return whether `obj` computes by NumPy's protocol with the arrays that it holds, such as the objects of xarray and pint.
+
+    Arrays have the protocol, too, but can also be exchanged between libraries.
+    """
+    cls = type(obj)
+    return (
+        hasattr(cls, "__array_ufunc__")
+        and not hasattr(cls, "__dlpack__")
+        and not hasattr(cls, "__array_namespace__")
+        and not is_pandas(obj)
+    )

@@ -7,15 +7,19 @@ from typing import Any
 from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.table import FUNCTIONS, LIKE, no_rule_error
 from xpgrad._numpy.ufuncs import _FOUND_UFUNCS, apply_method, find_ufunc
+from xpgrad._operations.lift import ContainerError
 from xpgrad._tensor.tensor import Tensor
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
     """Apply a NumPy ufunc to Tensors and record it (`Tensor.__array_ufunc__`, NEP 13)."""
     found = _FOUND_UFUNCS.get(ufunc) or find_ufunc(ufunc)
-    if method == "__call__" and not kwargs:
-        return found.call(*inputs)
-    return apply_method(found, method, inputs, kwargs)
+    try:
+        if method == "__call__" and not kwargs:
+            return found.call(*inputs)
+        return apply_method(found, method, inputs, kwargs)
+    except ContainerError:
+        return NotImplemented  # NumPy asks the container's `__array_ufunc__`
 
 
 #: The implementation of each NumPy function object that was called before.
@@ -29,7 +33,12 @@ def array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> 
         call = _look_up(self, func)
         if call is None:
             return LIKE[func.__name__](self, *args, **kwargs)
-    return call(*args, **kwargs)
+    try:
+        return call(*args, **kwargs)
+    except ContainerError:
+        if all(issubclass(cls, Tensor) for cls in types):
+            raise
+        return NotImplemented  # NumPy asks the container's `__array_function__`
 
 
 #: The prefix of the table's keys for each of NumPy's modules.

@@ -14,7 +14,7 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.dtypes import bool_, iinfo, promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
 from xpgrad._basics.shapes import common_shape
-from xpgrad._operations.lift import find_strongest, is_movable, kind_of, lift_all, lift_matching
+from xpgrad._operations.lift import ContainerError, find_strongest, is_movable, kind_of, lift_all, lift_matching
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import Row
 from xpgrad._tape.saved import check_saved_operands
@@ -121,7 +121,12 @@ def coerce(row: Any, *args: Any) -> Any:
             else:
                 return NotImplemented
     if arrays:
-        operands = lift_all(row.name, operands)
+        try:
+            operands = lift_all(row.name, operands)
+        except ContainerError:
+            if row.operator is None or count != 2:
+                raise
+            return NotImplemented  # for its own operator
     places = [i for i, x in enumerate(operands) if isinstance(x, TensorBase)]
     if not places:  # only numbers: the one of the strongest kind becomes a Tensor
         places = [find_strongest(operands, row.mixing or range(count))]

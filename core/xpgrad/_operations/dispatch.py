@@ -19,14 +19,17 @@ from xpgrad._rows.variants import declare_in_variants
 
 
 def dispatcher_text(row: Row) -> Text:
-    """Return the text of the function on Tensors that calls a row's implementation."""
+    """Return the text of the function on Tensors that calls a row's implementation.
+
+    It is looked up in the class, because the objects of some libraries have every attribute of the array that they hold.
+    """
     t = Text()
     if row.elementwise:
-        first, *rest = row.tensors
+        first = row.tensors[0]
         t(f"""
             def public({", ".join(row.tensors)}, /):
                 try:
-                    _result = {first}.{row.method}({", ".join(rest)})
+                    _result = {first}.__class__.{row.method}({", ".join(row.tensors)})
                 except AttributeError:
                     if isinstance({first}, _TensorBase):
                         raise
@@ -37,13 +40,14 @@ def dispatcher_text(row: Row) -> Text:
         """)
     else:
         names = (*row.tensors, *row.statics)
+        first = f"{names[0]}[0]" if row.varargs else names[0]
         t(f"""
             def public({", ".join(names)}):
                 try:
-                    _op = {names[0]}{"[0]" if row.varargs else ""}.{row.method}
+                    _op = {first}.__class__.{row.method}
                 except AttributeError:
                     raise _not_a_tensor({row.name!r}, {names[0]}) from None
-                return _op({", ".join(names if row.varargs else names[1:])})
+                return _op({", ".join((first, *names) if row.varargs else names)})
         """)
     return t
 

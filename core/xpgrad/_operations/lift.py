@@ -1,7 +1,9 @@
 """Convert operands that are not Tensors: raw arrays become constants, and numbers become Tensors if no operand is a Tensor or an array.
 
 A constant has no history, tangent or batch, and shares its array's memory if the library can. An array of the other operands' library and
-device is wrapped, and NumPy's arrays go to any device on the host. Any other array is an error, never moved silently.
+device is wrapped, and NumPy's arrays and the values of pandas objects go to any device on the host. Any other array is an error, never
+moved silently. An object that computes with the arrays that it holds, such as xarray's and pint's, raises `ContainerError`, which operators
+and NumPy's functions turn into `NotImplemented`.
 """
 
 from __future__ import annotations
@@ -10,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from xpgrad._array.base import TensorBase
-from xpgrad._array.checks import not_a_tensor
+from xpgrad._array.checks import describe_container, not_a_tensor
 from xpgrad._backends.classes import class_for_array, host_backend, tensor_class
 from xpgrad._basics.arguments import shown
 from xpgrad._basics.dtypes import DType
-from xpgrad._basics.scalars import is_raw_array, is_scalar
+from xpgrad._basics.scalars import is_container, is_pandas, is_raw_array, is_scalar
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 from xpgrad._tape.task import note_complex
@@ -25,6 +27,10 @@ _KINDS: dict[type, str] = {bool: "bool", int: "integral", float: "real floating"
 _STRENGTH = list(_KINDS)
 
 
+class ContainerError(TypeError):
+    """An operand that computes with the arrays that it holds (`is_container`): its own operators have to decide."""
+
+
 def is_constant(x: Any) -> bool:
     """Return whether `x` is an array of some library; Tensors are not, nor NumPy scalars, which count as Python numbers."""
     return not isinstance(x, TensorBase) and is_raw_array(x) and not is_scalar(x)
@@ -33,6 +39,11 @@ def is_constant(x: Any) -> bool:
 def is_movable(x: Any) -> bool:
     """Return whether a Tensor moves to the device of the Tensors that it meets: a 0-d Tensor on a host device does."""
     return x.ndim == 0 and bool(type(x).backend.is_host)
+
+
+def values_of(x: Any) -> Any:
+    """Return the values of a pandas object as a NumPy array, and anything else unchanged."""
+    return x.to_numpy() if is_pandas(x) else x
 
 
 # -- making Tensors of raw arrays -----------------------------------------------------------------------------------------
@@ -96,9 +107,11 @@ def _lift_alone(name: str, x: Any) -> Any:
     """Convert a raw array to a Tensor on its device, or on the default one for a NumPy array."""
     if not is_constant(x):
         raise not_a_tensor(name, x)
-    if class_for_array(x) is None:
+    raw = values_of(x)
+    if class_for_array(raw) is None:
         raise _unknown_library_error(name, x)
-    return operations.asarray(x)
+    _check_values(name, x, raw)
+    return operations.asarray(raw)
 
 
 def lift(name: str, x: Any, beside: Any) -> Any:
@@ -147,9 +160,11 @@ def _lift_beside(name: str, x: Any, beside: Any) -> Any:
             raise _other_device_error(name, x, there, beside)
         return wrap_own(cls, x)
     host = host_backend()
-    if not isinstance(x, host.array_types()):
+    raw = values_of(x)
+    if not isinstance(raw, host.array_types()):
         raise _other_library_error(name, x, beside)
-    array: Any = host.share(x)  # refuses masks
+    _check_values(name, x, raw)
+    array: Any = host.share(raw)  # refuses masks
     host.dtype_of(array.dtype)
     if array.ndim == 0:
         return wrap_own(tensor_class(host.devices()[0]), array)  # `unify` moves it, as it moves 0-d Tensors
@@ -180,7 +195,7 @@ def lift_all(name: str, operands: Sequence[Any]) -> list[Any]:
     beside = next((t for t in tensors if not is_movable(t)), None)
     if beside is None:
         numpy = host_backend().array_types()
-        first = next((i for i in places if not isinstance(out[i], numpy)), None)
+        first = next((i for i in places if not isinstance(values_of(out[i]), numpy)), None)
         if first is not None:
             beside = out[first] = _lift_alone(name, out[first])
         elif tensors:
@@ -232,7 +247,7 @@ def lift_leaves(name: str, leaves: list[Any], among: Iterable[Any] = (), numbers
     out = []
     for x in leaves:
         if is_constant(x):
-            numpy = isinstance(x, host_backend().array_types())
+            numpy = isinstance(values_of(x), host_backend().array_types())
             goes = numpy and x.ndim and beside is not None and beside.backend.on_host(beside.device)
             x = _lift_beside(name, x, beside) if goes else _lift_alone(name, x)
         elif numbers and is_scalar(x):
@@ -286,7 +301,18 @@ def _text(x: Any) -> str:
     return f"an array of type {type(x).__module__}.{type(x).__qualname__}"
 
 
+def _check_values(name: str, x: Any, values: Any) -> None:
+    """Raise TypeError unless the values of a pandas object are numbers or bools."""
+    if values is not x and values.dtype.kind not in "biufc":
+        what = getattr(x, "dtype", None)
+        which = f"{_text(x)} whose columns have several dtypes" if what is None else f"{_text(x)} and dtype {what}"
+        msg = f"`{name}` got {which}, which is no array of numbers; select the numbers, or convert them, e.g. with `x.astype(float)`"
+        raise TypeError(msg)
+
+
 def _unknown_library_error(name: str, x: Any) -> TypeError:
+    if is_container(x):
+        return ContainerError(describe_container(name, x))
     return TypeError(
         f"`{name}` got {_text(x)}, which is of no library that xpgrad has a backend for; convert it to a NumPy array, or make a Tensor "
         "with `xpgrad.asarray(x)`"

@@ -40,7 +40,7 @@ def check_version(node: Node, what: str, alias: Any) -> None:
         f"one of the variables needed for gradient computation has been modified by an inplace operation: {what}, saved by "
         f"{node.name().removesuffix('Backward0')}, is at version {cell.version}; expected version "
         f"{cell.version_at(int(node.seq))} instead. Hint: {hint}, write into a `clone()`, or run "
-        "both under `xpgrad.autograd.graph.allow_mutation_on_saved_tensors()`, which keeps copies"
+        "both under `xpgrad.autograd.graph.allow_mutation_on_saved_tensors()`, which keeps copies (`xpgrad.numpy_code(function)` does)"
     )
     raise RuntimeError(msg)
 

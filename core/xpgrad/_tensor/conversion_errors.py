@@ -19,6 +19,12 @@ from xpgrad._basics.frames import find_user_frame
 _NAMESPACES = ("", "linalg", "fft", "scipy.special", "scipy.linalg", "scipy.stats", "scipy.integrate", "scipy.optimize", "scipy.signal")
 #: Functions of NumPy that make an array of their first argument.
 _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
+#: What to write instead of calls of other libraries.
+_LIBRARIES = {
+    "sklearn": "call it inside `sklearn.config_context(array_api_dispatch=True)`, with SCIPY_ARRAY_API=1 in the environment, if it is one "
+    "of the functions of scikit-learn that support array API inputs",
+    "xarray": "use xarray's functions that compute with any array, or `xarray.apply_ufunc` with a function of xpgrad",
+}
 #: The most characters of a call that a message shows.
 _LONGEST = 80
 
@@ -36,13 +42,28 @@ def describe_conversion(lost: str) -> str:
     str
         The end of a message.
     """
-    frame = find_user_frame(sys._getframe(1))
-    text = "" if frame is None else _running_text(frame)
-    if frame is None or not text:
+    inner = sys._getframe(1)
+    frame = find_user_frame(inner)
+    if frame is None:
         return ""
-    where = f"{os.path.basename(frame.f_code.co_filename)}, line {frame.f_lineno}"
-    shown = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
-    return f"`{shown}` ({where}) converts it to a NumPy array, so the {lost} would be lost. To keep the {lost}, {_advice(text, frame)}"
+    text, library = _running_text(frame), _called_library(inner, frame)
+    if not text and library not in _LIBRARIES:
+        return ""
+    if text:
+        where = f"{os.path.basename(frame.f_code.co_filename)}, line {frame.f_lineno}"
+        shown = f"`{text if len(text) <= _LONGEST else text[: _LONGEST - 3] + '...'}` ({where})"
+    else:
+        shown = library
+    advice = _LIBRARIES.get(library) or _advice(text, frame)
+    return f"{shown} converts it to a NumPy array, so the {lost} would be lost. To keep the {lost}, {advice}"
+
+
+def _called_library(inner: FrameType, user: FrameType) -> str:
+    """Return the name of the package that the user's frame called; `inner` is the frame of the conversion."""
+    found = ""
+    while inner is not user and inner.f_back is not None:
+        found, inner = inner.f_globals.get("__name__", ""), inner.f_back
+    return found.partition(".")[0]
 
 
 def _running_text(frame: FrameType) -> str:

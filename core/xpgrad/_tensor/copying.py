@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import sys
+from types import FrameType
 from typing import Any
 
 from xpgrad._aliasing.cells import Alias, View, alias_of, chain_of, follow, note_sharing
@@ -46,11 +48,13 @@ def shallow(x: Any) -> Any:
 def deep(x: Any, memo: dict[int, Any]) -> Any:
     """Return a leaf with copies of the values and of `.grad`; a Tensor that carries a derivative of a transform is cloned instead.
 
+    So is one that requires grad if xarray copies it: xarray's operations make deep copies on the way, and would lose the gradient.
+
     The copy of a view is a view of the copy of its base, as in PyTorch.
     """
     if id(x) in memo:
         return memo[id(x)]
-    if x.depth or x._has_tangent() or x._transformed_by() is not None:
+    if x.depth or x._has_tangent() or x._transformed_by() is not None or (x.requires_grad and _is_copied_by_xarray()):
         memo[id(x)] = out = x.clone()
         return out
     _refuse(x, "deepcopy")
@@ -66,6 +70,16 @@ def deep(x: Any, memo: dict[int, Any]) -> Any:
     if grad is not None:
         out.grad = copy.deepcopy(grad, memo) if grad.is_leaf else grad.detach().clone()
     return out
+
+
+def _is_copied_by_xarray() -> bool:
+    """Return whether `copy.deepcopy` was called in a module of xarray."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != "copy":
+        frame = frame.f_back
+    while frame is not None and frame.f_globals.get("__name__") == "copy":
+        frame = frame.f_back
+    return frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "xarray"
 
 
 def _is_plain_view(x: Any) -> bool:

@@ -84,6 +84,8 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
 
     __module__ = "xpgrad"
     __slots__ = ()
+    #: More than a DataFrame has: pandas leaves its operators with a Tensor to the Tensor, whose result has a gradient.
+    __pandas_priority__ = 5000
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         msg = "`Tensor` cannot be called; make one with `xpgrad.tensor(data)`, which copies, or `xpgrad.asarray(array)`"

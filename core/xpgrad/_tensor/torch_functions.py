@@ -288,6 +288,11 @@ IndexError
 )
 
 
+def _axis_or_flat(x: Any, axis: Any) -> tuple[Any, Any]:
+    """Return `x` and `axis`; without an axis the flattened `x` and 0, as NumPy's running sums."""
+    return (manipulation.reshape(x, (-1,)), 0) if axis is None else (x, axis)
+
+
 class TorchFunctions(TensorBase):
     """Methods with PyTorch's names; see `Tensor`. `self` is a `Tensor`, which this base class cannot declare."""
 
@@ -834,13 +839,13 @@ class TorchFunctions(TensorBase):
 
     @_document_axis
     @_document_running
-    def cumsum(self: Any, dim: int) -> Tensor:
+    def cumsum(self: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
         """Return running sums along an axis.
 
         Parameters
         ----------
-        dim : int
-            Axis along which to add.
+        dim, axis : int, optional
+            Axis along which to add, by PyTorch's or NumPy's name; without one, the flattened Tensor, as in NumPy.
 
         Examples
         --------
@@ -848,17 +853,17 @@ class TorchFunctions(TensorBase):
         >>> xp.tensor([1.0, 2.0, 3.0]).cumsum(0)
         tensor([1., 3., 6.])
         """
-        return statistical.cumulative_sum(self, axis=dim)
+        return statistical.cumulative_sum(*_axis_or_flat(self, axis_of(axis, dim)))
 
     @_document_axis
     @_document_running
-    def cumprod(self: Any, dim: int) -> Tensor:
+    def cumprod(self: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
         """Return running products along an axis; the gradient is exact where elements are zero.
 
         Parameters
         ----------
-        dim : int
-            Axis along which to multiply.
+        dim, axis : int, optional
+            Axis along which to multiply, by PyTorch's or NumPy's name; without one, the flattened Tensor, as in NumPy.
 
         Examples
         --------
@@ -866,7 +871,7 @@ class TorchFunctions(TensorBase):
         >>> xp.tensor([1.0, 2.0, 3.0]).cumprod(0)
         tensor([1., 2., 6.])
         """
-        return statistical.cumulative_prod(self, axis=dim)
+        return statistical.cumulative_prod(*_axis_or_flat(self, axis_of(axis, dim)))
 
     @_document_reduction
     def logsumexp(self: Any, dim: Any, keepdim: bool = False) -> Tensor:

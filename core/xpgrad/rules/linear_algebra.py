@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
@@ -12,7 +13,7 @@ from xpgrad._basics.dtypes import promote
 from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, front, rule
-from xpgrad._operations.lift import as_tensors, is_constant, lift_all
+from xpgrad._operations.lift import ContainerError, as_tensors, is_constant, lift_all
 from xpgrad.rules.elementwise import conj
 from xpgrad.rules.manipulation import reshape, reshape_to, transpose_axes
 from xpgrad.rules.reduction import sum as total
@@ -26,7 +27,11 @@ __all__ = ["matmul", "tensordot", "vecdot"]
 def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
     """Multiply operands that are not two matrices of one class and dtype: vectors, stacks, raw arrays, mixed dtypes."""
     if is_constant(x2):
-        x1, x2 = lift_all("matmul", (x1, x2))
+        try:
+            x1, x2 = lift_all("matmul", (x1, x2))
+        except ContainerError:
+            # As NumPy's arrays do. The reflected method is no help: pint's `__rmatmul__` exchanges the operands.
+            return sys.modules["numpy"].matmul(x1, x2)
     for x in (x1, x2):
         if not isinstance(x, TensorBase):
             if not isinstance(x1, TensorBase):
@@ -140,13 +145,9 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
             [ 1., 10.]])
     """
     first: Any = x1
-    try:
-        out = first._op_matmul_nd(x2)
-    except AttributeError:
-        if isinstance(x1, TensorBase):
-            raise
+    if not isinstance(x1, TensorBase):
         first, x2 = as_tensors("matmul", x1, x2)
-        out = first._op_matmul_nd(x2)
+    out = first._op_matmul_nd(x2)
     if out is NotImplemented:
         raise not_a_tensor("matmul", x2)
     return out

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "matrix_transpose", "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis", "pad", "permute_dims",
-    "repeat", "reshape", "roll", "squeeze", "stack", "tile", "unstack",
+    "repeat", "reshape", "roll", "squeeze", "stack", "tile", "transpose", "unstack",
 ]  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 @view(
     lambda g, axes, xp: xp.transpose_axes(g, _inverse(axes)),
-    node="PermuteBackward0", kind="transpose", dtype="same", public=("permute_dims", "moveaxis"),
+    node="PermuteBackward0", kind="transpose", dtype="same", public=("permute_dims", "moveaxis", "transpose"),
 )  # fmt: skip
 def transpose_axes(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """Return `x` with its axes in another order."""
@@ -236,15 +236,54 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     >>> xp.permute_dims(xp.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
-    x = as_tensor("permute_dims", x)
+    return _permute("permute_dims", x, axes)
+
+
+def _permute(name: str, x: Any, axes: Any) -> Any:
+    """Return a view with its axes in the order `axes`, which is checked."""
+    x = as_tensor(name, x)
     if not isinstance(axes, (tuple, list)):
-        msg = f"permute_dims: `axes` must be a tuple that names each of the {x.ndim} axes once, but got {shown(axes)}"
+        msg = f"{name}: `axes` must be a tuple that names each of the {x.ndim} axes once, but got {shown(axes)}"
         raise TypeError(msg)
-    order = normalize_axes(axes, x.ndim, "permute_dims", "axes") or ()
+    order = normalize_axes(axes, x.ndim, name, "axes") or ()
     if len(order) != x.ndim:
-        msg = f"permute_dims: `axes` must name each of the {x.ndim} axes once, but got {axes!r}"
+        msg = f"{name}: `axes` must name each of the {x.ndim} axes once, but got {axes!r}"
         raise ValueError(msg)
     return transpose_axes(x, order)
+
+
+@front
+@_document_axes
+def transpose(x: Tensor, /, axes: tuple[int, ...] | None = None) -> Tensor:
+    """Return a view of `x` with its axes in another order, reversed by default (`numpy.transpose`).
+
+    The method ``x.transpose(dim0, dim1)`` is PyTorch's: it exchanges two axes.
+
+    Parameters
+    ----------
+    axes : tuple of int, optional
+        The axes of `x` in their new order, each exactly once; in reverse order by default.
+
+    Returns
+    -------
+    Tensor
+        A view whose i-th axis is axis ``axes[i]`` of `x`.
+
+    Raises
+    ------
+    TypeError
+        If `x` is not a Tensor or an array, or `axes` is not a tuple of ints.
+    ValueError
+        If `axes` does not name each axis exactly once.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> xp.transpose(xp.ones((2, 3, 4))).shape
+    (4, 3, 2)
+    """
+    x = as_tensor("transpose", x)
+    return _permute("transpose", x, tuple(range(x.ndim))[::-1] if axes is None else axes)
 
 
 @front

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from xpgrad._array.base import TensorBase
 from xpgrad._basics.arguments import as_flag, as_real
 from xpgrad._basics.docstrings import shares
 from xpgrad._basics.dtypes import as_dtype
@@ -80,11 +81,9 @@ def mean(x: Tensor, /, axis: int | tuple[int, ...] | None = None, *, keepdims: b
     tensor([[0.5, 0.5],
             [0.5, 0.5]])
     """
-    try:
-        op = x._op_reduce_mean  # type: ignore[attr-defined]
-    except AttributeError:
+    if not isinstance(x, TensorBase):
         x = as_tensor("mean", x)
-        op = x._op_reduce_mean  # type: ignore[attr-defined]
+    op = x._op_reduce_mean  # type: ignore[attr-defined]
     if keepdims is not False and keepdims is not True:
         keepdims = as_flag(keepdims, "mean", "keepdims")
     if not x.dtype.differentiable:
