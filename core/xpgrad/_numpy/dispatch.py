@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xpgrad._backends.classes import host_backend
 from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.table import FUNCTIONS, LIKE, no_rule_error
 from xpgrad._numpy.ufuncs import _FOUND_UFUNCS, apply_method, find_ufunc
@@ -36,7 +37,7 @@ def array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> 
     try:
         return call(*args, **kwargs)
     except ContainerError:
-        if all(issubclass(cls, Tensor) for cls in types):
+        if all(issubclass(cls, (Tensor, *host_backend().array_types())) for cls in types):
             raise
         return NotImplemented  # NumPy asks the container's `__array_function__`
 
