@@ -53,7 +53,7 @@ print(np.median(np.fft.rfft(x.detach()).real))  # tensor(3.)
   NumPy arrays become [constants](constants.md) on the Tensor's device and keep their dtype. They are not copied if the library can share
   memory; later writes to such an array are not noticed. If the device is not in CPU memory, a NumPy array raises `DeviceMismatchError`:
   move it to the device once. A list that contains Tensors is stacked. Object arrays, masked arrays and other libraries' arrays raise an
-  error that says what to do.
+  error that says what to do. The objects of [xarray, pint and pandas](with-other-libraries.md) may be combined with Tensors.
 * **`out=`** must be a Tensor. It is [written in place](writing-in-place.md), and the write is recorded. With both `where=` and `out=`,
   excluded elements are not computed at all, so an infinite derivative there does no harm. `where=` without `out=` raises in a universal
   function.
