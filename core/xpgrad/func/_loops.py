@@ -13,8 +13,12 @@ from xpgrad._operations.lift import is_constant, lift_leaves, lift_like
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.backend import ControlFlow
 from xpgrad.errors import CaptureError
-from xpgrad.func._loop_passes import bottom, choose, python_loops, repeat_while, run_scan, scan_in_python
+from xpgrad.func._branches import choose
+from xpgrad.func._loop_lowering import bottom
+from xpgrad.func._python_loops import python_loops
+from xpgrad.func._scans import run_scan, scan_in_python
 from xpgrad.func._tree import Structure, flatten, unflatten
+from xpgrad.func._whiles import repeat_while
 from xpgrad.rules.creation import arange, full, zeros
 from xpgrad.rules.elementwise import where
 from xpgrad.rules.reduction import any as any_of
@@ -359,7 +363,7 @@ def scan(
     Notes
     -----
     The semantics are those of `jax.lax.scan <https://docs.jax.dev/en/latest/_autosummary/jax.lax.scan.html>`_. Without steps, `f` runs once
-    on zeros, to see which results it has. A compiled loop that is differentiated in forward and reverse mode at once is unrolled.
+    on zeros, to see which results it has.
 
     Examples
     --------
