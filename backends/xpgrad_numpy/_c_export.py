@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from xpgrad.programs.c.c_text import TYPES, CSource, c_source, comment_text, number_text
+from xpgrad.programs.c.c_text import CSource, c_source
 from xpgrad.programs.c.compiler import preamble
 from xpgrad.programs.c.identifiers import Identifiers
+from xpgrad.programs.c.layout import comment_text
+from xpgrad.programs.c.numbers import TYPES, number_text
 from xpgrad.programs.captured import CapturedGradients
 from xpgrad.programs.lowering import lower
 from xpgrad.programs.native.parts import can_lower

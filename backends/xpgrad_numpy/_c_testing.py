@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from xpgrad.programs.c.c_text import TYPES, CSource, number_text
+from xpgrad.programs.c.c_text import CSource
+from xpgrad.programs.c.numbers import TYPES, number_text
 from xpgrad.programs.evaluation import evaluate_program
 from xpgrad.programs.exporting import range_of
 from xpgrad.programs.program import Program, Variable

@@ -33,7 +33,8 @@ from programs.building import (
 from programs.test_export import CASES
 from xpgrad.__main__ import main
 from xpgrad.programs.c import compiler as compilers
-from xpgrad.programs.c.c_text import c_source, number_text
+from xpgrad.programs.c.c_text import c_source
+from xpgrad.programs.c.numbers import number_text
 from xpgrad.programs.evaluation import evaluate_program
 from xpgrad.programs.lowering import lower
 from xpgrad.programs.regions import Unsupported
