@@ -8,17 +8,29 @@ from typing import Any
 import numpy as np
 
 from xpgrad.programs.c.c_text import CSource
-from xpgrad.programs.c.numbers import TYPES, number_text
+from xpgrad.programs.c.numbers import PARTS, TYPES, number_text
 from xpgrad.programs.evaluation import evaluate_program
 from xpgrad.programs.exporting import range_of
 from xpgrad.programs.program import Program, Variable
 from xpgrad.programs.scalars import FLOATS
 
-__all__ = ["test_text"]
+__all__ = ["as_reals", "test_text"]
 
 _STORED = 1024  # elements of an argument that the text holds; a larger one is drawn
 _COMPARED = 64  # elements of a result that the text holds
 _GAMMA = 0x9E3779B97F4A7C15
+
+
+def as_reals(raw: Any, dtype: str) -> tuple[Any, str]:
+    """Return a flat array of the elements as C has them, and their dtype; complex numbers are their parts in turns."""
+    flat = np.ascontiguousarray(raw).ravel()
+    return (flat.view(PARTS[dtype]), PARTS[dtype]) if dtype in PARTS else (flat, dtype)
+
+
+def _kind(v: Variable) -> tuple[str, int]:
+    """Return the dtype and the number of the elements of a variable as C has them."""
+    dtype = v.dtype.name
+    return (PARTS[dtype], 2 * v.size) if dtype in PARTS else (dtype, v.size)
 
 
 def test_text(program: Program, source: CSource, name: str, flat: list[Any], gradients: list[tuple[int, int]], backend: Any) -> str:
@@ -45,13 +57,14 @@ def test_text(program: Program, source: CSource, name: str, flat: list[Any], gra
         return f"{name}({', '.join([*given, *(f'out_{o}' for o in outputs)])})"
 
     lines = [x for a in arguments for x in a.declaration()]
-    lines += [f"static {TYPES[v.dtype.name]} out_{called}[{max(v.size, 1)}];" for v, called in zip(program.outputs, outputs)]
+    kinds = [_kind(v) for v in program.outputs]
+    lines += [f"static {TYPES[dtype]} out_{called}[{max(size, 1)}];" for (dtype, size), called in zip(kinds, outputs)]
     wanted, allowed = _results(program, [a.value for a in arguments], backend)
     checks: list[str] = []
-    for v, called, array, most in zip(program.outputs, outputs, wanted, allowed):
+    for (dtype, _), called, array, most in zip(kinds, outputs, wanted, allowed):
         count = min(array.size, _COMPARED)
         places = np.arange(count) * array.size // max(count, 1)
-        lines.append(_array(f"want_{called}", v.dtype.name, array.ravel()[places]))
+        lines.append(_array(f"want_{called}", dtype, array[places]))
         at = "i" if count == array.size else f"i * {array.size} / {count}"
         checks += [
             f"    for (int64_t i = 0; i < {count}; i++)",
@@ -60,22 +73,22 @@ def test_text(program: Program, source: CSource, name: str, flat: list[Any], gra
         ]
     functions = []
     for k, place in gradients:
-        v, called, argument = program.outputs[k], outputs[k], arguments[place]
+        (dtype, size), called, argument = kinds[k], outputs[k], arguments[place]
         value = f"out_{outputs[0]}"
         functions.append(
             _MOVED.format(
-                argument=inputs[place], type=TYPES[v.dtype.name], size=max(v.size, 1), n=v.size, array=argument.array, value=value,
+                argument=inputs[place], type=TYPES[dtype], size=max(size, 1), n=size, array=argument.array, value=value,
                 seed=7 + k, call=call(argument),
             )
         )  # fmt: skip
-        eps = max(float(np.finfo(x.dtype.name).eps) for x in (v, program.outputs[0]))
+        eps = max(float(np.finfo(name).eps) for name in (dtype, kinds[0][0]))
         checks += [
-            f"    slope = 0, state = {7 + k};", f"    for (int64_t i = 0; i < {v.size}; i++)",
+            f"    slope = 0, state = {7 + k};", f"    for (int64_t i = 0; i < {size}; i++)",
             f"        slope += (double)saved_{called}[i] * (2 * draw(&state) - 1);",
             f"    if (!has_slope(slope, moved_{inputs[place]}, {eps!r}, value))",
             f'        return failed("{called}, along a direction,", 0, slope, difference(moved_{inputs[place]}, cbrt({eps!r})));',
         ]  # fmt: skip
-        lines.append(f"static {TYPES[v.dtype.name]} saved_{called}[{max(v.size, 1)}];")
+        lines.append(f"static {TYPES[dtype]} saved_{called}[{max(size, 1)}];")
     needs_draw = bool(gradients) or any(a.is_drawn for a in arguments)
     main = ["int main(void)", "{"]
     if gradients:
@@ -102,15 +115,16 @@ class _Argument:
     """An argument of the test: near the example, in its range; small ones are stored, and larger ones drawn."""
 
     def __init__(self, v: Variable, raw: Any, position: int, called: str) -> None:
-        self.v, self.seed, self.array = v, 1000 + position, f"in_{called}"
-        self.is_drawn = v.size > _STORED
-        raw, dtype = np.asarray(raw), v.dtype.name
+        self.seed, self.array = 1000 + position, f"in_{called}"
+        self.dtype, self.size = _kind(v)
+        self.is_drawn = self.size > _STORED
+        (raw, dtype), size = as_reals(raw, v.dtype.name), self.size
         self.low, self.high = (0.0, 1.0)
-        if dtype in FLOATS and v.size:
+        if dtype in FLOATS and size:
             self.low, self.high = range_of(raw)
-        elif v.size and dtype != "bool":
+        elif size and dtype != "bool":
             self.low, self.high = int(raw.min()), int(raw.max())
-        uniform = _draw(self.seed, v.size).reshape(v.shape)
+        uniform = _draw(self.seed, size)
         if dtype in FLOATS:
             value = self.low + (self.high - self.low) * uniform
             if not self.is_drawn and np.isfinite(raw).all():  # near the example, but at no kink where it may be
@@ -119,18 +133,19 @@ class _Argument:
             value = uniform < 0.5 if self.is_drawn else raw
         else:
             value = self.low + np.floor(uniform * (self.high - self.low + 1)).astype(np.int64) if self.is_drawn else raw
-        self.value: Any = np.asarray(value).astype(dtype)
+        self.elements: Any = np.asarray(value).astype(dtype)
+        self.value: Any = self.elements.view(v.dtype.name).reshape(v.shape)
 
     def declaration(self) -> list[str]:
         if self.is_drawn:
-            return [f"static {TYPES[self.v.dtype.name]} {self.array}[{self.v.size}];"]
-        return [_array(self.array, self.v.dtype.name, self.value.ravel())]
+            return [f"static {TYPES[self.dtype]} {self.array}[{self.size}];"]
+        return [_array(self.array, self.dtype, self.elements)]
 
     def drawing(self) -> list[str]:
         """Return the lines that draw its elements; none if they are stored."""
         if not self.is_drawn:
             return []
-        dtype = self.v.dtype.name
+        dtype = self.dtype
         if dtype in FLOATS:
             low, width = number_text(self.low, "float64"), number_text(self.high - self.low, "float64")
             element = f"({TYPES[dtype]})({low} + {width} * draw(&state))"
@@ -138,7 +153,7 @@ class _Argument:
             element = "draw(&state) < 0.5"
         else:
             element = f"({TYPES[dtype]})({number_text(self.low, 'int64')} + (int64_t)(draw(&state) * {float(self.high - self.low + 1)!r}))"
-        return [f"    state = {self.seed};", f"    for (int64_t i = 0; i < {self.v.size}; i++)", f"        {self.array}[i] = {element};"]
+        return [f"    state = {self.seed};", f"    for (int64_t i = 0; i < {self.size}; i++)", f"        {self.array}[i] = {element};"]
 
 
 def _draw(seed: int, count: int) -> Any:
@@ -151,17 +166,21 @@ def _draw(seed: int, count: int) -> Any:
 
 
 def _results(program: Program, arguments: list[Any], backend: Any) -> tuple[list[Any], list[float]]:
-    """Return the results, and by how much others may differ: what errors of a few units in the last place of arguments lead to."""
+    """Return the elements of the results, and by how much others may differ: what small relative errors of arguments lead to."""
+
+    def run(given: list[Any]) -> list[Any]:
+        return [as_reals(x, v.dtype.name)[0] for x, v in zip(evaluate_program(program, backend, given), program.outputs)]
+
     with np.errstate(all="ignore"):
-        wanted = [np.asarray(x) for x in evaluate_program(program, backend, arguments)]
+        wanted = run(arguments)
         moved = []
         for seed in (1, 2):
             signs = [np.where(_draw(seed + 10 * k, v.size) < 0.5, -4, 4).reshape(v.shape) for k, v in enumerate(program.inputs)]
             others = [
-                (x * (1 + s * np.finfo(x.dtype).eps)).astype(x.dtype) if x.dtype.name in FLOATS else x for x, s in zip(arguments, signs)
+                (x * (1 + s * np.finfo(x.dtype).eps)).astype(x.dtype) if x.dtype.kind in "fc" else x for x, s in zip(arguments, signs)
             ]
-            moved.append([np.asarray(x) for x in evaluate_program(program, backend, others)])
-        kinds = [v.dtype.name for v in (*program.inputs, *program.outputs) if v.dtype.name in FLOATS]
+            moved.append(run(others))
+        kinds = [dtype for v in (*program.inputs, *program.outputs) if (dtype := _kind(v)[0]) in FLOATS]
         eps = max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
         allowed = []
         for k, x in enumerate(wanted):

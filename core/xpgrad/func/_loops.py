@@ -491,7 +491,7 @@ def fori_loop(
     TypeError
         If `body_fun` is not callable, a bound is no integer, or a step changes the structure, a shape or a dtype of the value.
     CaptureError
-        If a bound depends on the arguments of an exported function, or of one that is compiled for an emitter without loops.
+        If a bound depends on the arguments of a function that is compiled or exported for an emitter without loops.
 
     Notes
     -----
@@ -595,7 +595,7 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     TypeError
         If a function is not callable, the condition is no boolean scalar, or a step changes the structure, a shape or a dtype.
     CaptureError
-        If the condition depends on the arguments of an exported function, or of one that is compiled for an emitter without loops.
+        If the condition depends on the arguments of a function that is compiled or exported for an emitter without loops.
     RuntimeError
         In a backward pass through a loop that a library traced.
 
@@ -705,7 +705,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     TypeError
         If a function is not callable, `pred` is no scalar, or both run and their results differ in structure, shapes or dtypes.
     CaptureError
-        If `pred` depends on the arguments of an exported function, or of one that is compiled for an emitter without loops.
+        If `pred` depends on the arguments of a function that is compiled or exported for an emitter without loops.
 
     Notes
     -----

@@ -128,7 +128,7 @@ def _cost(region: Region, lowered: Lowered) -> str:
         size = math.prod(region.domain)
         functions = size * sum(s.op in SCALARS and SCALARS[s.op].form in ("function", "precise") for s in region.body)
         arithmetic = size * len(region.body) - functions
-    else:
+    elif isinstance(region, Check):
         arithmetic = 2 * math.prod(region.key.shape)
     counts = {"memory": read + written, "arithmetic": arithmetic, "products": products, "functions": functions}
     times = {name: count / _RATES[name] for name, count in counts.items()}
@@ -152,7 +152,7 @@ def _traffic(region: Region, lowered: Lowered) -> tuple[int, int]:
         note(written, region.target)
     elif isinstance(region, Check):
         note(read, region.key)
-    else:
+    elif isinstance(region, Nest):
         own = {s.out for s in region.body if s.kind == "assign"}
         for s in region.body:
             for a in s.args:

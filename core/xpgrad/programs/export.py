@@ -37,8 +37,9 @@ def export(
         The command that makes the file, for its first lines. Default: this call.
     target : str
         The language: ``"python"``, or the name of an emitter that exports, such as ``"c"``. That one writes C99 that needs only the C
-        library: a function of pointers to arrays in row-major order, which returns a status. It is for float64, float32, int64, int32 and
-        bool, and for elementwise functions, reductions, products of matrices, views, indexing and writes.
+        library: a function of pointers to arrays in row-major order, which returns a status. A complex number is its real and its imaginary
+        part, in turns. It is for complex128, complex64, float64, float32, int64, int32 and bool, and for elementwise functions, reductions,
+        products of real matrices, views, indexing, writes, loops and branches.
 
     Returns
     -------
@@ -49,7 +50,7 @@ def export(
     Raises
     ------
     CaptureError
-        The function depends on values.
+        The function depends on values, other than by `while_loop`, `fori_loop` and `cond`, which stay loops and branches.
     TypeError
         No argument is an array, or a parameter has a wrong type.
     ValueError

@@ -17,7 +17,7 @@ from xpgrad.programs.compiled import compile_function
 from xpgrad.programs.literals import text_of
 from xpgrad.programs.naming import Names
 from xpgrad.programs.numpy_text import numpy_source
-from xpgrad.programs.program import Operation, Program, Variable
+from xpgrad.programs.program import Operation, Program, Variable, change_inner
 from xpgrad.programs.simplify import without_dead_code
 from xpgrad.programs.source import Source
 from xpgrad.programs.structure import arguments, describe
@@ -32,11 +32,16 @@ _SMALL = 64  # elements of a constant that a text can hold
 def export_text(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], command: str, file: str | None) -> str:
     """Return the source of the module for a function and its arguments; `file` is the module's file name."""
     captured = capture_gradients(function, args, kwargs)
-    program = without_dead_code(fuse_loops(captured.program))
+    program = without_dead_code(_in_blocks(captured.program))
     source = numpy_source(program, captured.name, docstring=_summary(captured.title, captured.made.scalar))
     origin = _origin(function, captured)
     command = command or call_text(captured, file)
     return module_text(source, program, captured.title, origin, captured.results, captured.flat, captured.made, command)
+
+
+def _in_blocks(program: Program) -> Program:
+    """Fuse the operations on large arrays of a program, and of those that its loops and branches run."""
+    return change_inner(fuse_loops(program), _in_blocks)
 
 
 def export_files(
@@ -49,13 +54,15 @@ def export_files(
     file: str | None,
 ) -> dict[str, str]:
     """Return the texts of the files that an emitter exports, by their suffixes; `file` is the name of the main file."""
-    captured = capture_gradients(function, args, kwargs)
+    captured = capture_gradients(function, args, kwargs, loops=emitter.loops)
     assert emitter.export is not None
     return emitter.export(captured, stem, [_origin(function, captured), f"    {command or call_text(captured, file, emitter.name)}"])
 
 
-def capture_gradients(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> CapturedGradients:
-    """Capture a function and its gradients for example arguments.
+def capture_gradients(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, loops: bool = True
+) -> CapturedGradients:  # fmt: skip
+    """Capture a function and its gradients for example arguments, with its loops and branches, or with unrolled scans.
 
     Raises
     ------
@@ -63,6 +70,8 @@ def capture_gradients(function: Callable[..., Any], args: tuple[Any, ...], kwarg
         No argument is an array.
     ValueError
         The arguments are arrays of another library than NumPy.
+    CaptureError
+        There is a loop or a branch that depends on values, and `loops` is false.
     """
     flat: list[Any] = []
     template = describe((args, kwargs), flat, arrays=True)
@@ -81,7 +90,7 @@ def capture_gradients(function: Callable[..., Any], args: tuple[Any, ...], kwarg
     names = [n or f"x{i}" for i, n in enumerate(made.forward.names)]
     title = getattr(function, "__name__", "function")
     title = title if title.isidentifier() and title != "<lambda>" else "function"
-    program, results = _with_results(made, names, title)
+    program, results = _with_results(made, names, title, loops)
     return CapturedGradients(program, title, f"{title}_and_gradients" if made.scalar else title, names, results, flat, made)
 
 
@@ -93,9 +102,9 @@ def _leaves(flat: list[Any]) -> list[Any]:
     return [tensor(t, requires_grad=True) if t.dtype.differentiable else t for t in tensors]
 
 
-def _with_results(made: Any, names: list[str], title: str) -> tuple[Program, list[tuple[str, int | None]]]:
+def _with_results(made: Any, names: list[str], title: str, loops: bool) -> tuple[Program, list[tuple[str, int | None]]]:
     """Return the program with a gradient per differentiable argument, and the names of its results with their arguments' positions."""
-    program = unroll_scans(made.forward.program)
+    program = made.forward.program if loops else unroll_scans(made.forward.program)
     values, gradients = made.forward.template
     operations, outputs = list(program.operations), [program.outputs[i] for i in values]
     fixed = {*program.inputs, *program.constants}

@@ -15,17 +15,17 @@ from typing import Any
 
 from xpgrad._basics.dtypes import DTYPES, DType, promote, real_of
 from xpgrad.programs.complexes import FORMULAS, POWERS, Formula, Real
-from xpgrad.programs.program import Operation, Program, Variable
-from xpgrad.programs.regions import Check, Indexed, Lowered, Nest, Product, Statement, Unsupported
+from xpgrad.programs.program import Inner, Operation, Passes, Program, Variable
+from xpgrad.programs.regions import Check, Control, Indexed, Lowered, Nest, Product, Statement, Unsupported
 from xpgrad.programs.repetition import with_repeats
 from xpgrad.programs.scalars import FLOATS, SCALARS, SIZES, can_cast, has_scalar
-from xpgrad.programs.scheduling import divide_nests, plan_memory, postpone, schedule
+from xpgrad.programs.scheduling import ALIGNMENT, divide_nests, plan_memory, postpone, schedule
 from xpgrad.programs.views import Buffer, View, row_major
 
 __all__ = ["lower"]
 
 
-def lower(program: Program, products: bool = True) -> Lowered:
+def lower(program: Program, products: bool = True, loops: bool = False) -> Lowered:
     """Lower a program.
 
     Parameters
@@ -33,13 +33,15 @@ def lower(program: Program, products: bool = True) -> Lowered:
     program : Program
     products : bool
         Whether the emitter can multiply matrices.
+    loops : bool
+        Whether it has loops and branches whose number of steps and conditions are known when they run.
 
     Raises
     ------
     Unsupported
         It holds an operation that has no scalar statements.
     """
-    work = _Lowering(program, products)
+    work = _Lowering(program, products, loops)
     regions = schedule(work.items, work.source)
     postpone(regions, program.outputs, work.source)
     regions = divide_nests([r for r in regions if not isinstance(r, Nest) or r.body], work.views)
@@ -90,12 +92,12 @@ def _lowers(
 class _Lowering:
     """The statements and products of a program, in its order."""
 
-    def __init__(self, program: Program, products: bool) -> None:
-        self.program, self.products = program, products
+    def __init__(self, program: Program, products: bool, loops: bool) -> None:
+        self.program, self.products, self.loops = program, products, loops
         self.views: dict[Variable, View] = {}
         self.sources: dict[Variable, Variable] = {}  # of a view, whose elements it shows
         self.parts: dict[Variable, tuple[Variable, Variable]] = {}  # the real and the imaginary parts of a complex variable
-        self.items: list[Statement | Product | Check] = []
+        self.items: list[Statement | Product | Check | Control] = []
         self.readers: dict[Variable, int] = {}
         self.checked: dict[Any, Any] = {}
         for v in [v for o in program.operations for v in dict.fromkeys(o.operands())] + program.outputs:
@@ -115,6 +117,9 @@ class _Lowering:
             if pair is not None:
                 self.multiply(pair[0], operation.out, pair[1])
             return
+        if "inner" in operation.options and self.loops:
+            self.take_control(operation)
+            return
         is_complex = any(v.dtype.is_complex for v in (*operation.operands(), *operation.results))
         formula = self.find_formula(operation) if is_complex else None
         if formula is not None:
@@ -127,6 +132,66 @@ class _Lowering:
             rule.function(self, operation)
         else:
             self.take_parts(rule, operation)
+
+    # -- loops and branches --------------------------------------------------------------------------------------------------
+
+    def take_control(self, o: Operation) -> None:
+        """Lower a loop or a branch."""
+        inner: Inner = o.options["inner"]
+        programs = [lower(p, self.products, loops=True) for p in inner.programs]
+        reads: set[Any] = set()
+        arguments = [[self.whole(v, reads) for v in (group if isinstance(group, tuple) else (group,))] for group in o.args]
+        results = [self.given_buffer(v) for v in o.results]
+        makes = o.results[0]
+        for v in o.results:
+            self.sources.update((part, makes) for part in self.parts.get(v, (v,)) if part is not makes)
+        changing: list[Buffer] = []
+        if isinstance(inner, Passes):
+            changing = programs[-1].outputs[: inner.counts[-1]]
+        elif o.name != "branch":
+            changing = programs[-1].outputs[: len(arguments[0])]
+        size, spares = max([p.workspace_size for p in programs]), []
+        for buffer in changing:
+            spares.append(size)
+            size += -(-buffer.size * buffer.itemsize // ALIGNMENT) * ALIGNMENT
+        scratch = Buffer(size, "bool", SIZES["bool"]) if size else None
+        self.items.append(Control(o, programs, arguments, results, scratch, spares, reads, makes))
+
+    def whole(self, v: Any, reads: set[Any]) -> tuple[Buffer, int]:
+        """Return the memory of an operand whose elements follow each other, and its position; add what must be complete to `reads`.
+
+        Other operands are copied.
+        """
+        if not isinstance(v, Variable):
+            msg = f"{v!r} as an operand of a loop"
+            raise Unsupported(msg)
+        parts = self.parts.get(v, (v,))
+        views = [self.views[part] for part in parts]
+        if len(parts) == 1:
+            is_whole = views[0].is_dense
+        else:
+            is_whole = views[0].buffer.is_paired and views[1].offset == views[0].offset + 1 and views[0].buffer is views[1].buffer
+            strides = [2 * s for s in row_major(v.shape)]
+            is_whole = is_whole and all(n == 1 or s == t for x in views for n, s, t in zip(v.shape, x.strides, strides))
+        if not is_whole:
+            copy = Variable(v.shape, v.dtype, v.name)
+            if len(parts) == 1:
+                self.assign(copy, "copy", (v,))
+                views, parts = [self.views[copy]], (copy,)
+            else:
+                self.given_buffer(copy)
+                parts, views = self.parts[copy], self.copy_parts(parts, copy)
+        reads |= {self.source(part) for part in parts}
+        return views[0].buffer, views[0].offset
+
+    def copy_parts(self, parts: Any, copy: Variable) -> list[View]:
+        """Add statements that write the parts of a complex variable into the memory of a copy; return the views of these."""
+        outs = self.parts[copy]
+        for x, out in zip(parts, outs):
+            self.items.append(Statement("assign", copy.shape, "copy", (x,), out, self.views[out], self.needs((x,)), out))
+        return [self.views[out] for out in outs]
+
+    # -- formulas ------------------------------------------------------------------------------------------------------------
 
     def find_formula(self, operation: Operation) -> Formula | None:
         """Return the formula of a complex operation; None if it has none."""
@@ -515,10 +580,9 @@ class _Lowering:
         found: list[Buffer] = []
         for v in self.program.outputs:
             if v.dtype.is_complex:
-                parts, copy = self.parts[v], Variable(v.shape, v.dtype, v.name)
+                copy = Variable(v.shape, v.dtype, v.name)
                 found.append(self.given_buffer(copy))
-                for x, out in zip(parts, self.parts[copy]):
-                    self.items.append(Statement("assign", v.shape, "copy", (x,), out, self.views[out], self.needs((x,)), out))
+                self.copy_parts(self.parts[v], copy)
                 continue
             view = self.views[v]
             if view.buffer in self.fixed or view.buffer in found or view.offset or not view.is_dense or view.buffer.size != v.size:
@@ -843,6 +907,16 @@ def _diagonal_transpose(work: _Lowering, o: Operation) -> None:
 def _reduce(work: _Lowering, o: Operation) -> None:
     x, axes, _ = work.array(o), *o.args[1:]
     work.reduce(o.out, o.name.removeprefix("reduce_"), x, range(len(x.shape)) if axes is None else axes)
+
+
+@_lowers("all", "any", options=("axis", "keepdims"))
+def _count_truths(work: _Lowering, o: Operation) -> None:
+    x, axes = work.array(o), o.options.get("axis")
+    axes = range(len(x.shape)) if axes is None else axes if isinstance(axes, tuple) else (axes,)
+    counted = work.compute("not_equal" if o.name == "any" else "equal", x, False if x.dtype.name == "bool" else 0, like=x)
+    count = Variable(o.out.shape, DTYPES["int64"])
+    work.reduce(count, "sum", counted, axes)
+    work.elementwise(o.out, "not_equal" if o.name == "any" else "equal", (count, 0))
 
 
 @_lowers("reduce_mean", takes_complex=True)

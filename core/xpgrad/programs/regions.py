@@ -7,10 +7,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from xpgrad.programs.program import Program, Variable
+from xpgrad.programs.program import Operation, Program, Variable
 from xpgrad.programs.views import Buffer, View
 
-__all__ = ["Advance", "Check", "Indexed", "Lowered", "Nest", "Operand", "Product", "Region", "Repeat", "Statement", "Unsupported"]
+__all__ = [
+    "Advance",
+    "Check",
+    "Control",
+    "Indexed",
+    "Lowered",
+    "Nest",
+    "Operand",
+    "Product",
+    "Region",
+    "Repeat",
+    "Statement",
+    "Unsupported",
+]
 
 
 class Unsupported(Exception):
@@ -130,7 +143,45 @@ class Nest:
         return f"loops over {self.domain}{f' in {self.pieces} pieces' if self.pieces > 1 else ''}: {', '.join(steps)}"
 
 
-Region: TypeAlias = "Nest | Product | Check"
+@dataclass(eq=False, slots=True)
+class Control:
+    """A loop or a branch, whose programs become functions of arrays whose elements follow each other in memory.
+
+    Attributes
+    ----------
+    operation : Operation
+    programs : list of Lowered
+    arguments : list of lists of (Buffer, int)
+        The memory of its operands and the positions of their first elements, in the groups in which the operation has them.
+    results : list of Buffer
+    scratch : Buffer or None
+        The memory of temporary arrays of the programs, one of which runs at a time, and then the spare memory.
+    spares : list of int
+        Where in the scratch the spare memory of each variable that changes from step to step begins. If the operation has passes, these are
+        the variables of the state of the last one.
+    reads : set of hashable
+    makes : hashable
+    """
+
+    operation: Operation
+    programs: list[Lowered]
+    arguments: list[list[tuple[Buffer, int]]]
+    results: list[Buffer]
+    scratch: Buffer | None
+    spares: list[int]
+    reads: set[Any]
+    makes: Any
+
+    def __str__(self) -> str:
+        return f"a {self.operation.name}"
+
+    def places(self) -> list[tuple[Buffer, int]]:
+        """Return all memory that it reads and writes: the scratch, the operands, and the results."""
+        scratch = [] if self.scratch is None else [(self.scratch, 0)]
+        return [*scratch, *(place for group in self.arguments for place in group), *((b, 0) for b in self.results)]
+
+
+Region: TypeAlias = "Nest | Product | Check | Control"
 
 
 @dataclass(eq=False, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from xpgrad.programs.nests import SMALL, can_be_argument, write_nest
-from xpgrad.programs.regions import Advance, Indexed, Lowered, Nest, Product, Region, Repeat, Statement
+from xpgrad.programs.regions import Advance, Control, Indexed, Lowered, Nest, Product, Region, Repeat, Statement
 from xpgrad.programs.scalars import FLOATS
 from xpgrad.programs.views import Buffer
 
@@ -209,6 +209,8 @@ class _Pattern:
 
 
 def _pattern(lowered: Lowered, region: Region) -> _Pattern:
+    if isinstance(region, Control):  # equal to no other
+        return _Pattern(id(region), [], [], [])
     if isinstance(region, Nest):
         writer = _Writer(is_fixed=region.pieces > 1 or any(map(_needs_same_lengths, region.body)))
         writer.events.append(("nest", region.pieces))

@@ -14,21 +14,21 @@ from heapq import heappop, heappush
 from typing import Any
 
 from xpgrad.programs.program import Variable
-from xpgrad.programs.regions import Check, Indexed, Nest, Product, Region, Statement
+from xpgrad.programs.regions import Check, Control, Indexed, Nest, Product, Region, Statement
 from xpgrad.programs.views import Buffer, View
 
-__all__ = ["divide_nests", "plan_memory", "postpone", "schedule"]
+__all__ = ["ALIGNMENT", "divide_nests", "plan_memory", "postpone", "schedule"]
 
 _LONGEST = 256  # statements of a nest: code generators take more than linear time
 _FAR = 16  # regions between nests that are far away
 _MANY = 128  # statements that move far away and keep several operands instead of a result; more are a sum over the steps of a loop
-_ALIGNMENT = 64  # bytes
+ALIGNMENT = 64  # bytes
 _LARGE = 1 << 16  # places of a domain from which a nest is divided
 _PIECES = 16
 _SMALL = 4096  # elements of a sum that is kept for each piece
 
 
-def schedule(items: list[Statement | Product | Check], source: Callable[[Variable], Variable]) -> list[Region]:
+def schedule(items: list[Statement | Product | Check | Control], source: Callable[[Variable], Variable]) -> list[Region]:
     """Put statements into nests, in an order in which each reads only what is complete, and memory is filled just before it is used."""
     made = {item.makes for item in items}
     waits: list[int] = []
@@ -108,7 +108,7 @@ def schedule(items: list[Statement | Product | Check], source: Callable[[Variabl
     return regions
 
 
-def _fills(items: list[Statement | Product | Check], made: set[Any]) -> dict[Any, int]:
+def _fills(items: list[Statement | Product | Check | Control], made: set[Any]) -> dict[Any, int]:
     """Return the positions of statements that fill memory with a number, for others that write to it, by what they make."""
     read = {token for item in items for token in item.reads}
     return {
@@ -289,7 +289,7 @@ def plan_memory(
             continue
         while used and used[0][0] < first:
             gaps.free(*heappop(used)[1:])
-        length = -(-max(buffer.size, 1) * buffer.itemsize // _ALIGNMENT) * _ALIGNMENT
+        length = -(-max(buffer.size, 1) * buffer.itemsize // ALIGNMENT) * ALIGNMENT
         places[buffer] = at = gaps.take(length)
         heappush(used, (last, at, at + length))
         size = max(size, at + length)
@@ -335,6 +335,8 @@ def _touched(region: Region, views: dict[Variable, View]) -> Iterator[Buffer]:
         yield from (region.a.buffer, region.b.buffer, region.target.buffer)
     elif isinstance(region, Check):
         yield region.key.buffer
+    elif isinstance(region, Control):
+        yield from (buffer for buffer, _ in region.places())
     else:
         own = {s.out for s in region.body if s.kind == "assign"}
         for s in region.body:

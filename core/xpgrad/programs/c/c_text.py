@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from xpgrad.programs.c.control_text import control_text
 from xpgrad.programs.c.identifiers import Identifiers
 from xpgrad.programs.c.layout import braces, comment_text, wrapped
 from xpgrad.programs.c.matmul_text import product_text
@@ -18,7 +19,7 @@ from xpgrad.programs.c.nest_text import NestWriter, write_check
 from xpgrad.programs.c.numbers import TYPES, VALUE_TYPES, number_text
 from xpgrad.programs.nests import write_nest
 from xpgrad.programs.program import Variable
-from xpgrad.programs.regions import Advance, Check, Lowered, Nest, Product, Region, Repeat
+from xpgrad.programs.regions import Advance, Check, Control, Lowered, Nest, Product, Region, Repeat
 from xpgrad.programs.source import comment
 from xpgrad.programs.views import Buffer
 
@@ -73,11 +74,13 @@ def c_source(lowered: Lowered, name: str, results: list[str] | None = None, cons
 class _Program:
     """Writes a whole program in C: the functions of its regions, and the public function that calls them."""
 
-    def __init__(self, lowered: Lowered, name: str, results: list[str] | None, constants: dict[Variable, str] | None) -> None:
-        self.lowered, self.name, self.constants = lowered, name, constants
-        self.helpers: dict[str, str] = {}
-        self.called: dict[str, str] = {}  # declarations of functions of the library
-        self.functions: dict[str, str] = {}  # the names by the texts
+    def __init__(
+        self, lowered: Lowered, name: str, results: list[str] | None, constants: dict[Variable, str] | None, root: _Program | None = None
+    ) -> None:  # fmt: skip
+        self.lowered, self.name, self.constants, self.root = lowered, name, constants, root
+        self.helpers: dict[str, str] = {} if root is None else root.helpers
+        self.called: dict[str, str] = {} if root is None else root.called  # declarations of functions of the library
+        self.functions: dict[str, str] = {} if root is None else root.functions  # the names by the texts
         self.wishes = _wishes(lowered)
         self.literals = {} if constants is None else {b: constants[v][1:-1] for v, b in _constants(lowered) if b.size == 1}
         made = [(o, v) for o in lowered.program.operations for result in o.results for v in lowered.parts.get(result, (result,))]
@@ -103,44 +106,57 @@ class _Program:
 
     def source(self) -> CSource:
         """Return the text of the function and its helpers, with its prototype and the names of its inputs and outputs."""
-        lowered = self.lowered
-        parameters = [f"const {TYPES[b.dtype]} *{n}" for b, n in zip(lowered.inputs, self.inputs)]
-        if self.constants is None:
-            parameters += [f"const {TYPES[b.dtype]} *{n}" for b, n in zip(lowered.constants, self.fixed)]
-        parameters += [f"{TYPES[b.dtype]} *{n}" for b, n in zip(lowered.outputs, self.outputs)]
-        prototype = wrapped(f"int {self.name}(", parameters or ["void"], ")")
+        prototype = wrapped(f"int {self.name}(", self.parameters() or ["void"], ")")
         vectors = [_VECTORS.replace("LINES", "\n".join(self.called.values()))] if self.called else []
-        parts = [*vectors, *self.helpers.values(), *(text.replace("@NAME", name) for text, name in self.functions.items())]
-        parts.append(f"{prototype}\n{{\n" + "\n".join(self.body()) + "\n}\n")
+        text = self.definition(prototype)
+        parts = [*vectors, *self.helpers.values(), *(text.replace("@NAME", name) for text, name in self.functions.items()), text]
         return CSource("\n".join(parts), prototype, [*self.inputs, *self.outputs])
+
+    def static_function(self) -> str:
+        """Return the text of the function of a program that a loop or a branch runs; ``@NAME`` stands for its name."""
+        workspace = ["uint8_t *workspace"] if self.lowered.workspace_size else []
+        return self.definition(wrapped("static int @NAME(", [*workspace, *self.parameters()], ")"))
+
+    def parameters(self) -> list[str]:
+        """Return the declarations of the parameters: inputs, constants unless they are known, and outputs."""
+        lowered = self.lowered
+        found = [f"const {TYPES[b.dtype]} *{n}" for b, n in zip(lowered.inputs, self.inputs)]
+        if self.constants is None:
+            found += [f"const {TYPES[b.dtype]} *{n}" for b, n in zip(lowered.constants, self.fixed)]
+        return found + [f"{TYPES[b.dtype]} *{n}" for b, n in zip(lowered.outputs, self.outputs)]
+
+    def definition(self, prototype: str) -> str:
+        """Return the text of the function."""
+        return f"{prototype}\n{{\n" + "\n".join(self.body()) + "\n}\n"
 
     def body(self) -> list[str]:
         """Return the lines of the function."""
         lowered = self.lowered
         statements = self.statements()
-        has_checks = any(isinstance(r, Check) for r in lowered.every_region())
+        may_fail = any(isinstance(r, (Check, Control)) for r in lowered.every_region())
+        allocates = lowered.workspace_size > 0 and self.root is None
         lines: list[str] = []
         if self.constants is not None:
             for (v, b), name in zip(_constants(lowered), self.fixed):
                 if b in self.touched:
                     lines.append(f"    static const {TYPES[b.dtype]} {name}[{max(b.size, 1)}] = {self.constants[v]};")
-        if has_checks:
+        if may_fail:
             lines.append("    int status = 0;")
-        if lowered.workspace_size:
+        if allocates:
             lines += [f"    char *workspace = malloc({lowered.workspace_size});", "", "    if (workspace == NULL)", "        return 2;"]
-            for b, place in lowered.workspace.items():
-                if b in self.touched:
-                    lines.append(f"    {TYPES[b.dtype]} *{self.buffers[b]} = ({TYPES[b.dtype]} *)(workspace + {place});")
+        for b, place in lowered.workspace.items():
+            if b in self.touched:
+                lines.append(f"    {TYPES[b.dtype]} *{self.buffers[b]} = ({TYPES[b.dtype]} *)(workspace + {place});")
         lines += [f"    {text.replace('@NAME', name)}" for text, name in self.tables.items()]
         for b in (*lowered.inputs, *(lowered.constants if self.constants is None else ()), *lowered.outputs):
             if b not in self.touched:
                 lines.append(f"    (void){self.buffers[b]};")
         lines += statements
-        if has_checks:
+        if may_fail:
             lines.append("done:")
-        if lowered.workspace_size:
+        if allocates:
             lines.append("    free(workspace);")
-        lines.append(f"    return {'status' if has_checks else '0'};")
+        lines.append(f"    return {'status' if may_fail else '0'};")
         return lines[1:] if not lines[0] else lines
 
     def statements(self) -> list[str]:
@@ -205,7 +221,10 @@ class _Program:
 
     def comments(self, region: Region) -> tuple[list[str], bool]:
         """Return the user's lines that a region computes, as comments, and whether it belongs to the backward pass."""
-        made = [s.out for s in region.body] if isinstance(region, Nest) else [region.out] if isinstance(region, Product) else []
+        if isinstance(region, Control):
+            made = [v for result in region.operation.results for v in self.lowered.parts.get(result, (result,))]
+        else:
+            made = [s.out for s in region.body] if isinstance(region, Nest) else [region.out] if isinstance(region, Product) else []
         known = [v for v in made if v in self.lines]
         lines = list(dict.fromkeys(line for v in known if (line := self.lines[v]) is not None))
         texts = [f"/* {comment_text(comment(line)[2:])} */" for line in lines[:_MOST_LINES]]
@@ -221,6 +240,8 @@ class _Program:
 
     def call(self, region: Region, advance: Advance) -> _Call:
         """Print the function of a region, and return its call."""
+        if isinstance(region, Control):
+            return self.control(region)
         if isinstance(region, Product):
             places = [(view.buffer, view.offset) for view in (region.a, region.b, region.target)]
             return _Call(region, advance, product_text(region, self.helpers), places)
@@ -242,6 +263,17 @@ class _Program:
             loop = f"for (int64_t piece = 0; piece < {region.pieces}; piece++)"
             text = f"#pragma omp parallel for\n{loop}\n    {name}(piece, {arguments});"
         return _Call(region, advance, text, places, numbers, operands)
+
+    def control(self, control: Control) -> _Call:
+        """Print the function of a loop or a branch and those of its programs, and return its call."""
+        operation = control.operation
+        names = []
+        for program, kind in zip(control.programs, operation.options["inner"].names(operation.name)):
+            text = _Program(program, kind, None, self.constants, self.root or self).static_function()
+            names.append(self.function(text, [], kind)[0])
+        name, places = self.function(control_text(control, names), control.places(), operation.name)
+        call = f"status = {name}({', '.join(['{}'] * len(places))});\nif (status != 0)\n    goto done;"
+        return _Call(control, Advance(), call, places)
 
     def function(self, text: str, places: list[tuple[Buffer, int]], kind: str) -> tuple[str, list[tuple[Buffer, int]]]:
         """Add a function unless there is an equal one; return its name, and the places of this call."""

@@ -39,6 +39,7 @@ def preamble() -> str:
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #ifdef XPGRAD_BLAS
 #include <cblas.h>
 #endif

@@ -19,8 +19,9 @@ typename typeof union unsigned using virtual void volatile wchar_t while xor xor
 #: Functions, macros and types of the headers, and macros that compilers define.
 _LIBRARY = """
 EOF FP_FAST_FMA FP_FAST_FMAF HUGE_VAL INFINITY INT32_MIN INT64_C INT64_MIN NAN NULL calloc errno exit fabs fabsf float_t fma fmaf free
-i386 int32_t int64_t isfinite isinf isnan linux main malloc memset nearbyint nearbyintf printf puts signbit size_t stderr stdin stdout
-uint32_t uint64_t uint8_t unix
+i386 int32_t int64_t isfinite isinf isnan linux main malloc nearbyint nearbyintf printf puts realloc signbit size_t stderr stdin stdout
+uint32_t uint64_t uint8_t unix bcmp bcopy bzero ffs index memccpy memchr memcmp memcpy memmove memset rindex strcat strchr strcmp strcpy
+strdup strlen strncat strncmp strncpy strrchr strsep strstr strtok
 """
 _FUNCTIONS = [scalar.code for scalar in SCALARS.values() if scalar.form in ("function", "rounding")]
 

@@ -8,10 +8,12 @@ from typing import Any
 
 from xpgrad.programs.scalars import FLOATS
 
-__all__ = ["SUFFIXES", "TYPES", "UNSIGNED", "VALUE_TYPES", "number_text"]
+__all__ = ["PARTS", "SUFFIXES", "TYPES", "UNSIGNED", "VALUE_TYPES", "number_text"]
 
 #: The types of elements in memory; a truth is a byte there.
 TYPES = {"float64": "double", "float32": "float", "int64": "int64_t", "int32": "int32_t", "bool": "uint8_t"}
+#: The dtypes of the real and imaginary parts of complex numbers, which lie in memory in turns.
+PARTS = {"complex128": "float64", "complex64": "float32"}
 #: The types of variables.
 VALUE_TYPES = {**TYPES, "bool": "bool"}
 #: The ends of the names of functions for a dtype.

@@ -15,7 +15,7 @@ from typing import Any
 
 from xpgrad.programs.native.functions import has_function, own_function
 from xpgrad.programs.nests import SMALL, write_nest
-from xpgrad.programs.regions import Advance, Check, Lowered, Product, Region, Statement
+from xpgrad.programs.regions import Advance, Check, Lowered, Nest, Product, Region, Statement
 from xpgrad.programs.scalars import FLOATS, SCALARS, SIZES
 from xpgrad.programs.views import Buffer, View
 
@@ -93,6 +93,7 @@ def region_kernel(lowered: Lowered, region: Region, target: Target, advance: Adv
     writer = _Writer(target, frozenset() if advance is None else frozenset(advance.literals))
     if isinstance(region, Check):
         return writer.kernel(_check(region, writer))
+    assert isinstance(region, Nest)  # machine code has no loops and branches of programs
     writer.count_pieces = region.pieces
     write_nest(lowered, region, writer)
     return writer.kernel("0")
