@@ -39,6 +39,7 @@ MATRICES = SPECIAL + "linalg/"
 TESTING = "core/xpgrad/testing/"
 SPARSE = "core/xpgrad/func/_sparse/"
 LOOPS = "core/xpgrad/func/"
+EXPORTS = "tests/programs/test_exported_loops.py"
 PROGRAMS, NATIVE, REPETITION = "core/xpgrad/programs/", "tests/programs/test_native.py", "tests/programs/test_repetition.py"
 
 FAULTS = [
@@ -184,6 +185,13 @@ FAULTS = [
     Fault("arrays in columns are read as if in rows", "backends/xpgrad_numpy/_native_calls.py", "ARGUMENT_FLAGS, RESULT_FLAGS = 0x101, 0x501", "ARGUMENT_FLAGS, RESULT_FLAGS = 0x100, 0x501", f"{NATIVE} -k order"),
     Fault("threads add to one sum at the same time", PROGRAMS + "scheduling.py", "parts, parts, out.size", "parts, parts, 0", f"{NATIVE} -k large"),
     Fault("a loop in machine code loses its last step", "backends/xpgrad_numpy/_native_function.py", "_Group(r.count,", "_Group(r.count - 1,", f"{REPETITION} -k all_parts"),
+    Fault("the last carry of a scan in C lies in spare memory", PROGRAMS + "c/control_text.py", 'f"({length} - step) % 2"', '"step % 2"', f"{EXPORTS} -k sources_compute"),
+    Fault("the way back through a loop in C goes forward", PROGRAMS + "c/control_text.py", "'(count - 1 - visit)' if passes.reverse[k] else 'visit'", "'visit'",
+          f"{EXPORTS} -k sources_compute"),
+    Fault("a pass through a loop in C that ran no step has no result", PROGRAMS + "c/control_text.py", "        if results:", "        if False:",
+          f"{EXPORTS} -k sources_compute"),
+    Fault("a loop gets the imaginary parts of a complex operand first", PROGRAMS + "lowering.py", "return views[0].buffer, views[0].offset", "return views[0].buffer, views[-1].offset",
+          f"{EXPORTS} -k in_every_dtype"),
     Fault("a loop in C loses its last step", PROGRAMS + "c/c_text.py", "step < {region.count};", "step < {region.count - 1};", f"{REPETITION} -k bits_in_c"),
     Fault("addresses in a loop do not advance", PROGRAMS + "repetition.py", "(places[1][1] - places[0][1]) // buffer.itemsize", "0", f"{REPETITION} -k replace"),
     Fault("addresses that advance unevenly are taken for even ones", PROGRAMS + "repetition.py", "if _breaks(places, 1):", "if places[0][0] is not places[1][0]:", f"{REPETITION} -k replace"),

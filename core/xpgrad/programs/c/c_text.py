@@ -133,7 +133,7 @@ class _Program:
         """Return the lines of the function."""
         lowered = self.lowered
         statements = self.statements()
-        may_fail = any(isinstance(r, (Check, Control)) for r in lowered.every_region())
+        may_fail = any(call.text and isinstance(call.region, (Check, Control)) for group in self.calls for call in group)
         allocates = lowered.workspace_size > 0 and self.root is None
         lines: list[str] = []
         if self.constants is not None:
@@ -250,7 +250,8 @@ class _Program:
         if isinstance(region, Check):
             write_check(region, writer)
             name, places = self.function(*writer.function("bool", "    return true;"), "check")
-            return _Call(region, advance, f"if (!{name}({{}})) {{{{\n    status = 1;\n    goto done;\n}}}}", places)
+            arguments = "".join(["{}"] * len(places))  # a known index is none
+            return _Call(region, advance, f"if (!{name}({arguments})) {{{{\n    status = 1;\n    goto done;\n}}}}", places)
         writer.count_pieces = region.pieces
         write_nest(self.lowered, region, writer)
         if not any(isinstance(x, Buffer) for x in writer.written):  # nothing reads the results

@@ -91,7 +91,7 @@ class NestWriter(ScalarWriter):
             parameters.append(f"{constant}{TYPES[buffer.dtype]} *restrict {pointer.name}")
         parameters += [f"int64_t {self.numbers[n].name}" for n in self.used_numbers()]
         parameters += [f"{VALUE_TYPES[dtype]} {self.operands[position][0].name}" for position, dtype in self.used_operands()]
-        head = wrapped(f"static {result} @NAME(", parameters, ")")
+        head = wrapped(f"static {result} @NAME(", parameters or ["void"], ")")
         return "\n".join([head, "{", *lines, *last, "}\n"]), list(firsts.items())
 
     def number_of(self, number: int) -> Value | None:
