@@ -15,6 +15,7 @@ import pytest
 
 import xpgrad as xp
 from support.central_differences import values
+from xpgrad import func
 from xpgrad._modes import state
 from xpgrad._transforms.forward import levels
 from xpgrad.autograd import forward_ad as fw
@@ -240,3 +241,21 @@ def test_errors(case: int) -> None:
     assert jvp(xp.sin, (xp.zeros(()),), (xp.ones(()),))[1].item() == 1.0  # no level stays active
     mode = state.current()
     assert mode is None
+
+
+def _by_vjp(function: Function) -> Function:
+    return lambda x: func.vjp(function, x)[1](xp.ones((), dtype=x.dtype))[0]
+
+
+@pytest.mark.parametrize("slope", [func.grad, func.jacrev, _by_vjp, lambda f: lambda x: func.grad_and_value(f)(x)[0]])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_products_with_the_hessian_are_differentiable_in_the_vector(slope: Any, compiled: bool) -> None:
+    """The gradient of ``sum(H @ t)`` with respect to `t`, which only the tangents of the inner gradient depend on, is ``H @ 1``."""
+    x, t = xp.tensor([1.3, 0.6], dtype=xp.float64), xp.tensor([0.2, -0.7], dtype=xp.float64)
+
+    def gradient(x: Any, t: Any) -> Any:
+        return func.grad(lambda t: xp.sum(func.jvp(slope(lambda x: xp.sum(xp.sin(x * x) * xp.sum(x))), (x,), (t,))[1]))(t)
+
+    found = (xp.compile(gradient) if compiled else gradient)(x, t)
+    wanted = xp.sum(func.hessian(lambda x: xp.sum(xp.sin(x * x) * xp.sum(x)))(x), axis=0)
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-12)

@@ -86,8 +86,13 @@ def _mark_argument(x: Any) -> Any:
 def has_outer_history(outs: list[Any], inner: list[Any]) -> bool:
     """Return whether results have a history beyond the new Tensors from which they were computed.
 
-    The new Tensors of an inner transform that has ended are no history either.
+    The new Tensors of an inner transform that has ended are no history either. The history of a tangent counts, too: what forward mode
+    computes in the backward pass depends on it.
     """
+    mode = state.current()
+    if mode is not None and state.carries_tangents():
+        for level in mode.levels:
+            outs = [*outs, *(t for t in map(level.tangent, outs) if t is not None)]
     own = set()
     for x in inner:
         node = _node_of(x)
