@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import subprocess
 import sys
 import warnings
@@ -437,3 +438,31 @@ def test_the_slope_of_a_smooth_loss_does_not_overflow(xpgrad_device: str) -> Non
     xp.sum(special.pseudo_huber(1.0, r)).backward()
     assert r.grad is not None
     assert r.grad.tolist() == [1.0, -1.0]
+
+
+_COUNTS = {
+    "pdtr": 2,
+    "pdtrc": 2,
+    "pdtri": 2,
+    "bdtr": 3,
+    "bdtrc": 3,
+    "bdtri": 3,
+    "nbdtr": 3,
+    "nbdtrc": 3,
+    "fdtr": 3,
+    "fdtrc": 3,
+    "gdtr": 3,
+    "gdtrc": 3,
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # SciPy's, about numbers that are no integers
+@pytest.mark.parametrize("name", _COUNTS)
+def test_distribution_functions_are_nan_where_scipys_are(name: str) -> None:
+    """Outside of their domain, and for numbers with a fraction where SciPy takes integers."""
+    values = [-2.0, -1.5, -1.0, -0.5, 0.0, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 7.0]
+    points = np.array(list(itertools.product(values, repeat=_COUNTS[name]))).T
+    expected = getattr(scipy.special, name)(*points)
+    assert np.isnan(expected).any()
+    assert not np.isnan(expected).all()
+    np.testing.assert_allclose(getattr(special, name)(*(xp.asarray(p) for p in points)).numpy(), expected, rtol=1e-9, atol=1e-14)

@@ -429,7 +429,29 @@ def test_numpys_methods(xpgrad_device: str) -> None:
         xp.ones((2, 2, 2)).trace()
 
 
-@pytest.mark.parametrize("dtype", [xp.int64, "float32", np.float64, np.dtype("complex64"), float])
+@pytest.mark.parametrize(("real", "dtype"), [("float64", "complex128"), ("float32", "complex64")])
+def test_views_of_complex_numbers_as_pairs(real: str, dtype: str) -> None:
+    z = np.array([[1 + 2j, complex(np.inf, -0.0)], [complex(-0.0, np.nan), -2j]], dtype)
+    x = xp.tensor(z, requires_grad=True)
+    pairs = x.view(getattr(xp, real))
+    np.testing.assert_array_equal(pairs.detach().numpy().view(np.uint8), z.view(real).view(np.uint8))  # signs of zeros too
+    back = pairs.view(dtype)
+    np.testing.assert_array_equal(back.detach().numpy().view(np.uint8), z.view(np.uint8))
+    weights = np.arange(1.0, 9.0, dtype=real).reshape(2, 4)
+    xp.sum(pairs * xp.asarray(weights)).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), weights.view(dtype))
+    with pytest.raises(RuntimeError, match="is a copy where other libraries return a view"):
+        pairs[0] = 1.0
+    assert xp.ones(2, dtype=xp.float64).view(float).shape == (2,)
+    same = xp.zeros(3)
+    same.view(same.dtype)[0] = 1.0
+    assert same.tolist() == [1.0, 0.0, 0.0]
+    for wrong in (xp.ones((), dtype=getattr(xp, real)), xp.ones((2, 3), dtype=getattr(xp, real))):
+        with pytest.raises(ValueError, match="has no last axis of pairs"):
+            wrong.view(dtype)
+
+
+@pytest.mark.parametrize("dtype", [xp.int64, "float32", np.uint8, np.dtype("complex64"), bool])
 def test_a_view_in_another_dtype_says_what_to_write(dtype: Any) -> None:
     with pytest.raises(TypeError, match=r"view\(.*the same bytes in another dtype .*`x\.astype\(dtype\)`"):
         xp.ones(2).view(dtype)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from xpgrad._aliasing.cells import note_copy
 from xpgrad._array.base import TensorBase
 from xpgrad._basics.device import Device
 from xpgrad._basics.docstrings import shares
-from xpgrad._basics.dtypes import DTYPES, DType, as_dtype
+from xpgrad._basics.dtypes import DTYPES, DType, as_dtype, complex_of, real_of
 from xpgrad._basics.shapes import normalize_axes, normalize_axis, shape_tuple
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._operations.lift import as_tensor
@@ -63,6 +64,24 @@ def _dtype_or_none(x: Any) -> DType | None:
         return as_dtype(x)
     except TypeError:
         return None
+
+
+def _in_pairs(x: Any, dtype: DType) -> Tensor:
+    """Return complex numbers as pairs of real ones along the last axis, or these as complex numbers: a copy, to which writes raise."""
+    xp: Any = namespace.operations
+    shape = x.shape
+    if not shape or (dtype.is_complex and shape[-1] % 2):
+        msg = f"view({dtype}): a Tensor of dtype {x.dtype} and shape {shape} has no last axis of pairs"
+        raise ValueError(msg)
+    if dtype.is_complex:
+        out = creation.zeros((*shape[:-1], shape[-1] // 2), dtype=dtype, device=x.device)
+        # Written by parts, because the product of 1j and infinity has nan as its real part.
+        xp.real(out)[...] = x[..., 0::2]
+        xp.imag(out)[...] = x[..., 1::2]
+    else:
+        out = manipulation.reshape(manipulation.stack([xp.real(x), xp.imag(x)], axis=-1), (*shape[:-1], 2 * shape[-1]))
+    note_copy(out)
+    return out
 
 
 class TorchMethods(TensorBase):
@@ -203,20 +222,21 @@ class TorchMethods(TensorBase):
         Parameters
         ----------
         *shape : int or tuple of int
-            New shape, as one tuple or as several ints. One length may be -1, which is inferred.
+            New shape, as one tuple or as several ints. One length may be -1, which is inferred. Or one dtype: that of this Tensor; the real
+            dtype of a complex Tensor, whose last axis then has real and imaginary parts in turns; or the complex dtype of a real one.
 
         Returns
         -------
         Tensor
-            Of that shape and the dtype of this Tensor.
+            Of that shape and the dtype of this Tensor, or of the given dtype. In another dtype it is a copy, and writes to it raise.
 
         Raises
         ------
         TypeError
-            If the shape does not consist of ints. A dtype is refused as well: the same bytes in another dtype have no derivative, and the
-            standard has no function for it.
+            If the shape does not consist of ints. Other dtypes are refused: the same bytes in them have no derivative, and the standard has
+            no function for it.
         ValueError
-            If the shape has another number of elements.
+            If the shape has another number of elements, or the last axis has not an even length for complex numbers.
 
         Examples
         --------
@@ -232,6 +252,12 @@ class TorchMethods(TensorBase):
             return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape)
         except TypeError as exc:
             if len(shape) == 1 and (dtype := _dtype_or_none(shape[0])) is not None:
+                if dtype is self.dtype:
+                    return manipulation.reshape(self, self.shape)
+                if self.dtype.category == "real floating" and dtype is complex_of(self.dtype) and self.dtype is real_of(dtype):
+                    return _in_pairs(self, dtype)
+                if self.dtype.is_complex and dtype is real_of(self.dtype):
+                    return _in_pairs(self, dtype)
                 msg = (
                     f"view({dtype}): the same bytes in another dtype have no derivative, and the standard has no such function; convert "
                     "values with `x.astype(dtype)`, read bytes with `x.detach().numpy().view(...)`, or take `xpgrad.real(x)` and "

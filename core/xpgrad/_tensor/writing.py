@@ -95,8 +95,8 @@ def check_writable(x: Any, value: Any, mode: Any) -> None:
         return
     if alias.cell.is_copy:
         msg = (
-            f"backend {x.backend.table_name!r} has no views with a negative step, so this Tensor is a copy of a part that was taken "
-            "backwards, and a write to it would not reach the whole. Write with `x[key] = value`, or into a `clone()`"
+            "this Tensor is a copy where other libraries return a view (a part that was taken backwards, or numbers in another dtype), so "
+            "a write to it would not reach the whole. Write with `x[key] = value`, or into a `clone()`"
         )
         raise RuntimeError(msg)
     if not recording:

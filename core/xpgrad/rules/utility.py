@@ -80,7 +80,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
             dtypes.append(as_dtype(item))
     if not dtypes:
         what = "only numbers" if scalars else "no arguments"
-        msg = f"result_type needs at least one Tensor or dtype, but got {what}; wrap one with `xpgrad.asarray(x)`"
+        msg = f"result_type needs at least one Tensor or dtype, but got {what}; wrap one with `xpgrad.asarray`"
         raise ValueError(msg)
     out = dtypes[0]
     for dtype in dtypes[1:]:

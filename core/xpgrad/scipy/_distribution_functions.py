@@ -246,7 +246,7 @@ def gdtr(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     (tensor(0.1839), tensor(0.7358))
     """
     a, b, x = operands_of("gdtr", ("a", "b", "x"), (a, b, x))
-    return gammainc(b, a * x)
+    return _guard(gammainc(b, a * x), x >= 0)
 
 
 @front
@@ -264,7 +264,7 @@ def gdtrc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     (tensor(-0.1839), tensor(-0.7358))
     """
     a, b, x = operands_of("gdtrc", ("a", "b", "x"), (a, b, x))
-    return gammaincc(b, a * x)
+    return _guard(gammaincc(b, a * x), x >= 0)
 
 
 # -- of numbers of events ------------------------------------------------------------------------------------------------------
@@ -274,6 +274,14 @@ def _count(k: Any) -> tuple[Any, Any]:
     """Return a number of events, rounded down, with 0 in place of negative ones, and where it is at least 0."""
     inside = k >= 0
     return operations.floor(operations.where(inside, k, operations.zeros_like(k))), inside
+
+
+def _whole(k: Any) -> tuple[Any, Any]:
+    """Return a number of events without its fraction, as SciPy does where it takes integers, with 0 in place of negative and infinite ones,
+    and where it is at least 0 and finite.
+    """
+    inside = (k > -1) & (k < math.inf)
+    return operations.trunc(operations.where(inside, k, operations.zeros_like(k))), inside
 
 
 @front
@@ -334,7 +342,7 @@ def pdtri(k: Operand, y: Operand, /) -> Tensor:
     tensor(-2.)
     """
     given, probability = operands_of("pdtri", ("k", "y"), (k, y))
-    count, inside = _count(given)
+    count, inside = _whole(given)
     return _guard(gammainccinv(count + 1.0, probability), inside & (probability < 1))
 
 
@@ -343,7 +351,10 @@ class _Trials:
 
     def __init__(self, name: str, k: Any, n: Any, p: Any) -> None:
         k, n, self.p = operands_of(name, ("k", "n", "p"), (k, n, p))
-        k, left = operations.floor(k), operations.floor(n) - operations.floor(k)
+        finite = (n > -math.inf) & (n < math.inf)
+        n = operations.where(finite, n, operations.ones_like(n) * math.nan)
+        k = operations.floor(k)
+        left = operations.trunc(n) - k
         self.negative, self.whole = k < 0, left == 0
         self.possible = (left >= 0) & (self.p >= 0) & (self.p <= 1)
         one = operations.ones_like(left)
@@ -429,8 +440,8 @@ def nbdtr(k: Operand, n: Operand, p: Operand, /) -> Tensor:
     tensor(1.)
     """
     failures, successes, chance = operands_of("nbdtr", ("k", "n", "p"), (k, n, p))
-    count, inside = _count(failures)
-    return _guard(betainc(operations.floor(successes), count + 1.0, chance), inside & (successes >= 1))
+    count, inside = _whole(failures)
+    return _guard(betainc(operations.floor(successes), count + 1.0, chance), inside & (successes >= 1) & (successes < math.inf))
 
 
 @front
@@ -448,8 +459,8 @@ def nbdtrc(k: Operand, n: Operand, p: Operand, /) -> Tensor:
     tensor(-1.)
     """
     failures, successes, chance = operands_of("nbdtrc", ("k", "n", "p"), (k, n, p))
-    count, inside = _count(failures)
-    return _guard(betaincc(operations.floor(successes), count + 1.0, chance), inside & (successes >= 1))
+    count, inside = _whole(failures)
+    return _guard(betaincc(operations.floor(successes), count + 1.0, chance), inside & (successes >= 1) & (successes < math.inf))
 
 
 @front
@@ -472,5 +483,5 @@ def nbdtri(k: Operand, n: Operand, y: Operand, /) -> Tensor:
     tensor(1.)
     """
     k, n, y = operands_of("nbdtri", ("k", "n", "y"), (k, n, y))
-    count, inside = _count(k)
-    return _guard(betaincinv(operations.floor(n), count + 1.0, y), inside)
+    count, inside = _whole(k)
+    return _guard(betaincinv(operations.floor(n), count + 1.0, y), inside & (n >= 1) & (n < math.inf))
