@@ -37,6 +37,7 @@ RUN = {
     "docs/how-to-train.md": (),
     "docs/matrix-functions.md": (),
     "docs/numpy.md": (),
+    "docs/other-programs.md": (),
     "docs/profiling.md": (),
     "docs/scipy.md": (),
     "docs/second-backend.md": ("mlx",),

@@ -307,8 +307,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--patch", action="store_true", help="print the lines that are inserted, as a patch, and run nothing")
     parser.add_argument("--share", default="0/1", metavar="K/N", help="run each N-th test, e.g. 3/50 for the fourth of each fifty")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes")
-    parser.add_argument("pytest", nargs="*", help="more arguments of pytest, after --")
-    chosen = parser.parse_args(argv)
+    parser.epilog = "Arguments after -- are pytest's."
+    given = list(sys.argv[1:] if argv is None else argv)
+    end = given.index("--") if "--" in given else len(given)
+    chosen, of_pytest = parser.parse_args(given[:end]), given[end + 1 :]
     if re.fullmatch(r"\d+/[1-9]\d*", chosen.share) is None:
         parser.error(f"--share must be K/N, e.g. 0/50, but got {chosen.share!r}")
     try:
@@ -316,7 +318,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if chosen.patch:
             print(patch(suite), end="")
             return 0
-        outcomes = run(suite, chosen.share, chosen.pytest)
+        outcomes = run(suite, chosen.share, of_pytest)
     except SuiteError as exc:
         print(f"suites: {exc}", file=sys.stderr)
         return 2
