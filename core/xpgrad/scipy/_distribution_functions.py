@@ -245,8 +245,8 @@ def gdtr(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     >>> xp.func.grad(special.gdtr, argnums=(0, 2))(2.0, 1.0, 0.5)
     (tensor(0.1839), tensor(0.7358))
     """
-    a, b, x = operands_of("gdtr", ("a", "b", "x"), (a, b, x))
-    return _guard(gammainc(b, a * x), x >= 0)
+    rate, order, at = operands_of("gdtr", ("a", "b", "x"), (a, b, x))
+    return _guard(gammainc(order, rate * at), at >= 0)
 
 
 @front
@@ -263,8 +263,8 @@ def gdtrc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     >>> xp.func.grad(special.gdtrc, argnums=(0, 2))(2.0, 1.0, 0.5)
     (tensor(-0.1839), tensor(-0.7358))
     """
-    a, b, x = operands_of("gdtrc", ("a", "b", "x"), (a, b, x))
-    return _guard(gammaincc(b, a * x), x >= 0)
+    rate, order, at = operands_of("gdtrc", ("a", "b", "x"), (a, b, x))
+    return _guard(gammaincc(order, rate * at), at >= 0)
 
 
 # -- of numbers of events ------------------------------------------------------------------------------------------------------
@@ -482,6 +482,7 @@ def nbdtri(k: Operand, n: Operand, y: Operand, /) -> Tensor:
     >>> xp.func.grad(special.nbdtri, argnums=2)(1.0, 1.0, 0.75)
     tensor(1.)
     """
-    k, n, y = operands_of("nbdtri", ("k", "n", "y"), (k, n, y))
-    count, inside = _whole(k)
-    return _guard(betaincinv(operations.floor(n), count + 1.0, y), inside & (n >= 1) & (n < math.inf))
+    failures, successes, probability = operands_of("nbdtri", ("k", "n", "y"), (k, n, y))
+    count, inside = _whole(failures)
+    value = betaincinv(operations.floor(successes), count + 1.0, probability)
+    return _guard(value, inside & (successes >= 1) & (successes < math.inf))
