@@ -30,6 +30,9 @@ class NestWriter(ScalarWriter):
         The arrays of one known number, as literals.
     """
 
+    wishes: dict[Buffer, str]
+    literals: dict[Buffer, str]
+
     def __init__(
         self,
         helpers: dict[str, str],

@@ -28,12 +28,19 @@ class ScalarWriter:
         The numbers that are arguments.
     """
 
+    helpers: dict[str, str]
+    called: dict[str, str]
+    advance: Advance
+    position: int  # of the next number among the operands
+    block: Block
+    wish: str | None  # what the user called the result of the next statement
+
     def __init__(self, helpers: dict[str, str], called: dict[str, str], advance: Advance) -> None:
         self.helpers, self.called, self.advance = helpers, called, advance
         self.operands: dict[int, tuple[Value, str]] = {}
-        self.position = 0  # of the next number among the operands
+        self.position = 0
         self.block = Block()
-        self.wish: str | None = None  # what the user called the result of the next statement
+        self.wish = None
 
     def operand(self, value: Any, dtype: str) -> Value:
         """Return the next number among the operands of statements: a literal or an argument."""

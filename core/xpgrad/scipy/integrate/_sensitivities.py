@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
+import sys
 from typing import Any
 
 from xpgrad._modes import state
@@ -84,7 +85,7 @@ def _initial(problem: Problem, side: Side, time: float, start: Any, tensors: Any
     if not isinstance(side, Sensitivities) or isinstance(side.below, Sensitivities) or side.has_time:
         return problem.to_array(side.initial(problem.to_tensor(time), start, *tensors))
     n = side.block
-    out = importlib.import_module("numpy").zeros(side.size)
+    out = sys.modules["numpy"].zeros(side.size)
     out[:n] = problem.to_array(start)
     if side.has_start:
         out[n : n + n * n].reshape(n, n)[range(n), range(n)] = 1.0
@@ -120,7 +121,7 @@ def _blocks_of(side: Side, tensors: Any) -> Any:
 def _banded(block: Any, size: int) -> Any:
     """Return the matrix of equal blocks along the diagonal as SciPy's `odeint` takes it: a row for each diagonal, the uppermost first."""
     n = len(block)
-    out = importlib.import_module("numpy").zeros((2 * n - 1, size))
+    out = sys.modules["numpy"].zeros((2 * n - 1, size))
     for i, j in itertools.product(range(n), range(n)):
         out[i - j + n - 1, j::n] = block[i][j]
     return out
