@@ -30,6 +30,7 @@ class NestWriter(ScalarWriter):
         The arrays of one known number, as literals.
     """
 
+    wish: str | None
     wishes: dict[Buffer, str]
     literals: dict[Buffer, str]
 
