@@ -14,9 +14,11 @@ from xpgrad._backends import loading
 from xpgrad._backends.classes import host_backend, tensor_class
 from xpgrad._basics.device import Device
 from xpgrad._modes import state
+from xpgrad._modes.running import transform_inputs
 from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._operations.lift import new_tensor
+from xpgrad._tape.node import walk
 from xpgrad._tensor.tensor import Tensor
 
 #: NumPy, whose arrays this dialect takes and returns; the rest of the core imports no array library. Typed as Any on purpose.
@@ -89,9 +91,22 @@ class _Methods(TensorBase):
 
     @property
     def _value(self) -> Any:
-        """Raise an AttributeError: in a nested derivative HIPS autograd's has the outer derivative, which no constant has."""
-        msg = "a value that is being differentiated has no attribute `_value`; `tracer.getval(x)` is its value without any derivative"
-        raise AttributeError(msg)
+        """The value without derivatives, if it has only that of one run; HIPS autograd's has the outer derivative of a nested one.
+
+        Raises
+        ------
+        AttributeError
+            The value has several derivatives, of which a constant would lose the outer one.
+        """
+        x: Any = self
+        leaves = [] if x._node is None else [node for node in walk([x._node]) if node.is_leaf]
+        runs = [getattr(node, "run", None) for node in leaves]
+        # An argument that has an outer derivative itself is no leaf.
+        known = all(getattr(t._node, "run", None) is not None for t in transform_inputs()) and all(run is not None for run in runs)
+        if x.depth or state.carries_tangents() or not known or len(set(map(id, runs))) > 1:
+            msg = "a value with several derivatives has no attribute `_value`; `tracer.getval(x)` is its value without any derivative"
+            raise AttributeError(msg)
+        return raw_of(x)
 
     # -- operands that are lists -----------------------------------------------------------------------------------------
 

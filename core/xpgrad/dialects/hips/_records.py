@@ -58,9 +58,11 @@ def as_input(name: str, x: Any) -> Any:
 
 
 class _Start(AccumulateGrad):
-    """The node of an argument whose history begins at it, while the function runs."""
+    """The node of an argument whose history begins at it, while the function runs; `run` is one object for the arguments of one run."""
 
-    __slots__ = ()
+    __slots__ = ("run",)
+
+    run: Any
 
 
 def _start_leaf(raw: Any) -> Any:
@@ -264,6 +266,9 @@ class Record:
                 self.inputs = [as_input(name, leaf) for leaf in given]
                 state.put(state.mode_with(inference=False, recording=True))
                 self.inner = [_begin(t) for t in self.inputs]
+            for t in self.inner:
+                if t._node.__class__ is _Start:
+                    t._node.run = self.inner
             self.out = run_transformed(name, self.inner, function, self.inner[0] if single else unflatten(self.shape, self.inner))
         finally:
             state.put(mode)
@@ -275,7 +280,7 @@ class Record:
         self._keep: bool | None = None if self.recorded else False
         for t in self.inner:
             if t._node.__class__ is _Start:
-                t._node.__class__ = _Ended
+                t._node.__class__, t._node.run = _Ended, None
 
     @property
     def keep(self) -> bool:

@@ -90,7 +90,7 @@ class Primitive:
 
     def __init__(self, fun: Callable[..., Any], differentiable: Callable[..., Any] | None = None) -> None:
         self.fun = fun
-        self._differentiable = differentiable  # the same function of Tensors, for as long as no rule is defined
+        self._differentiable = differentiable  # the same function of Tensors, for as long as no rule is defined for the mode
         self.__name__: str = getattr(fun, "__name__", "primitive")
         self.__doc__ = fun.__doc__
         self.__wrapped__ = fun
@@ -108,7 +108,7 @@ class Primitive:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._differentiable is not None and self._vjps is None and self._jvps is None:
+        if self._differentiable is not None and (self._jvps if state.carries_tangents() else self._vjps) is None:
             traced = _holds_tensor(args) or any(isinstance(x, Tensor) for x in kwargs.values())
             return (self._differentiable if traced else self.fun)(*args, **kwargs)
         if not _holds_tensor(args):
@@ -193,10 +193,15 @@ def _require_argument(fun: Any, name: str) -> Primitive:
         msg = f"{name}: {fun.__name__!r} is not decorated with `@primitive`, so its rule is not used: its operations are differentiated"
         warnings.warn(msg, UserWarning, stacklevel=3)
         return Primitive(fun)
-    if not isinstance(fun, Primitive):
-        msg = f"{name}: {getattr(fun, '__name__', fun)!r} is not a primitive; decorate one with `@primitive`. NumPy's have rules already"
+    if isinstance(fun, Primitive):
+        return fun
+    if not callable(fun):
+        msg = f"{name}: {fun!r} is not a primitive; decorate one with `@primitive`"
         raise TypeError(msg)
-    return fun
+    title = getattr(fun, "__name__", fun)
+    msg = f"{name}: {title!r} has xpgrad's derivative already, or has none that NumPy could use: your rule is not used"
+    warnings.warn(msg, UserWarning, stacklevel=3)
+    return Primitive(fun)
 
 
 # -- reverse ---------------------------------------------------------------------------------------------------------------
