@@ -7,6 +7,7 @@ y`` binds a new value to the name there, without changing earlier results.
 from __future__ import annotations
 
 import importlib
+from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._array.base import TensorBase
@@ -14,7 +15,6 @@ from xpgrad._backends import loading
 from xpgrad._backends.classes import host_backend, tensor_class
 from xpgrad._basics.device import Device
 from xpgrad._modes import state
-from xpgrad._modes.running import transform_inputs
 from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._operations.lift import new_tensor
@@ -23,6 +23,10 @@ from xpgrad._tensor.tensor import Tensor
 
 #: NumPy, whose arrays this dialect takes and returns; the rest of the core imports no array library. Typed as Any on purpose.
 np: Any = importlib.import_module("numpy")
+
+
+#: The arguments of the runs in reverse mode that go on in this context, as the functions got them, the outermost run's first.
+RUNS: ContextVar[tuple[list[Any], ...]] = ContextVar("xpgrad_hips_runs", default=())
 
 
 def on_tensors(name: str) -> Any:
@@ -100,10 +104,9 @@ class _Methods(TensorBase):
         """
         x: Any = self
         leaves = [] if x._node is None else [node for node in walk([x._node]) if node.is_leaf]
-        runs = [getattr(node, "run", None) for node in leaves]
-        # An argument that has an outer derivative itself is no leaf.
-        known = all(getattr(t._node, "run", None) is not None for t in transform_inputs()) and all(run is not None for run in runs)
-        if x.depth or state.carries_tangents() or not known or len(set(map(id, runs))) > 1:
+        inputs = [[t._node for t in run] for run in RUNS.get()]
+        alone = all(node.is_leaf for run in inputs for node in run)  # an argument with an outer derivative is no leaf
+        if x.depth or state.carries_tangents() or not alone or (leaves and not any(set(leaves) <= set(run) for run in inputs)):
             msg = "a value with several derivatives has no attribute `_value`; `tracer.getval(x)` is its value without any derivative"
             raise AttributeError(msg)
         return raw_of(x)

@@ -21,7 +21,7 @@ from xpgrad._tape.task import OtherLeaves, Pass
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
-from xpgrad.dialects.hips._arrays import ARRAY, np, raw_of
+from xpgrad.dialects.hips._arrays import ARRAY, RUNS, np, raw_of
 from xpgrad.func._reverse import basis, has_outer_history, make_input, release
 from xpgrad.func._tree import LEAF, Structure, flatten, unflatten
 from xpgrad.rules.creation import zeros_like
@@ -58,11 +58,9 @@ def as_input(name: str, x: Any) -> Any:
 
 
 class _Start(AccumulateGrad):
-    """The node of an argument whose history begins at it, while the function runs; `run` is one object for the arguments of one run."""
+    """The node of an argument whose history begins at it, while the function runs."""
 
-    __slots__ = ("run",)
-
-    run: Any
+    __slots__ = ()
 
 
 def _start_leaf(raw: Any) -> Any:
@@ -247,7 +245,7 @@ class Record:
 
     def __init__(self, name: str, function: Callable[..., Any], x: Any) -> None:
         self.name = name
-        mode = state.current()
+        mode, runs = state.current(), RUNS.get()
         single = x.__class__ is _ARRAY or x.__class__ is float
         given, self.shape = ([x], LEAF) if single else flatten(x)
         try:
@@ -266,12 +264,11 @@ class Record:
                 self.inputs = [as_input(name, leaf) for leaf in given]
                 state.put(state.mode_with(inference=False, recording=True))
                 self.inner = [_begin(t) for t in self.inputs]
-            for t in self.inner:
-                if t._node.__class__ is _Start:
-                    t._node.run = self.inner
+            RUNS.set((*runs, self.inner))
             self.out = run_transformed(name, self.inner, function, self.inner[0] if single else unflatten(self.shape, self.inner))
         finally:
             state.put(mode)
+            RUNS.set(runs)
         if self.out.__class__ is ARRAY and self.out._node is not None:
             self.outs, self.structure = [self.out], LEAF
         else:
@@ -280,7 +277,7 @@ class Record:
         self._keep: bool | None = None if self.recorded else False
         for t in self.inner:
             if t._node.__class__ is _Start:
-                t._node.__class__, t._node.run = _Ended, None
+                t._node.__class__ = _Ended
 
     @property
     def keep(self) -> bool:
