@@ -237,11 +237,13 @@ def switching(lib: Any) -> None:
 def nodes_remember_the_forward_call(lib: Any) -> None:
     x = lib.tensor([1.0, 2.0])
     double = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: g * 2)
+    both = lib.fn(lambda ctx, x: (x * 2, x * 3), lambda ctx, g, h: g * 2 + h * 3)
     programs = {
         "multiply": lambda: x * 2,
         "view": lambda: x[:1],
         "several outputs": lambda: lib.xp.unstack(x)[1],
         "custom": lambda: double.apply(x),
+        "custom, several outputs": lambda: both.apply(x)[1],
     }
     for name, program in programs.items():
         with lib.case(name):
