@@ -67,7 +67,7 @@ def test_parts_taken_backwards_are_copies_that_refuse_writes() -> None:
     x = xp.tensor([1.0, 2.0, 3.0], requires_grad=True, device="torch")
     y = x * 1.0
     back = y[::-1]
-    with pytest.raises(RuntimeError, match="negative step"):
+    with pytest.raises(RuntimeError, match="a part that was taken backwards"):
         back *= 2.0
     xp.sum(back * xp.asarray([1.0, 10.0, 100.0], device="torch")).backward()
     assert x.grad is not None
