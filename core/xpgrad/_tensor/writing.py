@@ -418,15 +418,15 @@ def _write_at(x: Any, key: Any, value: Any, mode: Any) -> None:
         mode is not None and mode.levels and mode.levels.have_tangents(x, value)
     ):
         key = key if isinstance(key, tuple) else (key,)
-        if not (mode is None or (mode.only_copies and not x._is_view() and is_unshared(x))) or not _write_part(x, key, value):
+        if not (mode is None or (mode.only_copies and _is_alone(x))) or not _write_part(x, key, value, renews=mode is not None):
             _commit(x, x._op_put(value, key), None, mode)
         return
     backend = x.backend
     if not backend.checks_indices:  # `update` may be the backend's own
         key = check_key(backend.kernels, key, x.shape, x._array)
-    alone = copies(mode) and is_unshared(x)  # asked before this function refers to the array
+    alone = copies(mode) and _is_alone(x)  # asked before this function refers to the array
     array = backend.own(x)
-    copying = not backend.capabilities.mutable or (copies(mode) and (x._is_view() or not alone))
+    copying = not backend.capabilities.mutable or (copies(mode) and not alone)
     change = backend.kernels.written if copying else backend.update
     if mode is not None:
         change = functools.partial(mode.call, "setitem", change)
@@ -447,8 +447,16 @@ def _write_at(x: Any, key: Any, value: Any, mode: Any) -> None:
         mode.note_write(x, value)
 
 
-def _write_part(x: Any, key: tuple[Any, ...], value: Any) -> bool:
-    """Write to a part of the memory of `x` and record that; return False, without writing, if all of `x` must be computed again."""
+def _is_alone(x: Any) -> bool:
+    """Return whether a write may change the array of `x` itself where writes keep what was saved."""
+    return not x._is_view() and is_unshared(x)
+
+
+def _write_part(x: Any, key: tuple[Any, ...], value: Any, *, renews: bool) -> bool:
+    """Write to a part of the memory of `x` and record that; return False, without writing, if all of `x` must be computed again.
+
+    If `renews`, views have arrays of their own, which get the new values.
+    """
     backend = x.backend
     if not (basic_key(key) and backend.capabilities.mutable and backend.capabilities.view_aliases):
         return False
@@ -458,11 +466,10 @@ def _write_part(x: Any, key: tuple[Any, ...], value: Any) -> bool:
     if backend.may_alias(array, part):  # not every library reads the value before it writes
         return False
     node = x._op_put_through(value, (("index_basic", (key,)),))._node
-    copying = copies(state.current())
 
     def steps() -> None:
         x._array = backend.update(array, key, part)
-        if copying:
+        if renews:
             renew_arrays(x)
         bump(x)
         node.seq = next_number()

@@ -208,7 +208,20 @@ def swap_last(xp: Any, x: Any) -> Any:
     return xp.matrix_transpose(x)
 
 
+_document_order = shares(
+    returns="""\
+Tensor
+    A view whose i-th axis is axis ``axes[i]`` of `x`.""",
+    raises="""\
+TypeError
+    If `x` is not a Tensor or an array, or `axes` is not a tuple of ints.
+ValueError
+    If `axes` does not name each axis exactly once.""",
+)
+
+
 @front
+@_document_order
 @_document_axes
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     """Return a view of `x` with its axes in another order.
@@ -217,18 +230,6 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     ----------
     axes : tuple of int
         The axes of `x` in their new order, each exactly once.
-
-    Returns
-    -------
-    Tensor
-        A view whose i-th axis is axis ``axes[i]`` of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axes` is not a tuple of ints.
-    ValueError
-        If `axes` does not name each axis exactly once.
 
     Examples
     --------
@@ -253,6 +254,7 @@ def _permute(name: str, x: Any, axes: Any) -> Any:
 
 
 @front
+@_document_order
 @_document_axes
 def transpose(x: Tensor, /, axes: tuple[int, ...] | None = None) -> Tensor:
     """Return a view of `x` with its axes in another order, reversed by default (`numpy.transpose`).
@@ -263,18 +265,6 @@ def transpose(x: Tensor, /, axes: tuple[int, ...] | None = None) -> Tensor:
     ----------
     axes : tuple of int, optional
         The axes of `x` in their new order, each exactly once; in reverse order by default.
-
-    Returns
-    -------
-    Tensor
-        A view whose i-th axis is axis ``axes[i]`` of `x`.
-
-    Raises
-    ------
-    TypeError
-        If `x` is not a Tensor or an array, or `axes` is not a tuple of ints.
-    ValueError
-        If `axes` does not name each axis exactly once.
 
     Examples
     --------

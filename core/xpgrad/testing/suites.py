@@ -15,7 +15,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -203,7 +202,7 @@ def prepare(suite: Suite, folder: Path) -> Path:
         The project is not installed, or its files differ from those that were tried.
     """
     changed, source, target = _changed(suite), suite.source, folder / suite.package
-    real = {Path(file).parent for file in changed} | {p for file in changed for p in Path(file).parents}
+    real = {folder for file in changed for folder in Path(file).parents}
     _link(source, target, Path(), real)
     for file, (_, after) in changed.items():
         (target / file).unlink(missing_ok=True)
@@ -213,7 +212,7 @@ def prepare(suite: Suite, folder: Path) -> Path:
     return target
 
 
-def _link(source: Path, target: Path, below: Path, real: Iterable[Path]) -> None:
+def _link(source: Path, target: Path, below: Path, real: set[Path]) -> None:
     """Link the contents of one folder; folders in `real` become folders of their own."""
     (target / below).mkdir(parents=True, exist_ok=True)
     for entry in (source / below).iterdir():
@@ -261,7 +260,6 @@ def run(suite: Suite, share: str = "0/1", extra: Sequence[str] = ()) -> list[dic
             msg = f"no test of {suite.name} ran: pytest ended with the exit code {code}"
             raise SuiteError(msg)
         lines = [json.loads(line) for line in outcomes.read_text(encoding="utf-8").splitlines()]
-    shutil.rmtree(folder, ignore_errors=True)
     return list(_last(lines).values())
 
 
