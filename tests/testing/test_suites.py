@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import re
 import sys
@@ -104,6 +105,8 @@ def test_what_cannot_be_run_says_why(project: Suite, capsys: pytest.CaptureFixtu
     (project.source / "libraries.py").unlink()
     with pytest.raises(SuiteError, match=r"borrowed 1.2 has no file libraries.py"):
         suites.patch(project)
+    with pytest.raises(SuiteError, match="the tests of borrowed import nothing_such; `pip install nothing_such` installs"):
+        suites.run(dataclasses.replace(project, needs=("pytest", "nothing_such")))
     with pytest.raises(SuiteError, match="there is no suite 'numpy'; there are array-api-extra"):
         suites.load("numpy")
     with pytest.raises(SystemExit):
@@ -129,6 +132,8 @@ def test_a_sample_of_array_api_extra_passes(capfd: pytest.CaptureFixture[str]) -
     suite = suites.load("array-api-extra")
     if importlib.util.find_spec(suite.package) is None or suite.version != suite.tried:
         pytest.skip(f"{suite.name} {suite.tried} is not installed")
+    for module in suite.needs:
+        pytest.importorskip(module)
     assert suites.main([suite.name, "--share", "1/20", "--", "-p", "no:warnings"]) == 0
     found = re.search(r"\| all \| (\d+) \| 0 \|", capfd.readouterr().out)
     assert found is not None

@@ -91,6 +91,8 @@ class Suite:
         Variables that its tests need.
     arguments : tuple of str
         Arguments of pytest, which select the tests that take an array library. ``{folder}`` stands for the folder of the package.
+    needs : tuple of str
+        The modules that its tests import, besides pytest and what the project itself needs.
     insertions : tuple of Insertion
     expected : dict of str to str
         By regular expression for the name of a test: the reason why it fails.
@@ -101,6 +103,7 @@ class Suite:
     tried: str
     environment: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
     insertions: tuple[Insertion, ...] = ()
     expected: Mapping[str, str] = field(default_factory=dict)
 
@@ -159,7 +162,8 @@ def load(name: str) -> Suite:
     facts = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     insertions = tuple(Insertion(**i) for i in facts.pop("insert", []))
     expected = {e["tests"]: e["reason"] for e in facts.pop("expected", [])}
-    return Suite(name=name, insertions=insertions, expected=expected, arguments=tuple(facts.pop("arguments", ())), **facts)
+    arguments, needs = (tuple(facts.pop(key, ())) for key in ("arguments", "needs"))
+    return Suite(name=name, insertions=insertions, expected=expected, arguments=arguments, needs=needs, **facts)
 
 
 def _changed(suite: Suite) -> dict[str, tuple[str, str]]:
@@ -244,8 +248,12 @@ def run(suite: Suite, share: str = "0/1", extra: Sequence[str] = ()) -> list[dic
     Raises
     ------
     SuiteError
-        The project is not installed, its files differ from those that were tried, or no test ran.
+        The project or a module that its tests import is not installed, its files differ from those that were tried, or no test ran.
     """
+    lacks = [module for module in ("pytest", *suite.needs) if importlib.util.find_spec(module) is None]
+    if lacks:
+        msg = f"the tests of {suite.name} import {', '.join(lacks)}; `pip install {' '.join(lacks)}` installs what is missing"
+        raise SuiteError(msg)
     with tempfile.TemporaryDirectory(prefix="suite-") as name:
         folder = Path(name)
         package = prepare(suite, folder)
