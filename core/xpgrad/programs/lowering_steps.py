@@ -71,6 +71,16 @@ class Lowering:
         Lowers the programs of loops and branches.
     """
 
+    program: Program
+    products: bool
+    loops: bool
+    lower: Callable[[Program], Lowered]
+    inputs: list[Buffer]
+    constants: list[Buffer]
+    fixed: set[Buffer]
+    additions: dict[Operation, tuple[Operation, Variable] | None]
+    outputs: list[Buffer]
+
     def __init__(self, program: Program, products: bool, loops: bool, lower: Callable[[Program], Lowered]) -> None:
         self.program, self.products, self.loops, self.lower = program, products, loops, lower
         self.views: dict[Variable, View] = {}
