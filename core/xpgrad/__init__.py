@@ -74,7 +74,7 @@ from xpgrad.rules.sorting import *
 from xpgrad.rules.statistical import *
 from xpgrad.rules.utility import *
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __array_api_version__ = "2025.12"
 
 e: float = _math.e

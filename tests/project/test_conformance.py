@@ -110,7 +110,7 @@ def test_a_version_of_the_suite_can_be_chosen(tmp_path: Path, capsys: Any) -> No
     assert main([*words, "--only", "SAV-20"]) == 2
     assert "'SAV-20' names no contract of version 0.1;" in capsys.readouterr().err
     assert main(["list", "--suite-version", "9.0"]) == 2
-    assert "the suite has no version '9.0'; its versions are 0.1, 0.2" in capsys.readouterr().err
+    assert "the suite has no version '9.0'; its versions are 0.1, 0.3" in capsys.readouterr().err
     assert main(["list", "--suite-version", "0.1"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 484
     collect = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only"]
