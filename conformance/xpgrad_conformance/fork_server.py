@@ -13,18 +13,28 @@ import importlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import traceback
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Forked", "Server", "available", "warm"]
+__all__ = ["Forked", "Server", "available", "kill", "warm"]
 
 
 def available() -> bool:
     """Return whether processes can fork here."""
     return hasattr(os, "fork")
+
+
+def kill(process: subprocess.Popen[Any] | Forked) -> None:
+    """Kill a process that leads a session, and the processes that it has started; only the process itself if the system has no groups."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        elif isinstance(process, subprocess.Popen):
+            process.kill()
 
 
 # -- the client ------------------------------------------------------------------------------------------------------------------

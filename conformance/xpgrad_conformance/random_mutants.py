@@ -11,7 +11,6 @@ into the source tree or its bytecode. None of them mutates the text from which o
 from __future__ import annotations
 
 import ast
-import contextlib
 import difflib
 import fnmatch
 import itertools
@@ -20,7 +19,6 @@ import os
 import platform
 import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -33,6 +31,7 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
 from xpgrad_conformance.faults import KILLS, MutantError, load
+from xpgrad_conformance.fork_server import kill
 from xpgrad_conformance.journal import Journal
 from xpgrad_conformance.mutants import copy, surroundings, survey as statuses_of
 from xpgrad_conformance.reach import Reach, folder_of, reach
@@ -588,8 +587,7 @@ def try_tests(edit: Edit, source: bytes, root: Path) -> Verdict:
         try:
             output, _ = process.communicate(timeout=TESTS_LIMIT)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)  # the group includes the processes that it has started
+            kill(process)
             process.communicate()
             return Verdict(edit, "timeout", "tests")
     if process.returncode == 0:

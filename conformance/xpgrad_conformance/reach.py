@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import contracts
 from xpgrad_conformance.faults import load
-from xpgrad_conformance.fork_server import warm
+from xpgrad_conformance.fork_server import available, warm
 
 __all__ = ["Reach", "ReachError", "folder_of", "reach"]
 
@@ -86,8 +86,13 @@ def reach(target: str, only: Iterable[str] = ()) -> Reach:
     Raises
     ------
     ReachError
-        If coverage.py is not installed, or the target cannot be opened.
+        If coverage.py is not installed, the target cannot be opened, or the system cannot fork processes.
     """
+    if not available():
+        msg = (
+            "the lines that each contract runs are measured in forked processes, which this system does not have; try it on Linux or macOS"
+        )
+        raise ReachError(msg)
     with tempfile.TemporaryDirectory(prefix="xpgrad-reach-") as folder:
         path = Path(folder) / "found"
         done = subprocess.run(

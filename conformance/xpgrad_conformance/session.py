@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract
 from xpgrad_conformance.engine import PROFILES, Result, counts_as_failure
-from xpgrad_conformance.fork_server import Forked, Server, available
+from xpgrad_conformance.fork_server import Forked, Server, available, kill
 
 __all__ = ["Outcome", "Request", "run", "runners"]
 
@@ -115,7 +115,8 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
         progress(result)
 
     while rest := [c for c in request.contracts if c.id not in found]:
-        with tempfile.TemporaryDirectory(prefix="xpgrad-conformance-") as folder:
+        # NB: Windows cannot delete a folder that a process still uses, such as one that a killed process has started.
+        with tempfile.TemporaryDirectory(prefix="xpgrad-conformance-", ignore_cleanup_errors=True) as folder:
             running, ended = "", ""
             with _start_process(request, rest, Path(folder), server) as process:
                 for event in _read_events(process, Path(folder) / "events", limit):
@@ -199,11 +200,7 @@ def _start_process(
     try:
         yield process
     finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)  # the group includes the processes that it has started
-            elif isinstance(process, subprocess.Popen):
-                process.kill()
+        kill(process)
         process.wait()
 
 

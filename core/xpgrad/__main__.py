@@ -5,6 +5,7 @@ and clears the cache of compiled machine code."""
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 
@@ -55,6 +56,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _escape_missing_characters() -> None:
+    """Write characters that the output's encoding lacks as escapes; on Windows, pipes are rarely UTF-8, and ``∂`` would raise."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
@@ -70,6 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         ``conformance`` has its own codes; ``audit`` returns 0 if nothing is worse than allowed, 1 for warnings, 2 for errors, 3 if the
         function could not be audited.
     """
+    if argv is None:
+        _escape_missing_characters()
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["conformance"]:
         from xpgrad_conformance.cli import main as conformance  # loads late: it needs pytest

@@ -250,10 +250,10 @@ def test_reports_can_be_written(name: str, tmp_path: Path) -> None:
     report = xp.audit(m.function, *m.args)
     for suffix in ("html", "json", "txt"):
         report.save(tmp_path / f"report.{suffix}")
-    data = json.loads((tmp_path / "report.json").read_text())
+    data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert [f["kind"] for f in data["findings"]] == [f.kind for f in report.findings]
     parser = _Parser()
-    parser.feed((tmp_path / "report.html").read_text())
+    parser.feed((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert not parser.open
     assert parser.kinds == [f.kind for f in report.findings]
     assert parser.marked >= sum(bool(m.line) for _ in report.findings[:1])
@@ -278,7 +278,9 @@ def test_a_browser_shows_the_page(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
     # The boxes of the graph are light on a dark page as well, so their text must be dark.
     asked = "document.title = getComputedStyle(document.querySelector('#graph text')).fill"
-    (tmp_path / "asked.html").write_text((tmp_path / "report.html").read_text().replace("</body>", f"<script>{asked}</script></body>"))
+    (tmp_path / "asked.html").write_text(
+        (tmp_path / "report.html").read_text(encoding="utf-8").replace("</body>", f"<script>{asked}</script></body>"), encoding="utf-8"
+    )
     for dark in ((), ("--blink-settings=preferredColorScheme=0",)):
         run = subprocess.run(
             [*command, *dark, "--dump-dom", (tmp_path / "asked.html").as_uri()], capture_output=True, text=True, check=True, timeout=120
@@ -325,7 +327,7 @@ NUMBER = 3
     ],
 )
 def test_the_command(arguments: list[str], code: int, words: str, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     command = [sys.executable, "-m", "xpgrad", "audit", *arguments, "--output", "report.html"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.returncode == code, run.stdout + run.stderr

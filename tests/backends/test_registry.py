@@ -74,7 +74,7 @@ ITS_DATA = {
 @pytest.mark.parametrize("file", sorted((ROOT / "core").rglob("*.py")), ids=lambda f: str(f.relative_to(ROOT)))
 def test_the_core_imports_no_array_library(file: Path) -> None:
     refused = {*ARRAY_LIBRARIES, "xpgrad_numpy"} - ITS_DATA.get(file, set())
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -159,9 +159,9 @@ def install(path: Path, name: str, module: str, body: str, distribution: str | N
     distribution = distribution or f"xpgrad-{name}"
     info = path / f"{distribution.replace('-', '_')}-1.2.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n")
-    (info / "entry_points.txt").write_text(f"[xpgrad.backends]\n{name} = {module}\n")
-    (path / f"{module}.py").write_text(textwrap.dedent(body))
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(f"[xpgrad.backends]\n{name} = {module}\n", encoding="utf-8")
+    (path / f"{module}.py").write_text(textwrap.dedent(body), encoding="utf-8")
 
 
 HEAD = """

@@ -121,7 +121,8 @@ def test_values_are_refused() -> None:
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     (tmp_path / "exported_by_a_test.py").write_text(
         "import xpgrad as xp\ndef loss(w, x, p=2):\n    return xp.mean(xp.abs(x @ w) ** p)\n"
-        "def given():\n    return xp.ones(3), xp.ones((2, 3))\n"
+        "def given():\n    return xp.ones(3), xp.ones((2, 3))\n",
+        encoding="utf-8",
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))

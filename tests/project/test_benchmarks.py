@@ -139,7 +139,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     out = capsys.readouterr().out
     assert "small-op chain" in out
     assert "peak memory" in out
-    written = json.loads(file.read_text())
+    written = json.loads(file.read_text(encoding="utf-8"))
     assert set(written["workloads"]) == {"chain", "elementwise"}
     assert set(written["workloads"]["chain"]["seconds"]) == {"numpy", "xpgrad"}
     assert cli.main([*options, "--markdown"]) == 0
@@ -148,7 +148,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     rows = [line for line in table.splitlines() if line.startswith("|")]
     assert len({row.count("|") for row in rows}) == 1
     if len(platform.node()) > 3:
-        for text in (out, table, file.read_text()):
+        for text in (out, table, file.read_text(encoding="utf-8")):
             assert platform.node() not in text
 
 

@@ -239,9 +239,9 @@ def test_a_planted_fault_is_found(fault: Fault, tmp_path: Path) -> None:
     for folder in ("core", "backends"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     target = tmp_path / fault.file
-    text = target.read_text()
+    text = target.read_text(encoding="utf-8")
     assert text.count(fault.old) >= 1, f"the text of this fault is no longer in {fault.file}: update the table"
-    target.write_text(text.replace(fault.old, fault.new))
+    target.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
     files, _, expression = fault.killer.partition(" -k ")
     # Some faults show only for certain draws of Hypothesis, so the seed is fixed.
     drawn = [f"--hypothesis-seed={os.environ.get('XPGRAD_FAULTS_SEED', '0')}", "--hypothesis-profile=first-failure"]

@@ -213,7 +213,7 @@ def test_what_a_journal_tells_of_is_not_tried_again(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
     drawn = [Edit("a.py", n, "constant", n, n + 1, "2") for n in range(4)]
     first = [random_mutants._use_journal(journal, "contracts", attempt)(e) for e in drawn[:2]]
-    with (tmp_path / "journal").open("a") as file:
+    with (tmp_path / "journal").open("a", encoding="utf-8") as file:
         file.write('\n["cut o')
     again = [random_mutants._use_journal(journal, "contracts", attempt)(e) for e in drawn]
     assert tried == [0, 1, 2, 3]
@@ -240,7 +240,7 @@ def test_the_table_and_the_document_say_what_became_of_each(capsys: Any, monkeyp
     monkeypatch.setattr(random_mutants, "survey", lambda *args: verdicts)
     assert main(["mutants", "--random", "5", "--seed", "3", "--json", str(tmp_path / "out.json")]) == 1
     assert "-x.y = 1\n+pass" in capsys.readouterr().out
-    written = json.loads((tmp_path / "out.json").read_text())
+    written = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert (written["n"], written["seed"], [m["outcome"] for m in written["mutants"]]) == (5, 3, [v.outcome for v in verdicts])
     assert main(["mutants", "--random", "0"]) == 2
 

@@ -34,7 +34,9 @@ def run(code: str, folder: Path) -> None:
 
 def test_the_tutorial_prints_what_it_says(tmp_path: Path) -> None:
     run("\n".join(code for needs, code in blocks() if not needs), tmp_path)
-    assert (tmp_path / "tutorial-graph.svg").read_text() == (DOCS / "tutorial-graph.svg").read_text(), "copy the new picture to docs/"
+    assert (tmp_path / "tutorial-graph.svg").read_text(encoding="utf-8") == (DOCS / "tutorial-graph.svg").read_text(encoding="utf-8"), (
+        "copy the new picture to docs/"
+    )
 
 
 @pytest.mark.parametrize("library", ["jax", "torch", "scipy"])

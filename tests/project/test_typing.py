@@ -37,10 +37,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder / "environment")
     (packages,) = (folder / "environment").glob("**/site-packages")
     shutil.copytree(Path(xp.__file__).parent, packages / "xpgrad", ignore=shutil.ignore_patterns("__pycache__"))
-    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))  # makes NumPy importable, whose types the programs use
+    (packages / "others.pth").write_text(
+        sysconfig.get_path("purelib"), encoding="utf-8"
+    )  # makes NumPy importable, whose types the programs use
     for name, programs in (("programs", PROGRAMS), ("annotations", ANNOTATIONS)):
         shutil.copytree(programs, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        (folder / name / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
+        (folder / name / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
     return folder
 
 
@@ -65,7 +67,7 @@ def test_programs_check_strictly_and_mistakes_are_found(installed: Path) -> None
     elsewhere = [f"{d['file']}:{d['range']['start']['line'] + 1}: {d['message']}" for d in found if Path(d["file"]).name != MISTAKES]
     assert not elsewhere, "\n".join(elsewhere)
     rules = {(d["range"]["start"]["line"] + 1, d["rule"]) for d in found if d["rule"] != "reportUnknownMemberType"}
-    lines = enumerate((PROGRAMS / MISTAKES).read_text().splitlines(), start=1)
+    lines = enumerate((PROGRAMS / MISTAKES).read_text(encoding="utf-8").splitlines(), start=1)
     assert rules == {(k, said[1]) for k, line in lines if (said := re.search(r"# (report\w+)$", line))}
 
 

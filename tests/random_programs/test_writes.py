@@ -483,7 +483,7 @@ def test_a_program_is_runnable_source(tmp_path: Any) -> None:
     found = []
     for name in ("xpgrad", "torch"):
         path = tmp_path / f"program_{name}.py"
-        path.write_text(draw(7).source())
+        path.write_text(draw(7).source(), encoding="utf-8")
         run = subprocess.run([sys.executable, str(path), name], capture_output=True, text=True, check=False, timeout=120)
         assert run.returncode == 0, run.stderr
         found.append(run.stdout)

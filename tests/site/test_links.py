@@ -80,7 +80,9 @@ def test_every_public_name_can_be_linked_to(built: Path) -> None:
 
 
 def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
-    (tmp_path / "a.html").write_text('<a href="b.html#there">b</a><a href="b.html#gone">b</a><a href="c.html">c</a><img src="b.html">')
-    (tmp_path / "b.html").write_text('<h1 id="there">b</h1>')
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#there">b</a><a href="b.html#gone">b</a><a href="c.html">c</a><img src="b.html">', encoding="utf-8"
+    )
+    (tmp_path / "b.html").write_text('<h1 id="there">b</h1>', encoding="utf-8")
     assert sorted(dead(tmp_path / "a.html", tmp_path.resolve())) == ["b.html#gone", "c.html"]
     assert page(tmp_path / "a.html").mute == ["b.html"]

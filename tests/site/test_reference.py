@@ -186,6 +186,6 @@ def test_a_folder_holds_what_was_written_and_what_did_not_change_keeps_its_date(
     for path in folder.iterdir():
         os.utime(path, (1, 1))
     files.write(folder, {"kept": "1", "changed": "4"})
-    assert {path.name: path.read_text() for path in folder.iterdir()} == {"kept": "1", "changed": "4"}
+    assert {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()} == {"kept": "1", "changed": "4"}
     assert (folder / "kept").stat().st_mtime == 1
     assert (folder / "changed").stat().st_mtime > 1

@@ -395,7 +395,7 @@ def test_save_writes_what_the_suffix_says(tmp_path: Path, monkeypatch: pytest.Mo
     picture = draw(xp.sin(x))
     for suffix, text in {".dot": picture.dot, ".gv": picture.dot, ".mmd": picture.mermaid, ".svg": picture.svg}.items():
         path = tmp_path / f"graph{suffix}"
-        path.write_text("old")
+        path.write_text("old", encoding="utf-8")
         picture.save(path)
         assert path.read_text(encoding="utf-8") == text
     assert sorted(p.name for p in tmp_path.iterdir()) == ["graph.dot", "graph.gv", "graph.mmd", "graph.svg"]
@@ -412,8 +412,8 @@ def test_save_writes_what_the_suffix_says(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(type(picture), "_dot_lines", broken)
     with pytest.raises(KeyboardInterrupt):
         picture.save(path)
-    assert path.read_text() != "digraph"
-    assert path.read_text().endswith("}\n")
+    assert path.read_text(encoding="utf-8") != "digraph"
+    assert path.read_text(encoding="utf-8").endswith("}\n")
     assert sorted(p.name for p in tmp_path.iterdir()) == before
 
 

@@ -573,7 +573,7 @@ def test_lines_of_the_users_code(tmp_path: Path) -> None:
     sine = next(e for e in prof.function_events if e.name == "sin")
     assert sine.stack[1].endswith("test_lines_of_the_users_code")  # the outer caller
     prof.export_stacks(tmp_path / "stacks", "self_cpu_time_total")
-    flames = dict(line.rsplit(" ", 1) for line in (tmp_path / "stacks").read_text().splitlines())
+    flames = dict(line.rsplit(" ", 1) for line in (tmp_path / "stacks").read_text(encoding="utf-8").splitlines())
     ends = [k for k in flames if k.endswith(f"_sines;{''}") or k.split(";")[-1] == lines[0].replace(" ", "_")]
     assert len(ends) == 1
     total = sum(map(int, flames.values()))
@@ -609,7 +609,7 @@ def profiled() -> profile:
 def test_chrome_trace(tmp_path: Path) -> None:
     prof = profiled()
     prof.export_chrome_trace(tmp_path / "trace.json")
-    found = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    found = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
     slices = [e for e in found if e["ph"] == "X"]
     assert [e["name"] for e in slices] == [e.name for e in prof.function_events]
     assert {e["cat"] for e in slices} == {"forward", "backward", "user_annotation"}
@@ -660,7 +660,7 @@ class _Page(html.parser.HTMLParser):
 def test_page(tmp_path: Path) -> None:
     prof = profiled()
     prof.export_html(tmp_path / "page.html")
-    text = (tmp_path / "page.html").read_text()
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
     page = _Page()
     page.feed(text)
     assert page.open == []

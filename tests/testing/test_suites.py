@@ -40,12 +40,12 @@ def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
     package = tmp_path / "site" / "borrowed"
     (package / "tests").mkdir(parents=True)
     (package / "__init__.py").touch()
-    (package / "libraries.py").write_text(_LISTS)
-    (package / "tests" / "test_it.py").write_text(textwrap.dedent(_TESTS))
-    (package / "other.py").write_text("x = 1\n")
+    (package / "libraries.py").write_text(_LISTS, encoding="utf-8")
+    (package / "tests" / "test_it.py").write_text(textwrap.dedent(_TESTS), encoding="utf-8")
+    (package / "other.py").write_text("x = 1\n", encoding="utf-8")
     metadata = tmp_path / "site" / "borrowed-1.2.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: borrowed\nVersion: 1.2\n")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: borrowed\nVersion: 1.2\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     return Suite(
         "borrowed", "borrowed", "1.2", arguments=("-k", "xpgrad", "{folder}"),
@@ -54,9 +54,9 @@ def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
 
 
 def test_tests_run_on_a_copy_and_are_summed_up(project: Suite) -> None:
-    before = (project.source / "libraries.py").read_text()
+    before = (project.source / "libraries.py").read_text(encoding="utf-8")
     outcomes = suites.run(project)
-    assert (project.source / "libraries.py").read_text() == before
+    assert (project.source / "libraries.py").read_text(encoding="utf-8") == before
     assert {o["test"].partition("[")[2]: o["outcome"] for o in outcomes} == {
         "0-xpgrad]": "passed", "1-xpgrad]": "failed", "2-xpgrad]": "failed", "3-xpgrad]": "skipped", "4-xpgrad]": "xfailed",
         "5-xpgrad]": "passed",
@@ -99,7 +99,7 @@ def test_what_cannot_be_run_says_why(project: Suite, capsys: pytest.CaptureFixtu
     with pytest.raises(SuiteError, match="is not installed; `pip install xpgrad-nothing`"):
         _ = Suite("xpgrad-nothing", "nothing", "1").version
     for source, times in (("", 0), (_LISTS * 2, 2)):
-        (project.source / "libraries.py").write_text(source)
+        (project.source / "libraries.py").write_text(source, encoding="utf-8")
         with pytest.raises(SuiteError, match=rf"has '.*' {times} times, and not once: its version differs"):
             suites.patch(project)
     (project.source / "libraries.py").unlink()

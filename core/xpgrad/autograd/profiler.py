@@ -294,7 +294,7 @@ class profile:  # noqa: N801 (PyTorch's name)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = pathlib.Path(folder, "trace.json")
         ...     prof.export_chrome_trace(path)
-        ...     events = json.loads(path.read_text())["traceEvents"]
+        ...     events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
         >>> "exp" in [event["name"] for event in events]
         True
         """
@@ -322,7 +322,7 @@ class profile:  # noqa: N801 (PyTorch's name)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = pathlib.Path(folder, "profile.html")
         ...     prof.export_html(path)
-        ...     path.read_text().startswith("<!DOCTYPE html>")
+        ...     path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
         True
         """
         write(path, html_page(self.function_events))

@@ -7,7 +7,6 @@ python larger_than_memory.py --rows 8000000 --executor threads # 4 GB
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
 import time
 
@@ -18,8 +17,12 @@ import xpgrad as xp
 import xpgrad_cubed
 
 
-def peak() -> int:
-    """Return the peak memory of this process in bytes."""
+def peak() -> int | None:
+    """Return the peak memory of this process in bytes; None on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return None
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
@@ -56,7 +59,9 @@ def main() -> None:
         print(f"step {step}: loss {loss.item():.6f}, {projected / 1e6:.1f} MB for the largest task, {time.perf_counter() - start:.1f} s")
     error = xp.max(xp.abs(w.detach() - truth)).item()
     print(f"largest error of a weight {error:.6f}")
-    print(f"peak memory {peak() / 1e6:.0f} MB, {(peak() - before) / 1e6:.0f} MB more than before the first step")
+    after = peak()
+    if before is not None and after is not None:
+        print(f"peak memory {after / 1e6:.0f} MB, {(after - before) / 1e6:.0f} MB more than before the first step")
 
 
 if __name__ == "__main__":

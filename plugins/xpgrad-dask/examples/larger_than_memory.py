@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import resource
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,9 +32,13 @@ def data(rows: int, columns: int, chunk: int) -> tuple[Any, Any, Any]:
     return x, x @ truth + 0.1 * rng.normal(size=rows, chunks=chunk), truth
 
 
-def peak(_: Any = None) -> int:
-    """Return the peak memory of this process in bytes; `client.run` calls it on a worker."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def peak(_: Any = None) -> int | None:
+    """Return the peak memory of this process in bytes; None on Windows. `client.run` calls it on a worker."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 @contextlib.contextmanager
@@ -92,7 +96,7 @@ def main() -> None:
         distance = float(abs(w.detach().numpy() - truth.compute()).max())
         peaks = {"this process": peak()} if client is None else client.run(peak)
     print(f"largest error of a weight {distance:.6f}")
-    print("peak memory:", ", ".join(f"{format_bytes(n)} ({name})" for name, n in peaks.items()))
+    print("peak memory:", ", ".join(f"{'unknown' if n is None else format_bytes(n)} ({name})" for name, n in peaks.items()))
 
 
 if __name__ == "__main__":

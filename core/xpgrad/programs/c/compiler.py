@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -61,16 +62,25 @@ def compiler() -> Compiler:
     return Compiler()
 
 
+def find_command() -> list[str]:
+    """Return the words of the command that the environment variable CC names; without it, the compiler's usual name."""
+    given = os.environ.get("CC", "")
+    if sys.platform != "win32":
+        return shlex.split(given) or ["cc"]
+    # NB: a backslash separates folders there, and GCC comes without the name `cc`.
+    return [word.strip('"') for word in shlex.split(given, posix=False)] or ["gcc"]
+
+
 class Compiler:
     """The system's compiler, and the libraries that have been loaded."""
 
     def __init__(self) -> None:
-        given = shlex.split(os.environ.get("CC", "")) or ["cc"]
+        given = find_command()
         path = shutil.which(given[0])
         if path is None:
             msg = (
-                f"the emitter 'c' needs a C compiler, but there is no {given[0]!r}; install one, for example with `apt install gcc` or "
-                "`xcode-select --install`, name it in the environment variable CC, or use `emitter='numpy'`"
+                f"the emitter 'c' needs a C compiler, but there is no {given[0]!r}; install GCC or Clang, for example with `apt install "
+                "gcc`, `xcode-select --install` or, on Windows, MinGW-w64, name it in the environment variable CC, or use `emitter='numpy'`"
             )
             raise ImportError(msg)
         self.command: list[str] = [path, *given[1:], *_FLAGS]
@@ -100,7 +110,7 @@ class Compiler:
 
     def run(self, command: list[str]) -> str | None:
         """Return what a command prints, or None if it fails."""
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
         return done.stdout if done.returncode == 0 else None
 
     def load(self, text: str, name: str) -> Any:
@@ -139,7 +149,8 @@ class Compiler:
         """
         source = file.with_suffix(".c")
         source.write_text(text, encoding="utf-8")
-        done = subprocess.run([*self.command, str(source), "-o", str(file), *self.libraries], capture_output=True, text=True, check=False)
+        command = [*self.command, str(source), "-o", str(file), *self.libraries]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
         if done.returncode != 0:
             msg = (
                 f"the C compiler {self.command[0]} failed; use `emitter='numpy'`, and report this as a bug of xpgrad:\n{done.stderr[:2000]}"
