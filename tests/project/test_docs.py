@@ -39,6 +39,7 @@ RUN = {
     "docs/numpy.md": (),
     "docs/other-programs.md": (),
     "docs/profiling.md": (),
+    "docs/release-0.3.0.md": (),
     "docs/scipy.md": (),
     "docs/second-backend.md": ("mlx",),
     "docs/sharp-edges.md": (),

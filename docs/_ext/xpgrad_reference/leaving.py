@@ -41,7 +41,8 @@ def write_about(app: Sphinx) -> None:
         f"{name}.txt": followed((root / file).read_text(encoding="utf-8"), (root / file).parent, folder, source)
         for name, file in ABOUT.items()
     }
-    listed = "\n".join(f"    {name}" for name in ["../supported-versions", *ABOUT])
+    notes = sorted((f"../{path.stem}" for path in source.glob("release-*.md")), reverse=True)
+    listed = "\n".join(f"    {name}" for name in ["../supported-versions", *notes, *ABOUT])
     about = "How to work on xpgrad, what changed, and the plugins that come with it."
     texts["index.rst"] = f"About\n=====\n\n{about}\n\n.. toctree::\n    :maxdepth: 1\n\n{listed}\n"
     files.write(folder, texts)
