@@ -52,6 +52,14 @@ def test_the_version_has_release_notes() -> None:
     assert (ROOT / page).read_text(encoding="utf-8").startswith(f"# xpgrad {xpgrad.__version__} release notes\n")
 
 
+def test_the_readme_names_the_wheel_of_this_version_and_extras_that_exist() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"xpgrad-[\w.]+-py3-none-any\.whl(?:\[(\w+)\])?", text)
+    assert len(named) == text.count(f"xpgrad-{xpgrad.__version__}-py3-none-any.whl") > 0
+    extras = {*filter(None, named), *re.findall(r"'\.\[(\w+)\]'", text), *re.findall(r"extra `(\w+)`", text)}
+    assert {"scipy", "jax"} <= extras <= set(PROJECT["optional-dependencies"])
+
+
 # -- conda-forge ---------------------------------------------------------------------------------------------------------------------------
 
 
