@@ -85,6 +85,8 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("xpgrad/scipy/interpolate/", ("signals/test_interpolants.py", "signals/test_together.py")),
     ("xpgrad/scipy/linalg/", ("matrices",)),
     ("xpgrad/scipy/optimize.py", ("solvers",)),
+    ("xpgrad/scipy/_objectives.py", ("solvers",)),
+    ("xpgrad/scipy/_bounds.py", ("solvers",)),
     ("xpgrad/scipy/_implicit.py", ("solvers", "equations")),
     ("xpgrad/scipy/_cutting.py", ("solvers", "equations")),
     ("xpgrad/scipy/fft.py", ("signals",)),

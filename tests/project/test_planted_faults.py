@@ -102,7 +102,7 @@ FAULTS = [
     Fault("sensitivities are used where reverse mode is cut", SPECIAL + "integrate/_way.py", "return compiled is not None and _call_plainly(joint.agrees, times[-1], ys[-1], self.tensors)",
           "return compiled is not None", "tests/equations/test_sensitivities.py -k by_the_adjoint"),
     Fault("what was compiled serves a function with other defaults", SPECIAL + "_closures.py", "self.read(x.__defaults__)", "self.read(None)", "tests/equations/test_sensitivities.py -k counts_at_once"),
-    Fault("a fit is constant though a bound is not", SPECIAL + "optimize.py", "any(isinstance(v, Tensor) for side in (low, high) if side is not None for v in side)", "False", "tests/solvers/test_optimize.py -k nothing_moves_it"),
+    Fault("a fit is constant though a bound is not", SPECIAL + "_bounds.py", "any(isinstance(v, Tensor) for side in (low, high) if side is not None for v in side)", "False", "tests/solvers/test_optimize.py -k nothing_moves_it"),
     Fault("a backward pass does not stop at a cut in the graph", "core/xpgrad/_tape/links.py", "return not self.e", "return False", "tests/solvers/test_optimize.py -k ends_at_a_cut"),
     Fault("a parameter computed before the solve does not get a separate node", SPECIAL + "_cutting.py", "            value = value.clone()", "            pass", "tests/equations/test_integrate.py -k already"),
     Fault("the derivative with respect to loc assumes a scalar scale", SPECIAL + "stats/_normal.py", "loc_shape == () == scale.shape", "loc_shape == ()", "tests/special/test_distributions.py -k normal_density"),

@@ -8,33 +8,44 @@ the exact solution, evaluated at the computed one. Their error is of the order o
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import math
-import typing
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, check_callable, shown
 from xpgrad._basics.docstrings import shares
 from xpgrad._basics.faces import public_names, refusal
-from xpgrad._basics.scalars import is_raw_array, is_scalar
+from xpgrad._basics.scalars import is_scalar
 from xpgrad._basics.shapes import common_shape
 from xpgrad._modes import state, switches
 from xpgrad._operations.lift import as_tensors
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.autograd._scipy import ScipyObjective, as_floating
 from xpgrad.func import grad, jacrev, ravel_pytree
-from xpgrad.func._tree import tree_map
 from xpgrad.linalg import cholesky, inv, matmul, solve, svdvals
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import astype, full
 from xpgrad.rules.elementwise import atan2, log1p, sqrt, where
-from xpgrad.rules.manipulation import reshape, stack, unstack
+from xpgrad.rules.manipulation import reshape, unstack
 from xpgrad.rules.reduction import sum as total
-from xpgrad.scipy._constraints import METHODS, Conditions, Constraint, as_floats, as_number, read_constraints
+from xpgrad.scipy._bounds import bounded_residual, is_constant, read_bounds, read_sides
+from xpgrad.scipy._constraints import METHODS, Conditions, Constraint, as_floats, read_constraints
 from xpgrad.scipy._implicit import implicit, linear_solver_of
+from xpgrad.scipy._objectives import (
+    Failure,
+    Objective,
+    as_start,
+    as_tuple,
+    check_arguments,
+    differentiable_result,
+    functions_for_scipy,
+    is_empty,
+    objective_of,
+    require_convergence,
+    to_tensors,
+    without_history,
+)
 
 __all__ = ["brentq", "curve_fit", "custom_root", "fixed_point", "least_squares", "minimize", "root"]
 
@@ -47,12 +58,6 @@ if not TYPE_CHECKING:  # a type checker believes that a module with `__getattr__
     __getattr__ = refusal(__name__)
 
 
-Failure = typing.Literal["raise", "warn", "ignore"]
-
-#: Methods of `minimize` that use no gradient, products with the Hessian, or the Hessian; all others use the gradient.
-_WITHOUT_GRADIENT = ("nelder-mead", "powell", "cobyla", "cobyqa")
-_WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
-_WITH_HESSIAN = ("dogleg", "trust-exact")
 #: Methods of `root` that use the Jacobian.
 _WITH_JACOBIAN = ("hybr", "lm")
 
@@ -159,28 +164,28 @@ def minimize(
     0.333333
     """
     name = "minimize"
-    args = _as_tuple(args)
-    optimize = _check_arguments(name, fun, args, failure, linear_solver)
+    args = as_tuple(args)
+    optimize = check_arguments(name, fun, args, failure, linear_solver)
     value = fun if jac is not True else lambda x, *args: fun(x, *args)[0]
-    objective = _objective(name, value, x0, args, one=True)
-    low, high = _bounds(name, bounds, objective)
+    objective = objective_of(name, value, x0, args, one=True)
+    low, high = read_bounds(name, bounds, objective)
     wanted = "" if method is None or callable(method) else str(method).lower()
-    more = _derivatives(name, objective, wanted, fun, args, jac, hess, hessp)
+    more = functions_for_scipy(name, objective, wanted, fun, args, jac, hess, hessp)
     function = more.pop("fun")
     if low is not None:
         more["bounds"] = optimize.Bounds(as_floats(low, -math.inf), as_floats(high, math.inf))
 
-    def constrained(function: Any) -> _Objective:
-        return _Objective(name, function, _as_start(x0), (), like_x=False, one=False)
+    def constrained(function: Any) -> Objective:
+        return Objective(name, function, as_start(x0), (), like_x=False, one=False)
 
-    limited = [] if _is_empty(constraints) else read_constraints(name, constraints, constrained, objective.ravel, objective.start)
+    limited = [] if is_empty(constraints) else read_constraints(name, constraints, constrained, objective.ravel, objective.start)
     if limited:
         if wanted not in ("", *METHODS):
             msg = f"{name}: the method {method!r} takes no constraints; use 'SLSQP', 'trust-constr', 'COBYLA' or 'COBYQA'"
             raise ValueError(msg)
         more["constraints"] = [constraint.for_scipy(optimize, wanted) for constraint in limited]
     result = optimize.minimize(function, objective.x0, method=method, tol=tol, callback=callback, options=options, **more)
-    _require_convergence(name, bool(result.success), str(result.message), failure)
+    require_convergence(name, bool(result.success), str(result.message), failure)
     if limited:
         if low is not None and high is not None:
             limited.append(Constraint(constrained(objective.ravel), low, high))
@@ -195,12 +200,12 @@ def minimize(
     def gradient(flat: Any) -> Any:
         return grad(objective.scalar)(flat)
 
-    if _is_constant(objective, result, low, high):
+    if is_constant(objective, result, low, high):
         flat = objective.to_tensor(result.x)
         result.x, result.fun = objective.unravel_out(flat), objective.scalar(flat)
         return result
-    return _answer(
-        result, objective, _bounded_residual(gradient, objective.to_tensor(result.x), low, high), linear_solver, symmetric=True, fun=True
+    return differentiable_result(
+        result, objective, bounded_residual(gradient, objective.to_tensor(result.x), low, high), linear_solver, symmetric=True, fun=True
     )
 
 
@@ -241,15 +246,15 @@ def root(
     0.3536
     """
     name = "root"
-    args = _as_tuple(args)
-    optimize = _check_arguments(name, fun, args, failure, linear_solver)
-    objective = _objective(name, fun, x0, args, like_x=True)
+    args = as_tuple(args)
+    optimize = check_arguments(name, fun, args, failure, linear_solver)
+    objective = objective_of(name, fun, x0, args, like_x=True)
     exact = str(method).lower() in _WITH_JACOBIAN
     function = objective if exact else objective.fun
     more: dict[str, Any] = {"jac": True} if exact else {}
     result = optimize.root(function, objective.x0, method=method, tol=tol, callback=callback, options=options, **more)
-    _require_convergence(name, bool(result.success), " ".join(str(result.message).split()), failure)
-    return _answer(result, objective, objective.vector, linear_solver)
+    require_convergence(name, bool(result.success), " ".join(str(result.message).split()), failure)
+    return differentiable_result(result, objective, objective.vector, linear_solver)
 
 
 #: The losses of `least_squares` as functions of the squared residuals, as SciPy defines them.
@@ -311,8 +316,8 @@ def least_squares(
     [-0.5, 0.0, 0.5]
     """
     name = "least_squares"
-    args = _as_tuple(args)
-    optimize = _check_arguments(name, fun, args, failure, linear_solver)
+    args = as_tuple(args)
+    optimize = check_arguments(name, fun, args, failure, linear_solver)
     if loss not in _LOSSES:
         msg = f"least_squares: `loss` must be one of {', '.join(map(repr, _LOSSES))}, but got {shown(loss)}"
         raise ValueError(msg)
@@ -320,27 +325,27 @@ def least_squares(
         if taken in options:
             msg = f"least_squares has no argument {taken!r}: derivatives are computed, and functions close over what else they need"
             raise TypeError(msg)
-    objective = _objective(name, fun, x0, args)
-    low, high = _sides(bounds, len(objective.x0)) or _bounds(name, bounds, objective)
+    objective = objective_of(name, fun, x0, args)
+    low, high = read_sides(bounds, len(objective.x0)) or read_bounds(name, bounds, objective)
     if low is not None:
         options["bounds"] = (as_floats(low, -math.inf), as_floats(high, math.inf))
     result = optimize.least_squares(
         objective.residuals, objective.x0, jac=objective.jacobian, method=method, loss=loss, f_scale=f_scale, **options
     )  # fmt: skip
     objective.recorded = None
-    _require_convergence(name, bool(result.success), str(result.message), failure)
+    require_convergence(name, bool(result.success), str(result.message), failure)
     scale = float(f_scale)
 
     def cost(flat: Any) -> Any:
         values = objective.vector(flat) / scale
         return total(_LOSSES[loss](values * values)) * (0.5 * scale**2)
 
-    if _is_constant(objective, result, low, high):
+    if is_constant(objective, result, low, high):
         result.x = objective.unravel_out(objective.to_tensor(result.x))
         result.cost = cost(objective.ravel(result.x))
         return result
-    residual = _bounded_residual(grad(cost), objective.to_tensor(result.x), low, high)
-    found = _answer(result, objective, residual, linear_solver, symmetric=True)
+    residual = bounded_residual(grad(cost), objective.to_tensor(result.x), low, high)
+    found = differentiable_result(result, objective, residual, linear_solver, symmetric=True)
     found.cost = cost(objective.ravel(found.x))
     return found
 
@@ -405,7 +410,7 @@ def curve_fit(
     (ydata,) = as_tensors(name, ydata if not isinstance(ydata, (list, tuple)) else asarray(ydata))
     if isinstance(xdata, (list, tuple)) and all(map(is_scalar, xdata)):
         xdata = astype(asarray(list(xdata)), ydata.default_dtype("real floating"))
-    start = _as_start([1.0] * _count_parameters(f)) if p0 is None else _as_start(list(p0) if isinstance(p0, tuple) else p0)
+    start = as_start([1.0] * _count_parameters(f)) if p0 is None else as_start(list(p0) if isinstance(p0, tuple) else p0)
     whiten = _whitening(sigma, ydata)
 
     def residuals(p: Any) -> Any:
@@ -500,16 +505,16 @@ def brentq(
     0.209987
     """
     name = "brentq"
-    args = _as_tuple(args)
-    optimize = _check_arguments(name, f, args, failure)
+    args = as_tuple(args)
+    optimize = check_arguments(name, f, args, failure)
     ends, _ = ravel_pytree((a, b))
-    objective = _objective(name, f, asarray(ends[0] * 1.0).detach(), args, like_x=True)
+    objective = objective_of(name, f, asarray(ends[0] * 1.0).detach(), args, like_x=True)
     low, high = (float(v) for v in ends.detach())
     more = {} if rtol is None else {"rtol": rtol}
     x, report = optimize.brentq(
         lambda x: float(objective.fun([x])[0]), low, high, xtol=xtol, maxiter=maxiter, full_output=True, disp=False, **more
     )
-    _require_convergence(name, bool(report.converged), f"{report.flag} after {report.iterations} iterations", failure)
+    require_convergence(name, bool(report.converged), f"{report.flag} after {report.iterations} iterations", failure)
     return objective.unravel_out(implicit(objective.vector, objective.to_tensor([x]), "dense"))
 
 
@@ -552,15 +557,15 @@ def fixed_point(
     0.353553
     """
     name = "fixed_point"
-    args = _as_tuple(args)
-    optimize = _check_arguments(name, func, args, failure, linear_solver)
-    objective = _objective(name, func, x0, args, like_x=True)
+    args = as_tuple(args)
+    optimize = check_arguments(name, func, args, failure, linear_solver)
+    objective = objective_of(name, func, x0, args, like_x=True)
     try:
         x = optimize.fixed_point(objective.fun, objective.x0, xtol=xtol, maxiter=maxiter, method=method)
     except RuntimeError as exc:
         if "Failed to converge" not in str(exc):
             raise
-        _require_convergence(name, False, str(exc).partition(", value")[0], failure)
+        require_convergence(name, False, str(exc).partition(", value")[0], failure)
         x = objective.x0
         for _ in range(maxiter):
             x = objective.fun(x)
@@ -619,291 +624,13 @@ def custom_root(
         @functools.wraps(solver)
         def solved(*args: Any) -> Any:
             with switches.no_grad():
-                found = solver(*(_detach(a) for a in args))
+                found = solver(*(without_history(a) for a in args))
             near = next((a for a in args if isinstance(a, Tensor)), None)
             if near is not None and not isinstance(found, Tensor):
-                found = _to_tensors(found, near)
-            objective = _objective("custom_root", residual, found, args, like_x=True)
+                found = to_tensors(found, near)
+            objective = objective_of("custom_root", residual, found, args, like_x=True)
             return objective.unravel_out(implicit(objective.vector, objective.start, linear_solver, symmetric=symmetric))
 
         return solved
 
     return decorate
-
-
-Limits = list[Any] | None
-
-
-# -- implementation ---------------------------------------------------------------------------------------------------------
-
-
-class _Objective(ScipyObjective):
-    """A function of a vector that also keeps its history.
-
-    Attributes
-    ----------
-    start : Tensor, shape (n,)
-        The initial guess, without history.
-    recorded : tuple or None
-        A point, the Tensor made of it, and the values there with their history.
-    """
-
-    def __init__(self, name: str, fun: Any, x0: Any, args: tuple[Any, ...], *, like_x: bool, one: bool) -> None:
-        self.name, self.like_x, self.one = name, like_x, one
-        self.recorded: tuple[Any, Any, Any] | None = None
-        super().__init__(lambda tree: fun(tree, *args), x0)
-        flat, self.unravel_out = ravel_pytree(x0)
-        self.start = flat.detach()
-
-    def to_tensor(self, x: Any) -> Any:
-        """Copy SciPy's vector into a Tensor."""
-        return self._to_tensor(x)
-
-    def ravel(self, tree: Any) -> Any:
-        """Flatten a tree to a vector."""
-        return ravel_pytree(tree)[0]
-
-    def _value(self, flat: Any, args: tuple[Any, ...]) -> Any:
-        """Evaluate the function, and raise ValueError if it returns another number of values than required."""
-        out = super()._value(flat, args)
-        if self.one and out.ndim:
-            count = out.shape[0]
-            what = (
-                f"{count} numbers; did you mean to sum them?"
-                if count != 1
-                else ("a number or an array of one; compute with Tensors, without `float()`, and return an element of the array")
-            )
-            msg = f"{self.name}: the function must return a 0-d Tensor, but returned {what}"
-            raise ValueError(msg)
-        if self.like_x and not out.ndim:
-            out = out.reshape((1,))
-        if self.like_x and out.shape != flat.shape:
-            msg = f"{self.name}: the function must return as many numbers as it gets, {flat.shape[0]}, but returned {out.shape[0]}"
-            raise ValueError(msg)
-        return out
-
-    def residuals(self, x: Any) -> Any:
-        """Return the values as an array, and keep their history for `jacobian`, which SciPy mostly asks for next."""
-        self.recorded = x.copy(), *self._record(x, ())
-        return as_floating(self.recorded[2]).reshape(-1)
-
-    def jacobian(self, x: Any) -> Any:
-        """Return the Jacobian of the values as an array; the history that was kept is used up."""
-        kept, self.recorded = self.recorded, None
-        flat, out = kept[1:] if kept is not None and (kept[0] == x).all() else self._record(x, ())
-        return self._differentiate(flat, out)[1].reshape((-1, len(x)))
-
-    def vector(self, flat: Any) -> Any:
-        """Return the values as one vector with their history."""
-        out = self._value(flat, ())
-        return out if out.ndim else out.reshape((1,))
-
-    def scalar(self, flat: Any) -> Any:
-        """Return the value of a scalar function, with its history."""
-        return self._scalar(flat, (), self.name)
-
-
-def _is_empty(constraints: Any) -> bool:
-    """Return whether no constraints are given."""
-    return constraints is None or (isinstance(constraints, Sequence) and not constraints)
-
-
-def _derivatives(
-    name: str, objective: _Objective, method: str, fun: Any, args: Any, jac: Any, hess: Any, hessp: Any
-) -> dict[str, Any]:  # fmt: skip
-    """Return SciPy's arguments `fun`, `jac`, `hess` and `hessp` for a method: xpgrad's derivatives, unless others are given."""
-    for what, given in (("jac", jac), ("hess", hess), ("hessp", hessp)):
-        if not (given is None or callable(given) or (what == "jac" and given is True)):
-            also = ", or True" if what == "jac" else ""
-            msg = f"{name}: `{what}` must be a function{also}, but got {shown(given)}; leave it out, and xpgrad computes derivatives"
-            raise ValueError(msg)
-
-    def numbers(tree: Any) -> Any:
-        return as_floating(objective.ravel(tree))
-
-    def both(x: Any) -> Any:
-        with switches.no_grad():
-            value, gradient = fun(objective.unravel(x), *args)
-        return float(value), numbers(gradient)
-
-    def slope(x: Any) -> Any:
-        with switches.no_grad():
-            return numbers(jac(objective.unravel(x), *args))
-
-    def matrix(x: Any) -> Any:
-        with switches.no_grad():
-            return numbers(hess(objective.unravel(x), *args)).reshape((len(x), len(x)))
-
-    def product(x: Any, p: Any) -> Any:
-        with switches.no_grad():
-            return numbers(hessp(objective.unravel(x), objective.unravel(p), *args))
-
-    if method in _WITHOUT_GRADIENT:
-        return {"fun": objective.fun}
-    found: dict[str, Any] = {"fun": objective, "jac": True}
-    if jac is True:
-        found["fun"] = both
-    elif jac is not None:
-        found |= {"fun": objective.fun, "jac": slope}
-    if method in _WITH_PRODUCTS:
-        found |= {"hess": matrix} if hess is not None and hessp is None else {"hessp": objective.hessp if hessp is None else product}
-    elif method in _WITH_HESSIAN:
-        found["hess"] = objective.hess if hess is None else matrix
-    return found
-
-
-def _as_tuple(args: Any) -> Any:
-    """Return further arguments as a tuple: a single number is one, as in SciPy."""
-    return (args,) if is_scalar(args) else args
-
-
-def _as_start(x0: Any) -> Any:
-    """Return an initial guess in floating-point numbers; a list of numbers becomes a Tensor."""
-    if isinstance(x0, list) and x0 and all(is_scalar(x) and not isinstance(x, (bool, complex)) for x in x0):
-        x0 = asarray(x0)
-    return tree_map(_as_floating_leaf, x0)
-
-
-def _as_floating_leaf(x: Any) -> Any:
-    """Return an integer, or an array or a Tensor of integers, in floating-point numbers; others unchanged."""
-    if isinstance(x, int) and not isinstance(x, bool):
-        return float(x)
-    if is_raw_array(x):
-        x = asarray(x)
-    if isinstance(x, Tensor) and "integer" in x.dtype.category:
-        return astype(x, x.default_dtype("real floating"))
-    return x
-
-
-def _objective(name: str, fun: Any, x0: Any, args: Any, *, like_x: bool = False, one: bool = False) -> _Objective:
-    """Return the objective of the public function `name`, after checking the initial guess `x0`."""
-    try:
-        return _Objective(name, fun, _as_start(x0), args, like_x=like_x, one=one)
-    except TypeError as exc:
-        msg = str(exc).replace("scipy_objective: the parameters", f"{name}: `x0`")
-        raise TypeError(msg) from None
-
-
-def _check_arguments(name: str, fun: Any, args: Any, failure: Any, linear_solver: Any = "auto") -> Any:
-    """Check the arguments that all functions of this module have; return SciPy's module."""
-    check_callable(fun, name, "fun")
-    if not isinstance(args, tuple):
-        msg = f"{name}: `args` must be a tuple of further arguments of the function, but got {shown(args)}; give `(argument,)`"
-        raise TypeError(msg)
-    if failure not in ("raise", "warn", "ignore"):
-        msg = f"{name}: `failure` must be 'raise', 'warn' or 'ignore', but got {shown(failure)}"
-        raise ValueError(msg)
-    linear_solver_of(name, linear_solver)
-    try:
-        return importlib.import_module("scipy.optimize")
-    except ImportError:
-        msg = f"xpgrad.scipy.optimize.{name} needs SciPy, which is not installed: pip install 'xpgrad[scipy]'"
-        raise ImportError(msg) from None
-
-
-def _require_convergence(name: str, well: bool, message: str, failure: str) -> None:
-    """Raise or warn, as `failure` says, unless the solver converged (`well`)."""
-    if well or failure == "ignore":
-        return
-    msg = f"{name} did not converge: {message.rstrip('.')}. Derivatives of the result would be those of no solution"
-    if failure == "raise":
-        raise RuntimeError(f"{msg}; begin nearer, allow more iterations, or pass failure='warn'")
-    warnings.warn(msg, RuntimeWarning, stacklevel=3)
-
-
-def _is_constant(objective: _Objective, result: Any, low: Limits, high: Limits) -> bool:
-    """Return whether a solution has no derivatives: neither its function nor a bound depends on a Tensor that is differentiated."""
-    if state.carries_tangents() or any(isinstance(v, Tensor) for side in (low, high) if side is not None for v in side):
-        return False
-    return not objective.vector(objective.to_tensor(result.x)).requires_grad
-
-
-def _answer(result: Any, objective: _Objective, residual: Any, how: Any, *, symmetric: bool = False, fun: bool = False) -> Any:
-    """Return SciPy's result with the solution and, if `fun`, the value as Tensors with their history.
-
-    Parameters
-    ----------
-    result : OptimizeResult
-    objective : _Objective
-    residual : callable
-        What is 0 at the solution, which is differentiated implicitly.
-    how, symmetric
-        As for `implicit`.
-    fun : bool
-    """
-    flat = implicit(residual, objective.to_tensor(result.x), how, symmetric=symmetric)
-    result.x = objective.unravel_out(flat)
-    if fun:
-        result.fun = objective.scalar(flat)
-    return result
-
-
-def _bounds(name: str, bounds: Any, objective: _Objective) -> tuple[Limits, Limits]:
-    """Return the lower and the upper bounds of the unknowns: numbers, Tensors or None."""
-    n = len(objective.x0)
-    if bounds is None:
-        return None, None
-    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
-        return _spread(bounds.lb, n), _spread(bounds.ub, n)
-    pairs: list[Any] = list(bounds) if isinstance(bounds, Sequence) else [None]
-    if len(pairs) != n or not all(isinstance(p, Sequence) and len(p) == 2 for p in pairs):
-        wanted = f"a sequence of {n} pairs (min, max), one for each unknown, or scipy.optimize.Bounds"
-        msg = f"{name}: `bounds` must be {wanted}, but got {shown(bounds)}"
-        raise ValueError(msg)
-    return [p[0] for p in pairs], [p[1] for p in pairs]
-
-
-def _sides(bounds: Any, n: int) -> tuple[Limits, Limits] | None:
-    """Return the bounds if all lower ones are given first, as in SciPy's `least_squares`: numbers or vectors; None for pairs."""
-    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        return None
-    if not all(is_scalar(side) or (hasattr(side, "ndim") and side.ndim < 2) or (n != 2 and _length(side) == n) for side in bounds):
-        return None
-    return _spread_sequence(bounds[0], n), _spread_sequence(bounds[1], n)
-
-
-def _length(side: Any) -> int:
-    return len(side) if isinstance(side, Sequence) else -1
-
-
-def _spread_sequence(side: Any, n: int) -> list[Any]:
-    return list(side) if isinstance(side, Sequence) else _spread(side, n)
-
-
-def _spread(side: Any, n: int) -> list[Any]:
-    """Return a list of `n` bounds; a single bound is repeated."""
-    values = list(side) if getattr(side, "ndim", 0) else [side] * n
-    if len(values) == 1:
-        values *= n
-    return values
-
-
-def _bounded_residual(gradient: Any, x: Any, low: Limits, high: Limits) -> Any:
-    """Return the residual of a minimum at `x` with the bounds `low` and `high`: the gradient or, at an active bound, the distance to it."""
-    if low is None or high is None:
-        return gradient
-    slope = gradient(x).detach().tolist()
-    held: list[Any] = []
-    for v, g, one, other in zip(x.tolist(), slope, low, high, strict=True):
-        bound = None
-        for limit, outwards in ((one, g > 0), (other, g < 0)):
-            value = None if limit is None else float(limit.detach() if isinstance(limit, Tensor) else limit)
-            if value is not None and math.isfinite(value) and outwards and abs(v - value) <= 1e-7 * max(1.0, abs(value)):
-                bound = limit
-        held.append(bound)
-    if all(h is None for h in held):
-        return gradient
-    active = asarray([h is not None for h in held], device=x.device)
-    at = stack([as_number(h, x) for h in held])
-    return lambda flat: where(active, flat - at, gradient(flat))
-
-
-def _detach(x: Any) -> Any:
-    """Return a tree with its Tensors detached."""
-    return tree_map(lambda v: v.detach() if isinstance(v, Tensor) else v, x)
-
-
-def _to_tensors(tree: Any, near: Any) -> Any:
-    """Convert the arrays in `tree` to Tensors with the dtype and device of the Tensor `near`."""
-    dtype = near.dtype if near.dtype.is_floating_point else None
-    return tree_map(lambda v: v if isinstance(v, Tensor) else asarray(v, dtype=dtype, device=near.device), tree)
