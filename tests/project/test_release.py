@@ -21,9 +21,9 @@ import xpgrad
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PLUGINS = sorted(path.parent.name for path in ROOT.glob("plugins/*/pyproject.toml"))
-RECIPE = yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+RECIPE = yaml.safe_load((ROOT / ".ci" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
 WORKFLOWS = {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(ROOT.glob(".github/workflows/*.yml"))}
-SCRIPT = ROOT / "packaging" / "distributions.py"
+SCRIPT = ROOT / ".ci" / "distributions.py"
 #: Each Python that pyproject.toml names.
 PYTHONS = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
 
@@ -128,7 +128,7 @@ def test_workflows_run_what_exists(name: str) -> None:
     workflow = WORKFLOWS[name]
     assert True in workflow  # `on`, which YAML 1.1 reads as a truth value
     text = commands(name)
-    files = re.findall(r"(?<![\w./-])((?:\.ci|packaging|tests|docs)/[\w./-]+)", text)
+    files = re.findall(r"(?<![\w./-])((?:\.ci|tests|docs)/[\w./-]+)", text)
     assert files
     assert [file for file in files if not (ROOT / file).exists() and "docs/release-" not in file] == []
     assert {extra for extras in re.findall(r"\.\[([\w,]+)\]", text) for extra in extras.split(",")} <= set(PROJECT["optional-dependencies"])
@@ -169,8 +169,8 @@ def test_a_release_tries_every_wheel_and_signs_what_it_uploads() -> None:
 def test_ci_and_the_release_build_by_the_same_command() -> None:
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     for action in ("build", "verify", "try"):
-        assert f"packaging/distributions.py {action} " in ci
-        assert f"packaging/distributions.py {action} " in commands("release.yml")
+        assert f".ci/distributions.py {action} " in ci
+        assert f".ci/distributions.py {action} " in commands("release.yml")
     assert "-m build" not in ci
 
 

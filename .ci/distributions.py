@@ -1,8 +1,8 @@
 """Build the distributions of xpgrad and its plugins, write and verify their checksums, and try the wheels in empty environments.
 
-python packaging/distributions.py build dist     # needs build, hatchling and twine (the extras `dev` and `test`)
-python packaging/distributions.py verify dist    # as `sha256sum --check SHA256SUMS` does
-python packaging/distributions.py try dist       # every wheel, or only the named ones: `try dist xpgrad xpgrad-dask`
+python .ci/distributions.py build dist     # needs build, hatchling and twine (the extras `dev` and `test`)
+python .ci/distributions.py verify dist    # as `sha256sum --check SHA256SUMS` does
+python .ci/distributions.py try dist       # every wheel, or only the named ones: `try dist xpgrad xpgrad-dask`
 """
 
 from __future__ import annotations
