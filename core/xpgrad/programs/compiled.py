@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
 from xpgrad._basics.arguments import as_flag, check_callable
+from xpgrad._basics.threads import can_start_threads
 from xpgrad._modes import state
 from xpgrad._modes.batch_levels import at_levels
 from xpgrad._operations.coerce import unify
@@ -378,7 +379,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
         If True, a function that depends on values runs uncompiled, with one warning.
     threads : int, optional
         For NumPy, the number of threads that share the blocks of large arrays and independent products of large matrices. Default: 1.
-        NumPy's BLAS has its own threads: set ``OMP_NUM_THREADS=1``.
+        NumPy's BLAS has its own threads: set ``OMP_NUM_THREADS=1``. Where Python cannot start threads, as in a browser, there is one.
     emitter : {'numpy', 'native', 'array-api'} or str, optional
         What makes a function of the captured program: NumPy source, machine code for NumPy arrays (``pip install 'xpgrad[native]'``), calls
         of the library's kernels, or the emitter of a plugin. Default: the environment variable ``XPGRAD_EMITTER``; else for NumPy machine
@@ -417,6 +418,8 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         msg = f"compile needs a positive number of `threads`, but got {threads!r}"
         raise ValueError(msg)
+    if threads is not None and threads > 1 and not can_start_threads():
+        threads = 1
     options = _Options(function, fallback, threads, emitter)
     programs: dict[Any, Any] = {}
     renewals: list[Any] = []  # keys of programs that were captured again
