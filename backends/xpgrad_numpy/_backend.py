@@ -43,7 +43,7 @@ class NumPyBackend(Backend):
     capabilities = Capabilities(strides=True)
     array_type = np.ndarray
     weak_scalars = True
-    checks_indices = True
+    checks_indices = _kernels.HAS_WIDE_INDICES
     program_loops = True
     device = _DEVICE
     overrides: ClassVar[dict[str, Any]] = _kernels.KERNELS
@@ -60,7 +60,11 @@ class NumPyBackend(Backend):
 
     def kernel(self, name: str) -> Callable[..., Any] | None:
         found = super().kernel(name)
-        return _kernels.native(name) if found is None else found
+        if found is None:
+            found = _kernels.native(name)
+        if _kernels.HAS_WIDE_INDICES:
+            return found
+        return _kernels.widened(name, found or getattr(self.namespace(), name)) if name in _kernels.POSITIONS else found
 
     special_complex = True
 

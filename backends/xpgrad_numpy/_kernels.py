@@ -11,7 +11,7 @@ import numpy as np
 
 from xpgrad.backend import numpy_name
 
-__all__ = ["KERNELS", "native"]
+__all__ = ["HAS_WIDE_INDICES", "KERNELS", "POSITIONS", "native", "widened"]
 
 #: Functions that NumPy >= 2.1 has under the standard's name, although `numpy_name` translates them for programs.
 _SAME_NAME = frozenset(("empty", "matmul", "matrix_transpose", "ones", "permute_dims", "zeros"))
@@ -33,6 +33,29 @@ def native(name: str) -> Callable[..., Any] | None:
     return None if known is None or name in _UNLIKE else getattr(np, known, None)
 
 
+def widened(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel of a NumPy with 32-bit indices whose positions are int64, the default dtype of indices, as in its arguments."""
+    if name not in POSITIONS:
+        return function
+
+    def wide(x: Any) -> Any:
+        return x.astype(np.int64) if getattr(x, "dtype", None) == np.int32 else x
+
+    @functools.wraps(function)
+    def call(x: Any, *args: Any, **options: Any) -> Any:
+        if options.get("sorter") is not None:  # NumPy refuses wider ones; their range has been checked
+            options["sorter"] = options["sorter"].astype(np.int32)
+        out = function(x, *args, **options)
+        if name in ("nonzero", "unique_all", "unique_counts", "unique_inverse"):
+            parts = list(out)
+            first = 0 if name == "nonzero" else 1  # the others begin with the values
+            parts[first:] = map(wide, parts[first:])
+            return type(out)(*parts) if hasattr(out, "_fields") else tuple(parts)
+        return wide(out)
+
+    return call
+
+
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Register a kernel under its function's name (a trailing underscore is dropped)."""
     KERNELS[function.__name__.rstrip("_")] = function
@@ -45,6 +68,11 @@ _max_reduce: Any = np.maximum.reduce
 _min_reduce: Any = np.minimum.reduce
 _ndarray = np.ndarray
 _INDEX = np.dtype(np.intp)
+#: Whether NumPy indexes with 64 bits. Where it has 32, as in WebAssembly, it wraps larger integers silently.
+HAS_WIDE_INDICES = _INDEX.itemsize == 8
+#: Kernels whose results, or some of them, have the dtype of NumPy's indices.
+POSITIONS = frozenset(("argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted"))
+POSITIONS |= {f"unique_{what}" for what in ("all", "counts", "inverse")}
 #: Complex dtypes with the memory of two numbers of a real dtype.
 _PAIRS: dict[Any, Any] = {np.dtype(np.float64): np.dtype(np.complex128), np.dtype(np.float32): np.dtype(np.complex64)}
 #: Integers as wide as each floating dtype.

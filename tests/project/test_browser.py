@@ -8,12 +8,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections import namedtuple
 from typing import Any
 
 import numpy as np
 import pytest
 
 import xpgrad as xp
+from xpgrad_numpy._kernels import widened
 
 #: Modules that Pyodide or other WebAssembly builds of Python lack, or have without their functions.
 ABSENT = ("ctypes", "mmap", "multiprocessing", "resource", "pwd", "fcntl", "select", "socket", "subprocess", "signal", "_posixsubprocess")
@@ -109,3 +111,56 @@ def test_the_first_gradient_needs_no_module_that_a_browser_lacks() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert run.stdout == "[2.0, 4.0] [1.0] [[1.0]]\n"
+
+
+#: A program that finds NumPy's indices to have 32 bits, as far as xpgrad asks; NumPy's own index functions keep their 64.
+NARROW = """
+import numpy as np
+from xpgrad_numpy import _kernels
+_kernels.HAS_WIDE_INDICES = False
+native = _kernels.native
+
+def narrow(name):
+    function = native(name)
+    if name not in ("argmax", "searchsorted"):
+        return function
+
+    def call(*args, sorter=None, **options):
+        if sorter is not None:
+            if sorter.dtype != np.int32:
+                raise ValueError("could not parse sorter argument")
+            options["sorter"] = sorter
+        return np.asarray(function(*args, **options)).astype(np.int32)
+
+    return call
+
+_kernels.native = narrow
+import xpgrad as xp
+x = xp.asarray([4.0, 3.0])
+order = xp.argsort(x)
+print(order.dtype, xp.argmax(x).dtype, xp.searchsorted(x, xp.asarray([3.5]), sorter=order))
+for read in (lambda i: x[i], lambda i: xp.take(x, i), xp.compile(lambda i: x[i])):
+    try:
+        read(xp.asarray([2**32]))
+    except IndexError as error:
+        print(error)
+"""
+
+
+def test_positions_are_int64_where_numpys_indices_have_32_bits() -> None:
+    """Law: positions have the default dtype of indices, which a NumPy with 32 bits neither returns nor accepts as a `sorter`; and the core
+    checks indices, which this NumPy wraps: element 2**32 of an array would be element 0."""
+    run = subprocess.run([sys.executable, "-c", NARROW], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    kinds, *errors = run.stdout.splitlines()
+    assert kinds == "int64 int64 tensor([1])"
+    assert errors == ["index 4294967296 is out of range for axis 0 of length 2: indices are -2 to 1"] * 3
+
+
+@pytest.mark.parametrize("name", ["nonzero", "unique_all", "unique_counts", "unique_inverse"])
+def test_several_results_keep_their_names(name: str) -> None:
+    values, places = np.asarray([1], np.int32), np.asarray([0], np.int32)
+    form = namedtuple("form", ["values", "counts"])
+    out = widened(name, lambda x: (places, places) if name == "nonzero" else form(values, places))(values)
+    assert [part.dtype for part in out] == [np.int64 if name == "nonzero" else np.int32, np.int64]
+    assert name == "nonzero" or isinstance(out, form)

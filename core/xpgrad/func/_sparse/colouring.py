@@ -101,6 +101,12 @@ def by_columns(pattern: Any) -> Colouring:
     return Colouring(colours, np.full(pattern.shape[0], NONE), number, 0)
 
 
+def entry_rows(pattern: Any) -> Any:
+    """Return the row of each entry of a pattern in CSR form."""
+    # NB: a NumPy whose indices have 32 bits refuses wider counts.
+    return np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr).astype(np.intp))
+
+
 def by_rows(pattern: Any) -> Colouring:
     """Colour rows such that those of one colour share no column: one product from the left (`vjp`) for each colour."""
     colours, number = _best_apart(pattern.tocsr().T, pattern.shape[1])
@@ -114,7 +120,7 @@ def _split(pattern: Any, most: int) -> Colouring | None:
     ordered = counts[order]
     drops = np.flatnonzero(ordered[:-1] > ordered[1:]) + 1  # numbers of rows to take apart
     bounds = ordered[drops] + 1
-    rows_of = np.repeat(np.arange(pattern.shape[0]), counts)
+    rows_of = entry_rows(pattern)
     best: Colouring | None = None
     for k in drops[np.argsort(bounds)][:_SPLITS].tolist():
         if ordered[k] + 1 >= most:
@@ -239,7 +245,7 @@ def reading(pattern: Any, colouring: Colouring) -> Any:
         If the colouring is not direct.
     """
     m, n = pattern.shape
-    rows, columns = np.repeat(np.arange(m), np.diff(pattern.indptr)), pattern.indices.astype(np.int64)
+    rows, columns = entry_rows(pattern), pattern.indices.astype(np.int64)
     right, left = colouring.columns[columns], colouring.rows[rows]
     from_right = _is_alone(rows, right, colouring.column_colours, m)
     from_left = _is_alone(columns, left, colouring.row_colours, n)
@@ -252,7 +258,7 @@ def symmetric_reading(pattern: Any, colouring: Colouring) -> Any:
     An entry may be read from the place of the one across the diagonal.
     """
     n = pattern.shape[0]
-    rows, columns = np.repeat(np.arange(n), np.diff(pattern.indptr)), pattern.indices.astype(np.int64)
+    rows, columns = entry_rows(pattern), pattern.indices.astype(np.int64)
     here, across = colouring.columns[columns], colouring.columns[rows]
     from_here = _is_alone(rows, here, colouring.column_colours, n)
     from_across = _is_alone(columns, across, colouring.column_colours, n)

@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from xpgrad.errors import CapabilityError
+from xpgrad.func._sparse.colouring import entry_rows
 from xpgrad.func._sparse.host import np
 
 
@@ -20,7 +21,7 @@ def draw(prepared: Any, ax: Any) -> Any:
     if ax is None:
         _, ax = plotting.subplots(figsize=(6.0, min(max(6.0 * m / max(n, 1), 2.0), 12.0)), layout="constrained")
     pattern, places = prepared.pattern, prepared.places
-    rows = np.repeat(np.arange(m), np.diff(pattern.indptr))
+    rows = entry_rows(pattern)
     right = int(prepared.column_colours.max(initial=-1)) + 1
     from_right = places < right * m
     colours = np.where(from_right, places // max(m, 1), right + (places - right * m) // max(n, 1))

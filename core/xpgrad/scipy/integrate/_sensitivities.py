@@ -60,7 +60,7 @@ class Run:
         sparse: Any = importlib.import_module("scipy.sparse") if problem.method in IMPLICIT else None
 
         def jacobian_of_all(t: float, z: Any) -> Any:
-            return sparse.block_diag([block(t, z)] * (len(z) // side.block), format="csc")
+            return sparse.block_diag([sparse.csc_array(block(t, z))] * (len(z) // side.block), format="csc")
 
         jac = None if sparse is None else jacobian_of_all
         distinct = [t for i, t in enumerate(times) if not i or t != times[i - 1]]
