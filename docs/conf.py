@@ -28,6 +28,7 @@ extensions = [
     "sphinx_copybutton",
     "xpgrad_reference.extension",
     "xpgrad_reference.leaving",
+    "xpgrad_reference.running",
 ]
 exclude_patterns = ["_build", "_ext", "conformance", "gallery/*.md5", "**/GALLERY_HEADER.txt"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".txt": "markdown"}
