@@ -35,8 +35,6 @@ def native(name: str) -> Callable[..., Any] | None:
 
 def widened(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel of a NumPy with 32-bit indices whose positions are int64, the default dtype of indices, as in its arguments."""
-    if name not in POSITIONS:
-        return function
 
     def wide(x: Any) -> Any:
         return x.astype(np.int64) if getattr(x, "dtype", None) == np.int32 else x

