@@ -54,7 +54,7 @@ async function run(wanted) {
   try {
     const python = await (loading ??= load(say)).catch((error) => {
       loading = null; // the next click tries again
-      throw new Error(`Python could not be loaded, which needs a connection to ${new URL(site.pyodide).host} and pypi.org. `
+      throw new Error(`Python could not be loaded, which needs a connection to ${new URL(site.pyodide).host} and the Python package index. `
         + `Try again later, or run the example on your computer.\n(${error.message.trim().split("\n").pop()})`);
     });
     say("Running …");

@@ -21,10 +21,8 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def check(output: str) -> None:
-    """Check that no example failed, and that the first gradient took less than 10 seconds."""
-    first = re.search(r"first gradient: ([\d.]+) s", output)
-    assert first, output
-    assert float(first[1]) < 10
+    """Check that a gradient was taken and that no example failed."""
+    assert re.search(r"first gradient: [\d.]+ s", output), output
     assert re.search(r"^start.md +\d+ +0 ", output, re.MULTILINE), output
     assert re.search(r"^tutorial.md +\d+ +0 ", output, re.MULTILINE), output
 
