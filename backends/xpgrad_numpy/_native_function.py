@@ -40,7 +40,8 @@ def _built_in(address: int, table: bytes) -> Callable[..., Any]:
     """Return the machine code at an address as a built-in function, with a table as its `self`."""
     definition = _definitions.get(address)
     if definition is None:
-        definition = _definitions[address] = _Definition(b"xpgrad_run", address, _FASTCALL, None)
+        # NB: Python keeps its address, so that another thread's must not replace it.
+        definition = _definitions.setdefault(address, _Definition(b"xpgrad_run", address, _FASTCALL, None))
     function: Callable[..., Any] = _new_function(ctypes.addressof(definition), table, None)
     return function
 

@@ -7,14 +7,22 @@ never viewed, detached or written to.
 from __future__ import annotations
 
 import itertools
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 from weakref import ref
+
+from xpgrad._basics.threads import renew_in_children
 
 # One clock for nodes and for writes: a saved value is stale exactly when its memory was written after the node was made.
 next_number: Callable[[], int] = itertools.count(1).__next__
 _REMEMBERED_WRITES = 64
 new: Any = object.__new__
+#: Held while a list of views is shortened; while the node of several outputs gets its cell; without the GIL, while a Tensor gets its alias.
+_LOCK = threading.RLock()
+renew_in_children(globals(), "_LOCK")
+_FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 class Cell:
@@ -54,8 +62,16 @@ class Cell:
 
     def forget(self) -> None:
         """Remove deleted Tensors from the list of views; called when the list has grown long."""
-        self.views[:] = [r for r in self.views if r() is not None]
-        self.limit = 2 * len(self.views) + 16
+        views, kept = self.views, 0
+        with _LOCK:
+            count = len(views)
+            for k in range(count):
+                reference = views[k]
+                if reference() is not None:
+                    views[kept] = reference
+                    kept += 1
+            del views[kept:count]  # NB: other threads may have appended to it
+            self.limit = 2 * kept + 16
 
     def version_at(self, number: int) -> int:
         """Return the version at an earlier reading of the clock, which is exact for the latest writes."""
@@ -206,7 +222,8 @@ def mark_node(node: Any, alias: Alias) -> None:
     if node.is_slot:  # one of several outputs: the owner saves them together
         owner = node.owner
         if owner._alias is None:
-            owner._alias = _JointCell()
+            with _LOCK:
+                owner._alias = owner._alias or _JointCell()
         owner._alias.cells.append(alias.cell)
 
 
@@ -233,13 +250,25 @@ def alias_of(tensor: Any) -> Any:
         alias.memory = [array if array.__class__ is backend.array_type else backend.own(tensor)]
         alias.path = ()
         cell.views.append(ref(tensor))
+        if _FREE_THREADED or (node is not None and node.is_slot):
+            return _publish(tensor, node if known is None else None, alias)
+        # NB: without a call no other thread runs in between, and no interrupt arrives.
+        if tensor._alias is not None:
+            return tensor._alias  # another thread was faster
         if node is not None and known is None:
-            if node.is_slot:
-                mark_node(node, alias)
-            else:
-                node._alias = cell
-        tensor._alias = alias  # last, when it is whole
+            node._alias = cell
+        tensor._alias = alias
     return alias
+
+
+def _publish(tensor: Any, node: Any, alias: Alias) -> Any:
+    """Set the alias of a Tensor and the cell of its node, unless another thread has done so, and return its alias."""
+    with _LOCK:
+        found = tensor._alias
+        if found is None:
+            mark_node(node, alias)
+            found = tensor._alias = alias  # last, when it is whole
+    return found
 
 
 def share_memory(out: Any, owner: Any) -> None:

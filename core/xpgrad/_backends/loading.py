@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xpgrad._array.classes import backend_class
+from xpgrad._basics.threads import renew_in_children
 from xpgrad.backend import API_VERSION, Backend, BackendInfo
 from xpgrad.errors import BackendLoadError, BackendNotFoundError
 
@@ -29,16 +30,7 @@ class _Provider:
 
 
 LOCK = threading.RLock()  # NB: read it from this module each time: a child process gets another one
-
-
-def _after_fork() -> None:
-    """Replace the lock in a child process, in which the thread that holds the old one may not exist."""
-    global LOCK
-    LOCK = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+renew_in_children(globals(), "LOCK")
 
 _found: dict[str, list[_Provider]] | None = None
 REGISTERED: dict[str, _Provider] = {}

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from xpgrad._basics.threads import renew_in_children
 from xpgrad._modes import state
 from xpgrad._rows.row import Row
 
@@ -32,6 +33,7 @@ class _Pair(NamedTuple):
 
 
 _LOCK = threading.RLock()
+renew_in_children(globals(), "_LOCK")
 _MADE: dict[Row, dict[Any, _Pair]] = {}
 _WATCHERS: dict[Row, int] = {}
 

@@ -75,8 +75,11 @@ def run_pass(task: Pass, roots: list[Any], seeds: list[Any]) -> list[Any]:
             for callback in task.callbacks:
                 callback()
         finally:
-            if "pass" in _OWN and _OWN["pass"] is task:
-                del _OWN["pass"]
+            try:  # NB: not `get`, a call, after which an interrupt may arrive
+                if _OWN["pass"] is task:
+                    del _OWN["pass"]
+            except KeyError:  # the pass of another thread has ended
+                pass
             CURRENT.set(outer)
     finally:
         state.put(before)

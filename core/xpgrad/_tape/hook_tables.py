@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable
 from typing import Any
+
+from xpgrad._basics.threads import renew_in_children
+
+#: Held while a node gets its table of hooks, and while a retained gradient is added to.
+LOCK = threading.RLock()
+renew_in_children(globals(), "LOCK")
 
 
 class RemovableHandle:
     """A handle that removes a hook: by `remove()`, or on leaving a `with` block."""
 
-    _count = 0
+    _ids = itertools.count(1)
 
     def __init__(self, *tables: dict[int, Any]) -> None:
-        RemovableHandle._count += 1
-        self.id: int = RemovableHandle._count
+        self.id: int = next(RemovableHandle._ids)
         self._tables = tables
 
     def remove(self) -> None:
@@ -50,9 +57,11 @@ def hooks_of(node: Any) -> Hooks:
     """Return the hooks of a node; create the table if it has none."""
     node = node.original
     if node.hooks is None:
-        node.hooks = Hooks()
-        if node.is_slot:
-            hooks_of(node.owner)  # the owner calls the hooks of the outputs that no gradient has reached
+        with LOCK:
+            if node.is_slot:
+                hooks_of(node.owner)  # the owner calls the hooks of the outputs that no gradient has reached
+            if node.hooks is None:
+                node.hooks = Hooks()
     found: Hooks = node.hooks
     return found
 

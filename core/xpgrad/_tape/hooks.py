@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad._array.base import TensorBase
+from xpgrad._tape import hook_tables
 from xpgrad._tape.node import backend_of
 
 
@@ -66,9 +67,10 @@ def run_tensor_hooks(task: Any, node: Any, g: Any) -> Any:
             grad = result
             g = _as_raw(task, grad)
     if hooks.retain and grad is not None:
-        old = hooks.retained
-        # ACC-13: `.grad` is a new object each time; ACC-26: it has history only if the pass is recorded.
-        hooks.retained = (grad.clone() if task.graph else grad.detach().clone()) if old is None else old + grad
+        with hook_tables.LOCK:
+            old = hooks.retained
+            # ACC-13: `.grad` is a new object each time; ACC-26: it has history only if the pass is recorded.
+            hooks.retained = (grad.clone() if task.graph else grad.detach().clone()) if old is None else old + grad
     for watch in list(hooks.multi.values()):
         watch(grad)
     node.owned = False  # a hook may keep the gradient, so nothing may be added to it in place from here on

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -10,22 +9,15 @@ from typing import Any
 
 from xpgrad._aliasing.cells import Alias
 from xpgrad._aliasing.sharing import bump, rebind
+from xpgrad._basics.threads import renew_in_children
 from xpgrad._modes import state, switches
 from xpgrad._rows.namespace import operations
 from xpgrad._tape.node import Node
 
 _INF = float("inf")
+#: Held while a gradient is added to a `.grad`.
 _LOCK = threading.RLock()
-
-
-def _after_fork() -> None:
-    """In a child process, replace the lock: the thread that may hold the old one does not exist there."""
-    global _LOCK
-    _LOCK = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+renew_in_children(globals(), "_LOCK")
 
 
 class AccumulateGrad(Node):
@@ -179,10 +171,11 @@ def accumulate_graph(node: Any, g: Any, create: bool = True) -> None:
     real = node.original
     if real.grad_dtype is not None:
         g = g._cast(real.grad_dtype)
-    old = real.grad
-    if old is None:
-        real.grad = operations.clone_laid_out(g, real.array)
-    elif not create:
-        old.add_(g)
-    else:
-        real.grad = old + g
+    with _LOCK:
+        old = real.grad
+        if old is None:
+            real.grad = operations.clone_laid_out(g, real.array)
+        elif not create:
+            old.add_(g)
+        else:
+            real.grad = old + g

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from xpgrad._aliasing.cells import next_number
 from xpgrad._array.base import TensorBase
+from xpgrad._tape import hook_tables
 from xpgrad._tape.hook_tables import Hooks, RemovableHandle, add_hook, hooks_of
 
 
@@ -104,7 +105,9 @@ class Node:
         try:
             return self._metadata
         except AttributeError:
-            self._metadata = {}
+            with hook_tables.LOCK:
+                if not hasattr(self, "_metadata"):
+                    self._metadata = {}
             return self._metadata
 
     @property

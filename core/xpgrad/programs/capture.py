@@ -491,7 +491,8 @@ def capture_class(inner: Any) -> Any:
             "__slots__": (), "backend": backend, "device": inner.device, "stage": inner.stage + 1, "inner": inner, "__module__": "xpgrad",
             "__qualname__": "Tensor",
         }  # fmt: skip
-        found = backend.cls = backend.tensor_base = _classes[inner] = type("Tensor", (CapturedTensor,), body)
+        backend.cls = backend.tensor_base = type("Tensor", (CapturedTensor,), body)
+        found = _classes.setdefault(inner, backend.cls)  # another thread may have been faster
     return found
 
 

@@ -499,15 +499,16 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             programs[program.key] = _AS_IS
             warnings.warn(f"`{_title(function)}` runs as it is, not compiled: {exc}", UserWarning, stacklevel=3)
             return function(*args, **kwargs)
-        if programs.get(program.key) is not program:
-            again = program.key in programs
+        former = programs.get(program.key)
+        if former is not program:
             programs[program.key] = program  # not before it has been seen to work
-            if again:
+            if former is None:
+                if len(programs) == _MANY:
+                    warnings.warn(_varying(_title(function), list(programs)), UserWarning, stacklevel=3)
+            elif former is not _AS_IS and former.is_outdated:  # else another thread has compiled it at the same time
                 renewals.append(program.key)
                 if len(renewals) == _MANY:
                     warnings.warn(_recapture_warning(_title(function)), UserWarning, stacklevel=3)
-            elif len(programs) == _MANY:
-                warnings.warn(_varying(_title(function), list(programs)), UserWarning, stacklevel=3)
         if quick is not None and program.template is None and all(a is b for a, b in zip(args, flat, strict=True)):
             known[quick] = program
             program.direct = _direct(program)

@@ -9,6 +9,7 @@ from typing import Any
 
 from xpgrad._backends.loading import call_hook
 from xpgrad._basics.arguments import shown
+from xpgrad._basics.threads import renew_in_children
 from xpgrad.emitter import EmitterInfo
 from xpgrad.errors import BackendLoadError
 
@@ -16,7 +17,8 @@ __all__ = ["chosen_emitter", "emitter_for", "emitter_names", "register_emitter"]
 
 GROUP = "xpgrad.emitters"
 _registered: dict[str, EmitterInfo] = {}
-_lock = threading.Lock()
+_LOCK = threading.RLock()
+renew_in_children(globals(), "_LOCK")
 
 
 def emitter_names() -> list[str]:
@@ -62,7 +64,7 @@ def register_emitter(info: EmitterInfo) -> None:
     if not isinstance(info, EmitterInfo):
         msg = f"register_emitter needs an EmitterInfo, but got {type(info).__name__}"
         raise TypeError(msg)
-    with _lock:
+    with _LOCK:
         if _registered.get(info.name, info) != info or info.name in BUILT_IN or info.name in _entries():
             msg = f"an emitter named {info.name!r} is registered already; choose another name"
             raise ValueError(msg)
@@ -91,7 +93,7 @@ def emitter_for(name: str) -> EmitterInfo:
     if len(infos) != 1 or not isinstance(infos[0], EmitterInfo) or infos[0].name != name:
         msg = f"{origin} must implement `xpgrad_emitter` once and return an EmitterInfo named {name!r}, but gave {infos!r}"
         raise BackendLoadError(msg)
-    with _lock:
+    with _LOCK:
         return _registered.setdefault(name, infos[0])
 
 

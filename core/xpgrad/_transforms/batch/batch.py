@@ -248,7 +248,8 @@ def batch_class(inner: Any) -> Any:
             "__slots__": (), "backend": backend, "device": inner.device, "depth": inner.depth + 1, "stage": inner.stage + 1, "inner": inner,
             "__module__": "xpgrad", "__qualname__": "Tensor",
         }  # fmt: skip
-        found = backend.cls = backend.tensor_base = _classes[inner] = type("Tensor", (BatchedTensor,), body)
+        backend.cls = backend.tensor_base = type("Tensor", (BatchedTensor,), body)
+        found = _classes.setdefault(inner, backend.cls)  # another thread may have been faster
     return found
 
 

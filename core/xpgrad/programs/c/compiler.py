@@ -15,6 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from xpgrad._basics.threads import renew_in_children
 from xpgrad.programs.native import cache
 
 __all__ = ["Compiler", "compiler", "preamble"]
@@ -31,6 +32,8 @@ _FLAGS = [
     "-ffp-contract=off",
     "-fopenmp-simd",
 ]
+_LOCK = threading.RLock()
+renew_in_children(globals(), "_LOCK")
 
 
 def preamble() -> str:
@@ -95,7 +98,6 @@ class Compiler:
             self.command.append("-DXPGRAD_LIBMVEC")
             self.libraries.insert(0, "-lmvec")
         self.identity: str = f"{' '.join(self.command)}\0{macros}"
-        self.lock: threading.Lock = threading.Lock()
         self.loaded: dict[str, Any] = {}
 
     def has_libmvec(self, macros: str) -> bool:
@@ -121,7 +123,7 @@ class Compiler:
         RuntimeError
             The compiler fails.
         """
-        with self.lock:
+        with _LOCK:
             if text not in self.loaded:
                 self.loaded[text] = self.load_library(text)
             return getattr(self.loaded[text], name)

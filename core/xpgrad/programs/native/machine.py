@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
+from xpgrad._basics.threads import renew_in_children
 from xpgrad.programs.native import cache
 from xpgrad.programs.native.llvm_text import Target
 from xpgrad.programs.scalars import SCALARS
@@ -22,7 +23,10 @@ _FORMAT = "1"  # of what is in the cache; another number makes it new
 _WIDTHS = {512: "e", 256: "d", 128: "b"}
 
 
-@functools.cache
+_LOCK = threading.RLock()
+renew_in_children(globals(), "_LOCK")
+
+
 def machine() -> Machine:
     """Return the machine of this process.
 
@@ -31,6 +35,12 @@ def machine() -> Machine:
     ImportError
         llvmlite is not installed.
     """
+    with _LOCK:
+        return _machine()
+
+
+@functools.cache
+def _machine() -> Machine:
     return Machine()
 
 
@@ -60,7 +70,6 @@ class Machine:
         self.has_products: bool = self.find_products()
         self.find_python()
         self.compiler: Any = self.new_compiler()
-        self.lock: threading.Lock = threading.Lock()
         self.addresses: dict[str, int] = {}
         self.kept: list[Any] = []
 
@@ -122,7 +131,7 @@ class Machine:
     def load(self, texts: Iterable[str]) -> list[int]:
         """Return the addresses of functions; compile those that are neither loaded nor in the cache."""
         texts = list(texts)
-        with self.lock:
+        with _LOCK:
             for text in texts:
                 if text not in self.addresses:
                     self.addresses[text] = self.load_one(text)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._basics.dtypes import finfo, float64
+from xpgrad._basics.threads import renew_in_children
 from xpgrad._modes import state
 from xpgrad.func import jacfwd, jvp, vjp, vmap
 from xpgrad.linalg import matmul
@@ -30,7 +31,8 @@ class Written(Exception):
 
 #: The right-hand sides that are kept, the last used at the end.
 _known: OrderedDict[Any, Side] = OrderedDict()
-_lock = threading.Lock()
+_LOCK = threading.RLock()
+renew_in_children(globals(), "_LOCK")
 _MOST = 128
 
 
@@ -52,7 +54,7 @@ def find_side(problem: Problem) -> tuple[Side, list[Any]] | None:
         return None
     key = (description, time_first, problem.name, problem.structure, tuple(problem.leaves), problem.cls)
     try:
-        with _lock:
+        with _LOCK:
             side = _known.get(key)
             if side is None:
                 side = _known[key] = Side(problem.without_values(), description, time_first)
