@@ -368,6 +368,21 @@ def test_truncation_far_out(ends: tuple[float, float]) -> None:
     )
 
 
+@pytest.mark.parametrize("ends", [(0.5, np.inf), (-np.inf, 0.5), (-np.inf, np.inf), (60.0, np.inf), (-np.inf, -60.0)])
+@pytest.mark.parametrize("kind", ["pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"])
+def test_gradients_by_infinite_ends_are_zero(ends: tuple[float, float], kind: str) -> None:
+    middle = max(ends[0], 0.0) + 0.3 if np.isinf(ends[1]) else ends[1] - 0.3
+    function = getattr(stats.truncnorm, kind)
+    point, *found = [xp.tensor(v, requires_grad=True) for v in (0.3 if kind in ("ppf", "isf") else middle, *ends)]
+    first = xp.autograd.grad(function(point, *found), (point, *found), create_graph=True)
+    seconds = xp.autograd.grad(first[0], (point, *found))
+    for grads in (first, seconds):
+        assert all(np.isfinite(g.item()) for g in grads)
+        assert [g.item() for g, end in zip(grads[1:], ends, strict=True) if np.isinf(end)] == [0.0] * sum(map(np.isinf, ends))
+    if not any(map(np.isfinite, ends)):  # a whole normal variable
+        np.testing.assert_allclose(first[0].item(), xp.func.grad(getattr(stats.norm, kind))(point.detach()).item(), rtol=1e-12)
+
+
 def _normal_integral(start: float, stop: float) -> Any:
     sign = 1 if start > 0 else -1
     first, last = (mpmath.erfc(abs(mpmath.mpf(t)) / mpmath.sqrt(2)) for t in (start, stop))

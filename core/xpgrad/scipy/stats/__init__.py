@@ -174,8 +174,18 @@ vonmises: Continuous = Continuous(
 )  # fmt: skip
 
 
+def _finite_ends(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return an interval with finite ends and the same normal probability: beyond 40 deviations more than the other end it underflows.
+
+    Derivatives with respect to an infinite end are therefore 0; those of the functions below would be nan there.
+    """
+    right = xp.where(xp.isinf(b), xp.where(a > 0, a, xp.zeros_like(a)) + 40.0, b)
+    return xp.where(xp.isinf(a), xp.where(b < 0, b, xp.zeros_like(b)) - 40.0, a), right
+
+
 def _log_between(a: Any, b: Any) -> Any:
     """Return the logarithm of the normal probability of the interval from `a` to `b`, accurate also in the tails."""
+    a, b = _finite_ends(a, b)
     flipped = a > 0
     a, b = xp.where(flipped, -b, a), xp.where(flipped, -a, b)
     left = b <= 0
@@ -189,6 +199,7 @@ def _log_between(a: Any, b: Any) -> Any:
 
 def _truncated_quantile(q: Any, a: Any, b: Any) -> Any:
     """Return the quantile of `truncnorm`, computed from the nearer tail, and from logarithms if the interval is far out in it."""
+    a, b = _finite_ends(a, b)
     flipped = a > 0
     low, high = xp.where(flipped, -b, a), xp.where(flipped, -a, b)
     p = xp.where(flipped, 1.0 - q, q)
