@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -211,3 +215,47 @@ def test_a_child_process_finds_every_lock_free() -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_mutation_that_is_allowed_elsewhere_concerns_no_graph_of_this_thread_or_task() -> None:
+    """Law: MUT-23 holds for the thread or task that was in the context, not for what others record meanwhile."""
+    x, begun, ended = xp.tensor([1.0, 2.0], requires_grad=True), threading.Event(), threading.Event()
+
+    def gradient() -> Any:
+        y = xp.sum(xp.exp(x) * x)
+        ended.wait(30)
+        return xp.autograd.grad(y, x)[0]
+
+    def allowing() -> None:
+        with xp.autograd.graph.allow_mutation_on_saved_tensors():
+            begun.set()
+            inside = xp.sum(xp.exp(x) * x)
+            time.sleep(0.05)
+        ended.set()
+        with pytest.raises(AssertionError, match="outside of the 'allow_mutation_on_saved_tensors' context"):
+            inside.backward()
+
+    def work(k: int) -> Any:
+        if k == 0:
+            return allowing()
+        begun.wait(30)
+        return gradient()
+
+    async def tasks() -> Any:
+        order: list[Any] = []
+
+        async def other() -> Any:
+            y = xp.sum(xp.exp(x) * x)
+            await asyncio.sleep(0.02)
+            return xp.autograd.grad(y, x)[0]
+
+        async def allows() -> None:
+            with xp.autograd.graph.allow_mutation_on_saved_tensors():
+                order.append(asyncio.create_task(other(), context=contextvars.Context()))
+                await asyncio.sleep(0.01)
+
+        await asyncio.create_task(allows())
+        return await order[0]
+
+    for found in (together(2, work)[1], asyncio.run(tasks())):
+        np.testing.assert_allclose(found.numpy(), np.exp([1.0, 2.0]) * [2.0, 3.0], rtol=1e-12)

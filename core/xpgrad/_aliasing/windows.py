@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import bisect
-import threading
+from contextvars import ContextVar
 from typing import Any
 
-from xpgrad._basics.threads import renew_in_children
 from xpgrad._modes import state
 
-#: Readings of the clock between which `allow_mutation_on_saved_tensors` was active, once it has been left.
-MUTATION_WINDOWS: list[tuple[float, float]] = []
-_REMEMBERED_WINDOWS = 10_000
-_LOCK = threading.RLock()
-renew_in_children(globals(), "_LOCK")
+#: Readings of the clock between which `allow_mutation_on_saved_tensors` was active in this thread or task, in order, once it has been left.
+MUTATION_WINDOWS: ContextVar[tuple[tuple[float, float], ...]] = ContextVar("xpgrad_mutation_windows", default=())
+_REMEMBERED_WINDOWS = 1000
 
 
 def remember_window(start: int, end: int) -> None:
-    """Record that the context was active between two readings of the clock."""
-    with _LOCK:
-        bisect.insort(MUTATION_WINDOWS, (start, end))
-        del MUTATION_WINDOWS[:-_REMEMBERED_WINDOWS]
+    """Record two readings of the clock between which `allow_mutation_on_saved_tensors` was active."""
+    MUTATION_WINDOWS.set((*MUTATION_WINDOWS.get()[1 - _REMEMBERED_WINDOWS :], (start, end)))
 
 
 def check_windows(order: list[Any]) -> None:
-    """Raise for nodes that were recorded inside `allow_mutation_on_saved_tensors`, if it is not active now (MUT-23)."""
+    """Raise for nodes that were recorded inside `allow_mutation_on_saved_tensors`, if it is not active now (MUT-23).
+
+    Another thread's nodes are taken for this thread's if it recorded them at that time, but is not the one that differentiates them.
+    """
     mode = state.current()
     if mode is not None and mode.copies:
         return
-    windows = MUTATION_WINDOWS.copy()  # other threads may add to it
+    windows = MUTATION_WINDOWS.get()
     for node in order:
         if node.saves:
             k = bisect.bisect_left(windows, (node.seq, 0)) - 1

@@ -108,7 +108,7 @@ def _run(task: Pass, roots: list[Any], seeds: list[Any]) -> None:
         if task.targets is not None:
             order = _select_needed(task, order, set(roots))
         task.order = order
-        if MUTATION_WINDOWS:
+        if MUTATION_WINDOWS.get():
             check_windows(order)
         for root, seed in zip(roots, seeds):
             add_into(root, seed, empty)

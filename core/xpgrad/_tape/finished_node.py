@@ -22,7 +22,7 @@ def run_finished_node(node: Any, g: Any, retain: bool) -> bool:
     if not node._is_finished or node.hooks is not None or state.current() is not None or CURRENT.get() is not None:
         return False
     edges = node.edges()
-    if CLASSES or MUTATION_WINDOWS or len(set(edges)) < len(edges):
+    if CLASSES or MUTATION_WINDOWS.get() or len(set(edges)) < len(edges):
         return False
     for e in edges:
         if not e.is_leaf or e.hooks is not None or e.off:

@@ -113,7 +113,7 @@ def plain_gradients(
         backend = _backends[cls] = PlainBackend(cls)
     if any(node.backend is not cls.backend for node in order if node.__class__ is not SlotNode):
         return None
-    if MUTATION_WINDOWS:
+    if MUTATION_WINDOWS.get():
         check_windows(order)
     if seeds is None:
         (out,) = outputs
