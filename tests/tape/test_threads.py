@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -18,14 +19,15 @@ import pytest
 import xpgrad as xp
 from support import search_path
 from xpgrad._transforms.batch import batch
-from xpgrad.func import grad, jacrev, vmap
+from xpgrad.func import grad, hessian, jacrev, jvp, scan, value_and_grad, vmap
 from xpgrad.programs import capture
+from xpgrad.utils.checkpoint import checkpoint
 from xpgrad_conformance.contracts.q_threads import in_threads, no_errors
 
 #: A race that is there shows in some of so many rounds, on one core and with the GIL as well.
 ROUNDS = 40
 
-pytestmark = pytest.mark.filterwarnings("ignore:Using backward:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Using backward:UserWarning", "ignore:Anomaly Detection:UserWarning")
 
 
 def together(count: int, work: Callable[[int], Any]) -> list[Any]:
@@ -167,6 +169,95 @@ def test_transforms_of_a_shared_function_in_threads() -> None:
         for k, found in enumerate(together(4, lambda k: jacrev(function)(xp.tensor(np.full(3, 0.1 * k))).numpy())):
             a, b = np.arange(3.0), np.arange(3.0, 6.0)
             np.testing.assert_allclose(found, np.diag(a * np.cos(a * 0.1 * k) + b), rtol=1e-12)
+
+
+def pieces_of_work() -> dict[str, Callable[[], list[Any]]]:
+    """Return functions that compute with the same Tensors, graphs and compiled functions, each in another way, by name."""
+    rng = np.random.default_rng(7)
+    w, b = (xp.tensor(rng.normal(size=shape), requires_grad=True) for shape in ((4, 4), (4,)))
+    rows = xp.asarray(rng.normal(size=(6, 4)))
+    both = (w, b)
+
+    def model(w: Any, b: Any, rows: Any) -> Any:
+        return xp.sum(xp.tanh(rows @ w + b) ** 2)
+
+    graph = model(w, b, rows)
+    compiled: Any = xp.compile(model)
+    compiled_pair: Any = xp.compile(value_and_grad(model, argnums=(0, 1)))
+
+    def write() -> list[Any]:
+        a = b * 1.0
+        a[1:] *= w[0, 1:]
+        view = a[::2]
+        view.add_(b[::2])
+        a[0] = b[1] * 2
+        return list(xp.autograd.grad(xp.sum(a * xp.sin(a)), both))
+
+    def allowed_mutation() -> list[Any]:
+        with xp.autograd.graph.allow_mutation_on_saved_tensors():
+            a = b * 2.0
+            y = xp.sum(a * w[0])
+            a.mul_(3.0)
+            return list(xp.autograd.grad(y + xp.sum(a), both))
+
+    def hooks() -> list[Any]:
+        y = xp.tanh(rows @ w + b)
+        with y.register_hook(lambda g: 2 * g):
+            return list(xp.autograd.grad(xp.sum(y), both))
+
+    def packed() -> list[Any]:
+        with xp.autograd.graph.saved_tensors_hooks(lambda x: x.detach().numpy(), xp.asarray):
+            y = model(w, b, rows)
+        return list(xp.autograd.grad(y, both))
+
+    def constants() -> list[Any]:
+        with xp.no_grad():
+            y = model(w, b, rows)
+        assert not y.requires_grad
+        return [y]
+
+    def watched() -> list[Any]:
+        with xp.autograd.detect_anomaly(), xp.autograd.profiler.profile():
+            return list(xp.autograd.grad(model(w, b, rows), both))
+
+    def twice() -> list[Any]:
+        (first,) = xp.autograd.grad(model(w, b, rows), w, create_graph=True)
+        return list(xp.autograd.grad(xp.sum(first * first), both))
+
+    def loop() -> list[Any]:
+        last, all_ = scan(lambda c, x: (xp.tanh(c * x), c * x), b, rows)
+        return list(xp.autograd.grad(xp.sum(last) + xp.sum(all_), b))
+
+    return {
+        "a common graph": lambda: list(xp.autograd.grad(graph, both, retain_graph=True)),
+        "a graph of its own": lambda: list(xp.autograd.grad(model(w, b, rows), both)),
+        "views": lambda: list(xp.autograd.grad(xp.sum(w[1:] * w[:-1]) + xp.sum(b[::2] ** 3) + xp.sum(w.T[0] * b), both)),
+        "checkpoint": lambda: list(xp.autograd.grad(checkpoint(model, w, b, rows, use_reentrant=False), both)),
+        "vmap": lambda: [vmap(grad(model, argnums=1), in_dims=(None, None, 0))(w.detach(), b.detach(), rows)],
+        "hessian": lambda: [hessian(lambda v: model(w.detach(), v, rows))(b.detach())],
+        "jvp": lambda: [jvp(lambda v: xp.sin(v) * w.detach()[0], (b.detach(),), (xp.ones(4),))[1]],
+        "compiled": lambda: list(xp.autograd.grad(compiled(w, b, rows), both)),
+        "compiled gradients": lambda: list(compiled_pair(w.detach(), b.detach(), rows)[1]),
+        "compiled now": lambda: [xp.compile(lambda v: xp.sum(v * v))(rows)],
+        "NumPy": lambda: list(xp.autograd.grad(np.sum(np.where(w > 0, w, 0.1 * w) @ b), both)),
+        "several outputs": lambda: list(xp.autograd.grad(xp.sum(xp.linalg.svd(w).S ** 2 * b), both)),
+        "writes": write, "allowed mutation": allowed_mutation, "hooks": hooks, "packed": packed, "constants": constants,
+        "watched": watched, "twice": twice, "loop": loop,
+    }  # fmt: skip
+
+
+def test_whatever_threads_compute_is_what_one_thread_computes() -> None:
+    pieces = pieces_of_work()
+    right = {name: [x.detach().numpy() for x in work()] for name, work in pieces.items()}
+
+    def work(k: int) -> None:
+        rng = random.Random(k)
+        for _ in range(150):
+            name = rng.choice(list(pieces))
+            for found, wanted in zip(pieces[name](), right[name], strict=True):
+                np.testing.assert_allclose(found.detach().numpy(), wanted, rtol=1e-9, atol=1e-12, err_msg=name)
+
+    together(4, work)
 
 
 #: Another thread holds every lock of the package, and a child process counts those that it cannot acquire.
