@@ -1,7 +1,7 @@
 """The command ``xpgrad conformance``: runs the suite, explains its contracts, replays failures, compares and renders reports.
 
 Exit codes: 0 everything went as expected; 1 a contract failed, or passed where a failure was expected, or a report is worse than another;
-2 the command was used wrongly; 3 a target could not be run.
+2 the command was used wrongly; 3 a target could not be run; 130 it was interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 __all__ = ["main"]
 
-FAILED, USAGE, NO_TARGET = 1, 2, 3
+FAILED, USAGE, NO_TARGET, INTERRUPTED = 1, 2, 3, 130
 #: Without a terminal, the seconds between two lines about the progress.
 _SECONDS = 10.0
 
@@ -124,6 +124,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (_UsageError, JournalError, KnownError, ReportError, SelectionError, OSError) as exc:
         print(f"xpgrad conformance: {exc}", file=sys.stderr)
         return USAGE
+    except KeyboardInterrupt:
+        kept = (
+            "; the same command goes on from there" if getattr(options, "journal", None) else "; with `--journal FILE` a run can be resumed"
+        )
+        print(f"\nxpgrad conformance: interrupted{kept}", file=sys.stderr)
+        return INTERRUPTED
 
 
 # -- running --------------------------------------------------------------------------------------------------------------------------

@@ -176,8 +176,8 @@ def test_a_full_run_that_was_interrupted_goes_on_from_its_journal(tmp_path: Path
     monkeypatch.setattr(mutants, "_read_source", lambda mutant: "a\n")
     monkeypatch.setattr(mutants, "reach", lambda target: Reach({}, {"BWD-01": None, "BWD-02": {}}))
     monkeypatch.setattr(mutants, "KILLS", tmp_path / "kills.toml")
-    with pytest.raises(KeyboardInterrupt):
-        main(["mutants", "--full", "--jobs", "1", "--journal", str(journal)])
+    assert main(["mutants", "--full", "--jobs", "1", "--journal", str(journal)]) == 130
+    assert "interrupted; the same command goes on from there" in capsys.readouterr().err
     with journal.open("a", encoding="utf-8") as file:
         file.write('\n["thr')  # cut off
     assert main(["mutants", "--full", "--jobs", "1", "--journal", str(journal)]) == 1
@@ -464,6 +464,15 @@ def test_a_run_can_stop_at_its_first_failure(tmp_path: Path) -> None:
     assert "not tried: BWD-01 had failed, and the run was to stop there" in run.stdout
     assert run.stdout.endswith("does NOT conform; incomplete: 3 contracts were not tried\n")
     assert command("--backend", "numpy", "--only", FEW, "--exitfirst").returncode == 0
+
+
+def test_an_interrupted_run_says_so(monkeypatch: Any, capsys: Any) -> None:
+    def interrupted(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "_read_events", interrupted)
+    assert main(["--backend", "numpy", "--only", FEW]) == 130
+    assert capsys.readouterr().err.endswith("xpgrad conformance: interrupted; with `--journal FILE` a run can be resumed\n")
 
 
 def test_a_backend_that_is_not_there_and_wrong_requests(tmp_path: Path, capsys: Any) -> None:
