@@ -387,7 +387,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "axes=": (lambda x: np.matmul(x, x, axes=[(0, 1), (1, 0), (0, 1)]), "`axes`"),
     "an option": (lambda x: np.percentile(x, 30, weights=np.ones((3, 4)), method="inverted_cdf"), "np.percentile: xpgrad has no `weights`"),
     "a method of quantiles": (lambda x: np.quantile(x, 0.3, method="closest_observation"), "`method`='closest_observation'; it has"),
-    "a mode": (lambda x: np.pad(x, 1, "linear_ramp"), "np.pad: xpgrad has no `mode`='linear_ramp'"),
+    "a mode": (lambda x: np.pad(x, 1, lambda *args: None), "np.pad: xpgrad has no `mode`=<function"),
     "a period": (lambda x: np.interp(x, [0.0, 1.0], [2.0, 3.0], period=1.0), "np.interp: xpgrad has no `period`"),
     "unique rows": (lambda x: np.unique(x, axis=0), "np.unique: xpgrad has no `axis`=0"),
     "objects": (lambda x: np.add(x, np.array([None] * 4)), "a Tensor on .* met an array of dtype object"),

@@ -272,6 +272,13 @@ CASES: dict[str, list[Case]] = {
         _d(lambda x: np.pad(x, 1, "minimum"), M),
         _d(lambda x: np.pad(x, 1, "median"), M),
         _d(lambda x: np.pad(x, 1, constant_values=((1.0, 2.0), (3.0, 4.0))), M),
+        _d(lambda x: np.pad(x, ((2, 3), (4, 0)), "linear_ramp", end_values=((1.0, -2.0), (0.5, 0.0))), M),
+        _d(lambda x: np.pad(x, ((1, 2), (2, 1)), "mean", stat_length=((1, 2), (3, 9))), M),
+        _d(lambda x: np.pad(x, 2, "maximum", stat_length=2), M),
+        _d(lambda x: np.pad(x, ((11, 4), (0, 17)), "reflect", reflect_type="odd"), M),
+        _d(lambda x: np.pad(x, (13, 21), "symmetric", reflect_type="odd"), V),
+        _c(lambda x: np.pad(np.astype(np.multiply(x, 9.0), np.int64), 2, "mean"), V),
+        _c(lambda x: np.pad(np.astype(np.multiply(x, 9.0), np.int64), 3, "linear_ramp", end_values=-2), V),
     ],
     # -- choosing, sorting, sets
     "where": [_d(lambda x, y: np.where(MASK, x, y), M, N), _d(lambda x: np.where(x > 0, x, 0), M), _c(lambda x: np.where(x > 0), M)],

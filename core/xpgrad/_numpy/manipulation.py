@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._basics.dtypes import as_dtype
+from xpgrad._basics.dtypes import as_dtype, float64, real_of
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.operands import as_constant, as_ints, as_tuple, lift, refuse, resolve_axis, slice_axis
+from xpgrad._numpy.operands import as_constant, as_ints, as_tuple, lift, refuse, reshape_to_axis, resolve_axis, slice_axis
 from xpgrad._numpy.table import FUNCTIONS, implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal as diagonal_of
@@ -354,20 +354,33 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 # -- padding -----------------------------------------------------------------------------------------------------------
 
 
-@implements("pad", note="`linear_ramp`, `empty`, `stat_length`, `reflect_type='odd'` and functions as modes raise")
+#: The option of each of `numpy.pad`'s modes, and its default.
+_PAD_OPTIONS: dict[str, tuple[str, Any] | None] = {
+    "constant": ("constant_values", 0), "edge": None, "empty": None, "linear_ramp": ("end_values", 0), "maximum": ("stat_length", None),
+    "mean": ("stat_length", None), "median": ("stat_length", None), "minimum": ("stat_length", None), "reflect": ("reflect_type", "even"),
+    "symmetric": ("reflect_type", "even"), "wrap": None,
+}  # fmt: skip
+
+
+@implements("pad", note="functions as modes raise; `empty` pads with zeros")
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     (x,) = lift("pad", array)
-    known = ("constant", "edge", "reflect", "symmetric", "wrap", "maximum", "minimum", "mean", "median")
-    if mode not in known:
-        msg = f"np.pad: xpgrad has no `mode`={mode!r:.60}; it has {', '.join(known)}"
+    if not isinstance(mode, str) or mode not in _PAD_OPTIONS:
+        msg = f"np.pad: xpgrad has no `mode`={mode!r:.60}; it has {', '.join(_PAD_OPTIONS)}"
         raise TypeError(msg)
-    values = kwargs.pop("constant_values", 0) if mode == "constant" else None
-    if kwargs.get("reflect_type", "even") == "even":
-        kwargs.pop("reflect_type", None)
+    name, default = _PAD_OPTIONS[mode] or ("", None)
+    option = kwargs.pop(name, default)
     refuse(f"pad(mode={mode!r})", **kwargs)
+    if name == "reflect_type":
+        if option not in ("even", "odd"):
+            msg = f"np.pad: `reflect_type` must be 'even' or 'odd', but got {option!r:.60}"
+            raise ValueError(msg)
+        options = [option] * x.ndim
+    else:
+        options = _pairs_per_axis(name, option, x.ndim)
     for axis, (before, after) in enumerate(_pairs_per_axis("pad_width", pad_width, x.ndim)):
         if before or after:
-            x = _pad_axis(x, axis, as_ints("pad", "pad_width", before), as_ints("pad", "pad_width", after), mode, values)
+            x = _pad_axis(x, axis, as_ints("pad", "pad_width", before), as_ints("pad", "pad_width", after), mode, options[axis])
     return x if x is not array else xp.positive(x)
 
 
@@ -391,26 +404,70 @@ def _pairs_per_axis(what: str, given: Any, rank: int) -> list[Any]:
     return [tuple(p) * 2 if len(p) == 1 else tuple(p) for p in full]
 
 
-def _pad_axis(x: Any, axis: int, before: int, after: int, mode: str, values: Any) -> Any:
+def _pad_axis(x: Any, axis: int, before: int, after: int, mode: str, option: Any) -> Any:
+    """Pad one axis; `option` is a pair for the two sides, or `reflect_type`."""
     n = x.shape[axis]
+    if mode in ("edge", "reflect", "symmetric", "wrap", "linear_ramp") and not n:
+        msg = f"np.pad: axis {axis} has no elements to take the border from"
+        raise ValueError(msg)
+    if option == "odd" and n > 1:
+        return _reflect_odd(x, axis, before, after, 0 if mode == "symmetric" else 1)
     if mode in ("edge", "reflect", "symmetric", "wrap"):
-        if not n:
-            msg = f"np.pad: axis {axis} has no elements to take the border from"
-            raise ValueError(msg)
         return _take_positions(x, [_source_position(i, n, mode) for i in range(-before, n + after)], axis)
-    if mode == "constant":
-        borders = _pairs_per_axis("constant_values", values, x.ndim)[axis]
-        borders = [b if isinstance(b, Tensor) else as_constant("pad", b, x) for b in borders]
-        if not x.dtype.differentiable:
-            borders = [b._cast(x.dtype) for b in borders]
+    if mode == "linear_ramp":
+        first, last = (_ramp(x, axis, count, side, end) for side, (count, end) in enumerate(zip((before, after), option)))
     else:
-        statistic = FUNCTIONS[{"maximum": "max", "minimum": "min"}.get(mode, mode)].call(x, axis=axis, keepdims=True)
-        borders = [statistic, statistic]
-    first, last = (
-        xp.broadcast_to(border._cast(x.dtype), (*x.shape[:axis], count, *x.shape[axis + 1 :]))
-        for border, count in zip(borders, (before, after))
-    )
+        if mode in ("constant", "empty"):
+            borders = [_border_value(b, x) for b in (option if mode == "constant" else (0, 0))]
+        else:
+            borders = [_statistic(x, axis, mode, length, side) for side, length in enumerate(option)]
+        shapes = [(*x.shape[:axis], count, *x.shape[axis + 1 :]) for count in (before, after)]
+        first, last = (xp.broadcast_to(border, shape) for border, shape in zip(borders, shapes))
     return xp.concat([first, x, last], axis=axis)
+
+
+def _border_value(value: Any, x: Any) -> Any:
+    """Return a number or a Tensor for the border of `x`, in its dtype."""
+    return (value if isinstance(value, Tensor) else as_constant("pad", value, x))._cast(x.dtype)
+
+
+def _statistic(x: Any, axis: int, mode: str, length: Any, side: int) -> Any:
+    """Return the statistic of the first (side 0) or last (side 1) elements along an axis; of all if `length` is None."""
+    n = x.shape[axis]
+    count = n if length is None else min(as_ints("pad", "stat_length", length), n)
+    if count <= 0 and n and mode in ("maximum", "minimum"):
+        msg = "np.pad: stat_length of 0 yields no value for padding"
+        raise ValueError(msg)
+    part = slice_axis(x, axis, 0, count) if side == 0 else slice_axis(x, axis, n - count, n)
+    found = FUNCTIONS[{"maximum": "max", "minimum": "min"}.get(mode, mode)].call(part, axis=axis, keepdims=True)
+    return found if found.dtype is x.dtype else (found if x.dtype.differentiable else xp.round(found))._cast(x.dtype)
+
+
+def _ramp(x: Any, axis: int, count: int, side: int, end: Any) -> Any:
+    """Return `count` values on lines from `end`, outermost, towards the edge of `x`."""
+    n = x.shape[axis]
+    edge = slice_axis(x, axis, 0, 1) if side == 0 else slice_axis(x, axis, n - 1, n)
+    end = end if isinstance(end, Tensor) else as_constant("pad", end, edge)
+    kind = x.dtype if x.dtype.differentiable else float64
+    weights = xp.arange(count, dtype=real_of(kind), device=x.device) / max(count, 1)
+    weights = reshape_to_axis(weights if side == 0 else xp.flip(weights), axis, x.ndim)
+    edge, end = edge._cast(kind), end._cast(kind)
+    values = end + (edge - end) * weights
+    return (values if x.dtype.differentiable else xp.floor(values))._cast(x.dtype)
+
+
+def _reflect_odd(x: Any, axis: int, before: int, after: int, skip: int) -> Any:
+    """Extend an axis by its reflection at the two edges, turned around the edge's value; the edge itself is repeated unless `skip`."""
+    unit = x.shape[axis] - skip
+    while before or after:
+        n = x.shape[axis]
+        most = (n - skip) // unit * unit  # what lies further in was itself reflected, and not at this edge
+        left, right = min(before, most), min(after, most)
+        first = 2 * slice_axis(x, axis, 0, 1) - xp.flip(slice_axis(x, axis, skip, skip + left), axis=axis)
+        last = 2 * slice_axis(x, axis, n - 1, n) - xp.flip(slice_axis(x, axis, n - skip - right, n - skip), axis=axis)
+        x = xp.concat([first, x, last], axis=axis)
+        before, after = before - left, after - right
+    return x
 
 
 def _source_position(i: int, n: int, mode: str) -> int:
