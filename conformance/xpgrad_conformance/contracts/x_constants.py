@@ -381,6 +381,16 @@ def check_trees_of_records(lib: Any) -> None:
     lib.equal(func.vmap(lambda q, v: q.place * v, in_dims=(None, 0))(Point(p.speed[0], "q"), p.place), X * ROW)
 
 
+def check_arbitrary_phases(lib: Any) -> None:
+    """Check that a loss which depends on the phases of complex eigenvectors or singular vectors is refused."""
+    linalg = lib.xp.linalg
+    a = np.asarray([[2.0, 0.3 + 0.4j], [0.3 - 0.4j, 1.0]])
+    for name, call in (("eigh", lambda x: linalg.eigh(x)[1]), ("svd", lambda x: linalg.svd(x)[0]), ("eig", lambda x: linalg.eig(x)[1])):
+        x = lib.tensor(a, dtype=lib.complex)
+        with lib.case(name), lib.raises(RuntimeError):
+            lib.grad(lib.xp.sum(lib.xp.imag(call(x * (1.0 + 0.0j))) * lib.constant([[1.0, 2.0], [3.0, 5.0]])), x)
+
+
 def check_order_of_leaves(lib: Any) -> None:
     """Check that a leaf gets its gradient as soon as it is complete, also after a pass that only read its gradient."""
     a, b = lib.tensor(X), lib.tensor(X)
@@ -506,6 +516,8 @@ def in_less_usual_places(lib: Any) -> None:
         check_aliases(lib)
     if lib.capabilities["linalg"]:
         check_saved_values_of_several_results(lib)
+        if lib.capabilities["complex"]:
+            check_arbitrary_phases(lib)
     chosen = lib.xp.where(lib.constant([True, False], "bool"), 1.5, 2.5)
     lib.equal(chosen, [1.5, 2.5])
     if not lib.oracle:  # PyTorch has no function that returns the setting

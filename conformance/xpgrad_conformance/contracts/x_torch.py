@@ -195,6 +195,8 @@ def methods_of_pytorch(lib: Any) -> None:
             np.testing.assert_array_equal(lib.value(found), wanted)
             if name.startswith("new_"):
                 assert (found.dtype, found.device) == (x.dtype, x.device)
+    made = lib.tensor(X).new_tensor([1, 2], dtype=lib.dtype(lib.index))
+    assert (made.dtype, lib.value(made).tolist()) == (lib.dtype(lib.index), [1, 2])
     narrow = lib.constant(X, lib.narrow)
     for result in (narrow.sigmoid(), narrow.softmax(0), narrow.log_softmax(0), narrow.logsumexp(0)):
         assert result.dtype == narrow.dtype
