@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from xpgrad.backend import DTYPES, Backend, Capabilities, Device, DType
+from xpgrad.backend import DTYPES, Backend, Capabilities, DefaultKernels, Device, DType
 from xpgrad_numpy import _kernels
 from xpgrad_numpy._emitters import NATIVE, NUMPY
 
@@ -270,7 +270,9 @@ class ReadOnlyNumPyBackend(NumPyBackend):
         return False
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
-        if name in ("copy", "add_at", "scatter_into", "written") or not callable(function) or isinstance(function, type):
+        if name == "written":  # as in libraries whose arrays cannot be written to
+            return functools.partial(DefaultKernels.written, self.kernels)
+        if name in ("copy", "add_at", "scatter_into") or not callable(function) or isinstance(function, type):
             return function  # the engine's own buffers stay writable
 
         def frozen(*args: Any, **kwargs: Any) -> Any:

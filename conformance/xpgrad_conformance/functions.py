@@ -151,6 +151,13 @@ def pad(lib: Any, x: Any) -> Any:
     return lib.xp.pad(x, ((1, 0), (0, 2)), constant_values=1.5)
 
 
+def sum_of_eigen_pairs(lib: Any, x: Any) -> Any:
+    """Return sums over the eigenvalues and eigenvectors of a matrix that depend neither on their order nor on the vectors' phases."""
+    values, vectors = lib.xp.linalg.eig(x)
+    sizes = lib.xp.abs(vectors) ** 4
+    return lib.xp.sum(lib.xp.real(values**3)), lib.xp.sum(sizes, axis=-1), lib.xp.sum(lib.xp.real(values) * sizes, axis=-1)
+
+
 def map_into(domain: Any) -> Domain:
     """Return a function that maps numbers in (0, 1) into the domain of a row, away from its bounds and from 0."""
     low, high = domain.low, domain.high
@@ -226,6 +233,9 @@ FURTHER: dict[str, Case] = {
     "clip, from below": one(lambda lib, x: lib.xp.clip(x, 0.4, None)),
     "clip, from above": one(lambda lib, x: lib.xp.clip(x, None, 0.4)),
     "clip, arrays": Case(lambda lib, x, lo, hi: lib.xp.clip(x, -lo, hi * 0.5), (((2, 3), signed), ((3,), positive), ((2, 3), positive))),
+    "clip, arrays of more axes": Case(
+        lambda lib, x, lo, hi: lib.xp.clip(x, -lo, hi * 0.5), (((2, 3, 4), signed), ((3, 4), positive), ((2, 1, 1), positive))
+    ),
     "real": one(lambda lib, x: lib.xp.real(x * (0.5 - 1.1j)), complex=True),
     "imag": one(lambda lib, x: lib.xp.imag(x * (0.5 - 1.1j)), complex=True),
     # Reductions with further arguments.
@@ -247,6 +257,8 @@ FURTHER: dict[str, Case] = {
     "reshape, one unknown": one(lambda lib, x: lib.xp.reshape(lib.xp.permute_dims(x, (2, 0, 1)), (-1, 2)), 2, 3, 2),
     "squeeze, axes": one(lambda lib, x: lib.xp.squeeze(x, axis=(0, 2)) * lib.constant([1.0, 2.0, 3.0]), 1, 3, 1),
     "expand_dims, twice": one(lambda lib, x: lib.xp.expand_dims(x, axis=1) * lib.xp.expand_dims(x, axis=-1)[:, :, :1], complex=True),
+    "expand_dims, several": one(lambda lib, x: lib.xp.expand_dims(x, axis=(0, -1)), complex=True, oracle=False),
+    "transpose": one(lambda lib, x: lib.xp.transpose(x) * lib.xp.transpose(x, (1, 0)), oracle=False),
     "permute_dims": one(lambda lib, x: lib.xp.permute_dims(x, (2, 0, 1)), 2, 3, 2, complex=True),
     "moveaxis": one(lambda lib, x: lib.xp.moveaxis(x, 0, -1), 2, 3, 2),
     "broadcast_to": one(lambda lib, x: lib.xp.broadcast_to(x, (2, 4, 3)), 2, 1, 3, complex=True),
@@ -329,6 +341,12 @@ FURTHER: dict[str, Case] = {
     "det, 3 x 3": one(call_by_name("linalg.det"), 3, 3, domain=definite),
     "diagonal": one(lambda lib, x: lib.xp.linalg.diagonal(x, offset=1), 2, 3, 4, complex=True),
     "diagonal, below": one(lambda lib, x: lib.xp.linalg.diagonal(x, offset=-1), 3, 2),
+    "eigh, Hermitian": one(
+        lambda lib, x: (lambda values, vectors: (values, abs(vectors)))(*lib.xp.linalg.eigh(x + lib.xp.conj(lib.xp.matrix_transpose(x)))),
+        3, 3, domain=definite, complex=True,
+    ),
+    "eigvals": one(lambda lib, x: lib.xp.sum(lib.xp.real(lib.xp.linalg.eigvals(x) ** 3)), 2, 3, 3, domain=definite, complex=True),
+    "eig": one(sum_of_eigen_pairs, 3, 3, domain=definite, complex=True),
     "eigh": one(lambda lib, x: (lib.xp.linalg.eigh(symmetrise(lib, x))[0], abs(lib.xp.linalg.eigh(symmetrise(lib, x))[1])), 3, 3,
                 domain=definite),
     "eigvalsh": one(lambda lib, x: lib.xp.linalg.eigvalsh(symmetrise(lib, x)), 2, 2, 2, domain=definite),
@@ -345,6 +363,9 @@ FURTHER: dict[str, Case] = {
     "qr, square": one(lambda lib, x: tuple(lib.xp.linalg.qr(x)), 2, 2, 2, domain=definite),
     "qr, wide": one(lambda lib, x: tuple(lib.xp.linalg.qr(x)), 2, 3, domain=definite),
     "slogdet": one(lambda lib, x: lib.xp.linalg.slogdet(x)[1], 2, 2, 2, domain=definite, complex=True),
+    "slogdet, the sign": one(
+        lambda lib, x: lib.xp.linalg.slogdet(x)[0] * lib.xp.sum(x), 2, 2, 2, domain=definite, complex=True
+    ),
     "slogdet, put together": one(
         lambda lib, x: (lambda sign, log: sign * lib.xp.exp(log) + log)(*lib.xp.linalg.slogdet(x)), 2, 2, 2, domain=definite, complex=True
     ),
@@ -354,6 +375,11 @@ FURTHER: dict[str, Case] = {
     "svd": one(lambda lib, x: (lambda u, s, v: (s, abs(u), abs(v)))(*lib.xp.linalg.svd(x, full_matrices=False)), 3, 2, domain=definite),
     "svd, wide": one(lambda lib, x: (lambda u, s, v: (s, abs(u), abs(v)))(*lib.xp.linalg.svd(x, full_matrices=False)), 2, 3,
                      domain=definite),
+    # NB: PyTorch cannot compute batches of these gradients.
+    "svd, a part": one(lambda lib, x: abs(lib.xp.linalg.svd(x, full_matrices=False)[0]), 3, 2, domain=definite, complex=True, oracle=False),
+    "svd, another part": one(lambda lib, x: abs(lib.xp.linalg.svd(x, full_matrices=False)[2]), 2, 3, domain=definite, complex=True,
+                             oracle=False),
+    "svd, full": one(lambda lib, x: (lambda u, s, v: (s, abs(u[:, :2]), abs(v)))(*lib.xp.linalg.svd(x)), 3, 2, domain=definite),
     "svdvals": one(call_by_name("linalg.svdvals"), 2, 3, domain=definite),
     "trace": one(lambda lib, x: lib.xp.linalg.trace(x), 2, 3, 3, complex=True),
     "trace, offset": one(lambda lib, x: lib.xp.linalg.trace(x * x, offset=1), 3, 3, oracle=False),
@@ -403,8 +429,8 @@ FURTHER: dict[str, Case] = {
 
 #: Cases that PyTorch 2.13 refuses under `vmap`, or whose shapes it gets wrong there.
 UNBATCHED = frozenset((
-    "sign", "clip, arrays", "moveaxis", "unstack", "vecdot", "vecdot, an axis", "solve, stacks", "fft.ifft", "fft.ifft, padded",
-    "fft.ifft, cut", "fft.ihfft",
+    "sign", "clip, arrays", "clip, arrays of more axes", "moveaxis", "unstack", "vecdot", "vecdot, an axis", "solve, stacks", "fft.ifft",
+    "fft.ifft, padded", "fft.ifft, cut", "fft.ihfft",
 ))  # fmt: skip
 
 

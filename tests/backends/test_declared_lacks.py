@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from typing import Any
 
@@ -40,6 +41,11 @@ class Sparing(kernels_only.KernelsOnlyBackend):
                 raise ValueError("not supported") from exc
 
         return kernel
+
+
+def test_a_backend_that_declares_nothing_has_what_numpy_has() -> None:
+    rare = {"strides", "lazy", "streams", "devices", "jit", "vmap"}  # what few libraries have is declared
+    assert {name for name, value in dataclasses.asdict(Capabilities()).items() if not value} == rare
 
 
 @pytest.fixture(autouse=True)

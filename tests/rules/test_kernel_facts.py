@@ -10,7 +10,7 @@ import pytest
 import xpgrad as xp
 from xpgrad._rows.kernels import KERNELS, Kernel, kernel_of
 from xpgrad._rows.row import ROWS
-from xpgrad.backend import Elementwise, elementwise_functions
+from xpgrad.backend import Domain, Elementwise, elementwise_functions
 from xpgrad.func import sparse_jacobian
 from xpgrad.programs import captured
 from xpgrad.programs.evaluation import evaluator
@@ -58,6 +58,11 @@ def check_dtype(facts: Kernel, args: tuple[Any, ...], results: list[Any]) -> Non
         assert found.kind != "c"
     elif facts.dtype == "index":
         assert found.kind == "i"
+
+
+def _ends(domain: Domain) -> list[float]:
+    """Return the finite ends of a domain."""
+    return [end for end in (domain.low, domain.high) if np.isfinite(end)]
 
 
 def check_kind(facts: Kernel, operands: list[Any], out: Any) -> None:
@@ -177,6 +182,20 @@ def test_a_function_is_finite_inside_of_its_domain_alone(name: str) -> None:
         assert np.isfinite(x.grad.numpy()).all()
         if name != "tan":  # it continues beyond its pole
             assert not np.isfinite(function(xp.asarray([outside])).numpy()).any()
+
+
+# -- domains -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [f for f in elementwise_functions() if any(map(_ends, f.domains))], ids=lambda f: f.name)
+def test_a_function_or_its_derivative_is_infinite_where_its_domain_ends(function: Elementwise) -> None:
+    for i, domain in enumerate(function.domains):
+        for end in _ends(domain):
+            xs = [xp.tensor(end if i == j else 0.3, requires_grad=True) for j in range(len(function.domains))]
+            with np.errstate(all="ignore"):
+                y = getattr(xp, function.name)(*xs)
+                (g,) = xp.autograd.grad(y, xs[i])
+            assert max(abs(y.item()), abs(g.item())) > 1e10, f"operand {i} at {end}"
 
 
 # -- kinks -------------------------------------------------------------------------------------------------------------------

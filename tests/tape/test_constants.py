@@ -15,6 +15,7 @@ import pytest
 
 import xpgrad as xp
 from rules.test_bad_input import GOOD, MODULES, resolve
+from xpgrad._operations import coerce
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
 from xpgrad.autograd import grad
 from xpgrad.errors import DeviceMismatchError
@@ -599,3 +600,15 @@ def test_every_function_of_the_table_is_known() -> None:
     assert {name.partition(".")[0] for name in CALLS if "." in name} == {"linalg", "fft", "Tensor"}
     assert all(f"{m}" in MODULES for m in ("linalg.", "fft.", "Tensor."))
     assert len(CALLS) > 150
+
+
+def test_an_array_of_the_dtype_of_the_tensor_beside_it_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    def general(*args: Any) -> Any:
+        raise AssertionError("the operands were converted in the general way")
+
+    monkeypatch.setattr(coerce, "unify", general)
+    x, a = xp.tensor([1.0, 2.0], requires_grad=True), np.asarray([3.0, 5.0])
+    for out, slope in ((x * a, a), (a - x, [-1.0, -1.0]), (xp.multiply(a, x), a)):
+        np.testing.assert_array_equal(grad(xp.sum(out), x)[0].numpy(), slope)
+    with pytest.raises(AssertionError, match="general way"):
+        x * a.astype("float32")

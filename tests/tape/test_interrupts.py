@@ -26,7 +26,10 @@ from support import search_path
 from support.functions import Cube
 from support.interrupts import interrupted_at, points
 from xpgrad._modes import batch_levels, running, state
+from xpgrad._operations import watching
 from xpgrad._tape import engine, leaf as leaves, task
+from xpgrad.autograd._profile_recording import Recording
+from xpgrad.autograd.profiler import profile
 from xpgrad.utils.checkpoint import checkpoint
 
 START = np.asarray([1.0, 2.0, 3.0])
@@ -235,7 +238,25 @@ class Transforming(Scenario):
         np.testing.assert_allclose(_array(xp.func.grad(lambda v: xp.sum(v * v))(self.x)), 2 * START)
 
 
+class StaleView(Scenario):
+    """The first use of a view after its base was overwritten, which gives the view its new history."""
+
+    def __init__(self) -> None:
+        self.leaf = xp.tensor(START, requires_grad=True)
+        self.y = self.leaf * 2
+        self.view = self.y[1:]
+        self.y.mul_(3.0)
+
+    def act(self) -> Any:
+        return self.view * 1.0
+
+    def check(self) -> None:
+        (g,) = xp.autograd.grad(xp.sum(self.view * 1.0), self.leaf)
+        np.testing.assert_allclose(_array(g), [0.0, 6.0, 6.0])
+
+
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
+    "a stale view": StaleView,
     **{
         f"backward, {t}": (lambda t=t: Backward(t))
         for t in ("plain", "hooks", "checkpoint", "function", "several outputs", "reentrant", "create_graph")
@@ -287,6 +308,21 @@ def test_an_interrupt_leaves_everything_whole(name: str, warm: bool) -> None:
         except BaseException as exc:
             exc.add_note(f"interrupted at point {k} of {total}; the interrupt {'came out' if arrived else 'did not come out'}")
             raise
+
+
+def test_a_profile_whose_beginning_is_interrupted_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Recording, "open", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            profile().__enter__()
+    _assert_nothing_is_active()
+    assert not any(watching._WATCHERS.values())
+    with profile() as prof:
+        xp.exp(xp.tensor(START))
+    assert [e.name for e in prof.function_events] == ["exp"]
 
 
 def _interrupt_by_signal(scenario: Scenario, delay: float) -> bool:

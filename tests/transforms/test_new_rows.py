@@ -102,6 +102,11 @@ def _declare() -> None:
     def new_composed(xp: Any, x: Any) -> Any:
         return xp.sum(x * xp.exp(x), axis=-1)
 
+    @rule(lambda g, x, xp: g * (xp.astype(x, x.dtype) * 2.0 + xp.full_like(x, xp.finfo(x.dtype).eps)))
+    def new_parabola(xp: Any, x: Any) -> Any:
+        eps = xp.asarray(xp.finfo(x.dtype).eps, dtype=x.dtype)
+        return (x + xp.zeros(x.shape, dtype=x.dtype)) * (x * xp.ones_like(x) + eps)
+
     @rule(lambda g, x_shape, xp: xp.reduce_sum(xp.reshape(g, (*x_shape, 2)), (len(x_shape),), False), conj=False)
     def new_doubled(xp: Any, x: Any) -> Any:
         return xp.repeat(x, 2, axis=-1)
@@ -163,6 +168,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[tuple[int, 
     "several outputs": (lambda new, x: sum(new.new_pair(x)), lambda x: x * x + np.exp(x), ((2, 3),)),
     "one of several outputs": (lambda new, x: new.new_pair(x)[1], np.exp, ((3,),)),
     "view": (lambda new, x: new.new_every_other(x) * x[..., :2], lambda x: x[..., ::2] * x[..., :2], ((2, 4),)),
+    "with constants": (lambda new, x: new.new_parabola(x), lambda x: x * x, ((2, 3),)),
     "composed": (lambda new, x: new.new_composed(x), lambda x: np.sum(x * np.exp(x), axis=-1), ((2, 3),)),
 }  # fmt: skip
 

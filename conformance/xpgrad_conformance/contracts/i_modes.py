@@ -515,6 +515,18 @@ def derived_outside(lib: Any) -> None:
             with lib.ns.inference_mode():
                 y.copy_(lib.constant([[1.0, 2.0], [3.0, 4.0]]))
             assert lib.value(view).all()
+    # So is an alias of all of it, which sees writes as well.
+    function = lib.fn(lambda ctx, v: v, lambda ctx, g: g).apply
+    with lib.ns.inference_mode():
+        for name, alias in {"detach": lambda v: v.detach(), "data": lambda v: v.data, "Function": function}.items():
+            with lib.case(name):
+                z = lib.constant([1.0, 2.0])
+                other = alias(z)
+                assert other.is_inference()
+                z[0] = 5.0
+                lib.equal(other, [5.0, 2.0])
+                other.mul_(2.0)
+                lib.equal(z, [10.0, 4.0])
 
 
 @contract("INF-08")

@@ -283,6 +283,12 @@ def mutation_of_what_was_saved(lib: Any) -> None:
         with lib.raises(RuntimeError, "cannot be nested"), allow():
             pass
         late = lib.xp.sum(lib.xp.exp(x) * x)
+        base = lib.constant([[1.0, 2.0], [3.0, 4.0]])
+        row = base[0]
+        row[1] = 5.0  # nothing has saved the memory
+        lib.equal(base, [[1.0, 5.0], [3.0, 4.0]])
+        base[0] = 6.0
+        lib.equal(row, [6.0, 6.0])
     with lib.raises(AssertionError, "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"):
         late.backward()
     with allow():  # entering the context again is not nesting

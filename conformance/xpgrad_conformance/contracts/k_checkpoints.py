@@ -149,3 +149,6 @@ def check_second_run(lib: Any, checkpoint: Any) -> None:
             ends.clear()
             checkpoint(long, x, use_reentrant=False).backward()
             assert len(ends) == (1 if early else 2)
+    ends.clear()  # early by default
+    checkpoint(long, x, use_reentrant=False).backward()
+    assert len(ends) == 1

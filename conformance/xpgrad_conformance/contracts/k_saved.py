@@ -205,6 +205,8 @@ def history_is_restored(lib: Any, shape: Any, seed: int) -> None:
     result = e.grad_fn._saved_result
     assert result.requires_grad
     lib.equal(lib.grad(lib.xp.sum(result), leaf)[0], np.exp([1.0, 2.0]))
+    assert saved.grad_fn is middle.grad_fn
+    assert result.grad_fn is e.grad_fn
 
 
 @contract("SAV-05")

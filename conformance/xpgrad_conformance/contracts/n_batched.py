@@ -97,6 +97,9 @@ def unused_inputs(lib: Any, shape: Any, batch: int) -> None:
     found = batched_grad(lib, x * x, [x, u], seed, materialize_grads=True)
     lib.equal(found[0], [[2.0, 4.0]] * batch)
     lib.equal(found[1], np.zeros((batch, *shape)))
+    for create in (False, True):
+        zero = batched_grad(lib, x * x, [x, u], seed, materialize_grads=True, create_graph=create)[1]
+        assert zero.requires_grad == create
 
 
 @contract("BAT-06", draw={"batch": st.integers(1, 3), "seed": seeds})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
 from collections import Counter
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +193,45 @@ def tables_and_traces(lib: Any) -> None:
     if lib.oracle:
         return
     from xpgrad.autograd.profiler import EventList, FunctionEvent
+
+    assert repr(profiler.profile(enabled=False)) == "<disabled xpgrad.autograd.profiler.profile>"
+    function = lib.fn(lambda ctx, v: v * 3, lambda ctx, g: g * 3)
+    with profiler.profile() as prof:
+        lib.equal(function.apply(x), 3 * X)
+    assert [e.name for e in prof.function_events if e.cpu_parent is None] == [function.__name__]
+    begun, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with profiler.record_function("still open"):
+            begun.set()
+            ended.wait()
+
+    with profiler.profile(with_stack=True, synchronize=True) as prof:
+        assert repr(prof) == "<unfinished xpgrad.autograd.profiler.profile>"
+        y = lib.xp.sum(lib.xp.exp(lib.tensor(X)))
+        lib.backward(y)
+        thread = threading.Thread(target=copy_context().run, args=(work,))
+        thread.start()
+        begun.wait()
+    late = lib.xp.exp(x)  # after the end nothing is recorded
+    assert tuple(late.shape) == X.shape
+    (open_event,) = (e for e in prof.function_events if e.name == "still open")
+    duration = open_event.end
+    ended.set()
+    thread.join()
+    assert open_event.end == duration is not None
+    assert sum(e.name == "exp" for e in prof.function_events) == 1
+    assert open_event.fwd_thread is None
+    backward = next(e for e in prof.function_events if e.name == "ExpBackward0")
+    assert backward.fwd_thread == threading.get_ident()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "stacks"
+        prof.export_stacks(str(path))
+        assert any("s_profiler.py" in line and int(line.split()[-1]) >= 0 for line in path.read_text(encoding="utf-8").splitlines())
+        with lib.raises(ValueError):
+            prof.export_stacks(str(path), "some")
+        prof.export_html(str(path))
+        assert "ExpBackward0" in path.read_text(encoding="utf-8")
 
     def make_event(start: int, end: int, *children: Any) -> Any:
         e = FunctionEvent(0, "e", 0, 0)

@@ -390,6 +390,8 @@ LIKES: dict[str, Callable[..., Any]] = {
     "asarray of a Tensor": lambda lib, x, **o: lib.xp.asarray(x, **o),
     "asarray, copied": lambda lib, x, **o: lib.xp.asarray(x, copy=True, **o),
     "full of a Tensor": lambda lib, x, **o: lib.xp.full((2, 3), x[0, 0], **o),
+    "linspace from a Tensor": lambda lib, x, **o: lib.xp.linspace(x[0, 0], 5.0, 3, **o),
+    "linspace to a Tensor": lambda lib, x, **o: lib.xp.linspace(2.0, x[1, 2], 3, **o),
     "linspace between Tensors": lambda lib, x, **o: lib.xp.linspace(x[0, 0], x[1, 2], 3, **o),
 }
 
@@ -400,7 +402,7 @@ def check_creation(lib: Any) -> None:
     kinds = [lib.narrow, lib.real, "int32", *([lib.complex] if lib.capabilities["complex"] else [])]
     kinds = kinds[:1] if lib.capabilities["lazy"] or lib.capabilities["jit"] else kinds
     for name, call in (CREATED | LIKES).items():
-        if lib.oracle and name in ("full of a Tensor", "linspace between Tensors", "linspace, without its end"):
+        if lib.oracle and (name in ("full of a Tensor", "linspace, without its end") or name.startswith("linspace ")):
             continue
         plain = call(lib, x)
         values = lib.value(plain)
@@ -436,6 +438,9 @@ def check_creation(lib: Any) -> None:
                 assert (leaf.requires_grad, leaf.is_leaf) == (True, True)
                 assert not call(lib, x, requires_grad=False).requires_grad
                 lib.equal(lib.grad(lib.xp.sum(leaf * 2), leaf)[0], np.full(values.shape, 2.0))
+
+    if lib.capabilities["complex"]:
+        lib.equal(lib.xp.full((2,), 0.5 - 2.0j, dtype=lib.dtype(lib.complex)), [0.5 - 2.0j, 0.5 - 2.0j])
 
 
 #: Ways to move to another device.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -84,6 +85,9 @@ def constants(lib: Any) -> None:
         np.testing.assert_array_equal(np.asarray(lib.ns.asarray(kept, device=lib.device).numpy()), ROW.astype(lib.real))
         lib.equal(xp.sin(kept), np.sin(ROW))
         assert not xp.sin(kept).requires_grad
+        lib.equal(xp.clip(kept, 0.6, 1.0), np.clip(ROW, 0.6, 1.0))
+        lib.equal(xp.sum(kept), np.sum(ROW))
+        assert lib.value(xp.isclose(kept, kept)).all()
         assert xp.result_type(kept, lib.constant([1], "int8")) == lib.dtype(lib.real)
         lib.equal(lib.module("func").grad(lambda v: xp.sum(v * v))(kept), 2 * ROW)
         lib.equal(lib.module("func").vmap(lambda v: v * 2)(kept), ROW * 2)
@@ -138,8 +142,23 @@ def check_batched_functions(lib: Any) -> None:
         assert (out.dtype, lib.value(out).tolist()) == (lib.dtype("int32"), np.full(X.shape, value).tolist())
     out = vmap(lambda v: xp.full_like(v, 3, dtype=lib.dtype("int32")))(x)
     assert (out.dtype, lib.value(out).tolist()) == (lib.dtype("int32"), np.full(X.shape, 3).tolist())
-    if lib.oracle:  # in PyTorch elements of a batch do not show that they require grad
+    if lib.oracle:  # in PyTorch elements of a batch do not show that they require grad, and cannot be detached in place
         return
+    lib.equal(vmap(lambda v: (v * 2).detach_() * 3)(x), 6 * X)
+
+    def masked(v: Any, m: Any) -> Any:
+        y = v * 1
+        y[m] = 0.5
+        return y
+
+    if lib.capabilities["linalg"]:
+        flat = np.stack([np.diag([1.0, 1e-3]), np.diag([2.0, 1e-3])])
+        found = vmap(lambda m, r: lib.xp.linalg.pinv(m, rtol=r))(lib.constant(flat), lib.constant([1e-2, 1e-5]))
+        lib.equal(found, np.stack([np.diag([1.0, 0.0]), np.diag([0.5, 1e3])]), 1e-4, 1e-4)
+    lib.equal(vmap(masked)(x, x > 0), np.where(X > 0, 0.5, X))
+    rows = lib.constant(np.stack([X, 2 * X, 3 * X]))
+    truths = np.asarray([[True, False], [False, False], [True, True]])
+    lib.equal(vmap(masked)(rows, lib.constant(truths, "bool")), np.where(truths[:, :, None], 0.5, np.stack([X, 2 * X, 3 * X])))
     seen: list[Any] = []
 
     def hooked(v: Any) -> Any:
@@ -218,6 +237,22 @@ def check_lost_tangents(lib: Any) -> None:
             with lib.raises(Exception if lib.oracle else TypeError):
                 wrong()
 
+    if lib.oracle:  # PyTorch reads such numbers without a warning, and does not nest levels
+        return
+    jvp, two, one = lib.module("func").jvp, lib.constant(2.0), lib.constant(1.0)
+    for read in (lambda v: v.item(), float, lambda v: v.array):
+        with lib.raises(RuntimeError, "jvp"):
+            jvp(lambda v, read=read: (read(v), v)[1], (two,), (one,))
+
+    def nested(v: Any) -> Any:
+        with fw.dual_level():
+            inner = fw.unpack_dual(fw.make_dual(lib.constant(3.0), one) * v * v).tangent
+        return inner * v
+
+    found = jvp(nested, (two,), (one,))
+    lib.equal(found[0], 8.0)
+    lib.equal(found[1], 12.0)
+
 
 def check_anomalies_in_graphs(lib: Any) -> None:
     """Check anomaly detection in a backward that is recorded."""
@@ -276,13 +311,213 @@ def check_views_of_written_constants(lib: Any) -> None:
     lib.equal(lib.grad(lib.xp.sum(view * view), x)[0], [0.0, 2 * ROW[1], 2 * ROW[2]])
 
 
+def check_transposing_in_place(lib: Any) -> None:
+    """Check that a Tensor which is transposed in place keeps its values, its history and its memory."""
+    xp, x = lib.xp, lib.tensor(X)
+    y = x * 2
+    z = y * y
+    assert y.transpose_(0, 1) is y
+    lib.equal(y, 2 * X.T)
+    assert y._version == 1
+    with lib.raises(RuntimeError, "modified by an inplace operation"):
+        lib.grad(xp.sum(z), x)
+    lib.equal(lib.grad(xp.sum(y * y * y), x, retain_graph=True)[0], 24 * X**2)
+    row = y[0]
+    y[0, 1] = 5.0
+    lib.equal(row, [2 * X[0, 0], 5.0])
+    lib.equal(lib.grad(xp.sum(y), x)[0], 2.0 * (np.arange(6).reshape(2, 3) != 3))
+    column = lib.constant([[1.0], [2.0]]) * 1
+    column[0] = 3.0
+    column.transpose_(-1, 0)
+    lib.equal(column, [[3.0, 2.0]])
+    expanded = column.expand(3, 2)
+    with lib.raises(RuntimeError):
+        expanded.add_(1.0)
+    with lib.raises(RuntimeError):
+        x.transpose_(0, 1)
+
+
+def check_attributes_of_elements(lib: Any) -> None:
+    """Check what an element of a batch says about itself, and that its hook runs for all elements."""
+    seen: list[Any] = []
+
+    def look(v: Any) -> Any:
+        y = v * v
+        assert (v.requires_grad, y.requires_grad, y.is_leaf, v.grad) == (True, True, False, None)
+        assert y.grad_fn is not None
+        assert not y.data.requires_grad
+        assert not y.is_inference()
+        y.register_hook(lambda g: seen.append(tuple(g.shape)))
+        return lib.xp.sum(y)
+
+    leaf = lib.tensor(X)
+    lib.equal(lib.grad(lib.xp.sum(lib.module("func").vmap(look)(leaf)), leaf)[0], 2 * X)
+    assert len(seen) == 1
+
+
+@dataclasses.dataclass
+class Point:
+    """Two Tensors and a name, which no transform changes."""
+
+    place: Any
+    name: str
+    speed: Any = None
+
+
+def check_trees_of_records(lib: Any) -> None:
+    """Check dataclasses as arguments and results of transforms."""
+    func, xp = lib.module("func"), lib.xp
+    p = Point(lib.constant(X), "p", [lib.constant(ROW)])
+    energy = lambda q: xp.sum(q.place**2) + xp.sum(q.speed[0] ** 3)  # noqa: E731
+    g = func.grad(energy)(p)
+    assert (type(g), g.name) == (Point, "p")
+    lib.equal(g.place, 2 * X)
+    lib.equal(g.speed[0], 3 * ROW**2)
+    out, moved = func.jvp(lambda q: Point(q.place * 2, "out"), (p,), (Point(p.place, "another", p.speed),))
+    assert (out.name, moved.name) == ("out", "out")
+    lib.equal(moved.place, 2 * X)
+    with lib.raises(RuntimeError):
+        func.jvp(lambda q: q.place, (p,), ([p.place, p.speed],))
+    lib.equal(func.vmap(lambda q, v: q.place * v, in_dims=(None, 0))(Point(p.speed[0], "q"), p.place), X * ROW)
+
+
+def check_arbitrary_phases(lib: Any) -> None:
+    """Check that a loss which depends on the phases of complex eigenvectors or singular vectors is refused."""
+    linalg = lib.xp.linalg
+    a = np.asarray([[2.0, 0.3 + 0.4j], [0.3 - 0.4j, 1.0]])
+    for name, call in (("eigh", lambda x: linalg.eigh(x)[1]), ("svd", lambda x: linalg.svd(x)[0]), ("eig", lambda x: linalg.eig(x)[1])):
+        x = lib.tensor(a, dtype=lib.complex)
+        with lib.case(name), lib.raises(RuntimeError):
+            lib.grad(lib.xp.sum(lib.xp.imag(call(x * (1.0 + 0.0j))) * lib.constant([[1.0, 2.0], [3.0, 5.0]])), x)
+
+
+def check_order_of_leaves(lib: Any) -> None:
+    """Check that a leaf gets its gradient as soon as it is complete, also after a pass that only read its gradient."""
+    a, b = lib.tensor(X), lib.tensor(X)
+    order: list[str] = []
+    for name, leaf in (("a", a), ("b", b)):
+        leaf.register_hook(lambda g: g * 1)
+        leaf.register_post_accumulate_grad_hook(lambda x, name=name: order.append(name))
+    lib.grad(lib.xp.sum(a * 2 + b[0]), [a])
+    lib.backward(lib.xp.sum((b * 3) * a))
+    assert order == ["a", "b"]
+
+
+def check_names(lib: Any) -> None:
+    """Check that `dir` lists the public names of each module, and that each of them exists."""
+    modules = [lib.ns, lib.xp.linalg, lib.xp.fft, lib.ag, lib.graph, lib.module("errors"), lib.module("backend"), lib.module("utils")]
+    modules += [
+        lib.module(f"autograd.{name}") for name in ("anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "profiler")
+    ]
+    modules += [lib.module(name) for name in ("func", "utils.checkpoint", "dialects", "dialects.libtorch", "dialects.oneflow", "emitter")]
+    for module in modules:
+        names = dir(module)
+        assert names == sorted(names)
+        assert set(getattr(module, "__all__", ())) <= set(names)
+        assert not any(name.startswith("_") and not name.startswith("__") for name in names)
+        for name in names:
+            with lib.case((module.__name__, name)):
+                getattr(module, name)
+    x = lib.tensor(X)
+    assert {"grad", "backward", "detach", "shape", "exp"} <= set(dir(x))
+    assert eval(repr(x.device), {"Device": lib.ns.Device}) == x.device
+    assert x.__array_namespace__(api_version="2024.12").sum(x).item() == lib.xp.sum(x).item()
+    with lib.raises(ValueError):
+        x.__array_namespace__(api_version="1999.01")
+
+
+def check_writes_that_make_batches(lib: Any) -> None:
+    """Check that a Tensor which all elements of a batch share becomes one for each if they write to different places."""
+
+    def one_hot(i: Any) -> Any:
+        y = lib.xp.zeros(3)
+        part = y[1:]
+        y[i] = 1.0
+        return y, part * 2
+
+    found = lib.module("func").vmap(one_hot)(lib.indices([2, 0, 1]))
+    wanted = np.eye(3)[[2, 0, 1]]
+    lib.equal(found[0], wanted)
+    lib.equal(found[1], 2 * wanted[:, 1:])
+
+
+def check_results_that_are_computed(lib: Any) -> None:
+    """Check that `compute` changes neither values nor histories, and that a view still shares its memory."""
+    x = lib.tensor(X)
+    y = x * 2
+    row = y[0]
+    c = lib.constant(X)
+    assert lib.ns.compute(y, None, row, c) is None
+    lib.equal(lib.grad(lib.xp.sum(y * y), x)[0], 8 * X)
+    lib.equal(row, 2 * X[0])
+    c[0] = 5.0
+    lib.equal(c, [[5.0] * 3, X[1]])
+    with lib.raises(TypeError, "compute"):
+        lib.ns.compute([x])
+
+
+def check_aliases(lib: Any) -> None:
+    """Check shallow copies of inference tensors and of Tensors with a tangent, and that `detach_` drops a tangent."""
+    with lib.ns.inference_mode():
+        z = lib.constant(ROW)
+        for other in (copy.copy(z), copy.copy(z[:2])):
+            z[0] = 5.0
+            assert other.is_inference()
+            lib.equal(other[0], 5.0)
+    fw = lib.module("autograd.forward_ad")
+    with fw.dual_level():
+        d = fw.make_dual(lib.constant(X), lib.constant(2 * X))
+        lib.equal(fw.unpack_dual(copy.copy(d) * 3).tangent, 6 * X)
+        y = d * 2
+        y.detach_()
+        assert fw.unpack_dual(y * 1).tangent is None
+        assert "tangent=" in repr(d)
+
+
+def check_modes_as_decorators(lib: Any) -> None:
+    """Check that hooks on saved values and anomaly detection hold while a decorated function runs, each time."""
+    packed: list[Any] = []
+
+    def pack(v: Any) -> Any:
+        packed.append(v)
+        return v
+
+    square = lib.graph.saved_tensors_hooks(pack, lambda v: v)(lambda v: v * v)
+    told = lib.module("autograd.anomaly_mode")
+    inside = [
+        lib.ag.detect_anomaly(check_nan=False)(lambda: (told.is_anomaly_enabled(), told.is_anomaly_check_nan_enabled())),
+        lib.ag.set_detect_anomaly(True, check_nan=False)(lambda: (told.is_anomaly_enabled(), told.is_anomaly_check_nan_enabled())),
+    ]
+    x = lib.tensor(X)
+    for times in (1, 2):
+        lib.equal(lib.grad(lib.xp.sum(square(x)), x)[0], 2 * X)
+        each = len(packed) // times
+        assert len(packed) == times * each > 0
+        assert [f() for f in inside] == [(True, False)] * 2
+        assert not told.is_anomaly_enabled()
+    x * x
+    assert len(packed) == 2 * each
+
+
 @contract("DER-30")
 def in_less_usual_places(lib: Any) -> None:
     check_batched_functions(lib)
     check_anomalies_in_graphs(lib)
     check_views_of_written_constants(lib)
+    check_transposing_in_place(lib)
+    check_order_of_leaves(lib)
+    if not lib.oracle:  # extensions
+        check_attributes_of_elements(lib)
+        check_trees_of_records(lib)
+        check_modes_as_decorators(lib)
+        check_results_that_are_computed(lib)
+        check_names(lib)
+        check_writes_that_make_batches(lib)
+        check_aliases(lib)
     if lib.capabilities["linalg"]:
         check_saved_values_of_several_results(lib)
+        if lib.capabilities["complex"]:
+            check_arbitrary_phases(lib)
     chosen = lib.xp.where(lib.constant([True, False], "bool"), 1.5, 2.5)
     lib.equal(chosen, [1.5, 2.5])
     if not lib.oracle:  # PyTorch has no function that returns the setting

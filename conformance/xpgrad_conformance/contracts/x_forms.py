@@ -241,6 +241,11 @@ def check_conversions(lib: Any, x: Any) -> None:
         if lib.has_dtype(name):
             with lib.case(method):
                 assert getattr(x, method)().dtype == lib.dtype(name)
+    if not lib.oracle:  # PyTorch has no function `astype`
+        copied = xp.astype(x.detach(), x.dtype)
+        copied[0] = 7.0
+        lib.equal(x, X)
+        assert xp.astype(x, x.dtype, copy=False) is x
     assert xp.asarray(x) is x
     assert xp.asarray(x, copy=False) is x
     assert not xp.asarray(x > 0, dtype=lib.dtype(lib.real)).requires_grad
@@ -300,6 +305,18 @@ def check_copies(lib: Any, x: Any) -> None:
     both = copy.deepcopy([x, x])
     assert both[0] is both[1]
     lib.equal(copy.deepcopy(x.detach()[1:]), X[1:])  # a view is copied with its base
+    function = lib.fn(lambda ctx, v: v, lambda ctx, g: g).apply
+    for name, take in {"a part": lambda v: v[1:], "of a Function": lambda v: function(v[1:])}.items():
+        with lib.case(name):
+            base = lib.constant(X)
+            whole, part = copy.deepcopy([base, take(base)])
+            whole[1] = 5.0
+            lib.equal(part, np.full((1, 3), 5.0))
+            lib.equal(base, X)
+    if not lib.oracle:  # PyTorch refuses to copy what carries a derivative
+        func = lib.module("func")
+        lib.equal(func.vmap(lambda v: copy.deepcopy(v) * 2)(x.detach()), 2 * X)
+        lib.equal(func.grad(lambda v: lib.xp.sum(copy.deepcopy(v) * v))(x.detach()), 2 * X)
     with lib.raises(RuntimeError):
         copy.deepcopy(x * 2)
 
@@ -325,6 +342,10 @@ def check_numbers(lib: Any) -> None:
     assert "requires_grad=True" in leaf
     assert "requires_grad" not in plain
     assert "grad_fn=<MulBackward0>" in repr(lib.tensor(X) * 2)
+    node, later = (lib.tensor(X) * 2).grad_fn, (lib.tensor(X) * 3).grad_fn
+    assert repr(node).startswith("<MulBackward0 object at 0x")
+    assert node._sequence_nr() < later._sequence_nr()
+    assert f"{lib.constant(X)}" == str(lib.constant(X))
     assert "int8" in repr(lib.constant([1, 2], "int8"))
     assert "dtype" not in repr(lib.constant([True], "bool"))
     if not lib.capabilities["lazy"]:
@@ -379,6 +400,10 @@ def check_dtypes(lib: Any) -> None:
         names = [np.dtype(lib.real), np.dtype(lib.real).type, lib.real, real]
         assert all(xp.zeros(2, dtype=d).dtype == real for d in names)
         assert xp.zeros(2, dtype=bool).dtype == truth
+        # A dtype equals its name and what NumPy and Python call it, and nothing else.
+        assert all(real == d for d in names)
+        assert all(truth == d for d in (bool, "bool", np.bool_))
+        assert not any(real == d for d in (narrow, lib.narrow, "some", 3, None, np.int8, np.dtype("int8"), int))
         assert "int" in str(xp.zeros(2, dtype=int).dtype)
 
 
@@ -402,6 +427,8 @@ def check_comparisons(lib: Any) -> None:
         assert xp.result_type(lib.constant(1.0, lib.narrow), True) == lib.dtype(lib.narrow)
         assert xp.result_type(lib.constant(True, "bool"), True) == lib.dtype("bool")
         assert xp.result_type(lib.constant(True, "bool"), 2) == lib.dtype(lib.index)
+        chosen = xp.where(lib.constant([True, False], "bool"), True, False)
+        assert (chosen.dtype, lib.value(chosen).tolist()) == (lib.dtype("bool"), [True, False])
         assert np.zeros(2, dtype=lib.dtype(lib.narrow)).dtype == lib.narrow
         assert (lib.constant([1, 2], "int8") * np.bool_(True)).dtype == lib.dtype("int8")
     # NumPy's scalars are as weak as Python's in type promotion.

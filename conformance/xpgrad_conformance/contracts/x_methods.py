@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -131,8 +132,17 @@ def methods(lib: Any) -> None:
         ours = getattr(lib.constant(truths, "bool"), name)
         np.testing.assert_array_equal(lib.value(ours(dim=1, keepdim=True)), getattr(truths, name)(1, keepdims=True))
         np.testing.assert_array_equal(lib.value(ours(0)), getattr(truths, name)(0))
+    assert not lib.ns.is_inference(x)
     stack = lib.tensor(np.ones((2, 3, 2)))
     assert stack.contiguous() is stack or lib.oracle
+    if lib.capabilities["strides"]:  # rows that are not next to each other in memory
+        assert tuple(lib.tensor(np.ones((2, 4)))[:, :3].contiguous().stride()) == (3, 1)
+    if lib.capabilities["complex"]:  # numbers in pairs along the last axis
+        lib.equal(lib.constant([[1.0, 2.0, 3.0, -4.0]]).view(lib.dtype(lib.complex)), [[1.0 + 2.0j, 3.0 - 4.0j]])
+        lib.equal(lib.constant([[1.0 + 2.0j, 3.0 - 4.0j]], lib.complex).view(lib.dtype(lib.real)), [[1.0, 2.0, 3.0, -4.0]])
+        lib.equal(x.view(lib.dtype(lib.real)), X)
+        with lib.raises(RuntimeError if lib.oracle else ValueError):
+            x.view(lib.dtype(lib.complex))  # rows of three
     assert (x.dim(), x.numel(), n.dim(), n.numel()) == (2, 6, 1, 2)
     assert (x.element_size(), n.element_size()) == (np.dtype(lib.real).itemsize, np.dtype(lib.index).itemsize)
     assert (x.is_floating_point(), n.is_floating_point(), x.is_complex()) == (True, False, False)
@@ -439,6 +449,13 @@ def lengths_that_values_decide(lib: Any) -> None:
             for a, b in zip(found, as_list(theirs(TIED, WHOLE)), strict=True):
                 assert not a.requires_grad
                 assert np.array_equal(lib.value(a), b)
+    if lib.oracle or lib.capabilities["lazy"]:  # PyTorch's have no gradient
+        return
+    x = lib.tensor([2.0, 1.0, 2.0])  # each value's goes to its first occurrence
+    for call in (lib.xp.unique_values, lambda v: lib.xp.unique_all(v).values, lambda v: lib.xp.unique_counts(v)[0]):
+        values = call(x)
+        lib.equal(values, [1.0, 2.0])
+        lib.equal(lib.grad(lib.xp.sum(values**3), x)[0], [12.0, 3.0, 0.0])
 
 
 #: Functions that create a Tensor, from nothing or like another.
@@ -477,3 +494,10 @@ def made_of_nothing(lib: Any) -> None:
             # They are constants: they receive no gradient, and other factors still receive theirs.
             y = lib.xp.sum(found) * lib.xp.sum(x)
             lib.equal(lib.grad(y, x)[0], np.full(X.shape, np.sum(call(Reference, X))), rtol=1e-4, atol=1e-5)
+    # Neither the variance of one number with a correction of 1 nor its gradient is defined, which is no error.
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        single = lib.tensor([2.0])
+        spread = lib.xp.var(single, correction=1)
+        assert np.isnan(lib.value(spread))
+        assert np.isnan(lib.value(lib.grad(spread, single)[0])).all()

@@ -12,6 +12,7 @@ from xpgrad_conformance.contracts.x_methods import POSITIVE, ROW, Pair, X, check
 
 NAMES = np.asarray([2, 0, 0])
 PLACES = np.asarray([[2, 0], [1, 1]])
+MORE = np.asarray([[2, 0, 1, 1], [1, 1, 0, 2]])
 
 
 def softmax(x: Any, axis: int) -> Any:
@@ -50,6 +51,10 @@ METHODS: dict[str, Pair] = {
     "norm, p": (lambda x, w: x.norm(3) * x.norm(p=1), lambda x, w: norm(x, 3) * norm(x, 1)),
     "norm, dim": (lambda x, w: x.norm(3, 1, keepdim=True) * x.norm(p=2, dim=0), lambda x, w: norm(x, 3, 1, True) * norm(x, 2, 0)),
     "norm, largest": (lambda x, w: x.norm(float("inf")) * x.norm(float("-inf")), lambda x, w: np.abs(x).max() * np.abs(x).min()),
+    "norm, nuc": (
+        lambda x, w: x.norm("nuc") * x.norm("nuc", dim=(1, 0), keepdim=True) * w,
+        lambda x, w: np.linalg.norm(x, "nuc") ** 2 * w.reshape(1, 3),
+    ),
     "norm, fro": (lambda x, w: x.norm("fro") * x, lambda x, w: norm(x, 2) * x),
     "dist": (lambda x, w: x.dist(w) * x.dist(w, p=3), lambda x, w: norm(x - w, 2) * norm(x - w, 3)),
     "ravel": (lambda x, w: x.ravel() * 2, lambda x, w: x.ravel() * 2),
@@ -58,12 +63,14 @@ METHODS: dict[str, Pair] = {
     "tile": (lambda x, w: w.tile(2, 2) * x.tile(2), lambda x, w: np.tile(w, (2, 2)) * np.tile(x, 2)),
     "sort": (lambda x, w: x.sort()[0] * w, lambda x, w: np.sort(x) * w),
     "sort, dim": (lambda x, w: x.sort(dim=0).values * w, lambda x, w: np.sort(x, 0) * w),
+    "sort, a number": (lambda x, w: x[0, 0].sort(dim=0).values * x[1, 1].max(dim=0)[0] * w, lambda x, w: x[0, 0] * x[1, 1] * w),
     "sort, descending": (lambda x, w: x.sort(1, True).values * w, lambda x, w: -np.sort(-x, 1) * w),
     "sort, stable": (lambda x, w: x.sort(dim=1, descending=True, stable=True)[0] * w, lambda x, w: -np.sort(-x, 1) * w),
     "max, dim": (lambda x, w: x.max(dim=1).values * x.max(0, keepdim=True)[0].sum(), lambda x, w: x.max(1) * x.max(0).sum()),
     "min, dim": (lambda x, w: x.min(dim=1).values * x.min(0, keepdim=True)[0].sum(), lambda x, w: x.min(1) * x.min(0).sum()),
     "max, another": (lambda x, w: x.max(w) * x.min(w * 0.7), lambda x, w: np.maximum(x, w) * np.minimum(x, w * 0.7)),
     "median": (lambda x, w: x.median() * x, lambda x, w: np.sort(x, None)[2] * x),
+    "median, a number": (lambda x, w: x[0, 1].median(dim=0).values * w, lambda x, w: x[0, 1] * w),
     "median, dim": (
         lambda x, w: x.median(dim=1).values * x.median(1, keepdim=True)[0].sum(),
         lambda x, w: np.median(x, 1) * np.median(x, 1).sum(),
@@ -75,6 +82,12 @@ METHODS: dict[str, Pair] = {
     "std, dim": (lambda x, w: x.std(dim=1) * x.std(dim=0, keepdim=True).sum(), lambda x, w: x.std(1, ddof=1) * x.std(0, ddof=1).sum()),
     "diff": (lambda x, w: x.diff() * x.diff(n=1, dim=-1), lambda x, w: np.diff(x) ** 2),
     "diff, more around": (lambda x, w: x.diff(n=2, dim=0, prepend=x, append=x), lambda x, w: np.diff(x, 2, 0, x, x)),
+    "swapaxes": (lambda x, w: x.swapaxes(0, 1) * x.reshape(1, 2, 3).swapaxes(-1, 1)[0], lambda x, w: x.T * x.T),
+    "diagonal": (
+        lambda x, w: x.diagonal(1) * x.reshape(1, 2, 3).diagonal(dim1=1, dim2=-1)[0],
+        lambda x, w: np.diagonal(x, 1) * np.diagonal(x),
+    ),
+    "trace": (lambda x, w: x[:, 1:].trace() * w, lambda x, w: np.trace(x[:, 1:]) * w),
     "outer": (lambda x, w: w.outer(x[0]), lambda x, w: np.outer(w, x[0])),
     "mv": (lambda x, w: x.mv(w), lambda x, w: x @ w),
     "bmm": (lambda x, w: stack_twice(x).bmm(stack_twice(x).transpose(1, 2)), lambda x, w: np.stack([x @ x.T] * 2)),
@@ -94,12 +107,14 @@ PLACED: dict[str, tuple[np.ndarray[Any, Any], Callable[..., Any], Callable[..., 
     "index_select, dim": (NAMES[1:], lambda x, w, n: x.index_select(dim=0, index=n), lambda x, w, n: x[n]),
     "gather": (PLACES, lambda x, w, n: x.gather(1, n) * 2, lambda x, w, n: np.take_along_axis(x, n, 1) * 2),
     "gather, dim": (PLACES % 2, lambda x, w, n: x.gather(dim=0, index=n), lambda x, w, n: np.take_along_axis(x[:, :2], n, 0)),
+    "gather, more than there are": (MORE, lambda x, w, n: x.gather(1, n) * 2, lambda x, w, n: np.take_along_axis(x, n, 1) * 2),
     "scatter_add": (PLACES, lambda x, w, n: x.scatter_add(1, n, x[:, 1:] * 3), lambda x, w, n: scatter(x, n, 1, x[:, 1:] * 3)),
     "scatter_add, dim": (
         PLACES % 2,
         lambda x, w, n: x.scatter_add(dim=0, index=n, src=x[:, :2] * 3),
         lambda x, w, n: scatter(x, n, 0, x[:, :2] * 3),
     ),
+    "take": (PLACES + 1, lambda x, w, n: x.take(n) * 2, lambda x, w, n: np.take(x, n) * 2),
     "masked_select": (
         np.asarray([[True, False, True], [False, False, True]]),
         lambda x, w, n: x.masked_select(n) * w.masked_select(n)[:3],
@@ -117,6 +132,7 @@ WITHOUT: dict[str, Pair] = {
     "isnan": (lambda x, w: (x / 0 * 0).isnan(), lambda x, w: np.full(x.shape, True)),
     "argsort": (lambda x, w: x.argsort(), lambda x, w: np.argsort(x)),
     "argsort, dim": (lambda x, w: x.argsort(dim=0, descending=True), lambda x, w: np.argsort(-x, 0)),
+    "argsort, a number": (lambda x, w: x[0, 0].argsort(dim=0), lambda x, w: np.asarray(0)),
     "sort, places": (lambda x, w: x.sort(1, descending=True).indices, lambda x, w: np.argsort(-x, 1)),
     "max, places": (lambda x, w: x.max(dim=1).indices, lambda x, w: np.argmax(x, 1)),
     "min, places": (lambda x, w: x.min(dim=0)[1], lambda x, w: np.argmin(x, 0)),
@@ -145,6 +161,9 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[Any, Any], Any]]] = {
     "addmm of a row": (ValueError, lambda x, w: x.addmm(w, x)),
     "addmm, does not broadcast": (ValueError, lambda x, w: x.addmm(x, x.t())),
     "gather, axes": (TypeError, lambda x, w: x.gather(1, w > 0)),
+    "trace of a row": (ValueError, lambda x, w: w.trace()),
+    "diagonal, an axis twice": (ValueError, lambda x, w: x.diagonal(0, 1, -1)),
+    "gather, too long": (ValueError, lambda x, w: x.reshape(3, 2).gather(0, x.argsort(1) * 0)),
     "index_select, two axes": (ValueError, lambda x, w: x.index_select(0, x)),
     "repeat, too few": (ValueError, lambda x, w: x.repeat(2)),
     "dist, shapes": (ValueError, lambda x, w: x.dist(w[:2])),
@@ -176,6 +195,16 @@ def methods_of_pytorch(lib: Any) -> None:
             np.testing.assert_array_equal(lib.value(found), wanted)
             if name.startswith("new_"):
                 assert (found.dtype, found.device) == (x.dtype, x.device)
+    made = lib.tensor(X).new_tensor([1, 2], dtype=lib.dtype(lib.index))
+    assert (made.dtype, lib.value(made).tolist()) == (lib.dtype(lib.index), [1, 2])
+    narrow = lib.constant(X, lib.narrow)
+    for result in (narrow.sigmoid(), narrow.softmax(0), narrow.log_softmax(0), narrow.logsumexp(0)):
+        assert result.dtype == narrow.dtype
+    assert lib.tensor(X).allclose(lib.tensor(X + 1e-9)) is True
+    assert lib.tensor(X).allclose(lib.tensor(X + 0.1), rtol=0.0, atol=0.01) is False
+    if lib.capabilities["complex"]:
+        z = lib.constant(X + 0.5j * X[::-1], lib.complex)
+        lib.equal(z.sigmoid(), 1 / (1 + np.exp(-(X + 0.5j * X[::-1]))), 1e-5, 1e-5)
     for name, (error, call) in REFUSED.items():
         x, w = lib.tensor(X), lib.tensor(POSITIVE[0])
         with lib.case(name), lib.raises(Exception if lib.oracle else error):

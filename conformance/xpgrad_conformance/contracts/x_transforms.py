@@ -73,6 +73,17 @@ def gradients_of_functions(lib: Any) -> None:
         return lib.xp.sum(v * v - c)
 
     equal(lib, func.grad(inside)(x), 2 * X)
+    # The caller may write to the argument afterwards, even if the function has kept it.
+    kept: list[Any] = []
+    mine = lib.constant(X)
+
+    def keep(v: Any) -> Any:
+        kept.append(v)
+        return lib.xp.sum(v * v)
+
+    func.grad(keep)(mine)
+    mine[0] = 5.0
+    equal(lib, mine, [5.0, X[1]])
 
 
 @contract("DER-20")
@@ -232,6 +243,15 @@ def check_batches_of_keys(lib: Any, vmap: Any, m: Any) -> None:
     found = vmap(written)(a, places)
     equal(lib, found, np.where(once > 0, 5.0, m))
     equal(lib, lib.grad(lib.xp.sum(found), a)[0], 1 - once)
+    added = m + 2 * counts
+    for name, add in {
+        "index_add_": lambda r, i: (r * 1).index_add_(0, i, lib.constant([2.0, 2.0])),
+        "scatter_add": lambda r, i: r.scatter_add(0, i, lib.constant([2.0, 2.0])),
+    }.items():
+        with lib.case(name):
+            found = vmap(add)(a, places)
+            equal(lib, found, added)
+            equal(lib, lib.grad(lib.xp.sum(found), a)[0], np.ones(m.shape))
 
 
 @contract("DER-23")

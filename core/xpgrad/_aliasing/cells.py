@@ -205,12 +205,6 @@ def note_copy(tensor: Any) -> None:
     alias_of(tensor).cell.__class__ = CopyCell
 
 
-def give_alias(tensor: Any, alias: Alias) -> None:
-    """Attach `alias` to a Tensor, and its cell to the node that made it, for the consumers of its value."""
-    tensor._alias = alias
-    mark_node(tensor._node, alias)
-
-
 def mark_node(node: Any, alias: Alias) -> None:
     """Set the cell of `node` to that of `alias`, which counts the writes to the node's output.
 
@@ -276,6 +270,23 @@ def share_memory(out: Any, owner: Any) -> None:
     alias = alias_of(owner)
     out._alias = Alias(alias.cell, alias.path, alias.memory)
     note_sharing(out)
+
+
+def share_inference(out: Any, owner: Any, step: tuple[tuple[str, tuple[Any, ...]], ...] = ()) -> None:
+    """Let an inference tensor and an alias or a view of it see each other's writes; none of them has a version.
+
+    ``step`` is the operation that made a view: the name of its row and its arguments.
+    """
+    alias = owner._alias
+    if owner.backend.capabilities.mutable:
+        out._alias = Alias(None)
+    else:  # a write makes new arrays
+        if alias.cell is None:
+            alias.cell, alias.memory = Cell(), [owner._array]
+            note_sharing(owner)
+        out._alias = Alias(alias.cell, (*alias.path, *step), alias.memory)
+        note_sharing(out)
+    out._alias.forbidden = "inference"
 
 
 def chain_of(x: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:

@@ -136,7 +136,7 @@ class Form:
         Whether to compute with Python's operator, if the row and the backend's arrays have one.
     """
 
-    def __init__(self, backend: Any, row: Row, name: str, kinds: str, operators: bool = True) -> None:
+    def __init__(self, backend: Any, row: Row, name: str, kinds: str, operators: bool) -> None:
         self.backend, self.row, self.name, self.kinds = backend, row, name, kinds
         self.operators = operators and backend.operators
         self.tensors = [n for n, kind in zip(row.tensors, kinds) if kind == "t"]

@@ -141,7 +141,7 @@ def lift_matching(x: Any, beside: Any) -> Any:
     backend = cls.backend
     if x.__class__ is not backend.array_type or x.dtype is not beside._array.dtype or not x.shape or cls.fresh is not None or cls.stage:
         return None
-    if not backend.is_host or not backend.shares_input or backend.device_of(x) is not cls.device:
+    if not backend.is_host or not backend.shares_input or backend.device_of(x) != cls.device:
         return None
     out = cls._wrap(backend.share(x))
     mode = state.current()

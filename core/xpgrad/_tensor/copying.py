@@ -7,7 +7,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from xpgrad._aliasing.cells import Alias, View, alias_of, chain_of, follow, note_sharing
+from xpgrad._aliasing.cells import Alias, View, alias_of, chain_of, follow, note_sharing, share_inference
 from xpgrad._modes.switches import no_grad
 from xpgrad._rows.namespace import operations
 from xpgrad.rules.conversion import asarray
@@ -31,7 +31,7 @@ def shallow(x: Any) -> Any:
     out = object.__new__(type(x))
     out._array, out._node = x.backend.own(x), node
     if x.is_inference():
-        out._alias = x._alias
+        share_inference(out, x)
         return out
     alias = alias_of(x)
     if alias.parent is None:
@@ -85,13 +85,7 @@ def _is_copied_by_xarray() -> bool:
 def _is_plain_view(x: Any) -> bool:
     """Return whether `x` is a constant made from its base by operations that can be applied to another base."""
     base = x._base
-    if base is None or x.requires_grad or not base.is_leaf or x.grad is not None:
-        return False
-    while x is not base:
-        if x._alias.row is None:
-            return False
-        x = x._alias.parent
-    return True
+    return base is not None and not x.requires_grad and base.is_leaf and x.grad is None
 
 
 def _rebuild_tensor(host: Any, dtype: Any, device: str, requires_grad: bool, grad: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xpgrad._aliasing.cells import Alias, Cell, note_sharing
+from xpgrad._aliasing.cells import Alias, share_inference
 from xpgrad._rows.row import Row
 from xpgrad._rows.variants import TensorVariants
 from xpgrad._tape.saved import check_saved_operands
@@ -30,22 +30,10 @@ def _operation(row: Row, method: str) -> Any:
         if row.is_view:
             if not out.is_inference():
                 out._become_inference()  # INF-07: a view of an inference tensor stays one
-            if not self.backend.capabilities.mutable:
-                _share(self, out, row, args)
+            share_inference(out, self, ((row.name, args),))
         return out
 
     return op
-
-
-def _share(base: Any, out: Any, row: Any, args: tuple[Any, ...]) -> None:
-    """Register a view and its base with each other if a write makes new arrays, so that each sees writes to the other."""
-    alias = base._alias
-    if alias.cell is None:
-        alias.cell, alias.memory = Cell(), [base._array]
-        note_sharing(base)
-    out._alias = Alias(alias.cell, (*alias.path, (row.name, args)), alias.memory)
-    out._alias.forbidden = "inference"
-    note_sharing(out)
 
 
 def _to_plain(arg: Any) -> Any:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from xpgrad._aliasing.cells import Alias, DetachedCell, alias_of, note_sharing, share_memory
+from xpgrad._aliasing.cells import Alias, DetachedCell, alias_of, note_sharing, share_inference, share_memory
 from xpgrad._aliasing.sharing import replace_data
 from xpgrad._array import classes
 from xpgrad._array.base import TensorBase
@@ -481,7 +481,9 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         False
         """
         out = self._wrap(self.backend.own(self))
-        if not self.is_inference():
+        if self.is_inference():
+            share_inference(out, self)
+        else:
             share_memory(out, self)
         return self._leaves("detach()", out)
 
@@ -543,7 +545,9 @@ class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
         tensor([0.5, 3.5], requires_grad=True)
         """
         out = self._wrap(self.backend.own(self))
-        if not self.is_inference():
+        if self.is_inference():
+            share_inference(out, self)
+        else:
             alias = alias_of(self)
             cell = type(alias.cell)()
             cell.views = alias.cell.views  # if a write makes new arrays, all Tensors that share the memory get them

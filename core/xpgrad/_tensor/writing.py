@@ -43,8 +43,6 @@ def _repeats_element(x: Any) -> bool:
         if alias is None or not any(name == "broadcast_view" for name, _ in alias.path) or not x.size > 1:  # NB: nan if it is not known
             return False
         root = alias.memory[0] if alias.memory is not None else x._base
-        if root is None:
-            return False
         host = host_backend()
         strides = host.strides(follow(host.kernels.zeros(root.shape), alias.path, host.kernels))
     # NB: empty arrays may have strides of 0.

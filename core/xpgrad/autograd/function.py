@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._aliasing.cells import ForbiddenView, View, alias_of, give_alias, note_sharing
+from xpgrad._aliasing.cells import ForbiddenView, View, alias_of, mark_node, note_sharing, share_inference
 from xpgrad._aliasing.sharing import adopt, bump
 from xpgrad._basics.docstrings import shares
 from xpgrad._basics.faces import public_names
@@ -427,7 +427,7 @@ def _alias_like(x: Any) -> Any:
     """Return a view of all of `x`, without history."""
     out = x._wrap(x.backend.own(x))
     if x.is_inference():
-        out._alias = x._alias
+        share_inference(out, x)
     else:
         alias_of(x)
         out._alias = View(x, None, ())
@@ -605,7 +605,7 @@ def _attach(node: Any, outs: list[Any], dirty: tuple[Any, ...]) -> None:
             if out._alias is not None and not out.is_inference():
                 if out._alias.parent is not None:
                     out._alias.forbidden = ForbiddenView(f"Output {k} of {node.title}", custom=len(outs) == 1)
-                give_alias(out, out._alias)
+                mark_node(slot, out._alias)
 
 
 def _node_class(cls: Any) -> Any:
