@@ -14,10 +14,10 @@ import hypothesis
 import pytest
 
 import xpgrad
-from support import DEVICES, frozen_backend, kernels_only, strict_backend
+from support import DEVICES, frozen_backend, kernels_only, plugin_backends, time_left
 from xpgrad.errors import CapabilityError, DeviceMismatchError
 
-strict_backend.register()
+plugin_backends.register("strict")
 frozen_backend.register()
 kernels_only.register()
 
@@ -25,34 +25,61 @@ kernels_only.register()
 hypothesis.settings.register_profile("first-failure", phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--all``."""
+    parser.addoption(
+        "--all", action="store_true", help="run every case of every test, on every device, not a sample of those that take long"
+    )
+
+
+@pytest.hookimpl(trylast=True)  # when pytest's reporter is there
 def pytest_configure(config: pytest.Config) -> None:
-    """Let tests compile on CuPy what it cannot capture as a graph, e.g. products of matrices: it then runs as it is."""
+    """Show the time left, declare the marker, and let tests compile on CuPy what it cannot capture, e.g. products of matrices."""
+    time_left.show(config)
+    config.addinivalue_line("markers", "sample(one_in): without --all, one case in so many of this test is run, and at least one")
     if any(device.startswith("cupy") for device in DEVICES):
         config.addinivalue_line("filterwarnings", "ignore:.*it cannot be captured as a CUDA graph:UserWarning")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without the cycle collector, and exempt from it what is there: else each `gc.collect()` visits all tests (0.5 s)."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep a share of the tests if backends repeat each other; ``XPGRAD_TEST_SEED`` draws it, and the same seed draws the same tests.
+    """Keep a sample of the tests that have many cases; ``--all`` keeps every test.
 
-    ``XPGRAD_TEST_SHARE=3`` keeps one test in three; ``XPGRAD_TEST_REPEATS=3`` keeps all tests on the first device, and one in three of
-    their repetitions on other devices.
+    Of a test that is marked ``sample(one_in=N)``, one case in N is kept; of repetitions on devices after the first, one in eight. Each test
+    keeps at least one case on each device. ``XPGRAD_TEST_SHARE=3`` keeps one test in three, whatever is marked.
+
+    The samples are the same in each run. ``XPGRAD_TEST_SEED`` selects others.
     """
-    share, repeats = (int(os.environ.get(f"XPGRAD_TEST_{name}", "1")) for name in ("SHARE", "REPEATS"))
-    seed = os.environ.get("XPGRAD_TEST_SEED", "")
+    seed, share = os.environ.get("XPGRAD_TEST_SEED", ""), int(os.environ.get("XPGRAD_TEST_SHARE", "1"))
+    numbers = {item: zlib.crc32(f"{seed} {item.nodeid}".encode()) for item in items}
+    left_out = {item for item in items if numbers[item] % share}
+    if not config.getoption("--all"):
+        cases: dict[tuple[str, str | None, int], list[pytest.Item]] = {}
+        for item in items:
+            device, mark = _further_device(item), item.get_closest_marker("sample")
+            one_in = max(1 if device is None else 8, 1 if mark is None else mark.kwargs["one_in"])
+            cases.setdefault((item.nodeid.partition("[")[0], device, one_in), []).append(item)
+        for (_, _, one_in), same in cases.items():
+            left_out.update(sorted(same, key=numbers.__getitem__)[-(-len(same) // one_in) :])
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
 
-    def draws(item: pytest.Item, one_in: int) -> bool:
-        return zlib.crc32(f"{seed} {item.nodeid}".encode()) % one_in == 0
 
-    kept = [item for item in items if draws(item, share) and (not _is_repeated(item) or draws(item, repeats))]
-    if len(kept) < len(items):
-        config.hook.pytest_deselected(items=sorted(set(items) - set(kept), key=lambda item: item.nodeid))
-        items[:] = kept
-
-
-def _is_repeated(item: pytest.Item) -> bool:
-    """Return whether a test runs on a device that is not the first."""
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    return parameters.get("xpgrad_device", DEVICES[0]) != DEVICES[0]
+def _further_device(item: pytest.Item) -> str | None:
+    """Return the device that a test runs on; None if it is the first one, or the test runs on no particular device."""
+    device = item.callspec.params.get("xpgrad_device", DEVICES[0]) if hasattr(item, "callspec") else DEVICES[0]
+    return None if device == DEVICES[0] else device
 
 
 #: The errors for a dtype or a function that a backend lacks.

@@ -48,6 +48,7 @@ def lib(request: pytest.FixtureRequest) -> Any:
     return open_library(request.param)
 
 
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("complex_too", [False, True], ids=["real", "complex"])
 @pytest.mark.parametrize("name", list(all_cases()))
 def test_the_gradients_are_the_eager_ones(lib: Any, name: str, complex_too: bool) -> None:

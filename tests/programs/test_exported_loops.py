@@ -93,12 +93,14 @@ def test_modules_compute_what_the_function_does(name: str, sign: float) -> None:
     check_numpy(total(OF_THREE[name]), [sign * a for a in ARGS])
 
 
+@pytest.mark.sample(one_in=4)
 @has_cc
 @pytest.mark.parametrize("name", IN_C)
 def test_sources_compute_what_the_function_does(name: str, tmp_path: Path) -> None:
     check_c(total(OF_THREE[name]), [-a if name in BRANCHES else a for a in ARGS], tmp_path)
 
 
+@pytest.mark.sample(one_in=8)
 @has_cc
 @pytest.mark.parametrize("derivative", ["reverse", "reverse, reverse", "forward, reverse", "third, mixed"])
 @pytest.mark.parametrize("name", ["in loops", "several", "no step", "counted", "nested", "in a batch"])
@@ -113,6 +115,7 @@ def test_modules_of_derivatives_test_themselves(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.sample(one_in=6)
 @has_cc
 @pytest.mark.parametrize("name", ["powers", "in a loop", "no step", "branches in steps", "nested", "with indices"])
 def test_sources_with_sanitizers(name: str, tmp_path: Path) -> None:
@@ -229,6 +232,7 @@ def test_one_source_serves_all_numbers_of_steps(tmp_path: Path) -> None:
         assert_close(results, eager(function, args))
 
 
+@pytest.mark.sample(one_in=4)
 @has_cc
 @pytest.mark.parametrize("count", [65, 100, 5000, 65536])
 def test_the_numbers_of_many_steps_need_no_long_constant(count: int, tmp_path: Path) -> None:

@@ -223,6 +223,7 @@ def test_random_loops_have_the_same_bits_in_c(parts: list[str], steps: int) -> N
     check(*loop(["product", *parts], steps), "c")
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_all_parts_have_the_same_bits(emitter: str) -> None:
     f, args = loop([part for part in PARTS if part not in NEVER], 12 if emitter == "native" else 8)

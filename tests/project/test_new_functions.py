@@ -23,10 +23,10 @@ USES = '''
 import sys
 import numpy as np
 import xpgrad as xp
-from support import strict_backend
+from support import plugin_backends
 from xpgrad.dialects.hips import grad, numpy as anp
 
-strict_backend.register()
+plugin_backends.register('strict')
 data = np.asarray([[0.7, -1.9, 2.3], [1.1, 0.4, -0.6]])
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from xpgrad_conformance import mutants
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -233,23 +234,20 @@ FAULTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(one_in=64)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
 def test_a_planted_fault_is_found(fault: Fault, tmp_path: Path) -> None:
-    for folder in ("core", "backends"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    target = tmp_path / fault.file
-    text = target.read_text(encoding="utf-8")
+    package = fault.file.partition("/")[2]
+    text = (ROOT / fault.file).read_text(encoding="utf-8")
     assert text.count(fault.old) >= 1, f"the text of this fault is no longer in {fault.file}: update the table"
-    target.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+    mutants.copy(package, text.replace(fault.old, fault.new).encode(), tmp_path)
     files, _, expression = fault.killer.partition(" -k ")
     # Some faults show only for certain draws of Hypothesis, so the seed is fixed.
     drawn = [f"--hypothesis-seed={os.environ.get('XPGRAD_FAULTS_SEED', '0')}", "--hypothesis-profile=first-failure"]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *drawn, *files.split()]
-    path = os.pathsep.join(str(tmp_path / folder) for folder in ("core", "backends"))
-    drawn_tests = ("XPGRAD_TEST_SHARE", "XPGRAD_TEST_REPEATS")  # no test may be left out by sampling
-    kept = {name: value for name, value in os.environ.items() if name not in drawn_tests}
-    environment = {**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    sampling = ("XPGRAD_TEST_SHARE", "XPGRAD_TEST_SEED")  # the tests that run are those of a run without options
+    environment = {**{k: v for k, v in os.environ.items() if k not in sampling}, **mutants.surroundings(tmp_path)}
     run = subprocess.run(
         command + (["-k", expression] if expression else []), cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
