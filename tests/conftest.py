@@ -27,23 +27,21 @@ hypothesis.settings.register_profile("first-failure", phases=[hypothesis.Phase.e
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--all``."""
-    parser.addoption(
-        "--all", action="store_true", help="run every case of every test, on every device, not a sample of those that take long"
-    )
+    parser.addoption("--all", action="store_true", help="also run what takes long, and every case on every device")
 
 
 @pytest.hookimpl(trylast=True)  # when pytest's reporter is there
 def pytest_configure(config: pytest.Config) -> None:
     """Show the time left, declare the marker, and let tests compile on CuPy what it cannot capture, e.g. products of matrices."""
     time_left.show(config)
-    config.addinivalue_line("markers", "sample(one_in): without --all, one case in so many of this test is run, and at least one")
+    config.addinivalue_line("markers", "slow(one_in): only --all runs this test; with `one_in`, one case in so many always runs")
     if any(device.startswith("cupy") for device in DEVICES):
         config.addinivalue_line("filterwarnings", "ignore:.*it cannot be captured as a CUDA graph:UserWarning")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect without the cycle collector, and exempt from it what is there: else each `gc.collect()` visits all tests (0.5 s)."""
+    """Collect without the cycle collector, which would visit the growing list of tests again and again."""
     gc.disable()
     try:
         return (yield)
@@ -52,34 +50,53 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After a module's last test, exempt what stays from the cycle collector: else many a `gc.collect()` in a test takes a second."""
+    if nextitem is not None and nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep a sample of the tests that have many cases; ``--all`` keeps every test.
+    """Leave out what takes long, unless ``--all`` is given, and what ``XPGRAD_TEST_SHARE`` does not draw.
 
-    Of a test that is marked ``sample(one_in=N)``, one case in N is kept; of repetitions on devices after the first, one in eight. Each test
-    keeps at least one case on each device. ``XPGRAD_TEST_SHARE=3`` keeps one test in three, whatever is marked.
-
-    The samples are the same in each run. ``XPGRAD_TEST_SEED`` selects others.
+    Only ``--all`` runs tests that are marked ``slow``. Of one that is marked ``slow(one_in=N)``, one case in N is kept; on each device
+    after the first one case in eight, because it repeats what runs on the first. On each device at least one case is kept.
+    ``XPGRAD_TEST_SHARE=3`` keeps one test in three. Each run keeps the same tests; ``XPGRAD_TEST_SEED`` selects others.
     """
     seed, share = os.environ.get("XPGRAD_TEST_SEED", ""), int(os.environ.get("XPGRAD_TEST_SHARE", "1"))
     numbers = {item: zlib.crc32(f"{seed} {item.nodeid}".encode()) for item in items}
     left_out = {item for item in items if numbers[item] % share}
     if not config.getoption("--all"):
-        cases: dict[tuple[str, str | None, int], list[pytest.Item]] = {}
+        tests: dict[tuple[str, str, int], list[pytest.Item]] = {}
         for item in items:
-            device, mark = _further_device(item), item.get_closest_marker("sample")
-            one_in = max(1 if device is None else 8, 1 if mark is None else mark.kwargs["one_in"])
-            cases.setdefault((item.nodeid.partition("[")[0], device, one_in), []).append(item)
-        for (_, _, one_in), same in cases.items():
-            left_out.update(sorted(same, key=numbers.__getitem__)[-(-len(same) // one_in) :])
+            tests.setdefault((item.nodeid.partition("[")[0], *_device_and_share(item)), []).append(item)
+        for (_, _, one_in), cases in tests.items():
+            kept = -(-len(cases) // one_in) if one_in else 0
+            left_out.update(_spread(sorted(cases, key=numbers.__getitem__))[kept:])
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
 
 
-def _further_device(item: pytest.Item) -> str | None:
-    """Return the device that a test runs on; None if it is the first one, or the test runs on no particular device."""
+def _device_and_share(item: pytest.Item) -> tuple[str, int]:
+    """Return the device that a test runs on, and in how many of its cases one is kept; 0 if none is."""
     device = item.callspec.params.get("xpgrad_device", DEVICES[0]) if hasattr(item, "callspec") else DEVICES[0]
-    return None if device == DEVICES[0] else device
+    mark = item.get_closest_marker("slow")
+    one_in = 1 if mark is None else mark.kwargs.get("one_in", 0)
+    return device, one_in if device == DEVICES[0] else one_in and max(one_in, 8)
+
+
+def _spread(cases: list[pytest.Item]) -> list[pytest.Item]:
+    """Move cases forward that have a parameter that no earlier case has, so that a sample has as many of them as possible."""
+    seen: set[str] = set()
+    first, others = [], []
+    for case in cases:
+        parameters = set(case.nodeid.partition("[")[2].removesuffix("]").split("-"))
+        (others if parameters <= seen else first).append(case)
+        seen |= parameters
+    return first + others
 
 
 #: The errors for a dtype or a function that a backend lacks.

@@ -1,4 +1,4 @@
-"""Law: a run of the tests without ``--all`` leaves out repetitions only, the same in each run, and a terminal shows the time left."""
+"""Law: a run of the tests without ``--all`` leaves out what is marked and repetitions, and a terminal shows the time left."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from support import DEVICES, search_path
 from support.time_left import TimeLeft
 
 ROOT = Path(__file__).resolve().parents[2]
-#: A module whose tests run on each device, and one with a test that is marked.
-MODULES = ("tests/rules/test_rank_zero.py", "tests/programs/test_dtypes.py")
+#: A module whose tests run on each device, one with tests of which a part is kept, and one whose tests are slow.
+MODULES = ("tests/rules/test_rank_zero.py", "tests/programs/test_dtypes.py", "tests/project/test_random_mutants.py")
 
 
 def collected(*options: str, **variables: str) -> list[str]:
@@ -35,39 +35,42 @@ def kinds(names: list[str]) -> set[tuple[str, ...]]:
     return {(name.partition("[")[0], *(d for d in DEVICES if d in re.split(r"[\[\]-]", name))) for name in names}
 
 
-def test_what_is_left_out_repeats_what_is_run() -> None:
+def test_what_is_left_out_is_marked_or_repeats_what_is_run() -> None:
     everything, sample = collected("--all"), collected()
     assert set(sample) < set(everything)
-    assert kinds(sample) == kinds(everything)
+    assert kinds(sample) == {kind for kind in kinds(everything) if "random_mutants" not in kind[0]}
+    marked = [[name for name in names if "test_expressions_of_two_tensors[" in name] for names in (sample, everything)]
+    assert len(marked[0]) == -(-len(marked[1]) // 4)
     assert len([name for name in sample if "strict" in name]) < len([name for name in everything if "strict" in name]) / 4
     assert {name for name in everything if "rank_zero" in name and "[numpy-" in name} <= set(sample)
     assert collected() == sample
     other = collected(XPGRAD_TEST_SEED="another")
     assert set(other) != set(sample)
     assert len(other) == len(sample)
+    assert 0 < len(collected("--all", XPGRAD_TEST_SHARE="4")) < len(everything) / 2
 
 
 # -- the time left ---------------------------------------------------------------------------------------------------------------
 
 
 def test_the_time_left_follows_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests of b took three times as long as those of a; halfway through the run, it takes half of the time of the last one."""
-    now, kept = [0.0], {"xpgrad/seconds": {"a.py": 1.0, "b.py": 3.0}}
+    """Cases of b took three times as long as those of a: after those of a, three quarters of the time are left."""
+    now, kept = [0.0], {"xpgrad/seconds": {"a": 1.0, "b": 3.0}}
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     reporter: Any = SimpleNamespace(_get_progress_information_message=lambda: " [ 50%]", _screen_width=80)
     config: Any = SimpleNamespace(cache=SimpleNamespace(get=kept.get, set=kept.__setitem__))
     shown = TimeLeft(config, reporter)
     now[0] = 7.0
-    shown.pytest_xdist_node_collection_finished(["a.py::one", "a.py::two", "b.py::one", "b.py::two"])
-    shown.pytest_xdist_node_collection_finished(["a.py::one", "a.py::two", "b.py::one", "b.py::two"])  # the second process
+    shown.pytest_xdist_node_collection_finished(["a[1]", "a[2]", "b[1]", "b[2]"])
+    shown.pytest_xdist_node_collection_finished(["a[1]", "a[2]", "b[1]", "b[2]"])  # the second process
     assert reporter._get_progress_information_message() == " [ 50%]"
     now[0] = 47.0
-    for test in ("a.py::one", "a.py::two"):
+    for test in ("a[1]", "a[2]"):
         for when in ("setup", "call", "teardown"):
             shown.pytest_runtest_logreport(SimpleNamespace(nodeid=test, when=when, duration=2.0))  # type: ignore[arg-type]
     assert reporter._get_progress_information_message() == " [ 50%, 2:00 left]"
     shown.pytest_sessionfinish()
-    assert kept["xpgrad/seconds"] == {"a.py": 6.0, "b.py": 3.0}
+    assert kept["xpgrad/seconds"] == {"a": 6.0, "b": 3.0}
 
 
 @pytest.mark.parametrize("options", [(), ("-q",), ("-p", "xdist", "-n", "2")], ids=" ".join)

@@ -11,7 +11,7 @@ import pytest
 
 __all__ = ["TimeLeft", "show"]
 
-#: The key of pytest's cache under which the seconds of each file's tests are kept.
+#: The key of pytest's cache under which the seconds of each test function are kept, per case.
 CACHE = "xpgrad/seconds"
 
 
@@ -27,8 +27,8 @@ def show(config: pytest.Config) -> None:
 class TimeLeft:
     """A pytest plugin that adds the time left to the progress.
 
-    The time so far is extrapolated. A test counts as much as the tests of its file took on average in the last run (pytest's cache has
-    these seconds); in the first run all tests count the same.
+    The time so far is extrapolated. A test counts as much as the cases of its function took on average in the last run (pytest's cache has
+    these seconds); in the first run all tests count the same, and the estimate is rough.
     """
 
     def __init__(self, config: pytest.Config, reporter: Any) -> None:
@@ -43,7 +43,7 @@ class TimeLeft:
         reporter._screen_width -= len(", 00:00 left")  # lines of dots end earlier
 
     def _weight(self, test: str) -> float:
-        return self.known.get(_file(test), self.usual)
+        return self.known.get(_function(test), self.usual)
 
     def left(self) -> str:
         """Return the time left as text; empty if nothing is known yet."""
@@ -64,15 +64,15 @@ class TimeLeft:
         self._start(ids)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.seconds[_file(report.nodeid)] += report.duration
+        self.seconds[_function(report.nodeid)] += report.duration
         if report.when == "teardown":
             self.done += self._weight(report.nodeid)
-            self.finished[_file(report.nodeid)] += 1
+            self.finished[_function(report.nodeid)] += 1
 
     def pytest_sessionfinish(self) -> None:
         if self.cache is not None:
-            self.cache.set(CACHE, self.known | {file: self.seconds[file] / count for file, count in self.finished.items()})
+            self.cache.set(CACHE, self.known | {name: self.seconds[name] / count for name, count in self.finished.items()})
 
 
-def _file(test: str) -> str:
-    return test.partition("::")[0]
+def _function(test: str) -> str:
+    return test.partition("[")[0]
