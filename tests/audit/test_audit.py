@@ -312,7 +312,6 @@ NUMBER = 3
 '''  # fmt: skip
 
 
-@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

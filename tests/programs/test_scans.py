@@ -307,7 +307,7 @@ def test_on_values_on_every_device(name: str, sign: float, xpgrad_device: str) -
     _agrees(function, [sign * a for a in ARGS], xpgrad_device)
 
 
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=12)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("name", [*ON_VALUES, *(f"branch: {name}" for name in BRANCHES)])
 @pytest.mark.parametrize("emitter", EMITTERS[1:])

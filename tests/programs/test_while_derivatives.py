@@ -208,7 +208,7 @@ def test_derivatives_are_differences(loop: str, derivative: str) -> None:
     np.testing.assert_allclose(values(compiled(xp.asarray(POINT, device="numpy"))), wanted, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=12)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_compiled_derivatives_can_be_differentiated(loop: str, emitter: str) -> None:
