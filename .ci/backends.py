@@ -24,7 +24,7 @@ def calls() -> list[tuple[dict[str, str], list[str]]]:
         for device in row["devices"].split(","):
             environment |= table["environment"].get(device, {})
         tests = [path for name in row["tests"] for pattern in table["tests"][name] for path in _paths(pattern)]
-        found.append((environment, ["-q", "-n", "2", *tests, *(("-k", row["only"]) if "only" in row else ())]))
+        found.append((environment, ["-q", "--all", "-n", "2", *tests, *(("-k", row["only"]) if "only" in row else ())]))
     return found
 
 

@@ -14,10 +14,10 @@ import hypothesis
 import pytest
 
 import xpgrad
-from support import DEVICES, frozen_backend, kernels_only, strict_backend
+from support import DEVICES, frozen_backend, kernels_only, plugin_backends, time_left
 from xpgrad.errors import CapabilityError, DeviceMismatchError
 
-strict_backend.register()
+plugin_backends.register("strict")
 frozen_backend.register()
 kernels_only.register()
 
@@ -25,34 +25,78 @@ kernels_only.register()
 hypothesis.settings.register_profile("first-failure", phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--all``."""
+    parser.addoption("--all", action="store_true", help="also run what takes long, and every case on every device")
+
+
+@pytest.hookimpl(trylast=True)  # when pytest's reporter is there
 def pytest_configure(config: pytest.Config) -> None:
-    """Let tests compile on CuPy what it cannot capture as a graph, e.g. products of matrices: it then runs as it is."""
+    """Show the time left, declare the marker, and let tests compile on CuPy what it cannot capture, e.g. products of matrices."""
+    time_left.show(config)
+    config.addinivalue_line("markers", "slow(one_in): only --all runs this test; with `one_in`, one case in so many always runs")
     if any(device.startswith("cupy") for device in DEVICES):
         config.addinivalue_line("filterwarnings", "ignore:.*it cannot be captured as a CUDA graph:UserWarning")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without the cycle collector, which would visit the growing list of tests again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After a module's last test, exempt what stays from the cycle collector: else many a `gc.collect()` in a test takes a second."""
+    if nextitem is not None and nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep a share of the tests if backends repeat each other; ``XPGRAD_TEST_SEED`` draws it, and the same seed draws the same tests.
+    """Leave out what takes long, unless ``--all`` is given, and what ``XPGRAD_TEST_SHARE`` does not draw.
 
-    ``XPGRAD_TEST_SHARE=3`` keeps one test in three; ``XPGRAD_TEST_REPEATS=3`` keeps all tests on the first device, and one in three of
-    their repetitions on other devices.
+    Only ``--all`` runs tests that are marked ``slow``. Of one that is marked ``slow(one_in=N)``, one case in N is kept; on each device
+    after the first one case in eight, because it repeats what runs on the first. On each device at least one case is kept.
+    ``XPGRAD_TEST_SHARE=3`` keeps one test in three. Each run keeps the same tests; ``XPGRAD_TEST_SEED`` selects others.
     """
-    share, repeats = (int(os.environ.get(f"XPGRAD_TEST_{name}", "1")) for name in ("SHARE", "REPEATS"))
-    seed = os.environ.get("XPGRAD_TEST_SEED", "")
+    seed, share = os.environ.get("XPGRAD_TEST_SEED", ""), int(os.environ.get("XPGRAD_TEST_SHARE", "1"))
+    numbers = {item: zlib.crc32(f"{seed} {item.nodeid}".encode()) for item in items}
+    left_out = {item for item in items if numbers[item] % share}
+    if not config.getoption("--all"):
+        tests: dict[tuple[str, str, int], list[pytest.Item]] = {}
+        for item in items:
+            tests.setdefault((item.nodeid.partition("[")[0], *_device_and_share(item)), []).append(item)
+        for (_, _, one_in), cases in tests.items():
+            kept = -(-len(cases) // one_in) if one_in else 0
+            left_out.update(_spread(sorted(cases, key=numbers.__getitem__))[kept:])
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
 
-    def draws(item: pytest.Item, one_in: int) -> bool:
-        return zlib.crc32(f"{seed} {item.nodeid}".encode()) % one_in == 0
 
-    kept = [item for item in items if draws(item, share) and (not _is_repeated(item) or draws(item, repeats))]
-    if len(kept) < len(items):
-        config.hook.pytest_deselected(items=sorted(set(items) - set(kept), key=lambda item: item.nodeid))
-        items[:] = kept
+def _device_and_share(item: pytest.Item) -> tuple[str, int]:
+    """Return the device that a test runs on, and in how many of its cases one is kept; 0 if none is."""
+    device = item.callspec.params.get("xpgrad_device", DEVICES[0]) if hasattr(item, "callspec") else DEVICES[0]
+    mark = item.get_closest_marker("slow")
+    one_in = 1 if mark is None else mark.kwargs.get("one_in", 0)
+    return device, one_in if device == DEVICES[0] else one_in and max(one_in, 8)
 
 
-def _is_repeated(item: pytest.Item) -> bool:
-    """Return whether a test runs on a device that is not the first."""
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    return parameters.get("xpgrad_device", DEVICES[0]) != DEVICES[0]
+def _spread(cases: list[pytest.Item]) -> list[pytest.Item]:
+    """Move cases forward that have a parameter that no earlier case has, so that a sample has as many of them as possible."""
+    seen: set[str] = set()
+    first, others = [], []
+    for case in cases:
+        parameters = set(case.nodeid.partition("[")[2].removesuffix("]").split("-"))
+        (others if parameters <= seen else first).append(case)
+        seen |= parameters
+    return first + others
 
 
 #: The errors for a dtype or a function that a backend lacks.

@@ -585,7 +585,7 @@ def try_tests(edit: Edit, source: bytes, root: Path) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         environment = {**os.environ, **_plant(edit, source, Path(folder)), "XPGRAD_TEST_DEVICES": "numpy"}
         environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-rf"]
+        command = [sys.executable, "-m", "pytest", "--all", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-rf"]
         process = subprocess.Popen(
             command + tests_of(edit.file, root), cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, start_new_session=True,

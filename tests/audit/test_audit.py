@@ -264,6 +264,7 @@ def _browser() -> str | None:
     return next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(_browser() is None, reason="needs a browser: chromium or google-chrome")
 def test_a_browser_shows_the_page(tmp_path: Path) -> None:
     m = MISTAKES["normalised_by_a_float"]

@@ -53,6 +53,7 @@ def test_the_digits_example() -> None:
     assert not report.kinds("warning"), report
 
 
+@pytest.mark.slow
 def test_the_solutions_example(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("scipy")
     solutions = _module("examples/solutions.py")

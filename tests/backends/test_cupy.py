@@ -1,6 +1,6 @@
 """Law: without a GPU the CuPy backend says what is missing, and the Python code of its table is right on a stand-in made of NumPy.
 
-On a GPU the other tests run on it: ``XPGRAD_TEST_DEVICES=cupy:0 python -m pytest tests``; see docs/gpu.md.
+On a GPU the other tests run on it: ``XPGRAD_TEST_DEVICES=cupy:0 python -m pytest --all tests``; see docs/gpu.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILES = (
 
 def stand_in(command: list[str]) -> Any:
     environment = {**os.environ, "PYTHONPATH": search_path(), "XPGRAD_TEST_DEVICES": "cupy:0"}
-    environment["XPGRAD_TEST_SHARE"] = os.environ.get("XPGRAD_TEST_REPEATS", "1")  # the laws of those modules on one more backend
+    environment["XPGRAD_TEST_SHARE"] = "4"  # the laws of those modules repeat themselves on one more backend
     return subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -38,6 +38,7 @@ def test_without_a_gpu_the_reason_is_given() -> None:
         xp.zeros(1, device="cupy")
 
 
+@pytest.mark.slow(one_in=16)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.partition("/test_")[2])
 def test_the_rules_on_a_stand_in(file: str) -> None:
     run = stand_in(["-m", "pytest", "-q", "-p", "support.fake_cupy", "-p", "no:xdist", "-p", "no:cacheprovider", f"tests/{file}.py"])

@@ -1,6 +1,6 @@
 """Law: on JAX, the same programs give the same gradients eager and traced; a transform that would lose something raises an error.
 
-The rules' tests also run on JAX: ``JAX_ENABLE_X64=1 XPGRAD_TEST_DEVICES=jax:cpu:0 python -m pytest tests``.
+The rules' tests also run on JAX: ``JAX_ENABLE_X64=1 XPGRAD_TEST_DEVICES=jax:cpu:0 python -m pytest --all tests``.
 """
 
 from __future__ import annotations

@@ -138,8 +138,8 @@ def test_python_data_is_read_and_printed_for_others_where_numpy_is_disabled() ->
         MESSAGE
         + """
 import xpgrad as xp
-from support import strict_backend
-strict_backend.register()
+from support import plugin_backends
+plugin_backends.register('strict')
 x = xp.tensor([[1, 2.5]], device="strict")
 out = [repr(x), x.tolist(), message(lambda: xp.tensor([1.0], device="numpy"))[0][0], xp.backend_names()]
 """

@@ -47,6 +47,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"expm": lambda m: mp.expm(m, method=
 EVERY = [(name, what) for name in FUNCTIONS for what in (EXPONENTIALS if name == "expm" else REGULAR)]
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize(("name", "what"), EVERY)
 def test_values_and_derivatives_are_those_of_mpmath(name: str, what: str) -> None:
     x = (EXPONENTIALS if name == "expm" else REGULAR)[what]

@@ -37,6 +37,7 @@ def loss_and_gradients(name: str) -> Any:
     return total, xp.func.grad(total, argnums=tuple(range(count)))
 
 
+@pytest.mark.slow(one_in=3)
 @every
 @kinds
 def test_values_are_scipys(name: str, dtype: Any, xpgrad_device: str) -> None:
@@ -57,6 +58,7 @@ def test_derivatives_are_those_of_differences(name: str, dtype: Any, xpgrad_devi
     check(bind_case(name), CASES[name].arrays(dtype), xpgrad_device)
 
 
+@pytest.mark.slow(one_in=3)
 @every
 @kinds
 def test_forward_mode_is_reverse_mode(name: str, dtype: Any, xpgrad_device: str) -> None:
@@ -80,6 +82,7 @@ def test_forward_mode_is_reverse_mode(name: str, dtype: Any, xpgrad_device: str)
     assert abs(moved.item() - expected) <= tolerance * max(1.0, abs(expected))
 
 
+@pytest.mark.slow(one_in=3)
 @every
 @kinds
 def test_batches_are_loops(name: str, dtype: Any, xpgrad_device: str) -> None:
@@ -99,6 +102,7 @@ def test_batches_are_loops(name: str, dtype: Any, xpgrad_device: str) -> None:
                     np.testing.assert_allclose(values(a)[k], values(b), rtol=0, atol=tolerance * max(1.0, float(np.abs(values(b)).max())))
 
 
+@pytest.mark.slow(one_in=3)
 @every
 def test_jacobians_of_both_modes_are_the_same(name: str) -> None:
     xs = tensors(CASES[name].arrays(np.float64), "numpy")
@@ -107,6 +111,7 @@ def test_jacobians_of_both_modes_are_the_same(name: str) -> None:
         np.testing.assert_allclose(values(a), values(b), rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.slow(one_in=3)
 @every
 def test_compiled_functions_are_the_same(name: str, xpgrad_device: str) -> None:
     total, _ = loss_and_gradients(name)
@@ -119,6 +124,7 @@ def test_compiled_functions_are_the_same(name: str, xpgrad_device: str) -> None:
             np.testing.assert_allclose(values(a), values(b), rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize(
     "name", ["expm", "logm", "sqrtm", "polar (4, 3) right", "solve_triangular C lower", "solve_sylvester", "solve_banded"]
 )

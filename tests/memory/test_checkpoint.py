@@ -48,6 +48,7 @@ class Counted:
 # -- gradients --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(one_in=8)
 @pytest.mark.parametrize("early_stop", [True, False])
 def test_of_random_programs(early_stop: bool, xpgrad_device: str) -> None:
     points = [numbers((3, 3)), numbers((3, 3), 2.0)]

@@ -20,6 +20,8 @@ from xpgrad._numpy import dispatch
 from xpgrad._numpy.missing import NOT_DISPATCHED
 from xpgrad._numpy.table import ABSENT, FUNCTIONS, UFUNCS
 
+pytestmark = pytest.mark.slow(one_in=3)
+
 assert dispatch  # importing it loads the tables
 
 PLACES: list[tuple[str, Any]] = [("", np), ("linalg.", np.linalg), ("fft.", np.fft), ("lib.stride_tricks.", np.lib.stride_tricks)]

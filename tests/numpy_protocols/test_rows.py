@@ -182,7 +182,7 @@ except TypeError:
         ("numpy", "", "np.cbrt", True),
         ("cupy", "import support.fake_cupy", "sys.modules['cupy'].cbrt", True),
         ("jax", "import jax; jax.config.update('jax_enable_x64', True)", "__import__('jax').numpy.cbrt", True),
-        ("strict", "import support.strict_backend; support.strict_backend.register()", "None", "checked"),
+        ("strict", "import support.plugin_backends; support.plugin_backends.register('strict')", "None", "checked"),
     ],
 )
 def test_a_new_row_is_computed_by_the_library(device: str, before: str, library: str, found: Any) -> None:

@@ -45,7 +45,7 @@ from xpgrad_numpy._c_testing import test_text as self_test
 if shutil.which("cc") is None:
     pytest.skip("there is no C compiler `cc`", allow_module_level=True)
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
+pytestmark = [pytest.mark.slow(one_in=3), pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")]
 
 WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wmissing-prototypes", "-Werror"]
 SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -226,6 +226,7 @@ def a_product(shapes: Any, dtype: str) -> Builder:
     return b
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_products(shapes: Any, dtype: str, quick: None) -> None:
@@ -359,6 +360,7 @@ def has_sanitizers() -> bool:
     )
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("name", [name for name in CASES if name not in REFUSED])
 def test_sources_compile_and_test_themselves(name: str, tmp_path: Path) -> None:
     function, args = CASES[name]
@@ -534,6 +536,7 @@ def test_complex_source_has_the_users_lines_and_names() -> None:
     assert "const double *wave" in text
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_products_by_blas(shapes: Any, dtype: str, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ import xpgrad as xp
 from support import DEVICES
 from xpgrad.programs.structure import name_tensors
 
+pytestmark = pytest.mark.slow(one_in=3)
+
 DEVICE = [""]  # a compiler of the test
 
 

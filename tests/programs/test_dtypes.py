@@ -19,6 +19,8 @@ import pytest
 import xpgrad as xp
 from programs.building import OLD_POWERS
 
+pytestmark = pytest.mark.slow(one_in=3)
+
 Expression = Callable[[Any, Any], Any]
 NAMES = [
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64",
@@ -173,6 +175,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[str]:
         yield name
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("first", NAMES)
 def test_expressions_of_two_tensors(device: str, first: str) -> None:
     for second in NAMES:
@@ -211,6 +214,7 @@ def test_a_mask_of_integers_times_minus_one() -> None:
     assert x.grad.tolist() == [-1.0, 0.0, -1.0]
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("name", NAMES)
 def test_expressions_of_a_tensor_and_a_number(device: str, name: str) -> None:
     for x in [xp.asarray(values(name), device=device), *([xp.asarray(np.resize(values(name), LARGE))] if device == "numpy" else [])]:

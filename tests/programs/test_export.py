@@ -59,6 +59,7 @@ def run(text: str, tmp_path: Path) -> Any:
     return subprocess.run([sys.executable, "-I", "-W", "error", "-c", code], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("name", CASES)
 def test_modules_test_themselves(name: str, tmp_path: Path) -> None:
     function, args = CASES[name]

@@ -22,7 +22,11 @@ from xpgrad import func
 from xpgrad.errors import CaptureError
 from xpgrad.func._tree import flatten
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # both functions of a branch run once, when they are captured
+# Both functions of a branch run once, when they are captured.
+pytestmark = [
+    pytest.mark.slow(one_in=3),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+]  # both functions of a branch run once, when they are captured
 
 has_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler `cc`")
 OF_THREE = FUNCTIONS | ON_VALUES | BRANCHES
@@ -99,6 +103,7 @@ def test_sources_compute_what_the_function_does(name: str, tmp_path: Path) -> No
     check_c(total(OF_THREE[name]), [-a if name in BRANCHES else a for a in ARGS], tmp_path)
 
 
+@pytest.mark.slow(one_in=8)
 @has_cc
 @pytest.mark.parametrize("derivative", ["reverse", "reverse, reverse", "forward, reverse", "third, mixed"])
 @pytest.mark.parametrize("name", ["in loops", "several", "no step", "counted", "nested", "in a batch"])
@@ -107,12 +112,14 @@ def test_sources_of_derivatives(name: str, derivative: str, tmp_path: Path) -> N
     check_c(total(ALL[derivative]((LOOPS | SCANS)[name])), [POINT], tmp_path)
 
 
+@pytest.mark.slow
 def test_modules_of_derivatives_test_themselves(tmp_path: Path) -> None:
     for name in ("in loops", "nested"):
         done = run(xp.export(total(func.hessian((LOOPS | SCANS)[name])), POINT, path=None), tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow(one_in=6)
 @has_cc
 @pytest.mark.parametrize("name", ["powers", "in a loop", "no step", "branches in steps", "nested", "with indices"])
 def test_sources_with_sanitizers(name: str, tmp_path: Path) -> None:
@@ -137,6 +144,7 @@ def test_modules_in_every_dtype(dtype: str) -> None:
     check_numpy(total(_waves), [numbers((4, 2), 0, dtype), numbers((2,), 1, dtype), np.asarray(3)])
 
 
+@pytest.mark.slow(one_in=4)
 @has_cc
 @pytest.mark.parametrize("has_gradients", [True, False])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
@@ -230,7 +238,7 @@ def test_one_source_serves_all_numbers_of_steps(tmp_path: Path) -> None:
 
 
 @has_cc
-@pytest.mark.parametrize("count", [65, 100, 5000, 65536])
+@pytest.mark.parametrize("count", [65, 100, 5000, pytest.param(65536, marks=pytest.mark.slow)])
 def test_the_numbers_of_many_steps_need_no_long_constant(count: int, tmp_path: Path) -> None:
     def real_number(x: Any) -> Any:
         return func.fori_loop(-7, count - 7, lambda i, v: v + xp.sin(x * i), x)

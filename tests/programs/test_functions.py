@@ -26,7 +26,7 @@ from xpgrad.programs.native.machine import Machine
 from xpgrad_numpy import _native
 from xpgrad_numpy._native_function import machine_function
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [pytest.mark.slow(one_in=3), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 ROOT = Path(__file__).parents[2]
 ALL = sorted(name for name, scalar in SCALARS.items() if scalar.form == "function")
@@ -151,12 +151,14 @@ def largest_error(machine: Machine, name: str, dtype: str, count: int) -> float:
     return max(found)
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ALL)
 def test_errors_are_at_most_the_documented_ones(own: Machine, name: str, dtype: str) -> None:
     assert largest_error(own, name, dtype, 20_000) <= documented(name, dtype) <= 4.0
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("name", [name for name in ALL if name not in TWO])
 def test_errors_of_a_million_single_numbers(own: Machine, name: str) -> None:
     """All exponents and signs evenly."""
@@ -200,6 +202,7 @@ def test_multiples_of_pi(own: Machine) -> None:
         assert error(name, run(own, name, x), [x]) <= documented(name, "float64")
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ALL)
 def test_results_do_not_depend_on_the_place_in_an_array(own: Machine, name: str, dtype: str) -> None:

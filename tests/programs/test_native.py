@@ -49,7 +49,7 @@ from xpgrad.programs.native.llvm_text import Target, region_kernel
 from xpgrad_numpy import _backend, _emitters
 from xpgrad_numpy._native import native_function
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
+pytestmark = [pytest.mark.slow(one_in=3), pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")]
 
 #: The functions whose results differ from NumPy's in the last digits, and intervals on which they are compared.
 FUNCTIONS: dict[str, tuple[float, float]] = {
@@ -115,6 +115,7 @@ def compare_all(b: Builder, found: Any, wanted: Any, exact: bool) -> None:
 # -- programs ----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("block", range(10))
 def test_random_programs_of_arithmetic(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bits, but for the order of sums; XPGRAD_PROGRAMS=20000 draws more."""
@@ -125,6 +126,7 @@ def test_random_programs_of_arithmetic(block: int, monkeypatch: pytest.MonkeyPat
         check(random_program(random, random.randint(1, 25)))
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("block", range(10))
 def test_random_programs_with_functions(block: int) -> None:
     for k in range(int(os.environ.get("XPGRAD_PROGRAMS", "100")) // 20):
@@ -401,6 +403,7 @@ def test_additions_to_bools_are_numpys() -> None:
 COMPLEX = ["complex128", "complex64"]
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("size", [3, 100])
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("name", [*EXACT, *CLOSE])
@@ -419,6 +422,7 @@ def test_complex_special_values(name: str, dtype: str, size: int) -> None:
     assert_same_complex(run(name, *arrays)[0], wanted, name, 4 if name in CLOSE else 0)
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("number", [2.0, -1, 0, 0.5j, 1 - 2j, float("inf"), float("nan")])
 def test_complex_arrays_and_numbers(number: Any, dtype: str) -> None:
@@ -476,6 +480,7 @@ def test_complex_functions_are_within_four_units_of_the_modulus(name: str, dtype
         assert float((np.abs(again - wanted[:3]) / unit[:3])[finite[:3]].max(initial=0.0)) <= 4.0
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("block", range(10))
 def test_random_programs_of_complex_numbers(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "_FLOATS", ["complex128", "complex64", "complex128", "float64", "float32"])
@@ -503,6 +508,7 @@ ARRANGED: list[tuple[str, int, tuple[Any, ...], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("kernel", ARRANGED, ids=lambda k: f"{k[0]} {k[2]} {k[3]}")
 def test_kernels_that_arrange_or_add_complex_numbers(kernel: Any, dtype: str) -> None:

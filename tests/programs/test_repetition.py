@@ -20,7 +20,7 @@ from xpgrad.programs import lowering, repetition
 from xpgrad.programs.regions import Advance, Lowered, Nest, Repeat
 from xpgrad.programs.repetition import with_repeats
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [pytest.mark.slow(one_in=3), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 EMITTERS = ["native", *(["c"] if shutil.which("cc") else [])]
 ROWS, COLUMNS = 5, 40
@@ -210,6 +210,7 @@ def test_steps_that_repeat_are_found(part: str) -> None:
     assert len(list(made.every_region())) < 0.6 * len(given_.regions)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(*programs)
 def test_random_loops_have_the_same_bits_in_machine_code(parts: list[str], steps: int) -> None:
@@ -223,6 +224,7 @@ def test_random_loops_have_the_same_bits_in_c(parts: list[str], steps: int) -> N
     check(*loop(["product", *parts], steps), "c")
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_all_parts_have_the_same_bits(emitter: str) -> None:
     f, args = loop([part for part in PARTS if part not in NEVER], 12 if emitter == "native" else 8)
@@ -334,6 +336,7 @@ FAULTS: dict[str, tuple[Callable[[Repeat], None], list[str]]] = {
 }
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_a_planted_fault_is_noticed(fault: str, emitter: str) -> None:

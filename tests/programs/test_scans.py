@@ -18,6 +18,8 @@ from xpgrad.programs.emission import Operation, unroll_scans
 from xpgrad.programs.emitters import emitter_for
 from xpgrad.programs.evaluation import evaluate_program
 
+pytestmark = pytest.mark.slow(one_in=3)
+
 EMITTERS = [None, "array-api", "native", "c"]
 
 
@@ -295,6 +297,7 @@ BRANCHES: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("name", [*ON_VALUES, *(f"branch: {name}" for name in BRANCHES)])
 def test_on_values_on_every_device(name: str, sign: float, xpgrad_device: str) -> None:
@@ -304,6 +307,7 @@ def test_on_values_on_every_device(name: str, sign: float, xpgrad_device: str) -
     _agrees(function, [sign * a for a in ARGS], xpgrad_device)
 
 
+@pytest.mark.slow(one_in=12)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("name", [*ON_VALUES, *(f"branch: {name}" for name in BRANCHES)])
 @pytest.mark.parametrize("emitter", EMITTERS[1:])

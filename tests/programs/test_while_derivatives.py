@@ -13,6 +13,8 @@ from support import DEVICES
 from support.central_differences import values
 from xpgrad import func
 
+pytestmark = pytest.mark.slow(one_in=3)
+
 EMITTERS = ["numpy", "array-api", "native", "c"]
 WEIGHTS = np.asarray([[0.9, -0.4], [0.3, 0.7]])
 POINT = np.asarray([1.3, 0.6])
@@ -171,6 +173,7 @@ def _close(found: Any, wanted: Any, tolerance: float) -> None:
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow(one_in=8)
 @pytest.mark.parametrize(("device", "derivative"), [(d, name) for d in DEVICES for name in (ALL if d == DEVICES[0] else SAMPLE)])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_derivatives_are_those_of_eager_loops(loop: str, device: str, derivative: str) -> None:
@@ -181,6 +184,7 @@ def test_derivatives_are_those_of_eager_loops(loop: str, device: str, derivative
     _close(xp.compile(made)(x), made(x), 1e-9)
 
 
+@pytest.mark.slow(one_in=16)
 @pytest.mark.parametrize("derivative", SAMPLE)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("emitter", EMITTERS[1:])
@@ -190,6 +194,7 @@ def test_derivatives_by_every_emitter(loop: str, derivative: str, emitter: str) 
     _close(_compiled(made, emitter)(x), made(x), 1e-9)
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("derivative", [*FIRST, *SECOND])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_derivatives_are_differences(loop: str, derivative: str) -> None:
@@ -203,6 +208,7 @@ def test_derivatives_are_differences(loop: str, derivative: str) -> None:
     np.testing.assert_allclose(values(compiled(xp.asarray(POINT, device="numpy"))), wanted, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow(one_in=12)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_compiled_derivatives_can_be_differentiated(loop: str, emitter: str) -> None:

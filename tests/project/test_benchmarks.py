@@ -129,6 +129,7 @@ def test_the_elementwise_graph_needs_few_arrays(contestants: dict[str, Contestan
     assert 3 < arrays <= workload.memory
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The tables show what was measured, and never the machine's name."""
     import platform

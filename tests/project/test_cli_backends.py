@@ -308,6 +308,7 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=8)
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_found(case: str, tmp_path: Path) -> None:
     body, phrase = WRONG[case]
@@ -357,6 +358,7 @@ SHADOWED = {
 }
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("case", SHADOWED)
 def test_the_first_kernel_that_differs_is_named(case: str, tmp_path: Path) -> None:
     change, phrase = SHADOWED[case]
@@ -398,6 +400,7 @@ PREVENTED = (
 )  # fmt: skip
 
 
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize("case", PREVENTED)
 def test_the_core_prevents_it(case: str, tmp_path: Path) -> None:
     body, _ = WRONG[case]
@@ -488,6 +491,7 @@ namespace = Single()
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, SINGLE], ids=["as it is", "of a library without float64"])
 def test_a_new_project_works(changes: dict[str, str], tmp_path: Path) -> None:
     """A generated project can be installed, its tests pass, and `xpgrad backends check` accepts it."""
@@ -499,6 +503,10 @@ def test_a_new_project_works(changes: dict[str, str], tmp_path: Path) -> None:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     table.write_text(text, encoding="utf-8")
+    contracts = project / "tests" / "test_conformance.py"
+    text = contracts.read_text(encoding="utf-8").replace("    known = []", '    profile = "quick"\n    known = []')
+    assert "quick" in text
+    contracts.write_text(text, encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", str(site), str(project)]
     subprocess.run(pip, check=True, capture_output=True)
     environment = {**os.environ, "PYTHONPATH": str(site)}

@@ -101,6 +101,7 @@ def test_a_rule_without_a_version_is_refused(since: str | None) -> None:
         catalogue._rule({name: value for name, value in row.items() if value is not None})
 
 
+@pytest.mark.slow
 def test_a_version_of_the_suite_can_be_chosen(tmp_path: Path, capsys: Any) -> None:
     report = tmp_path / "r.json"
     words = ["--backend", "numpy", "--profile", "quick", "--suite-version", "0.1", "--json", str(report)]
@@ -320,6 +321,7 @@ def test_a_sound_backend(tmp_path: Path) -> None:
     assert ET.parse(out["badge"]).getroot().get("aria-label", "").endswith("2/2 MUST")
 
 
+@pytest.mark.slow
 def test_a_crash_costs_one_contract(tmp_path: Path) -> None:
     plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'sin': lambda x: __import__('os').abort()}")
     run = command("--backend", "odd", "--backend", "numpy", "--only", FEW, "--json", str(tmp_path / "r.json"), path=tmp_path)
@@ -331,6 +333,7 @@ def test_a_crash_costs_one_contract(tmp_path: Path) -> None:
     assert numpy.conforms
 
 
+@pytest.mark.slow
 def test_a_hang_costs_one_contract(tmp_path: Path) -> None:
     plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'sin': lambda x: __import__('time').sleep(600)}")
     run = command("--backend", "odd", "--only", FEW, "--limit", "3", "--json", str(tmp_path / "r.json"), path=tmp_path)
@@ -369,6 +372,7 @@ def test_a_timeout_is_no_crash(ended: str, kind: str, crashes: int, monkeypatch:
     assert [r.status for r in rows].count("failed") == (3 if kind == "timeout" else len(chosen))
 
 
+@pytest.mark.slow
 def test_a_run_that_was_ended_goes_on_from_its_journal(tmp_path: Path, capsys: Any) -> None:
     journal, report = tmp_path / "journal", tmp_path / "r.json"
     words = ["--backend", "numpy", "--only", FEW, "--journal", str(journal)]
@@ -419,6 +423,7 @@ def test_declared_deviations_are_counted(tmp_path: Path) -> None:
     assert "conforms, with 1 declared deviation" in html.page(report)
 
 
+@pytest.mark.slow
 def test_a_wrong_kernel_is_found_and_can_be_reproduced(tmp_path: Path) -> None:
     plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'cos': lambda x: np.cos(x) * 2}")
     report = tmp_path / "r.json"
@@ -442,6 +447,7 @@ def test_a_wrong_kernel_is_found_and_can_be_reproduced(tmp_path: Path) -> None:
     assert "drawn: {&#x27;shape&#x27;: (), &#x27;seed&#x27;: 0}" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_expected_failures_are_strict(tmp_path: Path) -> None:
     plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'cos': lambda x: np.cos(x) * 2}")
     known = tmp_path / "known.toml"
@@ -456,6 +462,7 @@ def test_expected_failures_are_strict(tmp_path: Path) -> None:
     assert "EXPECTED FAILURE (bug)  BWD-01: a reason" in run.stdout
 
 
+@pytest.mark.slow
 def test_a_run_can_stop_at_its_first_failure(tmp_path: Path) -> None:
     plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'cos': lambda x: np.cos(x) * 2}")
     run = command("--backend", "odd", "--only", FEW, "--exitfirst", "--json", str(tmp_path / "r.json"), path=tmp_path)
@@ -475,6 +482,7 @@ def test_an_interrupted_run_says_so(monkeypatch: Any, capsys: Any) -> None:
     assert capsys.readouterr().err.endswith("xpgrad conformance: interrupted; with `--journal FILE` a run can be resumed\n")
 
 
+@pytest.mark.slow
 def test_a_backend_that_is_not_there_and_wrong_requests(tmp_path: Path, capsys: Any) -> None:
     run = command("--backend", "nowhere", "--only", FEW)
     assert run.returncode == 3
@@ -528,6 +536,7 @@ def test_the_table_heads_its_rows_as_the_pages_do() -> None:
     assert f"\nA. {groups()['A']}" in shown
 
 
+@pytest.mark.slow
 def test_a_users_pytest_settings_do_not_matter(tmp_path: Path) -> None:
     """The command and the pytest plugin run the same contracts whatever pytest settings the user's folder has."""
     (tmp_path / "pytest.ini").write_text(
@@ -548,6 +557,7 @@ def test_a_users_pytest_settings_do_not_matter(tmp_path: Path) -> None:
     assert "3 passed, 1 skipped" in run.stdout
 
 
+@pytest.mark.slow
 def test_a_seed_gives_another_order(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text("def test_a(): pass\ndef test_b(): pass\ndef test_c(): pass", encoding="utf-8")
     start = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--xpgrad-backend", "numpy", "--xpgrad-contract", "BWD", "--pyargs"]
@@ -565,6 +575,7 @@ def test_a_seed_gives_another_order(tmp_path: Path) -> None:
     assert len({tuple(plain), tuple(one), tuple(two)}) == 3
 
 
+@pytest.mark.slow
 def test_another_plugin_with_the_same_option(tmp_path: Path) -> None:
     (tmp_path / "rival.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--xpgrad-backend')\n", encoding="utf-8")
     (tmp_path / "test_mine.py").write_text("def test_mine(): pass", encoding="utf-8")
@@ -582,6 +593,7 @@ def test_another_plugin_with_the_same_option(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.slow
 def test_the_plugin_fails_and_says_what_was_promised(tmp_path: Path) -> None:
     plugin(tmp_path, "overrides = {**NumPyBackend.overrides, 'cos': lambda x: np.cos(x) * 2}")
     start = [sys.executable, "-m", "pytest", "-q", "--pyargs", "xpgrad_conformance", "--xpgrad-backend", "odd", "--xpgrad-contract", FEW]
@@ -592,6 +604,7 @@ def test_the_plugin_fails_and_says_what_was_promised(tmp_path: Path) -> None:
     assert "NOT RUN    1  out of scope" in run.stdout
 
 
+@pytest.mark.slow
 def test_a_third_partys_whole_test_file(tmp_path: Path) -> None:
     plugin(tmp_path, "")
     (tmp_path / "test_it.py").write_text(

@@ -61,6 +61,7 @@ def test_every_function_that_supports_the_standard_is_a_row_or_left_out_with_a_r
     assert [name for name in left_out if f"`{name}`" not in text] == []
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("device", [d for d in DEVICES if d in columns(PAGE.read_text(encoding="utf-8"))])
 def test_the_page_says_what_libraries_do_with_tensors_of_a_device(device: str) -> None:

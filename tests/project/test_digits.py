@@ -55,6 +55,7 @@ def test_it_learns_and_draws(digits, tmp_path, capsys):
     assert_picture(picture)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_result(digits, tmp_path, capsys):
     def report(seed: str) -> str:
         digits.main(["--epochs", "2", "--seed", seed, "--out", str(tmp_path / "seed.png")])
@@ -79,6 +80,7 @@ def test_it_computes_where_it_is_told_to(digits, tmp_path, capsys, monkeypatch):
     assert " on numpy+readonly" in capsys.readouterr().out
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("device", DEVICES)
 def test_it_learns_the_same_everywhere(digits, tmp_path, capsys, device):
     """The accuracy is the same up to one digit of 360: the last bits of float32 may differ."""
@@ -197,6 +199,7 @@ def read_until(stream, text: str) -> str:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot send Ctrl-C to one child process")
 def test_ctrl_c_keeps_what_was_reached(training, tmp_path):
     seen = read_until(training.stderr, "accuracy=")  # until the first epoch has finished

@@ -37,6 +37,7 @@ def plant_fault(tmp_path: Path, file: str, old: str, new: str) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_results_are_those_of_pytest(server: Server, tmp_path: Path) -> None:
     ids = ["HOG-02", "BWD-02", "STR-01", "DER-09", "FUN-36", "MUT-18"]  # passed, not run, cannot be checked, ...
     ours, theirs = run_contracts(server, ids), run_contracts(None, ids, as_listed=True)
@@ -70,6 +71,7 @@ def test_a_crash_and_a_hang_cost_one_contract(happens: str, kind: str, server: S
     assert "arguments.py" in out.rows[0].message  # the place where it happened
 
 
+@pytest.mark.slow
 def test_a_job_that_cannot_be_done_and_a_server_that_is_gone(tmp_path: Path) -> None:
     lone = Server()
     forked = lone.start({"folder": str(tmp_path)})  # the job's description is incomplete

@@ -22,6 +22,8 @@ import xpgrad as xp
 from xpgrad._hints import hint, keywords, missing_name, reasons, texts
 from xpgrad._tensor.missing import MISSING
 
+pytestmark = pytest.mark.slow(one_in=8)
+
 NAMES = re.compile(r"xpgrad((?:\.[a-z_0-9A-Z]+)+)")
 METHODS = re.compile(r"\bx\.([a-zA-Z_]+)")
 HINTS = texts()

@@ -23,10 +23,10 @@ USES = '''
 import sys
 import numpy as np
 import xpgrad as xp
-from support import strict_backend
+from support import plugin_backends
 from xpgrad.dialects.hips import grad, numpy as anp
 
-strict_backend.register()
+plugin_backends.register('strict')
 data = np.asarray([[0.7, -1.9, 2.3], [1.1, 0.4, -0.6]])
 
 
@@ -129,10 +129,12 @@ def run(core: Path, *command: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_what_is_written_into_a_chapter_is_known_everywhere(copied: Path) -> None:
     assert "all of them" in run(copied, "-c", USES)
 
 
+@pytest.mark.slow
 def test_the_reference_lacks_nothing(copied: Path) -> None:
     for name in ("cbrt", "ptp", "swapaxes"):
         assert "0 names lack something" in run(copied, "-m", "xpgrad_reference", f"xpgrad.{name}")
@@ -151,11 +153,12 @@ EVERY = (
 COMPLETE = ("every_rule_of", "every_row", "every_elementwise_rule", "every_public_function", "public_functions_with_names", "exactly_one")
 
 
+@pytest.mark.slow
 def test_the_laws_go_over_it(copied: Path) -> None:
     files = [f"tests/{file}.py" for file in sorted({*EVERY, *(file for some in LAWS.values() for file in some)})]
     # One test declares a `cbrt` for itself, so it would pass for another reason.
     chosen = f"({' or '.join((*LAWS, *COMPLETE))}) and not computed_by_the_library"
-    text = run(copied, "-m", "pytest", "-v", "-n", "0", "-p", "no:cacheprovider", "-k", chosen, *files)
+    text = run(copied, "-m", "pytest", "--all", "-v", "-n", "0", "-p", "no:cacheprovider", "-k", chosen, *files)
     passed = [line for line in text.splitlines() if " PASSED" in line]
     for name, some in LAWS.items():
         for file in (*some, *EVERY):

@@ -106,6 +106,7 @@ def unencoded(tree: ast.AST) -> Iterator[int]:
                     yield node.lineno
 
 
+@pytest.mark.slow
 def test_text_is_read_and_written_with_its_encoding() -> None:
     """Law: on Windows, Python before 3.15 reads and writes text in a code page unless a program says UTF-8."""
     assert list(unencoded(ast.parse("open('x')\nopen('x', 'rb')\np.read_text()\np.write_text(t, encoding='utf-8')\np.open('a')"))) == [

@@ -18,6 +18,8 @@ from xpgrad_conformance.random_mutants import OPERATORS, Edit, Verdict, differs,
 from xpgrad_conformance.reach import Reach
 from xpgrad_conformance.session import Outcome, Request, run
 
+pytestmark = pytest.mark.slow
+
 
 def mutated_lines(source: str, operator: str, file: str = "") -> set[str]:
     """Return the lines that an operator makes of a line of source."""

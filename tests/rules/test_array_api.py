@@ -26,7 +26,7 @@ with warnings.catch_warnings():
     xps = make_strategies_namespace(xp, api_version="2024.12")  # the last that Hypothesis of 2025 knows
 
 SETTINGS = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-pytestmark = pytest.mark.filterwarnings("ignore")  # NumPy's warnings for special values
+pytestmark = [pytest.mark.slow(one_in=3), pytest.mark.filterwarnings("ignore")]  # NumPy's warnings for special values
 
 KINDS = {
     "bool": xps.boolean_dtypes(),

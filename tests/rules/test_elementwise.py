@@ -207,6 +207,7 @@ SELECTIONS: dict[str, tuple[Callable[..., Any], int]] = {
 }
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_gradients_of_selections_take_little_memory(name: str) -> None:
     """Gradients of selections allocate few arrays, each of which would be a pass over memory."""

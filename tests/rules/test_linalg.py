@@ -23,6 +23,8 @@ from support.central_differences import cast_for_device, differences, loosen
 from xpgrad import linalg as la
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
 
+pytestmark = pytest.mark.slow(one_in=3)
+
 strict = pytest.importorskip("array_api_strict", reason="the reference namespace of the standard")
 
 inf = math.inf

@@ -108,6 +108,7 @@ def test_every_rule_of_shapes_is_in_the_table() -> None:
     assert declared - {name.split()[0] for name in ONE} == {"__getitem__"}  # it has separate tests below
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("kind", ["real", "complex"])
 @pytest.mark.parametrize("name", ONE)
 @given(data=st.data())

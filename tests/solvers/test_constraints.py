@@ -67,6 +67,7 @@ MINIMA: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=8)
 @pytest.mark.parametrize("name", MINIMA)
 def test_first_and_second_derivatives(name: str) -> None:
     t = xp.tensor([1.1, 0.4, 0.7], requires_grad=True)

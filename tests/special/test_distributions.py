@@ -22,6 +22,8 @@ from xpgrad.func import jvp, vmap
 from xpgrad.scipy import stats
 from xpgrad_reference.sections import parts
 
+pytestmark = pytest.mark.slow(one_in=3)
+
 #: The shape parameters, by name.
 CONTINUOUS: dict[str, tuple[float, ...]] = {
     "norm": (), "expon": (), "laplace": (), "cauchy": (), "logistic": (), "lognorm": (0.8,), "uniform": (), "gamma": (2.3,),
@@ -325,6 +327,7 @@ def test_wrong_parameters_are_refused_by_name() -> None:
         stats.norm.logpdf(x, xp.zeros(3))
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("kappa", [0.01, 1.0, 24.9, 25.1, 80.0, 2000.0])
 def test_the_distribution_function_of_directions(kappa: float) -> None:
     at = np.concatenate([np.linspace(-7.0, 7.0, 41), np.linspace(-3.0, 3.0, 21) / np.sqrt(kappa)])

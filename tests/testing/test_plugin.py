@@ -125,6 +125,7 @@ def test_the_run_ends_with_a_table_and_the_reasons(alone: tuple[pytest.LineMatch
     ])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_reports_are_written_by_several_processes_as_by_one(alone: tuple[pytest.LineMatcher, Path], tmp_path: Path) -> None:
     said = run(tmp_path, {"library": MARKED + TABLE}, *REPORTS, "--differentiability-path=found", "-n2")
     said.fnmatch_lines(["differentiability: wrote found.json", "differentiability: wrote found.html", "differentiability: wrote found.md"])
@@ -194,6 +195,7 @@ def test_named(check):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [(), ("-n2",)])
 def test_tables_without_backends_are_kept_to_some(tmp_path: Path, processes: tuple[str, ...]) -> None:
     """Their tests, and so their ids, depend on the option and not on what is installed; explicit backends remain."""

@@ -67,6 +67,7 @@ def test_tests_run_on_a_copy_and_are_summed_up(project: Suite) -> None:
     assert re.search(r"\* 1 expected, e.g. `.*test_it\[1-xpgrad\]`: it is known", text)
 
 
+@pytest.mark.slow
 def test_shares_are_a_partition(project: Suite) -> None:
     parts: list[set[str]] = []
     for k in range(3):

@@ -30,7 +30,7 @@ from xpgrad.func._forward import jvp
 
 grad = xp.autograd.grad
 # PyTorch's forward mode compiles some of its decompositions at first use with an interface that it has deprecated.
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+pytestmark = [pytest.mark.slow(one_in=3), pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")]
 Function = Callable[..., Any]
 STEP = 1e-6
 
@@ -158,6 +158,7 @@ def test_special_arguments(name: str, xpgrad_device: str) -> None:
     check(function, points, xpgrad_device)
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("name", shapes.ONE)
 @pytest.mark.parametrize("kind", ["real", "complex"])
 @given(data=st.data())

@@ -158,8 +158,8 @@ def test_a_transform_may_be_the_first_thing_that_a_process_does(name: str) -> No
     last, shape = "xp.sum(y)" if name in ("grad", "hessian") else "y", (2, 3) if name == "vmap" else (3,)
     code = f"""
 import xpgrad as xp
-from support import strict_backend
-strict_backend.register()
+from support import plugin_backends
+plugin_backends.register('strict')
 def f(x):
     y = xp.sin(x[0] * x) * 1.0
     y[0] *= x[1]

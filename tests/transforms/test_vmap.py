@@ -19,6 +19,8 @@ from rules import test_elementwise as elementwise, test_linalg, test_shapes as s
 from support.central_differences import cast_for_device, loosen, loss, numbers, values
 from xpgrad.func import vmap
 
+pytestmark = pytest.mark.slow(one_in=3)
+
 Function = Callable[..., Any]
 grad = xp.autograd.grad
 SIZE = 3

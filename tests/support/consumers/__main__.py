@@ -9,7 +9,7 @@ import json
 import sys
 import warnings
 
-from support import strict_backend
+from support import plugin_backends
 from support.consumers import table_of, tables
 from support.consumers.supported import supported
 from xpgrad.testing import examine
@@ -24,7 +24,7 @@ def coverage() -> None:
 def main(device: str, names: list[str]) -> None:
     """Print the findings for each call on a device."""
     warnings.simplefilter("ignore")
-    strict_backend.register()
+    plugin_backends.register("strict")
     rows, _ = tables(*dict.fromkeys(map(table_of, names)))
     for name in names or rows:
         found = examine(rows[name].function, *rows[name].args, backends=[device], mutation=True, name=name)

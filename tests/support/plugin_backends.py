@@ -1,4 +1,4 @@
-"""Register the plugin xpgrad-strict for the tests, whether installed or not: everything outside the standard raises there."""
+"""Register plugins of this repository for the tests, whether installed or not: xpgrad-strict and xpgrad-simstream."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from xpgrad.registry import backend_names, register_backend
 __all__ = ["register"]
 
 
-def register() -> None:
-    """Register the backend unless it is registered already."""
-    if "strict" not in backend_names():
-        folder = Path(__file__).resolve().parents[2] / "plugins" / "xpgrad-strict" / "xpgrad_strict"
-        spec = importlib.util.spec_from_file_location("xpgrad_strict", folder / "__init__.py", submodule_search_locations=[str(folder)])
+def register(name: str) -> None:
+    """Register the backend of a plugin unless it is registered already."""
+    if name not in backend_names():
+        folder = Path(__file__).resolve().parents[2] / "plugins" / f"xpgrad-{name}" / f"xpgrad_{name}"
+        spec = importlib.util.spec_from_file_location(folder.name, folder / "__init__.py", submodule_search_locations=[str(folder)])
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
