@@ -27,20 +27,17 @@ _LOCK = threading.RLock()
 renew_in_children(globals(), "_LOCK")
 
 
+@functools.cache
 def machine() -> Machine:
     """Return the machine of this process.
+
+    Two threads that call it first at the same time get one each.
 
     Raises
     ------
     ImportError
         llvmlite is not installed.
     """
-    with _LOCK:
-        return _machine()
-
-
-@functools.cache
-def _machine() -> Machine:
     return Machine()
 
 
