@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("sphinx", reason="builds the site")
 
-from xpgrad_reference.running import ADDRESS, LIBRARIES, PAGES  # noqa: E402
+from xpgrad_reference.running import ADDRESS, LIBRARIES, PAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 
