@@ -34,6 +34,7 @@ Z = numbers((3, 4), 1.0, np.complex128)
 HOLES = np.where(np.arange(12).reshape(3, 4) % 5 == 1, np.nan, M)
 MASK = np.arange(12).reshape(3, 4) % 3 != 1
 KEYS = np.array([2, 0, 1, 2])
+WEIGHTS = np.arange(12.0).reshape(3, 4) % 5
 KNOTS = np.array([-1.5, -0.4, 0.3, 1.1, 2.0])
 
 
@@ -69,13 +70,25 @@ def _quantiles(name: str) -> list[Case]:
         "median_unbiased",
         "normal_unbiased",
         "interpolated_inverted_cdf",
+        "inverted_cdf",
+        "averaged_inverted_cdf",
+        "closest_observation",
     )
     return [
         _d(_f(name, 0.3 * unit), M),
         _d(_f(name, axis=1, keepdims=True), M, np.array([0.22, 0.61]) * unit),
         *(_d(_f(name, [0.13 * unit, 0.55 * unit], axis=0, method=m), numbers((7, 2))) for m in methods),
+        _d(_f(name, [0.0, 0.2 * unit, unit], method="inverted_cdf", weights=WEIGHTS), M),
+        # NB: NumPy 2.4 fails for the weights of one row where nan is left out.
+        *([] if name.startswith("nan") else [_d(_f(name, 0.6 * unit, axis=1, method="inverted_cdf", weights=WEIGHTS[0]), M)]),
         *([_d(_f(name, 0.4 * unit, axis=1), HOLES)] if name.startswith("nan") else []),
+        *([_d(_f(name, 0.4 * unit, axis=1, method="inverted_cdf", weights=WEIGHTS), HOLES)] if name.startswith("nan") else []),
     ]
+
+
+def _common(x: Any) -> Any:
+    """Return where an array and others have their common numbers."""
+    return np.intersect1d(x, np.array([0.25, 7.0, 0.5, 0.25]), return_indices=True)[1:]
 
 
 def _on_a_copy(write: Callable[..., Any]) -> Callable[..., Any]:
@@ -318,6 +331,8 @@ CASES: dict[str, list[Case]] = {
     "unique": [
         _d(np.unique, np.array([3.0, 1.0, 2.0, 4.5])),
         _c(lambda x: np.unique(np.rint(2 * x), return_index=True, return_inverse=True, return_counts=True)[1:], M),
+        _d(lambda x: np.unique(x, axis=1), M),
+        _c(lambda x: np.unique(np.rint(x), True, True, True, axis=0)[1:], R),
     ],
     "unique_all": [_d(np.unique_all, M)],
     "unique_counts": [_d(np.unique_counts, M)],
@@ -325,7 +340,7 @@ CASES: dict[str, list[Case]] = {
     "unique_values": [_d(lambda x: np.sort(np.unique_values(x)), M)],
     "isin": [_c(lambda x: np.isin(x, np.array([0.5, 1.0])), M)],
     "union1d": [_d(np.union1d, V, W)],
-    "intersect1d": [_d(lambda x: np.intersect1d(x, np.copy(x)), np.array([0.5, 2.0, 0.25]))],
+    "intersect1d": [_d(lambda x: np.intersect1d(x, np.copy(x)), np.array([0.5, 2.0, 0.25])), _c(_common, np.array([0.5, 2.0, 0.25]))],
     "setdiff1d": [_d(lambda x: np.setdiff1d(x, np.array([0.5, 9.0])), np.array([0.75, 2.0, 0.25]))],
     "setxor1d": [_d(np.setxor1d, V, W)],
     "isclose": [_c(np.isclose, M, N)],
@@ -346,7 +361,10 @@ CASES: dict[str, list[Case]] = {
     "common_type": [_c(np.common_type, M, N)],
     # -- writes in place
     "copyto": [_d(_on_a_copy(np.copyto), M, N), _d(_on_a_copy(lambda x, y: np.copyto(x, y, where=MASK)), M, V[:4])],
-    "fill_diagonal": [_d(_on_a_copy(np.fill_diagonal), M, V[0])],
+    "fill_diagonal": [
+        _d(_on_a_copy(np.fill_diagonal), M, V[0]),
+        _d(_on_a_copy(lambda a, v: np.fill_diagonal(a, v, wrap=True)), numbers((9, 3)), V),
+    ],
     "put": [_d(_on_a_copy(lambda x, v: np.put(x, [0, -1, 5], v)), M, V[:3])],
     "place": [_d(_on_a_copy(lambda x, v: np.place(x, MASK, v)), M, V[:3])],
     "putmask": [_d(_on_a_copy(lambda x, v: np.putmask(x, MASK, v)), M, N)],
@@ -446,6 +464,8 @@ CASES: dict[str, list[Case]] = {
         _d(np.interp, M, KNOTS, W),
         _d(lambda x, k, f: np.interp(x, k, f, left=-5.0, right=6.0), 3 * M, KNOTS, W),
         _d(lambda x, k, f: np.interp(x, xp=k, fp=f), V, KNOTS, W),
+        _d(lambda x, k, f, p: np.interp(x, k, f, period=p), 3 * M, KNOTS, W, np.array(3.7)),
+        _d(lambda x, k, f: np.interp(x, k, f, left=-5.0, period=-2.2), 3 * M, KNOTS, W),
     ],
     # -- statistics
     **{name: _quantiles(name) for name in ("quantile", "percentile", "nanquantile", "nanpercentile")},
@@ -510,6 +530,9 @@ CASES: dict[str, list[Case]] = {
     ],
     "polyfit": [
         _d(lambda x, y: np.polyfit(x, y, 2), KNOTS, V),
+        _d(lambda x, y: np.polyfit(x, y, 2, cov=True), KNOTS, V),
+        _d(lambda x, y, w: np.polyfit(x, y, 1, w=w, cov="unscaled"), KNOTS, numbers((5, 2)), P.ravel()[:5]),
+        _d(lambda x, y: np.polyfit(x, y, 1, full=True)[:2], KNOTS, numbers((5, 2))),
         _d(lambda x, y, w: np.polyfit(x, y, 1, w=w), KNOTS, numbers((5, 2)), P.ravel()[:5]),
     ],
     "apply_along_axis": [

@@ -134,7 +134,8 @@ def least_squares(a: Any, b: Any, rcond: Any) -> Any:
 
 
 @adapt("linalg.lstsq", arrays=2, floating=True, note="differentiable while the rank stays the same; `rcond` is a constant")
-def _lstsq(x: Any, y: Any, rcond: Any = None) -> Any:
+def solve_least_squares(x: Any, y: Any, rcond: Any = None) -> Any:
+    """Return the solution, the sums of squared residuals, the rank and the singular values (`numpy.linalg.lstsq`)."""
     rows, columns = x.shape
     limit = xp.finfo(x.dtype).eps * max(rows, columns) if rcond is None or rcond < 0 else rcond
     solution = least_squares(x, y, limit)

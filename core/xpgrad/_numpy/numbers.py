@@ -119,13 +119,28 @@ def _unwrap(x: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * ma
     return xp.concat([first, rest + xp.cumulative_sum(jumps, axis=axis)], axis=axis)
 
 
-@adapt("interp", arrays=5, note="`period=` raises")
-def _interp(at: Any, knots: Any, heights: Any, low: Any, high: Any) -> Any:
+@implements("interp")
+def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    if period is not None and not isinstance(period, Tensor) and period == 0:
+        msg = "np.interp: `period` must not be 0"
+        raise ValueError(msg)
+    return _interpolate(*lift("interp", x, xp, fp, left, right, period))
+
+
+def _interpolate(at: Any, knots: Any, heights: Any, low: Any, high: Any, period: Any) -> Any:
     at, knots, heights = as_floating(at), as_floating(knots), as_floating(heights)
     n = knots.shape[0] if knots.ndim == 1 else -1
     if n < 1 or heights.shape != (n,):
         msg = f"np.interp: the knots and heights must be vectors of one length, but got shapes {knots.shape} and {heights.shape}"
         raise ValueError(msg)
+    if period is not None:  # one more knot on either side closes the circle, so that no point is outside
+        period, low, high = xp.abs(period), None, None
+        at, knots = xp.remainder(at, period), xp.remainder(knots, period)
+        order = xp.argsort(knots.detach())
+        knots, heights = xp.take(knots, order), xp.take(heights, order)
+        knots = xp.concat([knots[-1:] - period, knots, knots[:1] + period])
+        heights = xp.concat([heights[-1:], heights, heights[:1]])
+        n += 2
     first = heights[0] if low is None else low
     last = heights[-1] if high is None else high
     inside = xp.reshape(at, (-1,))

@@ -302,32 +302,44 @@ def _ix(*args: Any) -> Any:
 # -- sets --------------------------------------------------------------------------------------------------------------
 
 
-def _find_distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
-    """Return the sorted distinct elements, their first positions, the inverse indices and the counts."""
-    flat = xp.reshape(x, (-1,))
-    if not flat.size:
+def _find_distinct(x: Any, equal_nan: bool, axis: int | None = None) -> tuple[Any, Any, Any, Any]:
+    """Return the sorted distinct elements, or slices along an axis, their first positions, the inverse indices and the counts."""
+    flat = xp.reshape(x, (-1,)) if axis is None else xp.moveaxis(x, axis, 0)
+    if not flat.shape[0]:
         empty = xp.zeros((0,), dtype=x.default_dtype("indexing"), device=x.device)
-        return flat.clone(), empty, empty, empty
+        return (flat.clone(), empty, xp.reshape(empty, x.shape), empty) if axis is None else (x.clone(), empty, empty, empty)
     values = flat.detach()
     values = values._cast(values.default_dtype("integral")) if values.dtype.category == "bool" else values
-    order = xp.argsort(values)
-    ranked = xp.take(values, order)
-    differs = ranked[1:] != ranked[:-1]
-    if equal_nan and ranked.dtype.differentiable:
+    if axis is None:
+        order = xp.argsort(values)
+        ranked = xp.take(values, order)
+        differs = ranked[1:] != ranked[:-1]
+    else:  # rows, in the order of their first elements that differ
+        values = xp.reshape(values, (flat.shape[0], math.prod(flat.shape[1:])))
+        columns = xp.unstack(values, axis=1)
+        order = _lexsort(columns[::-1]) if columns else xp.arange(flat.shape[0], dtype=x.default_dtype("indexing"), device=x.device)
+        ranked = xp.take(values, order, axis=0)
+        differs = xp.any(ranked[1:] != ranked[:-1], axis=1)
+    if equal_nan and axis is None and ranked.dtype.differentiable:
         differs = differs & ~(xp.isnan(ranked[1:]) & xp.isnan(ranked[:-1]))
     first = xp.concat([xp.ones((1,), dtype=xp.bool, device=x.device), differs])
     (starts,) = xp.nonzero(first)
     positions = xp.take(order, starts)
     number = xp.cumulative_sum(first._cast(order.dtype)) - 1
     inverse = xp.take(number, xp.argsort(order))
-    ends = xp.concat([starts[1:], xp.full((1,), flat.size, dtype=starts.dtype, device=x.device)])
-    return xp.take(flat, positions), positions, xp.reshape(inverse, x.shape), ends - starts
+    ends = xp.concat([starts[1:], xp.full((1,), flat.shape[0], dtype=starts.dtype, device=x.device)])
+    if axis is None:
+        return xp.take(flat, positions), positions, xp.reshape(inverse, x.shape), ends - starts
+    return xp.take(x, positions, axis=axis), positions, inverse, ends - starts
 
 
-@adapt("unique", note="`axis=` raises; the gradient goes to the first of equal elements")
-def _unique(x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, *,
+@adapt("unique", note="the gradient goes to the first of equal elements")
+def _unique(x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, *,
             equal_nan: bool = True, sorted: bool = True) -> Any:  # noqa: A002 (NumPy's name)  # fmt: skip
-    values, *rest = _find_distinct(x, equal_nan)
+    if axis is not None:
+        axis = normalize_axis(axis, x.ndim, "np.unique")
+        axis = axis if x.ndim > 1 else None
+    values, *rest = _find_distinct(x, equal_nan, axis)
     wanted = [part for part, asked in zip(rest, (return_index, return_inverse, return_counts)) if asked]
     return (values, *wanted) if wanted else values
 
@@ -346,11 +358,12 @@ def _flatten_all(*arrays: Any) -> Any:
 adapt("union1d", lambda ar1, ar2: _unique(xp.concat(_flatten_all(ar1, ar2))), arrays=2)
 
 
-@adapt("intersect1d", arrays=2, note="the gradient goes to the first argument; `return_indices=` raises")
-def _intersect1d(ar1: Any, ar2: Any) -> Any:
+@adapt("intersect1d", arrays=2, note="the gradient goes to the first argument")
+def _intersect1d(ar1: Any, ar2: Any, *, return_indices: bool = False) -> Any:
     a, b = _flatten_all(ar1, ar2)
-    a = _unique(a)
-    return a[xp.isin(a, b)]
+    (a, at, *_), (b, other, *_) = _find_distinct(a, True), _find_distinct(b, True)
+    common = xp.isin(a, b)
+    return (a[common], at[common], other[xp.isin(b, a)]) if return_indices else a[common]
 
 
 @adapt("setdiff1d", arrays=2)
@@ -488,16 +501,20 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     write_out("copyto", x, value, None if where is True else lift("copyto", where, x)[0])
 
 
-@implements("fill_diagonal", note="in place; `wrap=` raises")
+@implements("fill_diagonal", note="in place")
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     x = _check_target("fill_diagonal", a)
-    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1) or wrap:
-        msg = f"np.fill_diagonal: xpgrad fills matrices, or axes of equal lengths, without `wrap`, but got shape {x.shape}"
-        raise TypeError(msg)
-    n = x.shape[0] if x.ndim > 2 else min(x.shape)
-    place = xp.arange(n, device=x.device)
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1):
+        msg = f"np.fill_diagonal fills matrices, or arrays whose axes have one length, but got shape {x.shape}"
+        raise ValueError(msg)
+    rows, columns = x.shape[:2]
+    place = xp.arange(rows if x.ndim > 2 else min(rows, columns), device=x.device)
+    index = (place,) * x.ndim
+    if wrap and rows > columns and x.ndim == 2:  # NB: NumPy's wrapped diagonal leaves one row free after each block of `columns` rows
+        flat = xp.arange(0, x.size, columns + 1, device=x.device)
+        index = flat // columns, flat % columns
     value = _as_value("fill_diagonal", x, val)
-    x[(place,) * x.ndim] = xp.reshape(value, (-1,))[:n] if value.ndim else value
+    x[index] = _repeat_to_length(xp.reshape(value, (-1,)), index[0].shape[0]) if value.ndim else value
 
 
 @implements("put", note="in place")

@@ -10,8 +10,8 @@ import xpgrad as xp
 from xpgrad import linalg
 from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.creation import vander
-from xpgrad._numpy.linear_algebra import can_read_values, eigvals, least_squares
-from xpgrad._numpy.operands import as_constant, as_floating, lift, refuse
+from xpgrad._numpy.linear_algebra import can_read_values, eigvals, least_squares, solve_least_squares
+from xpgrad._numpy.operands import as_constant, as_floating, is_default, lift
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 
@@ -180,9 +180,8 @@ def _find_zeros(c: Any) -> Any:
     return eigvals(xp.concat([xp.reshape(-c[1:] / c[0], (1, n)), below]))
 
 
-@implements("polyfit", note="`full=` and `cov=` raise")
+@implements("polyfit", note="`full=True` needs the values, which decide the rank")
 def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
-    refuse("polyfit", full=None if full is False else full, cov=None if cov is False else cov)
     at, heights, weights = lift("polyfit", x, y, w)
     at, heights = as_floating(at), as_floating(heights)
     matrix = vander(at, deg + 1)
@@ -192,9 +191,25 @@ def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w:
         heights = heights * (weights if heights.ndim == 1 else xp.reshape(weights, (-1, 1)))
     # Scaling the columns to unit length keeps the problem well conditioned: powers differ by many orders of magnitude.
     scale = xp.sqrt(xp.sum(matrix * matrix, axis=0))
-    limit = xp.finfo(at.dtype).eps * at.shape[0] if rcond is None else rcond
-    out = least_squares(matrix / scale, heights, limit)
-    return out / (scale if out.ndim == 1 else xp.reshape(scale, (-1, 1)))
+    count = at.shape[0]
+    limit = xp.finfo(at.dtype).eps * count if rcond is None else rcond
+    unit = matrix / scale
+    solution = least_squares(unit, heights, limit)
+    out = solution / (scale if solution.ndim == 1 else xp.reshape(scale, (-1, 1)))
+    if full:
+        _, squares, rank, sizes = solve_least_squares(unit, heights, limit)
+        return out, squares, rank, sizes, limit
+    if is_default(cov, False):
+        return out
+    spread = xp.linalg.inv(xp.matmul(xp.matrix_transpose(unit), unit)) / (xp.reshape(scale, (-1, 1)) * scale)
+    spread = spread if heights.ndim == 1 else spread[..., None]
+    if cov != "unscaled":
+        if count <= deg + 1:
+            msg = f"np.polyfit: {count} points are too few for the covariance of {deg + 1} coefficients; `cov='unscaled'` needs no more"
+            raise ValueError(msg)
+        residual = heights - xp.matmul(unit, solution)
+        spread = spread * (xp.sum(residual * residual, axis=0) / (count - deg - 1))
+    return out, spread
 
 
 # -- along axes --------------------------------------------------------------------------------------------------------

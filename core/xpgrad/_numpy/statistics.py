@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._numpy.operands import as_constant, as_floating, as_tuple, is_default, lift, lift_sequence, refuse, reshape_to_axis, write_out
+from xpgrad._numpy.linear_algebra import can_read_values
+from xpgrad._numpy.operands import as_constant, as_floating, as_tuple, is_default, lift, lift_sequence, reshape_to_axis, write_out
 from xpgrad._numpy.reductions import has_keepdims
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
@@ -15,13 +16,19 @@ from xpgrad.rules.indexing import add_slices
 
 # -- quantiles ---------------------------------------------------------------------------------------------------------
 
-#: Parameters of the continuous methods: quantile q of n elements is at position ``n q + alpha + q (1 - alpha - beta) - 1``.
-_CONTINUOUS = {
-    "linear": (1.0, 1.0), "weibull": (0.0, 0.0), "hazen": (0.5, 0.5), "interpolated_inverted_cdf": (0.0, 1.0),
-    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+#: Numbers a and b of each method: quantile q of n elements is at position ``q (n + a) + b``.
+_POSITIONS = {
+    "linear": (-1.0, 0.0), "weibull": (1.0, -1.0), "hazen": (0.0, -0.5), "median_unbiased": (1 / 3, -2 / 3),
+    "normal_unbiased": (1 / 4, -5 / 8), "lower": (-1.0, 0.0), "higher": (-1.0, 0.0), "midpoint": (-1.0, 0.0), "nearest": (-1.0, 0.0),
+    "interpolated_inverted_cdf": (0.0, -1.0), "inverted_cdf": (0.0, -1.0), "averaged_inverted_cdf": (0.0, -1.0),
+    "closest_observation": (0.0, -1.0),
 }  # fmt: skip
-#: The weight of the upper neighbour in methods that take one of the two neighbours of the linear method's position, or their mean.
-_DISCRETE = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": 0.0}
+#: Discontinuous methods: the weight of the upper neighbour at a position of an element, and at one between two elements.
+_JUMPS = {
+    "lower": (0.0, 0.0), "higher": (0.0, 1.0), "midpoint": (0.0, 0.5), "inverted_cdf": (0.0, 1.0), "averaged_inverted_cdf": (0.5, 1.0),
+}  # fmt: skip
+#: Methods that round the position half to even, and the position that they give to the first element.
+_ROUNDED = {"nearest": 0.0, "closest_observation": 1.0}
 
 
 def _merge_reduced_axes(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
@@ -45,10 +52,12 @@ def _numbers_in(q: Any) -> Iterator[Any]:
 
 
 def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, nans: bool, percent: bool) -> Any:
-    refuse(name, weights=weights)
-    if method not in _CONTINUOUS and method not in _DISCRETE:
-        msg = f"np.{name}: xpgrad has no `method`={method!r:.60}; it has {', '.join((*_CONTINUOUS, *_DISCRETE))}"
-        raise TypeError(msg)
+    if method not in _POSITIONS:
+        msg = f"np.{name}: there is no `method`={method!r:.60}; there are {', '.join(_POSITIONS)}"
+        raise ValueError(msg)
+    if weights is not None and method != "inverted_cdf":
+        msg = f"np.{name}: only `method='inverted_cdf'` takes `weights`, but got method={method!r}"
+        raise ValueError(msg)
     x, at = lift(name, a, q) if isinstance(q, Tensor) else lift(name, a, as_constant(name, q, a))
     x, at = as_floating(x), as_floating(at)
     if x.dtype.is_complex or at.dtype.is_complex:
@@ -63,28 +72,24 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     if not flat.shape[-1]:
         msg = f"np.{name} needs at least one element along the axes that it reduces, but got shape {x.shape}"
         raise ValueError(msg)
-    ranked = xp.sort(flat, axis=-1)
     # Quantiles get a new first axis. The number of elements that are not nan may differ from row to row.
     positions = xp.reshape(at, (-1,) + (1,) * (flat.ndim - 1))
+    if weights is None:
+        ranked, heavy = xp.sort(flat, axis=-1), None
+    else:
+        order = xp.argsort(flat.detach(), axis=-1)
+        ranked, heavy = (xp.take_along_axis(t, order, axis=-1) for t in (flat, _shape_weights(name, weights, x, axes)))
     is_nan = xp.isnan(ranked.detach())
     number = (
         xp.sum(xp.astype(~is_nan, at.dtype), axis=-1) if nans else xp.full(flat.shape[:-1], flat.shape[-1], dtype=at.dtype, device=x.device)
     )
     number = xp.broadcast_to(number, (at.size, *flat.shape[:-1]))
-    alpha, beta = _CONTINUOUS.get(method, (1.0, 1.0))
-    place = number * positions + (alpha + positions * (1.0 - alpha - beta)) - 1.0
-    last = xp.maximum(number - 1.0, 0.0)
-    place = xp.minimum(xp.maximum(place, 0.0), last)
-    below = xp.floor(place.detach())
-    fraction = place - below
-    if method in _DISCRETE:
-        fraction = xp.where(fraction > 0, xp.full_like(fraction, _DISCRETE[method]), xp.zeros_like(fraction))
-        if method == "nearest":
-            below = xp.round(place.detach())
-    above = xp.minimum(below + 1.0, last)
-    lower, upper = (_take_sorted(ranked, t) for t in (below, above))
+    if heavy is None:
+        result = _interpolate(ranked, positions, number, method)
+    else:  # the result of a row of nan alone is nan, whatever it weighs
+        heavy = xp.where(is_nan, xp.where(is_nan[..., :1], 1.0, 0.0), heavy)
+        result = _take_sorted(ranked, _count_lighter(name, heavy, positions.detach()))
     # A `q` that is not a Tensor has the default precision, which must not change the dtype of the result.
-    result = lower + (upper - lower) * fraction
     result = result if isinstance(q, Tensor) else result._cast(x.dtype)
     if not nans:
         result = xp.where(is_nan[..., -1], math.nan, result)
@@ -101,9 +106,47 @@ def _take_sorted(ranked: Any, place: Any) -> Any:
     return xp.moveaxis(xp.take_along_axis(ranked, index, axis=-1), -1, 0)
 
 
+def _interpolate(ranked: Any, positions: Any, number: Any, method: str) -> Any:
+    """Return the quantiles of rows whose first `number` elements are sorted."""
+    more, shift = _POSITIONS[method]
+    place = (number + more) * positions + shift
+    below = xp.floor(place.detach())
+    fraction = place - below
+    if method in _JUMPS:
+        fraction = xp.where(fraction > 0, *(xp.full_like(fraction, weight) for weight in reversed(_JUMPS[method])))
+    if method in _ROUNDED:
+        below = xp.round(place.detach() + _ROUNDED[method]) - _ROUNDED[method]
+        fraction = xp.zeros_like(below)
+    last = xp.maximum(number - 1.0, 0.0)
+    lower, upper = (_take_sorted(ranked, xp.minimum(xp.maximum(t, 0.0), last)) for t in (below, below + 1.0))
+    return lower + (upper - lower) * fraction
+
+
+def _shape_weights(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """Return weights in the shape that `_merge_reduced_axes` gives `x`. The selected element jumps with them: they are constants."""
+    heavy = (weights if isinstance(weights, Tensor) else as_constant(name, weights, x)).detach()
+    heavy = as_floating(heavy)
+    if heavy.shape != x.shape and (len(axes) != 1 or heavy.shape != (x.shape[axes[0]],)):
+        msg = f"np.{name}: `weights` must have the shape of the array, {x.shape}, or the length of its one axis, but got {heavy.shape}"
+        raise ValueError(msg)
+    heavy = heavy if heavy.shape == x.shape else xp.broadcast_to(reshape_to_axis(heavy, axes[0], x.ndim), x.shape)
+    return _merge_reduced_axes(heavy, axes)[0]
+
+
+def _count_lighter(name: str, heavy: Any, share: Any) -> Any:
+    """Return how many leading elements of each row have together less than this share of the row's weight, or no weight at all."""
+    total = xp.cumulative_sum(heavy, axis=-1)
+    whole = total[..., -1:]
+    if can_read_values(whole) and not bool(xp.all(heavy >= 0) & xp.all((whole > 0) & xp.isfinite(whole))):
+        msg = f"np.{name}: `weights` must be finite and not negative, and must not all be 0"
+        raise ValueError(msg)
+    number = xp.sum(xp.astype((total / whole < share[..., None]) | (total == 0), heavy.dtype), axis=-1)
+    return xp.minimum(number, heavy.shape[-1] - 1.0)
+
+
 for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
 
-    @implements(_name, note="also differentiable in `q`; `weights=` and discontinuous methods raise")
+    @implements(_name, note="also differentiable in `q`, except in discontinuous methods")
     def _quantile_function(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
                      keepdims: Any = False, *, weights: Any = None, name: str = _name) -> Any:  # fmt: skip
         return _quantile(name, a, q, axis, out, method, keepdims, weights, name.startswith("nan"), name.endswith("percentile"))
