@@ -67,6 +67,50 @@ def test_tests_run_on_a_copy_and_are_summed_up(project: Suite) -> None:
     assert re.search(r"\* 1 expected, e.g. `.*test_it\[1-xpgrad\]`: it is known", text)
 
 
+_GRADIENTS = """\
+    import numpy as np
+    import pytest
+    import xpgrad as xp
+    from numpy.testing import assert_allclose
+    from borrowed.libraries import LIBRARIES, to_numpy, double
+
+    @pytest.mark.parametrize("name", LIBRARIES[1:2])
+    @pytest.mark.parametrize("n", range(6))
+    def test_it(name, n):
+        x = xp.asarray([1.0, 2.0])
+        if n == 0:
+            x[0] = 3.0
+            assert_allclose(x * 2, [6.0, 4.0])
+        elif n == 1:
+            assert_allclose(to_numpy(x), [1.0, 2.0])
+        elif n == 2:
+            assert_allclose(double(x), [2.0, 4.0])
+        elif n == 3:
+            assert_allclose(xp.sign(x.detach()), [1.0, 1.0])
+        elif n == 4:
+            assert xp.asarray([1, 2]).requires_grad is False
+        else:
+            assert_allclose(x, [1.0, 3.0])
+"""
+
+
+def test_inputs_may_require_grad(project: Suite) -> None:
+    """Law: each test passes, fails, or is refused where a gradient would be lost; results that have no history are told."""
+    (project.source / "tests" / "test_it.py").write_text(textwrap.dedent(_GRADIENTS), encoding="utf-8")
+    more = "import numpy as np\nto_numpy = np.asarray\ndef double(x): return np.asarray(x) * 2\n"
+    (project.source / "libraries.py").write_text(_LISTS + more, encoding="utf-8")
+    outcomes = suites.run(dataclasses.replace(project, conversions=("to_numpy",), expected={}), requires_grad=True)
+    found = {int(o["test"].partition("[")[2][0]): (o["outcome"], o["results"]) for o in outcomes}
+    assert found == {
+        0: ("passed", [1, 1]), 1: ("passed", [1, 1]), 2: ("refused", [0, 0]), 3: ("passed", [1, 0]), 4: ("passed", [0, 0]),
+        5: ("failed", [1, 1]),
+    }  # fmt: skip
+    text = suites.summary(project, outcomes)
+    assert "| skipped | xfailed | refused |\n|---|---:|---:|---:|---:|---:|---:|" in text
+    assert "| all | 4 | 1 | 0 | 0 | 0 | 1 |" in text
+    assert re.search(r"\* 1 passed whose results have no history, e.g. `.*test_it\[3-xpgrad\]`", text)
+
+
 @pytest.mark.slow
 def test_shares_are_a_partition(project: Suite) -> None:
     parts: list[set[str]] = []

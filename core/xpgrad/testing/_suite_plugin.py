@@ -36,5 +36,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     outcome = "xfailed" if hasattr(report, "wasxfail") and report.outcome == "skipped" else report.outcome
     text = "" if outcome == "passed" else str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr or "")
     line = {"test": report.nodeid, "when": report.when, "outcome": outcome, "seconds": round(report.duration, 3), "text": text[-1500:]}
+    line |= dict(report.user_properties)
     with open(os.environ[OUTCOMES], "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")

@@ -24,12 +24,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from xpgrad.testing._suite_gradients import CONVERSIONS
 from xpgrad.testing._suite_plugin import OUTCOMES, SHARE
 
 __all__ = ["Suite", "SuiteError", "load", "patch", "prepare", "run"]
 
 #: One file of facts for each project.
 FOLDER = Path(__file__).parent / "_suites"
+
+
+#: How an error says that something without a derivative refuses a Tensor that requires grad.
+_REFUSAL = re.compile(r"^E .*requires grad", re.MULTILINE)
 
 
 class SuiteError(RuntimeError):
@@ -93,6 +98,8 @@ class Suite:
         Arguments of pytest, which select the tests that take an array library. ``{folder}`` stands for the folder of the package.
     needs : tuple of str
         The modules that its tests import, besides pytest and what the project itself needs.
+    conversions : tuple of str
+        The names that its tests give to functions that convert or compare results.
     insertions : tuple of Insertion
     expected : dict of str to str
         By regular expression for the name of a test: the reason why it fails.
@@ -104,6 +111,7 @@ class Suite:
     environment: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    conversions: tuple[str, ...] = ()
     insertions: tuple[Insertion, ...] = ()
     expected: Mapping[str, str] = field(default_factory=dict)
 
@@ -162,8 +170,8 @@ def load(name: str) -> Suite:
     facts = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     insertions = tuple(Insertion(**i) for i in facts.pop("insert", []))
     expected = {e["tests"]: e["reason"] for e in facts.pop("expected", [])}
-    arguments, needs = (tuple(facts.pop(key, ())) for key in ("arguments", "needs"))
-    return Suite(name=name, insertions=insertions, expected=expected, arguments=arguments, needs=needs, **facts)
+    listed = {key: tuple(facts.pop(key, ())) for key in ("arguments", "needs", "conversions")}
+    return Suite(name=name, insertions=insertions, expected=expected, **listed, **facts)
 
 
 def _changed(suite: Suite) -> dict[str, tuple[str, str]]:
@@ -228,7 +236,7 @@ def _link(source: Path, target: Path, below: Path, real: set[Path]) -> None:
             (target / below / entry.name).symlink_to(entry)
 
 
-def run(suite: Suite, share: str = "0/1", extra: Sequence[str] = ()) -> list[dict[str, Any]]:
+def run(suite: Suite, share: str = "0/1", extra: Sequence[str] = (), requires_grad: bool = False) -> list[dict[str, Any]]:
     """Run the tests of a project, whose output goes to the terminal, and return the outcomes.
 
     Parameters
@@ -238,6 +246,10 @@ def run(suite: Suite, share: str = "0/1", extra: Sequence[str] = ()) -> list[dic
         ``K/N`` runs each N-th test.
     extra : sequence of str
         More arguments of pytest.
+    requires_grad : bool
+        Whether the floating-point Tensors that the tests make require grad. Then the outcome is also "refused", if the test failed because
+        something that has no derivative refuses a Tensor that requires grad; ``results`` are the numbers of floating-point results that
+        were compared, and of those with a history.
 
     Returns
     -------
@@ -262,13 +274,20 @@ def run(suite: Suite, share: str = "0/1", extra: Sequence[str] = ()) -> list[dic
         environment = os.environ | dict(suite.environment)
         environment |= {"PYTHONPATH": os.pathsep.join(paths), SHARE: share, OUTCOMES: str(outcomes)}
         arguments = [a.replace("{folder}", str(package)) for a in suite.arguments]
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xpgrad.testing._suite_plugin", *arguments, *extra]
+        environment |= {CONVERSIONS: " ".join(suite.conversions)}
+        plugins = ["-p", "no:cacheprovider", "-p", "xpgrad.testing._suite_plugin"]
+        plugins += ["-p", "xpgrad.testing._suite_gradients"] if requires_grad else []
+        command = [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, *extra]
         code = subprocess.run(command, cwd=folder, env=environment, check=False).returncode
         if not outcomes.exists():
             msg = f"no test of {suite.name} ran: pytest ended with the exit code {code}"
             raise SuiteError(msg)
         lines = [json.loads(line) for line in outcomes.read_text(encoding="utf-8").splitlines()]
-    return list(_last(lines).values())
+    found = list(_last(lines).values())
+    for outcome in found if requires_grad else []:
+        if outcome["outcome"] == "failed" and _REFUSAL.search(outcome["text"]):
+            outcome["outcome"] = "refused"
+    return found
 
 
 def _last(lines: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -292,14 +311,20 @@ def summary(suite: Suite, outcomes: Sequence[Mapping[str, Any]]) -> str:
         counts["all"]["expected" if reason else kind] += 1
         if kind == "failed":
             failures.append((test, reason))
-    kinds = ("passed", "failed", "expected", "skipped", "xfailed")
+    kinds = ["passed", "failed", "expected", "skipped", "xfailed"]
+    head = ["passed", "failed", "expected failures", "skipped", "xfailed"]
+    if counts["all"]["refused"]:
+        kinds.append("refused")
+        head.append("refused")
     rows = [f"| {module} | {' | '.join(str(count[kind]) for kind in kinds)} |" for module, count in sorted(counts.items(), key=_all_last)]
-    head = ["| tests in | passed | failed | expected failures | skipped | xfailed |", "|---|---:|---:|---:|---:|---:|"]
+    table = [f"| tests in | {' | '.join(head)} |", f"|---|{'---:|' * len(head)}", *rows]
     lines = [f"* unexpected: `{test}`" for test, reason in failures if reason is None]
     for reason, tests in itertools.groupby(sorted((r, t) for t, r in failures if r is not None), key=lambda pair: pair[0]):
         found = [test for _, test in tests]
         lines.append(f"* {len(found)} expected, e.g. `{found[0]}`: {reason}")
-    return "\n".join([*head, *rows, *([""] if lines else []), *lines])
+    constant = [o["test"] for o in outcomes if o["outcome"] == "passed" and o.get("results", [0, 1])[0] and not o["results"][1]]
+    lines += [f"* {len(constant)} passed whose results have no history, e.g. `{constant[0]}`"] if constant else []
+    return "\n".join([*table, *([""] if lines else []), *lines])
 
 
 def _all_last(item: tuple[str, Any]) -> tuple[bool, str]:
@@ -312,6 +337,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("project", choices=names())
     parser.add_argument("--patch", action="store_true", help="print the lines that are inserted, as a patch, and run nothing")
     parser.add_argument("--share", default="0/1", metavar="K/N", help="run each N-th test, e.g. 3/50 for the fourth of each fifty")
+    parser.add_argument("--requires-grad", action="store_true", help="let all floating-point inputs require grad")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes")
     parser.epilog = "Arguments after -- are pytest's."
     given = list(sys.argv[1:] if argv is None else argv)
@@ -324,7 +350,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if chosen.patch:
             print(patch(suite), end="")
             return 0
-        outcomes = run(suite, chosen.share, of_pytest)
+        outcomes = run(suite, chosen.share, of_pytest, chosen.requires_grad)
     except SuiteError as exc:
         print(f"suites: {exc}", file=sys.stderr)
         return 2
