@@ -170,8 +170,8 @@ def load(name: str) -> Suite:
     facts = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     insertions = tuple(Insertion(**i) for i in facts.pop("insert", []))
     expected = {e["tests"]: e["reason"] for e in facts.pop("expected", [])}
-    listed = {key: tuple(facts.pop(key, ())) for key in ("arguments", "needs", "conversions")}
-    return Suite(name=name, insertions=insertions, expected=expected, **listed, **facts)
+    facts |= {key: tuple(facts.get(key, ())) for key in ("arguments", "needs", "conversions")}
+    return Suite(name=name, insertions=insertions, expected=expected, **facts)
 
 
 def _changed(suite: Suite) -> dict[str, tuple[str, str]]:
