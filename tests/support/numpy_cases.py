@@ -91,6 +91,15 @@ def _common(x: Any) -> Any:
     return np.intersect1d(x, np.array([0.25, 7.0, 0.5, 0.25]), return_indices=True)[1:]
 
 
+def _by_mean(lane: Any, widths: tuple[int, int], axis: int, options: dict[str, float]) -> None:
+    """A mode of `np.pad`: the border gets a multiple of the mean, on one side less the axis."""
+    inside = lane[widths[0] : lane.shape[0] - widths[1]]
+    if widths[0]:
+        lane[: widths[0]] = np.mean(inside) * options["factor"]
+    if widths[1]:
+        lane[-widths[1] :] = np.mean(inside) - axis
+
+
 def _on_a_copy(write: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a function that writes in place into one that writes into a copy of its first argument and returns it."""
 
@@ -279,6 +288,8 @@ CASES: dict[str, list[Case]] = {
         _d(lambda x: np.pad(x, (2, 3), "reflect"), V),
         _d(lambda x: np.pad(x, 6, "symmetric"), V),
         _d(lambda x: np.pad(x, 7, mode="wrap"), V),
+        _d(lambda x: np.pad(x, ((1, 2), (0, 3)), _by_mean, factor=3.0), M),
+        _d(lambda x: np.pad(x, 0, _by_mean, factor=3.0), V),
         _d(lambda x: np.pad(x, 2, "mean"), M),
         _d(lambda x: np.pad(x, 9, "reflect"), V),
         _d(lambda x: np.pad(x, 1, "maximum"), M),

@@ -10,7 +10,7 @@ import xpgrad as xp
 from xpgrad import linalg
 from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.manipulation import trace
-from xpgrad._numpy.operands import as_floating, lift, refuse, write_out
+from xpgrad._numpy.operands import as_floating, can_read_values, lift, refuse, write_out
 from xpgrad._numpy.reductions import resolve_no_value
 from xpgrad._numpy.table import implements
 from xpgrad.rules.factorisations import eigen_pairs_by_upper
@@ -195,11 +195,6 @@ for _name in ("eigh", "eigvalsh"):
 
 
 _REAL = "real if the matrix and all eigenvalues are real, as in NumPy; complex in `vmap`, on lazy devices and while values are traced"
-
-
-def can_read_values(x: Any) -> bool:
-    """Return whether the values of `x` can be read, by which NumPy chooses some dtypes: not inside `vmap`, or if `x` is lazy or traced."""
-    return not (x.depth or x.backend.capabilities.lazy or x.backend.is_traced(x._array))
 
 
 def _has_real_eigenvalues(x: Any, values: Any) -> bool:

@@ -362,12 +362,14 @@ _PAD_OPTIONS: dict[str, tuple[str, Any] | None] = {
 }  # fmt: skip
 
 
-@implements("pad", note="functions as modes raise; `empty` pads with zeros")
+@implements("pad", note="`empty` pads with zeros")
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     (x,) = lift("pad", array)
+    if callable(mode):
+        return _pad_by_function(x, pad_width, mode, kwargs)
     if not isinstance(mode, str) or mode not in _PAD_OPTIONS:
-        msg = f"np.pad: xpgrad has no `mode`={mode!r:.60}; it has {', '.join(_PAD_OPTIONS)}"
-        raise TypeError(msg)
+        msg = f"np.pad: there is no `mode`={mode!r:.60}; there are {', '.join(_PAD_OPTIONS)}, and functions"
+        raise ValueError(msg)
     name, default = _PAD_OPTIONS[mode] or ("", None)
     option = kwargs.pop(name, default)
     refuse(f"pad(mode={mode!r})", **kwargs)
@@ -382,6 +384,17 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
         if before or after:
             x = _pad_axis(x, axis, as_ints("pad", "pad_width", before), as_ints("pad", "pad_width", after), mode, options[axis])
     return x if x is not array else xp.positive(x)
+
+
+def _pad_by_function(x: Any, pad_width: Any, write: Callable[..., None], options: dict[str, Any]) -> Any:
+    """Pad with zeros, and call `write` for each vector of the padded array along each axis, which it changes in place."""
+    out = _pad(x, pad_width)
+    for axis, pair in enumerate(_pairs_per_axis("pad_width", pad_width, x.ndim)):
+        widths = tuple(as_ints("pad", "pad_width", width) for width in pair)
+        lanes = xp.moveaxis(out, axis, -1)
+        for index in itertools.product(*map(range, lanes.shape[:-1])):
+            write(lanes[index], widths, axis, options)
+    return out
 
 
 def _pairs_per_axis(what: str, given: Any, rank: int) -> list[Any]:

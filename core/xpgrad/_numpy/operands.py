@@ -196,6 +196,11 @@ def _find_tensors(x: Any) -> list[Any]:
     return [t for item in x for t in _find_tensors(item)] if isinstance(x, (list, tuple)) else []
 
 
+def can_read_values(x: Any) -> bool:
+    """Return whether the values of `x` can be read: not inside `vmap`, or if `x` is lazy or traced."""
+    return not (x.depth or x.backend.capabilities.lazy or x.backend.is_traced(x._array))
+
+
 # -- dtypes ------------------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,18 @@ from typing import Any
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype, iinfo
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.operands import as_floating, as_tuple, lift, lift_weak, refuse, reshape_to_axis, resolve_axis, slice_axis, write_out
+from xpgrad._numpy.operands import (
+    as_floating,
+    as_tuple,
+    can_read_values,
+    lift,
+    lift_weak,
+    refuse,
+    reshape_to_axis,
+    resolve_axis,
+    slice_axis,
+    write_out,
+)
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 
@@ -278,8 +289,11 @@ adapt("argmax", lambda x, axis=None, keepdims=False: xp.argmax(_bool_to_int(x), 
 adapt("argmin", lambda x, axis=None, keepdims=False: xp.argmin(_bool_to_int(x), axis=axis, keepdims=keepdims), differentiable=False)
 for _name, _row, _fill in (("nanargmax", xp.argmax, -math.inf), ("nanargmin", xp.argmin, math.inf)):
 
-    @adapt(_name, differentiable=False, note="returns index 0 if all elements are nan; NumPy raises")
-    def _nan_arg_extremum(x: Any, axis: Any = None, keepdims: Any = False, row: Any = _row, fill: float = _fill) -> Any:
+    @adapt(_name, differentiable=False, note="returns index 0 for a row of nan whose values cannot be read, e.g. in `vmap`")
+    def _nan_arg_extremum(x: Any, axis: Any = None, keepdims: Any = False, row: Any = _row, fill: float = _fill, name: str = _name) -> Any:
+        if x.dtype.differentiable and can_read_values(x) and bool(xp.any(xp.all(xp.isnan(x.detach()), axis=axis))):
+            msg = f"np.{name}: a row has no element that is not nan"
+            raise ValueError(msg)
         return row(_bool_to_int(replace_nan(x, fill)), axis=axis, keepdims=keepdims)
 
 

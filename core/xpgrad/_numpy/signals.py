@@ -10,8 +10,8 @@ import xpgrad as xp
 from xpgrad import linalg
 from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.creation import vander
-from xpgrad._numpy.linear_algebra import can_read_values, eigvals, least_squares, solve_least_squares
-from xpgrad._numpy.operands import as_constant, as_floating, is_default, lift
+from xpgrad._numpy.linear_algebra import eigvals, least_squares, solve_least_squares
+from xpgrad._numpy.operands import as_constant, as_floating, can_read_values, is_default, lift
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 

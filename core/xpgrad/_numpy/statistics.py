@@ -7,8 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import xpgrad as xp
-from xpgrad._numpy.linear_algebra import can_read_values
-from xpgrad._numpy.operands import as_constant, as_floating, as_tuple, is_default, lift, lift_sequence, reshape_to_axis, write_out
+from xpgrad._numpy.operands import (
+    as_constant,
+    as_floating,
+    as_tuple,
+    can_read_values,
+    is_default,
+    lift,
+    lift_sequence,
+    reshape_to_axis,
+    write_out,
+)
 from xpgrad._numpy.reductions import has_keepdims
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
