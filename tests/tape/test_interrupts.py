@@ -27,6 +27,7 @@ from support.functions import Cube
 from support.interrupts import interrupted_at, points
 from xpgrad._modes import batch_levels, running, state
 from xpgrad._operations import watching
+from xpgrad._rows.row import ROWS
 from xpgrad._tape import engine, leaf as leaves, task
 from xpgrad.autograd._profile_recording import Recording
 from xpgrad.autograd.profiler import profile
@@ -492,3 +493,19 @@ def test_a_child_of_a_hook_goes_on_with_its_pass() -> None:
     x.register_hook(lambda g: (other.start(), other.join(), seen.append("pass" in engine._OWN), None)[3])
     xp.sum(x * 2).backward()
     assert seen[-1] is False
+
+
+def test_an_interrupt_leaves_no_operation_watched() -> None:
+    rows = [ROWS["exp"], ROWS["sin"]]
+    x = xp.tensor(START)
+
+    def act() -> None:
+        with watching.Watching(rows):
+            xp.exp(xp.sin(x))
+
+    act()
+    for k in range(points(act)):
+        interrupted_at(k, act)
+        assert not any(watching._WATCHERS.values()), k
+        for pair in (watching._MADE[row][x.backend] for row in rows):
+            assert all(vars(pair.cls)[name] is method for name, method in pair.plain.items()), k

@@ -35,7 +35,7 @@ class _Pair(NamedTuple):
 _LOCK = threading.RLock()
 renew_in_children(globals(), "_LOCK")
 _MADE: dict[Row, dict[Any, _Pair]] = {}
-_WATCHERS: dict[Row, int] = {}
+_WATCHERS: dict[Row, set[Watching]] = {}
 
 
 def install(row: Row, backend: Any, methods: Methods, make: Callable[[Any], Methods]) -> None:
@@ -94,20 +94,32 @@ class Watching:
         self._rows = tuple(rows)
 
     def __enter__(self) -> None:
-        with _LOCK:
-            for row in self._rows:
-                _WATCHERS[row] = _WATCHERS.get(row, 0) + 1
-                self._follow(row)
+        try:
+            with _LOCK:
+                for row in self._rows:
+                    _WATCHERS.setdefault(row, set()).add(self)
+                    self._follow(row)
+        except BaseException:  # an interrupt: `__exit__` is not called
+            self._leave()
+            raise
 
     def __exit__(self, *exc: object) -> None:
+        try:
+            self._leave()
+        except BaseException:  # an interrupt: the other rows must not stay watched
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        """Stop watching; a second call, or one for rows that were not reached, changes nothing more."""
         with _LOCK:
             for row in self._rows:
-                _WATCHERS[row] -= 1
+                _WATCHERS.get(row, set()).discard(self)
                 self._follow(row)
 
     @staticmethod
     def _follow(row: Row) -> None:
         """Update the implementations of a row after its number of watchers changed."""
-        if _WATCHERS[row] < 2:  # 0 or 1: the implementations may have to change
+        if len(_WATCHERS.get(row, ())) < 2:  # 0 or 1: the implementations may have to change
             for pair in _MADE.get(row, {}).values():
                 _choose(row, pair)
