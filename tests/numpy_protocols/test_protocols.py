@@ -446,6 +446,16 @@ def test_what_is_not_there_says_so(name: str, x: xp.Tensor) -> None:
             function(*args)
 
 
+@pytest.mark.parametrize("method", ["lower", "higher", "nearest", "inverted_cdf", "closest_observation", "linear", "midpoint"])
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_quantiles_of_integers_have_numpys_dtype(name: str, method: str) -> None:
+    raw = np.asarray([4, 1, 3, 2])
+    wanted = getattr(np, name)(raw, [0.3, 0.8], method=method)
+    found = getattr(np, name)(xp.asarray(raw), [0.3, 0.8], method=method)
+    assert str(found.dtype) == str(wanted.dtype)
+    assert found.tolist() == pytest.approx(wanted.tolist())
+
+
 def test_another_librarys_universal_function(x: xp.Tensor) -> None:
     special = pytest.importorskip("scipy.special")
     with pytest.raises(TypeError, match=r"`scipy\.special\.zetac` has no rule in xpgrad"):

@@ -38,6 +38,8 @@ _JUMPS = {
 }  # fmt: skip
 #: Methods that round the position half to even, and the position that they give to the first element.
 _ROUNDED = {"nearest": 0.0, "closest_observation": 1.0}
+#: Methods whose results are elements, and keep the dtype of integers.
+_ELEMENTS = {"lower", "higher", "inverted_cdf", *_ROUNDED}
 
 
 def _merge_reduced_axes(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
@@ -68,7 +70,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
         msg = f"np.{name}: only `method='inverted_cdf'` takes `weights`, but got method={method!r}"
         raise ValueError(msg)
     x, at = lift(name, a, q) if isinstance(q, Tensor) else lift(name, a, as_constant(name, q, a))
-    x, at = as_floating(x), as_floating(at)
+    given, x, at = x.dtype, as_floating(x), as_floating(at)
     if x.dtype.is_complex or at.dtype.is_complex:
         msg = f"np.{name} needs an order, which complex numbers do not have; take `np.abs(x)` or `np.real(x)` first"
         raise TypeError(msg)
@@ -100,7 +102,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
         result = _take_sorted(ranked, _count_lighter(name, heavy, positions.detach()))
     # A `q` that is not a Tensor has the default precision, which must not change the dtype of the result.
     result = result if isinstance(q, Tensor) else result._cast(x.dtype)
-    if not nans:
+    if not given.differentiable:
+        result = result._cast(given) if method in _ELEMENTS else result
+    elif not nans:
         result = xp.where(is_nan[..., -1], math.nan, result)
     else:
         result = xp.where(number == 0, math.nan, result)
