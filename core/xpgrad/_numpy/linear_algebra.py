@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from typing import Any
 
 import xpgrad as xp
@@ -194,25 +195,36 @@ for _name in ("eigh", "eigvalsh"):
         return function(matrix)
 
 
-_REAL = "real if the matrix and all eigenvalues are real, as in NumPy; complex in `vmap`, on lazy devices and while values are traced"
+_REAL = (
+    "complex; with NumPy before 2.5 real if the matrix and all eigenvalues are real and can be read: not in `vmap` and compiled functions"
+)
 
 
-def _has_real_eigenvalues(x: Any, values: Any) -> bool:
-    """Return whether NumPy would return real eigenvalues: the matrix `x` and all of `values` are real."""
+@functools.cache
+def _numpy_chooses() -> bool:
+    """Return whether NumPy is older than 2.5, whose eigenvalues have the dtype that their values need."""
+    return tuple(map(int, sys.modules["numpy"].__version__.split(".")[:2])) < (2, 5)
+
+
+def drop_zero_imaginary_parts(values: Any, x: Any) -> Any:
+    """Return the eigenvalues of `x` as real numbers if both are real and the values can be read."""
+    return xp.real(values) if _are_real(values, x) else values
+
+
+def _are_real(values: Any, x: Any) -> bool:
     return not x.dtype.is_complex and can_read_values(values) and not bool(xp.any(xp.not_equal(xp.imag(values.detach()), 0)))
 
 
 @adapt("linalg.eig", floating=True, note=_REAL)
 def _eig(x: Any) -> Any:
     out = linalg.eig(_check_square("eig", x))
-    return linalg.EigResult(*map(xp.real, out)) if _has_real_eigenvalues(x, out.eigenvalues) else out
+    return linalg.EigResult(*map(xp.real, out)) if _numpy_chooses() and _are_real(out.eigenvalues, x) else out
 
 
 @adapt("linalg.eigvals", floating=True, note=_REAL)
-def eigvals(x: Any) -> Any:
-    """Return eigenvalues; with a real dtype if NumPy would return one, and the values can be read."""
+def _eigvals(x: Any) -> Any:
     values = linalg.eigvals(_check_square("eigvals", x))
-    return xp.real(values) if _has_real_eigenvalues(x, values) else values
+    return drop_zero_imaginary_parts(values, x) if _numpy_chooses() else values
 
 
 @adapt("linalg.qr", floating=True, note="modes `reduced`, `complete` and `r`")

@@ -10,7 +10,7 @@ import xpgrad as xp
 from xpgrad import linalg
 from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.creation import vander
-from xpgrad._numpy.linear_algebra import eigvals, least_squares, solve_least_squares
+from xpgrad._numpy.linear_algebra import drop_zero_imaginary_parts, least_squares, solve_least_squares
 from xpgrad._numpy.operands import as_constant, as_floating, can_read_values, is_default, lift
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
@@ -150,7 +150,7 @@ def _are_conjugate_pairs(zeros: list[complex]) -> bool:
     return sorted((z.real, z.imag) for z in zeros) == sorted((z.real, -z.imag) for z in zeros)
 
 
-@adapt("roots", floating=True, note="leading zeros are dropped and have no gradient; real or complex as in `linalg.eigvals`")
+@adapt("roots", floating=True, note="leading zeros are dropped and have no gradient; real if all are real and can be read")
 def _roots(p: Any) -> Any:
     (c,) = _as_coefficients(p)
     if c.ndim != 1:
@@ -177,7 +177,8 @@ def _find_zeros(c: Any) -> Any:
     """Return the zeros of the polynomial with these coefficients, as eigenvalues of its companion matrix."""
     n = c.shape[0] - 1
     below = xp.eye(n - 1, n, dtype=c.dtype, device=c.device)
-    return eigvals(xp.concat([xp.reshape(-c[1:] / c[0], (1, n)), below]))
+    companion = xp.concat([xp.reshape(-c[1:] / c[0], (1, n)), below])
+    return drop_zero_imaginary_parts(linalg.eigvals(companion), companion)
 
 
 @implements("polyfit", note="`full=True` needs the values, which decide the rank")

@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
-
-#: The names that test modules give to functions that convert or compare results, separated by spaces.
-CONVERSIONS = "XPGRAD_SUITE_CONVERSIONS"
+from xpgrad.testing._suite_plugin import CONVERSIONS
 
 
 class _Counts:
@@ -83,9 +81,8 @@ def _require_grad(asarray: Callable[..., Any]) -> Callable[..., Any]:
 def pytest_configure(config: pytest.Config) -> None:
     """Replace the functions before the tests import them."""
     xp.asarray = _require_grad(xp.asarray)
-    for name in vars(np.testing):
-        if name.startswith("assert_") and callable(getattr(np.testing, name)):
-            setattr(np.testing, name, _detached(getattr(np.testing, name)))
+    for name in [name for name in vars(np.testing) if name.startswith("assert_")]:
+        setattr(np.testing, name, _detached(getattr(np.testing, name)))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

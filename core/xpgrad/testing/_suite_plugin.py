@@ -1,6 +1,6 @@
 """A pytest plugin for another project's tests: it keeps a share of them, and writes one line of JSON for each outcome.
 
-`suites` starts pytest with ``-p xpgrad.testing._suite_plugin`` and sets the two variables of the environment.
+`suites` starts pytest with ``-p xpgrad.testing._suite_plugin`` and sets the variables of the environment.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SHARE = "XPGRAD_SUITE_SHARE"
 #: The file to which outcomes are appended.
 OUTCOMES = "XPGRAD_SUITE_OUTCOMES"
+#: The names that test modules give to functions that convert or compare results, separated by spaces (for `_suite_gradients`).
+CONVERSIONS = "XPGRAD_SUITE_CONVERSIONS"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

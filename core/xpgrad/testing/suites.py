@@ -24,8 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from xpgrad.testing._suite_gradients import CONVERSIONS
-from xpgrad.testing._suite_plugin import OUTCOMES, SHARE
+from xpgrad.testing._suite_plugin import CONVERSIONS, OUTCOMES, SHARE
 
 __all__ = ["Suite", "SuiteError", "load", "patch", "prepare", "run"]
 
