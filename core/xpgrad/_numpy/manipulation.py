@@ -386,7 +386,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
     return x if x is not array else xp.positive(x)
 
 
-def _pad_by_function(x: Any, pad_width: Any, write: Callable[..., None], options: dict[str, Any]) -> Any:
+def _pad_by_function(x: Any, pad_width: Any, write: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Pad with zeros, and call `write` for each vector of the padded array along each axis, which it changes in place."""
     out = _pad(x, pad_width)
     for axis, pair in enumerate(_pairs_per_axis("pad_width", pad_width, x.ndim)):
