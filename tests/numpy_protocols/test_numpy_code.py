@@ -151,6 +151,64 @@ def integers(x):
     return x[order] * np.arange(len(x))
 
 
+def accumulate(a):
+    total = a[0]
+    for k in range(1, len(a)):
+        total += a[k]
+    a[1] = 0.0
+    return total * a
+
+
+def exchange(a):
+    a[0], a[1] = a[1], a[0]
+    old = a[2]
+    a[2] = 5.0
+    a[1] *= 2.0
+    return old * a
+
+
+def scalars(a):
+    for v in a:
+        v *= 2.0
+    largest = a.max()
+    kept = largest
+    largest -= a.min()
+    largest **= 2
+    return kept * largest * a
+
+
+def arrays_without_axes(a):
+    total, view, kept = np.zeros(()), a[..., 0], {"sum": np.array(0.0)}
+    alias = total
+    for v in a:
+        total += v
+        kept["sum"] += v * v
+    view += 1.0
+    return alias * a * kept["sum"]
+
+
+def pass_scalars(a):
+    def increase(t):
+        t += 1.0
+        return t
+
+    total = a.sum()
+    larger = increase(total)
+    k = np.argmin(a)
+    smallest = a[k]
+    a[np.int64(2)] = smallest
+    smallest += 1.0
+    return total * larger * a * smallest
+
+
+def methods(a):
+    b, c = np.ndarray((2, 3)), a.copy()
+    b[0], b[1] = a, a.repeat(2)[1:4]
+    c.sort()
+    total = b.std(ddof=1) + b.trace() + b.dot(c).sum() + b.take([0, 5]).sum()
+    return total * c * [1.0, 2.0, 3.0] if isinstance(b, np.ndarray) and np.isscalar(a[0]) and not np.isscalar(b) else None
+
+
 def _positive(n):
     a = np.random.default_rng(n).normal(size=(n, n))
     return a @ a.T + n * np.eye(n)
@@ -172,6 +230,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "histogram": (histogram, (RNG.uniform(0.5, 1.5, 5),)),
     "recursion": (recursion, (RNG.uniform(0.5, 1.5, 3),)),
     "integers": (integers, (RNG.normal(size=4),)),
+    **{f.__name__: (f, (np.array([3.1, 1.2, 2.4]),)) for f in (accumulate, exchange, scalars, arrays_without_axes, pass_scalars, methods)},
 }
 #: Programs whose steps depend on values, which a program for all values cannot.
 DEPENDING = {"trapezoid"}
@@ -319,3 +378,22 @@ def test_the_dtype_decides_what_is_a_tensor(xpgrad_device: str) -> None:
     assert {made.device for made, is_tensor in zip(found, tensors, strict=True) if is_tensor} == {x.device}
     assert values(found[5]).tolist() == [1.0, 2.0]
     assert (found[13].shape, values(found[14]).tolist()) == ((1, 2, 1), [1.0])
+
+
+_TABLE = np.ones(3)
+
+
+def into_the_module(x):
+    out = _TABLE.copy()
+    out[0] = x[0]
+    return out
+
+
+def test_a_gradient_is_not_written_into_numpys_array() -> None:
+    x = xp.tensor([2.0, 3.0], requires_grad=True)
+    with pytest.raises(ValueError, match="setting an array element") as raised:  # NumPy's error; ours is its cause
+        xp.numpy_code(into_the_module)(x)
+    assert "written into an array of NumPy's, which would lose its gradient" in str(raised.value.__cause__)
+    assert xp.numpy_code(into_the_module)(x.detach()).tolist() == [2.0, 1.0, 1.0]
+    with pytest.warns(UserWarning, match="Converting a tensor"):
+        assert xp.numpy_code(lambda v: float(v[0]))(x) == 2.0

@@ -28,6 +28,8 @@ class Mode:
         Writes do not change saved values (`allow_mutation_on_saved_tensors`).
     anomaly : Anomaly or None
         Anomaly detection, which records tracebacks and checks what nodes compute (`_tape.anomaly`).
+    numpy : object or None
+        What differs in code that was written for NumPy (`_numpy.semantics`).
     packing : SavedHooks or None
         The hooks for saved values (`saved_tensors_hooks`).
     no_hooks : str or None
@@ -50,6 +52,7 @@ class Mode:
     inference: bool = False
     check_nan: bool = True
     copies: bool = False
+    numpy: Any = None
     anomaly: Any = None
     packing: Any = None
     no_hooks: str | None = None

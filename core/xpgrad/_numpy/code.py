@@ -20,6 +20,7 @@ from xpgrad._modes import state
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._modes.setting import Setting
 from xpgrad._numpy import chapters as chapters
+from xpgrad._numpy.semantics import Semantics, make_array_class
 from xpgrad._numpy.table import LIKE
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten, tree_map
@@ -36,7 +37,13 @@ _np: Any = sys.modules[host_backend().array_types()[0].__module__]
 def _as_tensor(x: Any) -> Any:
     """Return a floating-point or complex array of NumPy's as a Tensor in memory of its own; return anything else unchanged."""
     dtype = DTYPES.get(x.dtype.name) if isinstance(x, _np.ndarray) else None
-    return x if dtype is None or not dtype.differentiable else note_made(asarray(x, copy=True))
+    return x if dtype is None or not dtype.differentiable else _note_array(note_made(asarray(x, copy=True)))
+
+
+def _note_array(x: Any) -> Any:
+    """Note that a function of NumPy's would have made the Tensor as an array, also if it has no axes; return it."""
+    mode = state.current()
+    return x if mode is None or mode.numpy is None else mode.numpy.note_array(x)
 
 
 def _first_tensor(x: Any) -> Any:
@@ -55,8 +62,8 @@ def _stand_in(function: Any) -> Any:
         if like is None:
             return tree_map(_as_tensor, function(*args, **options))  # which NumPy's protocol computes if it gets a Tensor
         out = LIKE[name](like, *args, **options)
-        copies = name == "array" and out is args[0] and options.get("copy", True)
-        return out.clone() if copies else out
+        copies = out is args[0] and (out.ndim == 0 or (name == "array" and options.get("copy", True)))
+        return _note_array(out.clone() if copies else out)
 
     return compute
 
@@ -65,10 +72,25 @@ def _replace(x: Any) -> Any:
     """Return what a function gets in the place of a global object: stand-ins of NumPy and its functions, without classes and ufuncs."""
     if x is _np:
         return _NUMPY
+    if x is _np.ndarray:
+        return _NDARRAY
+    if x is _np.isscalar:
+        return _is_scalar
     name = getattr(x, "__name__", "")
     if not callable(x) or isinstance(x, (type, _np.ufunc)) or getattr(_np, name, None) is not x:
         return x
     return _stand_in(x)
+
+
+#: What stands for `numpy.ndarray`.
+_NDARRAY = make_array_class(_as_tensor)
+
+
+def _is_scalar(x: Any) -> bool:
+    """Stand in for `numpy.isscalar`."""
+    mode = state.current()
+    tensor = isinstance(x, Tensor) and mode is not None and mode.numpy is not None
+    return bool(mode.numpy.is_scalar(x) if tensor else _np.isscalar(x))
 
 
 class _NumPy(types.ModuleType):
@@ -133,6 +155,8 @@ def numpy_code(func: F) -> F:
 
         * NumPy's functions that get no Tensor (`np.zeros`, `np.linspace`, `np.array`), except universal functions, return Tensors on the
           device of the first Tensor among the arguments of `func`, if the dtype is floating-point or complex, else arrays of NumPy's.
+        * Elements and results without axes are scalars, as in NumPy: ``a[0], a[1] = a[1], a[0]`` exchanges elements, and
+          ``s = a[0]; s += 1`` does not change `a`. Methods are NumPy's where PyTorch's give other results, and lists may be operands.
         * Values that the backward pass needs may be overwritten: they are kept.
         * Writes to arguments are made in copies, so that the caller's Tensors and arrays do not change: return what was written.
 
@@ -173,9 +197,10 @@ def numpy_code(func: F) -> F:
     @functools.wraps(func)
     def compute(*args: Any, **options: Any) -> Any:
         mode = state.current()
+        inside = mode is not None and mode.numpy is not None
         like = _first_tensor((args, options))
         with (
-            Setting(state.VARIABLE, mode if mode is not None and mode.copies else state.mode_with(copies=True)),
+            Setting(state.VARIABLE, mode if inside else state.mode_with(copies=True, numpy=Semantics())),
             nullcontext() if like is None else default_device(like.device),
         ):
             return run(*first, *tree_map(_own, args), **tree_map(_own, options))

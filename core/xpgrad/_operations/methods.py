@@ -5,10 +5,12 @@ Type checkers find them in `_tensor/declared.pyi`, which ``python tests/project/
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
+from xpgrad._modes.state import current
 from xpgrad._operations.coerce import coerce
 from xpgrad._operations.documents import document_in_place, document_reduction
 from xpgrad._operations.forward import trampoline
@@ -31,7 +33,7 @@ def add_operators(row: Row) -> None:
     if reflected is not None:
         setattr(TensorBase, reflected, lambda self, other, /: coerce(row, other, self))
     if row.operator.in_place is not None:
-        setattr(TensorBase, row.operator.in_place, _make_update_method(row.name))
+        setattr(TensorBase, row.operator.in_place, _make_update_method(row.name, is_operator=True))
 
 
 def add_methods(public: Callable[..., Any], names: str | tuple[str, ...], row: Row | None = None) -> None:
@@ -71,13 +73,28 @@ def _make_rewrite_method(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _make_update_method(name: str) -> Callable[..., Any]:
-    """Return the in-place operator method that writes ``x OP other`` into `x`; `name` is the row's."""
+def _make_update_method(name: str, is_operator: bool = False) -> Callable[..., Any]:
+    """Return the method that writes ``x OP other`` into `x`, for ``x OP= other`` or for a name; `name` is the row's."""
+    if is_operator:
+        return lambda self, other, /: self._update(name, other, True)
 
     def method(self: Any, other: Any, /) -> Tensor:
         return self._update(name, other)
 
     return method
+
+
+def as_in_numpy_code(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a method of Tensors that NumPy's arrays have in another form, which is called in code that was written for NumPy."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        mode = current()
+        numpy = None if mode is None else mode.numpy
+        return method(self, *args, **options) if numpy is None else numpy.call_method(name, self, args, options)
+
+    return call
 
 
 def axis_of(axis: Any, dim: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -261,6 +262,13 @@ class TensorMethods(TensorBase):
     def _warned_item(self, what: str) -> Any:
         self._refuse_number(what)
         if self._node is not None:
+            mode = state.current()
+            if mode is not None and mode.numpy is not None and mode.numpy.refuses_number(sys._getframe(2)):
+                msg = (
+                    "a Tensor that requires grad is written into an array of NumPy's, which would lose its gradient. Make the array inside "
+                    "of the function, with `np.zeros`, `np.empty` or `np.array`, or pass it as an argument"
+                )
+                raise RuntimeError(msg)
             warnings.warn(
                 f"Converting a tensor with requires_grad=True to a scalar: {what} leaves the graph. Use `x.detach()` or `x.item()`",
                 UserWarning,
@@ -278,6 +286,11 @@ class TensorMethods(TensorBase):
                 UserWarning,
                 stacklevel=3,
             )
+
+    def _from_sequence(self, x: Any) -> Any:
+        """Return a Tensor for a list or a tuple beside this one in code that was written for NumPy; None elsewhere, as in PyTorch."""
+        mode = state.current()
+        return None if mode is None or mode.numpy is None else mode.numpy.from_sequence(x)
 
     def __float__(self) -> float:
         value = self._warned_item("float(x)")

@@ -6,8 +6,9 @@ CPython reads every attribute of every Tensor more slowly. `_hints` has the text
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
+from xpgrad._modes.state import current
 from xpgrad._rows import namespace
 
 _NAMES = """
@@ -62,7 +63,12 @@ class MissingAttribute:
         self.name = name
         self.message: str | None = None
 
-    def __get__(self, obj: Any, cls: type) -> NoReturn:
+    def __get__(self, obj: Any, cls: type) -> Any:
+        mode = current()
+        if obj is not None and mode is not None and mode.numpy is not None:
+            found = mode.numpy.find_attribute(self.name, obj)
+            if found is not None:
+                return found
         if self.message is None:  # libraries ask again and again which attributes an array has
             self.message = namespace.package._missing_name("'Tensor' object", self.name, "Tensor")
         raise AttributeError(self.message, name=self.name, obj=cls if obj is None else obj)

@@ -16,7 +16,7 @@ from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.docstrings import shares
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
 from xpgrad._operations.lift import as_tensor, lift, scale
-from xpgrad._operations.methods import axis_of, keepdims_of
+from xpgrad._operations.methods import as_in_numpy_code, axis_of, keepdims_of
 from xpgrad._rows import namespace
 from xpgrad.rules import elementwise, indexing, linear_algebra, manipulation, reduction, searching, sorting, statistical, utility
 
@@ -476,6 +476,7 @@ class TorchFunctions(TensorBase):
         _need_axes("mm", 2, self=self, mat2=mat2)
         return linear_algebra.matmul(self, mat2)
 
+    @as_in_numpy_code
     def dot(self: Any, other: Tensor, /) -> Tensor:
         """Return the sum of the products of two vectors' elements; neither is conjugated.
 
@@ -795,6 +796,7 @@ class TorchFunctions(TensorBase):
         """
         return reduction.min(self, axis=dim, keepdims=keepdim)
 
+    @as_in_numpy_code
     @_document_spread
     def var(
         self: Any, axis: Any = None, *, correction: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None,
@@ -816,6 +818,7 @@ class TorchFunctions(TensorBase):
         correction = _correction("var", correction, unbiased, dim is not None or keepdim is not None)
         return statistical.var(self, axis=axis_of(axis, dim), correction=correction, keepdims=keepdims_of(keepdims, keepdim))
 
+    @as_in_numpy_code
     @_document_spread
     def std(
         self: Any, axis: Any = None, *, correction: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None,
@@ -1015,6 +1018,7 @@ class TorchFunctions(TensorBase):
 
     # -- order ----------------------------------------------------------------------------------------------------------
 
+    @as_in_numpy_code
     @_document_axis
     def sort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> SortResult:
         """Return the elements in order along an axis, and their indices; the order is always stable.

@@ -15,7 +15,7 @@ from xpgrad._basics.dtypes import DTYPES, DType, as_dtype, complex_of, real_of
 from xpgrad._basics.shapes import normalize_axes, normalize_axis, shape_tuple
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._operations.lift import as_tensor
-from xpgrad._operations.methods import axis_of
+from xpgrad._operations.methods import as_in_numpy_code, axis_of
 from xpgrad._rows import namespace
 from xpgrad.errors import CapabilityError
 from xpgrad.rules import creation, indexing, manipulation
@@ -323,6 +323,7 @@ class TorchMethods(TensorBase):
         """
         return manipulation.reshape(self, (-1,)) if self.size else manipulation.reshape(self, (0,))
 
+    @as_in_numpy_code
     def repeat(self: Any, *sizes: Any) -> Tensor:
         """Repeat the whole Tensor along each axis, in newly allocated memory; the standard calls this `tile`.
 
@@ -562,6 +563,7 @@ class TorchMethods(TensorBase):
             raise ValueError(msg)
         return namespace.package.linalg.diagonal(manipulation.moveaxis(self, (dim1, dim2), (-2, -1)), offset=offset)
 
+    @as_in_numpy_code
     def trace(self: Any) -> Tensor:
         """Return the sum over the main diagonal of a matrix.
 

@@ -236,8 +236,10 @@ def _as_constant(name: str, value: Any, x: Any) -> Any:
     return out.clone() if type(out) is type(x) and x.backend.may_alias(x._array, out._array) else out
 
 
-def apply(x: Any, name: str, other: Any) -> Any:
+def apply(x: Any, name: str, other: Any, is_operator: bool = False) -> Any:
     """Write ``x OP other`` into the memory of `x`, and return `x`.
+
+    In code that was written for NumPy, the operator ``x OP= other`` returns NotImplemented if `x` is a scalar, so that Python rebinds `x`.
 
     Raises
     ------
@@ -247,6 +249,8 @@ def apply(x: Any, name: str, other: Any) -> Any:
     mode = state.current()
     if mode is state.NO_GRAD and other.__class__ is x.__class__ and _step(x, name, other):
         return x
+    if is_operator and mode is not None and mode.numpy is not None and mode.numpy.is_scalar(x):
+        return NotImplemented
     if not isinstance(other, TensorBase) and not is_scalar(other):
         other = _as_constant(f"in-place {name}", other, x)
         if not isinstance(other, TensorBase):

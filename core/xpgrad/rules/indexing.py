@@ -19,6 +19,7 @@ from xpgrad._basics.dtypes import iinfo
 from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, is_basic, zero_step_error
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
 from xpgrad._basics.shapes import common_shape, normalize_axis
+from xpgrad._modes.state import current
 from xpgrad._operations.declare import front, rule, view
 from xpgrad._operations.lift import as_tensor, lift
 from xpgrad._rows.namespace import RULES, operations
@@ -163,15 +164,20 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     kind = key.__class__
     if kind is slice or kind is int or basic_key(key):
         try:
-            return x._op_index_basic(key)  # type: ignore[attr-defined]
+            out = x._op_index_basic(key)  # type: ignore[attr-defined]
         except (OverflowError, TypeError, ValueError, IndexError) as exc:
             error = basic_error(x, key, exc)
             if error is exc:
                 raise
             raise error from exc
-    x = to_level_of(x, *(key if isinstance(key, tuple) else (key,)))
-    prepared = prepare_key(x, key)
-    return (index_basic if is_basic(prepared) else gather)(x, prepared)
+        if kind is slice:
+            return out  # type: ignore[no-any-return]
+    else:
+        x = to_level_of(x, *(key if isinstance(key, tuple) else (key,)))
+        prepared = prepare_key(x, key)
+        out = (index_basic if is_basic(prepared) else gather)(x, prepared)
+    mode = current()
+    return out if mode is None or mode.numpy is None else mode.numpy.finish_index(key, out)  # type: ignore[no-any-return]
 
 
 def basic_error(x: Tensor, key: Any, exc: Exception) -> Exception:
