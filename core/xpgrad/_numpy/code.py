@@ -89,8 +89,9 @@ _NDARRAY = make_array_class(_as_tensor)
 def _is_scalar(x: Any) -> bool:
     """Stand in for `numpy.isscalar`."""
     mode = state.current()
-    tensor = isinstance(x, Tensor) and mode is not None and mode.numpy is not None
-    return bool(mode.numpy.is_scalar(x) if tensor else _np.isscalar(x))
+    if isinstance(x, Tensor) and mode is not None and mode.numpy is not None:
+        return bool(mode.numpy.is_scalar(x))
+    return bool(_np.isscalar(x))
 
 
 class _NumPy(types.ModuleType):

@@ -92,7 +92,7 @@ class _ArrayClass(type):
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
         made = sys.modules["numpy"].ndarray(*args, **options)
-        return made if len(args) > 2 or "buffer" in options else cls.convert(made)  # type: ignore[attr-defined]
+        return made if len(args) > 2 or "buffer" in options else cls.convert(made)
 
     def __instancecheck__(cls, x: Any) -> bool:
         mode = state.current()

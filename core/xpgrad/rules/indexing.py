@@ -171,13 +171,13 @@ def getitem(x: Tensor, key: Any) -> Tensor:
                 raise
             raise error from exc
         if kind is slice:
-            return out  # type: ignore[no-any-return]
+            return out
     else:
         x = to_level_of(x, *(key if isinstance(key, tuple) else (key,)))
         prepared = prepare_key(x, key)
         out = (index_basic if is_basic(prepared) else gather)(x, prepared)
     mode = current()
-    return out if mode is None or mode.numpy is None else mode.numpy.finish_index(key, out)  # type: ignore[no-any-return]
+    return out if mode is None or mode.numpy is None else mode.numpy.finish_index(key, out)
 
 
 def basic_error(x: Tensor, key: Any, exc: Exception) -> Exception:
