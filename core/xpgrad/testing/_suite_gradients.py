@@ -86,11 +86,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Replace the conversions in test modules only: in the project itself they refuse a Tensor that requires grad."""
-    for module in {getattr(item, "module", None) for item in items}:
+    """Replace the conversions in test modules only: in the project itself they refuse a Tensor that requires grad.
+
+    A module whose tests have them as parameters tests the conversions themselves, and keeps them.
+    """
+    modules: dict[Any, set[int]] = {}
+    for item in items:
+        parameters = modules.setdefault(getattr(item, "module", None), set())
+        parameters.update(id(value) for mark in item.iter_markers("parametrize") for values in mark.args[1:2] for value in values)
+    for module, parameters in modules.items():
         for name in os.environ.get(CONVERSIONS, "").split():
-            if hasattr(module, name):
-                setattr(module, name, _detached(getattr(module, name)))
+            function = getattr(module, name, None)
+            if function is not None and id(function) not in parameters:
+                setattr(module, name, _detached(function))
 
 
 @pytest.hookimpl(wrapper=True)
