@@ -296,7 +296,7 @@ def test_an_interrupt_leaves_everything_whole(name: str, warm: bool) -> None:
     if warm:
         make().act()
     total = points(make().act)
-    assert total > 10  # newer Pythons trace fewer lines
+    assert total > 5  # newer Pythons have fewer such points
     chosen = range(total) if total <= 150 else sorted(random.Random(name).sample(range(total), 150))
     for k in chosen:
         scenario = make()
@@ -349,6 +349,9 @@ def _interrupt_by_signal(scenario: Scenario, delay: float) -> bool:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
+@pytest.mark.skipif(
+    sys.version_info[:2] == (3, 14), reason="an interrupt after `with lock:` leaves it locked there: CPython's issue 148874"
+)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_signal_leaves_everything_whole(name: str) -> None:
     make, draw = SCENARIOS[name], random.Random(name)
