@@ -179,12 +179,12 @@ def scalars(a):
 
 def arrays_without_axes(a):
     total, view, kept = np.zeros(()), a[..., 0], {"sum": np.array(0.0)}
-    alias = total
+    alias, before = total, total[()]
     for v in a:
         total += v
         kept["sum"] += v * v
     view += 1.0
-    return alias * a * kept["sum"]
+    return (alias + before) * a * kept["sum"]
 
 
 def pass_scalars(a):

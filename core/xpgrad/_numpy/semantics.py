@@ -58,7 +58,7 @@ class Semantics:
         """Return the result of an index, or a copy if it is an element: later writes to the array do not change it."""
         parts = key if isinstance(key, tuple) else (key,)
         single = out.ndim == 0 and out._is_view() and all(hasattr(part, "__index__") for part in parts)
-        return out.clone() if single and parts else out
+        return out.clone() if single else out
 
     def from_sequence(self, x: Any) -> Any:
         """Return a list or a tuple, which is an operand, as a Tensor."""
