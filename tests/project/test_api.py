@@ -49,6 +49,7 @@ def _called(thing: Any) -> str:
         text = str(inspect.signature(thing))
     except (TypeError, ValueError):
         return "(...)"
+    text = re.sub(r"ForwardRef\('([^']*)'\)", r"\1", text)  # annotations of named tuples, before Python 3.14
     return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 

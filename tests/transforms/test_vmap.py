@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -110,7 +111,8 @@ class _Drawn:
 
         seen: list[Any] = []
         quiet = settings(database=None, derandomize=True, max_examples=20, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-        with contextlib.suppress(errors.NoSuchExample):
+        with contextlib.suppress(errors.NoSuchExample), warnings.catch_warnings():
+            warnings.simplefilter("ignore", errors.HypothesisWarning)  # Python 3.14 frees its generators of random numbers early
             find(strategy, lambda value: bool(seen.append(value)), settings=quiet)
         return seen[int(self.random.integers(0, len(seen)))]
 
