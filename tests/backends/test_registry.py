@@ -64,11 +64,10 @@ def test_the_compatibility_namespace_is_not_loaded_for_arithmetic() -> None:
 
 
 #: Files of the core that may import NumPy: HIPS autograd's interface takes and returns NumPy's arrays, and `xpgrad.testing` computes the
-#: expected results with them, and changes how other projects' tests compare. Only users of these modules import NumPy.
+#: expected results with them. Only users of these modules import NumPy.
 ITS_DATA = {
     ROOT / "core" / "xpgrad" / "dialects" / "hips" / "_arrays.py": {"numpy"},
     ROOT / "core" / "xpgrad" / "testing" / "_host.py": {"numpy"},
-    ROOT / "core" / "xpgrad" / "testing" / "_suite_gradients.py": {"numpy"},
 }
 
 

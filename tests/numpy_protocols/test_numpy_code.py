@@ -203,7 +203,7 @@ def pass_scalars(a):
 
 def methods(a):
     b, c = np.ndarray((2, 3)), a.copy()
-    b[0], b[1] = a, a.repeat(2)[1:4]
+    b[0], b[1] = np.full_like(a=a, fill_value=2.0) * np.copy(a=a), a.repeat(2)[1:4]
     c.sort()
     total = b.std(ddof=1) + b.trace() + b.dot(c).sum() + b.take([0, 5]).sum()
     return total * c * [1.0, 2.0, 3.0] if isinstance(b, np.ndarray) and np.isscalar(a[0]) and not np.isscalar(b) else None

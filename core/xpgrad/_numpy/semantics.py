@@ -22,6 +22,8 @@ from xpgrad.rules.conversion import asarray
 _IN_PLACE = ("partition", "sort")
 #: Methods that are not the function of the same name: the former changes its array, the latter has the array as its second argument.
 _OTHERS = ("resize", "compress")
+#: NumPy: `chapters` loaded it.
+_np: Any = sys.modules["numpy"]
 _STORE = dis.opmap["STORE_SUBSCR"]
 
 
@@ -74,8 +76,7 @@ class Semantics:
 
     def find_attribute(self, name: str, x: Any) -> Any:
         """Return the method of NumPy's arrays that Tensors do not have otherwise; None if it has no function, or is no method."""
-        array: Any = sys.modules["numpy"].ndarray
-        found = name in FUNCTIONS and name not in _OTHERS and callable(getattr(array, name, None))
+        found = name in FUNCTIONS and name not in _OTHERS and callable(getattr(_np.ndarray, name, None))
         return partial(_call, self, name, x) if found else None
 
     def refuses_number(self, frame: FrameType) -> bool:
@@ -91,20 +92,20 @@ class _ArrayClass(type):
     """The class of `NDARRAY`, of which Tensors are instances, too, unless they are scalars."""
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
-        made = sys.modules["numpy"].ndarray(*args, **options)
+        made = _np.ndarray(*args, **options)
         return made if len(args) > 2 or "buffer" in options else cls.convert(made)
 
     def __instancecheck__(cls, x: Any) -> bool:
         mode = state.current()
-        return isinstance(x, sys.modules["numpy"].ndarray) or (
+        return isinstance(x, _np.ndarray) or (
             isinstance(x, Tensor) and mode is not None and mode.numpy is not None and not mode.numpy.is_scalar(x)
         )
 
     def __subclasscheck__(cls, other: type) -> bool:
-        return issubclass(other, sys.modules["numpy"].ndarray)
+        return issubclass(other, _np.ndarray)
 
     def __getattr__(cls, name: str) -> Any:
-        return getattr(sys.modules["numpy"].ndarray, name)
+        return getattr(_np.ndarray, name)
 
 
 def make_array_class(convert: Callable[[Any], Any]) -> Any:

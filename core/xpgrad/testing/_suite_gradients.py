@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 import xpgrad as xp
+from xpgrad.testing._host import np
 from xpgrad.testing._suite_plugin import CONVERSIONS
 
 
