@@ -466,7 +466,7 @@ def cases(lib: Any, complex_too: bool = False, batched: bool = False) -> Iterato
             continue
         if name.startswith("fft.") and not lib.capabilities["fft"]:
             continue
-        if not lib.capabilities["complex"] and (complex_too or name.startswith(("fft.", "real", "imag"))):
+        if not lib.capabilities["complex"] and (complex_too or name in ("eig", "eigvals") or name.startswith(("fft.", "real", "imag"))):
             continue
         if "twice" in name and not lib.capabilities["deterministic_scatter"]:
             continue
