@@ -12,7 +12,7 @@ from xpgrad._rows.namespace import operations
 from xpgrad._tape.inspection import ALREADY_SET, FREED, NOTHING_SAVED
 from xpgrad._tape.node import ListNode, Node, freed_error, slot_of
 from xpgrad._tape.packing import SavedHooks, check_hooks
-from xpgrad._tape.saved import check_saveable, check_version, unpack
+from xpgrad._tape.saved import check_saveable, check_version, unpack, with_history
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.creation import zeros
 
@@ -60,13 +60,17 @@ class Saved:
         alias = self.alias or (edge if k is None else node)._alias
         if alias is not None and alias.cell is not None and alias.cell.last_write > node.seq:
             check_version(node, f"a Tensor of shape {tuple(self.raw.shape)}", alias)
-        found = None if self.tensor is None else self.tensor()
-        if found is not None and found._node is edge and found._array is self.raw:
-            return found
         backend = self.cls.backend
-        if k is not None and node.metas[k] is not None and k not in node.constant:
-            edge = slot_of(node, k)
-        found = backend.wrap(self.raw) if edge is None else unpack(backend, self.raw, edge)
+        if k is None:
+            found = self.tensor()
+            if found is not None and found._node is edge and found._array is self.raw:
+                return found
+            found = backend.wrap(self.raw) if edge is None else unpack(backend, self.raw, edge)
+        elif node.metas[k] is None or k in node.constant:
+            found = backend.wrap(self.raw)
+        else:
+            edge = slot_of(node, k) if node.slotted else node
+            found = with_history(backend, self.raw, edge)
         if self.alias is not None and (edge is None or not edge.is_leaf):
             found._alias = self.alias
         return found
@@ -397,14 +401,17 @@ class FunctionNode(ListNode):
 
     def graph_grads(self, g: Any) -> list[Any]:
         ctx = self.real.ctx if self.is_shadow else self.ctx  # type: ignore[attr-defined]  # that of a node of this class
-        given: list[Any] = [g] if not self.slotted else [None] * self.n_outputs if g is None else g
-        if ctx._materialize:
-            given = [_zeros(m) if v is None and m is not None else v for v, m in zip(given, self.metas)]
+        if not self.slotted:
+            given = [_zeros(self.metas[0]) if g is None and ctx._materialize else g]
+        else:
+            given = [None] * self.n_outputs if g is None else list(g)
+            if ctx._materialize:
+                given = [_zeros(m) if v is None and m is not None else v for v, m in zip(given, self.metas)]
         function = self.function
         backward = function.user_backward()
         mode = state.current()
         try:
-            returned = backward(ctx, list(given)) if function.boxed_grads_call else backward(ctx, *given)
+            returned = backward(ctx, given) if function.boxed_grads_call else backward(ctx, *given)
         finally:
             state.put(mode)  # leave any mode that the user's backward entered
         return _check_returned(self, returned if isinstance(returned, tuple) else (returned,))

@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 from xpgrad._basics.arguments import as_flag, check_callable, shown
 from xpgrad._basics.scalars import is_raw_array
@@ -305,6 +305,7 @@ class CustomRule(Generic[P, R]):
         return type(title, (Function,), body)
 
     def _run(self, *args: Any) -> Any:
+        """Run the user's function: the `forward` of the `Function`."""
         forward: Callable[..., Any] = self._forward
         try:
             if self._keywords:
@@ -343,16 +344,21 @@ class CustomRule(Generic[P, R]):
     def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Save the values that the formulas read: the `setup_context` of the `Function`."""
         ctx.several = isinstance(output, tuple)
-        ctx.are_tensors = [isinstance(a, Tensor) for a in inputs]
-        tensors, ctx.values = ((), {}) if self._vjp is None else self._vjp.read(inputs, output)
-        ctx.save_for_backward(*tensors)
+        if False in ctx.needs_input_grad:
+            ctx.are_tensors = [isinstance(a, Tensor) for a in inputs]
+        if self._vjp is not None:
+            tensors, ctx.values = self._vjp.read(inputs, output)
+            ctx.save_for_backward(*tensors)
         if self._jvp is not None:
             tensors, ctx.forward_values = self._jvp.read(inputs, output)
             ctx.save_for_forward(*tensors)
 
     def _gradients(self, ctx: Any, *grads: Any) -> Any:
-        found = iter(self._apply_vjp(ctx, grads))
-        given = [None if is_static else next(found) for _, is_static in self._roles]
+        found = self._apply_vjp(ctx, grads)
+        if False not in ctx.needs_input_grad:
+            return found
+        gradients = iter(found)
+        given = [None if is_static else next(gradients) for _, is_static in self._roles]
         return tuple([v if is_tensor else None for v, is_tensor in zip(given, ctx.are_tensors)])
 
     def _apply_vjp(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -361,7 +367,7 @@ class CustomRule(Generic[P, R]):
             msg = f"{self._name} has no vjp, so it cannot be differentiated; declare one with `@{self._name}.vjp`"
             raise NotImplementedError(msg)
         saved = ctx.saved_tensors
-        values = _with_saved(ctx.values, saved)
+        values = ctx.values.with_saved(saved)
         values["g"] = grads if ctx.several else grads[0]
         try:
             returned = self._vjp.function(**values)
@@ -385,7 +391,7 @@ class CustomRule(Generic[P, R]):
                 "works element by element, make it with `@custom_rule(elementwise=True)`"
             )
             raise NotImplementedError(msg)
-        values = _with_saved(ctx.forward_values, ctx.saved_tensors)
+        values = ctx.forward_values.with_saved(ctx.saved_tensors)
         return self._jvp.function(**values, **{n: tangents[place] for n, place in self._jvp.tangents})
 
 
@@ -437,7 +443,7 @@ class _Elementwise(CustomRule[P, R]):
 
     def _gradients(self, ctx: Any, *grads: Any) -> Any:
         if all(g is None for g in grads):
-            return (None,) * len(ctx.are_tensors)
+            return (None,) * len(ctx.needs_input_grad)
         return super()._gradients(ctx, *(_constant(0.0, meta) if g is None else g for g, meta in zip(grads, ctx.results)))
 
     def _apply_vjp(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -507,7 +513,7 @@ def sum_to_shape(g: Any, shape: tuple[int, ...]) -> Any:
 _OUT = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Formula:
     """A formula with what it reads.
 
@@ -524,39 +530,54 @@ class _Formula:
     values: tuple[tuple[str, int, str | None], ...]
     tangents: tuple[tuple[str, int], ...]
 
-    def read(self, inputs: tuple[Any, ...], output: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Return the Tensors to save, and the values by name, in which a `_Saved` stands for each of these Tensors."""
+    @functools.cached_property
+    def all_saved(self) -> _Values:
+        """What the formula reads if all of it is Tensors."""
+        return _Values([n for n, _, _ in self.values], {})
+
+    def read(self, inputs: tuple[Any, ...], output: Any) -> tuple[list[Any], _Values]:
+        """Return the Tensors to save, and the values by name without these Tensors."""
         tensors: list[Any] = []
-        values: dict[str, Any] = {}
+        names: list[str] = []
+        others: dict[str, Any] = {}
         for n, place, part in self.values:
             value = output if place == _OUT else inputs[place]
-            several = place == _OUT and isinstance(value, tuple)
             if part is not None:
-                values[n] = tuple([getattr(v, part, None) for v in value]) if several else getattr(value, part, None)
+                several = place == _OUT and isinstance(value, tuple)
+                others[n] = tuple([getattr(v, part, None) for v in value]) if several else getattr(value, part, None)
             elif isinstance(value, Tensor):
-                values[n] = _Saved(len(tensors))
+                names.append(n)
                 tensors.append(value)
-            elif several:
-                start = len(tensors)
-                tensors += [v for v in value if isinstance(v, Tensor)]
-                numbers = iter(range(start, len(tensors)))
-                values[n] = tuple([_Saved(next(numbers)) if isinstance(v, Tensor) else v for v in value])
             else:
-                values[n] = value
-        return tensors, values
+                others[n] = value
+        if isinstance(output, tuple) and "out" in others:
+            results: list[Any] = [None if isinstance(v, Tensor) else (v,) for v in output]
+            tensors += [v for v in output if isinstance(v, Tensor)]
+            others["out"] = results
+        return tensors, _Values(names, others) if others else self.all_saved
 
 
-class _Saved(int):
-    """The number of a saved Tensor."""
+class _Values(NamedTuple):
+    """What a formula reads, without the Tensors, which the context has saved.
 
-    __slots__ = ()
+    Attributes
+    ----------
+    names : list of str
+        The names of the first saved Tensors.
+    others : dict
+        The other values by name. With several results, ``out`` lists None for each result that is saved, after the named Tensors, and
+        a tuple of one for any other.
+    """
 
+    names: list[str]
+    others: dict[str, Any]
 
-def _with_saved(values: dict[str, Any], saved: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the values that a formula reads, with the saved Tensors in their places."""
-    return {
-        n: saved[v] if v.__class__ is _Saved
-        else tuple([saved[w] if w.__class__ is _Saved else w for w in v]) if v.__class__ is tuple  # of results, or a static argument
-        else v
-        for n, v in values.items()
-    }  # fmt: skip
+    def with_saved(self, saved: tuple[Any, ...]) -> dict[str, Any]:
+        """Return all values by name."""
+        values = dict(zip(self.names, saved))
+        if self.others:
+            values |= self.others
+            if isinstance(values.get("out"), list):
+                results = iter(saved[len(self.names) :])
+                values["out"] = tuple([next(results) if v is None else v[0] for v in values["out"]])
+        return values

@@ -290,14 +290,15 @@ class Function:
         RuntimeError
             The subclass implements both.
         """
-        vjp = cls.vjp is not Function.vjp
-        if vjp and cls.backward is not Function.backward:
+        if cls.vjp is Function.vjp:
+            return cls.backward
+        if cls.backward is not Function.backward:
             msg = (
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one "
                 f"of them: remove one from {cls.__name__}"
             )
             raise RuntimeError(msg)
-        return cls.vjp if vjp else cls.backward
+        return cls.vjp
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
@@ -346,7 +347,9 @@ class Function:
         """
         separate = cls.setup_context is not Function.setup_context
         if separate:
-            least, most = _counts(cls)
+            # Inspecting a signature takes longer than recording a call.
+            counted = cls.__dict__.get("_counted")
+            least, most = counted[1] if counted is not None and counted[0] is cls.forward else _count_parameters(cls)
             if kwargs or not least <= len(args) <= most:
                 bound = inspect.signature(cls.forward).bind(*args, **kwargs)
                 bound.apply_defaults()
@@ -364,11 +367,8 @@ class Function:
         return _apply(cls, args, kwargs, separate, mode)
 
 
-def _counts(cls: Any) -> Any:
-    """Return the number of positional parameters, and the largest number of positional arguments that `forward` takes."""
-    known = cls.__dict__.get("_counted")  # inspecting a signature takes longer than recording a call
-    if known is not None and known[0] is cls.forward:
-        return known[1]
+def _count_parameters(cls: Any) -> Any:
+    """Return, and keep, the number of positional parameters and the largest number of positional arguments that `forward` takes."""
     kinds = [p.kind for p in inspect.signature(cls.forward).parameters.values()]
     least = sum(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in kinds)
     found = least, math.inf if inspect.Parameter.VAR_POSITIONAL in kinds else least
@@ -420,7 +420,7 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bo
         auditing.record_call(cls, args, outs)
     if ctx.saved_for_forward:
         ctx.saved_for_forward = ()  # `jvp` has run; as in PyTorch, the node does not keep its results alive
-    return outs if several else outs[0]
+    return tuple(outs) if several else outs[0]
 
 
 def _alias_like(x: Any) -> Any:
@@ -442,7 +442,7 @@ def _has(items: tuple[Any, ...], x: Any) -> bool:
     return False
 
 
-def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool) -> tuple[Any, ...]:
+def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool) -> list[Any]:
     """Make the node, and return the outputs that the caller gets for the results of `forward`.
 
     Parameters
@@ -457,33 +457,32 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
         Whether the Function has `setup_context`.
     """
     dirty = ctx._dirty
-    if dirty or separate:
-        _check_marks(ctx, args, results, recording, separate)
+    if dirty:
+        _check_dirty(ctx, args, results, recording)
     edges = [a._node if need else None for a, need in zip(args, ctx.needs_input_grad)]
     for x in dirty:
         bump(x)
-    outs, metas, constant, places = _outputs(ctx, args, results, recording)
+    outs, metas, constant = _outputs(ctx, args, results, recording, separate)
     if not recording or len(constant) == len(metas) - metas.count(None):
-        return tuple(outs)
+        return outs
     node = _new_node(cls, args, edges, metas, constant)
     node.ctx, ctx._node = ctx, weakref.ref(node)
     kept = ctx._to_save
-    saved = _save(ctx, args, places, several=len(outs) > 1)
+    saved = _save(ctx, args, results)
     _attach(node, outs, dirty)
     mode = state.current()
-    if mode is not None and mode.packing is not None:
-        for entry, t in zip(saved, kept):
-            if entry is not None:
-                entry.pack(mode.packing, t)
     if mode is not None:
+        if mode.packing is not None:
+            for entry, t in zip(saved, kept):
+                if entry is not None:
+                    entry.pack(mode.packing, t)
         mode.note_node(node)
-    return tuple(outs)
+    return outs
 
 
-def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool) -> None:
-    """Raise for Tensors that `forward` must not mark as dirty or save; the parameters are those of `_record`."""
-    dirty = ctx._dirty
-    for x in dirty:
+def _check_dirty(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool) -> None:
+    """Raise for Tensors that `forward` must not mark as dirty; the parameters are those of `_record`."""
+    for x in ctx._dirty:
         if not _has(results, x):
             msg = (
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
@@ -501,19 +500,11 @@ def _check_marks(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], reco
             raise RuntimeError(msg)
         if recording and x._is_view():
             check_writable(x, None, state.current())
-    if separate:
-        for t in ctx._to_save:
-            if t is not None and _has(results, t) and _has(args, t) and not _has(dirty, t):
-                msg = (
-                    "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
-                    "setup_context. Save the output instead"
-                )
-                raise RuntimeError(msg)
 
 
 def _outputs(
-    ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool
-) -> tuple[list[Any], list[Any], list[int], dict[int, int]]:
+    ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool
+) -> tuple[list[Any], list[Any], list[int]]:
     """Return the Tensors that the caller gets: a returned Tensor that already has a history is replaced by a view of it.
 
     A Tensor that is returned several times stays one object, and counts as the last of these outputs.
@@ -525,14 +516,16 @@ def _outputs(
         The (shape, dtype, class) of each output, and None for what is not a Tensor.
     constant : list of int
         The positions of the Tensors that get no gradient.
-    places : dict
-        The position of each Tensor by the `id` of what `forward` returned.
+
+    Raises
+    ------
+    RuntimeError
+        An input that is also a result was saved by `setup_context`.
     """
     dirty, nondiff = ctx._dirty, ctx._nondiff
     outs: list[Any] = []
     metas: list[Any] = []
     constant: list[int] = []
-    places: dict[int, int] = {}
     for k, r in enumerate(results):
         out = r
         meta = None
@@ -541,20 +534,31 @@ def _outputs(
             flows = recording and dtype.differentiable and not (nondiff and _has(nondiff, r))
             if not flows:
                 constant.append(k)
-            if ((node is not None and (node.is_leaf or not flows)) or _has(args, r)) and not (dirty and _has(dirty, r)):
+            given = _has(args, r)
+            if (given or (node is not None and (node.is_leaf or not flows))) and not (dirty and _has(dirty, r)):
+                if given and separate and _has(ctx._to_save, r):
+                    msg = (
+                        "An input that has been returned as-is as output is being saved for backward. This is not supported if you "
+                        "override setup_context. Save the output instead"
+                    )
+                    raise RuntimeError(msg)
                 out = _alias_like(r)
             cls = out.__class__
             meta = r.shape, dtype, cls.normal or cls
-            places.setdefault(id(r), k)
         outs.append(out)
         metas.append(meta)
-    return outs, metas, constant, places
+    return outs, metas, constant
+
+
+#: The positions of the outputs that get no gradient, where all get one.
+_NONE: frozenset[int] = frozenset()
 
 
 def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], metas: list[Any], constant: list[int]) -> Any:
     """Make the node of one call, linked to its operands' nodes but not yet to its outputs; for the parameters see `_outputs`."""
-    node = _node_class(cls).made_now()  # made after the writes of `forward`, so that the saved values are not older than the writes
-    node.n_outputs, node.metas, node.constant = len(metas), metas, frozenset(constant)
+    # NB: it is made after the writes of `forward`, so that the saved values are not older than the writes.
+    node = (cls.__dict__.get("_backward_cls") or _make_node_class(cls)).made_now()
+    node.n_outputs, node.metas, node.constant = len(metas), metas, frozenset(constant) if constant else _NONE
     if len(metas) == 1:
         node.slotted, node._meta = False, metas[0]
     else:
@@ -576,19 +580,25 @@ def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], metas: list[Any
     return node
 
 
-def _save(ctx: Any, args: tuple[Any, ...], places: dict[int, int], *, several: bool) -> list[Any]:
-    """Store the Tensors of `save_for_backward`, outputs by position, and drop the other marks of `ctx`."""
+def _save(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...]) -> list[Any]:
+    """Store the Tensors of `save_for_backward`, results by position, and drop the other marks of `ctx`."""
     dirty = ctx._dirty
     saved: list[Any] = []
     for t in ctx._to_save:
         if t is None:
             saved.append(None)
             continue
-        number = None if _has(args, t) and not _has(dirty, t) else places.get(id(t))
-        if several and number is not None:
-            alias_of(t)  # the node knows only whether any of its outputs was written to
+        number = None
+        if (dirty and _has(dirty, t)) or not _has(args, t):
+            for k, r in enumerate(results):
+                if r is t:
+                    number = k
+                    break
+            if number is not None and len(results) > 1:
+                alias_of(t)  # the node knows only whether any of its outputs was written to
         saved.append(Saved(t, number))
-    ctx._saved, ctx._to_save, ctx._nondiff, ctx._dirty = tuple(saved), (), (), ()
+    ctx._saved, ctx._to_save = tuple(saved), ()
+    ctx._nondiff = ctx._dirty = ()
     return saved
 
 
@@ -608,13 +618,11 @@ def _attach(node: Any, outs: list[Any], dirty: tuple[Any, ...]) -> None:
                 mark_node(slot, out._alias)
 
 
-def _node_class(cls: Any) -> Any:
-    """Return the node class of a `Function`, which is made at its first use."""
-    found = cls.__dict__.get("_backward_cls")
-    if found is None:
-        title = f"{cls.__name__}Backward"
-        body = {"__slots__": (), "title": title, "function": cls, "__module__": "xpgrad.autograd.function"}
-        found = cls._backward_cls = type(title, (FunctionNode,), body)
+def _make_node_class(cls: Any) -> Any:
+    """Make the node class of a `Function`, and keep it."""
+    title = f"{cls.__name__}Backward"
+    body = {"__slots__": (), "title": title, "function": cls, "__module__": "xpgrad.autograd.function"}
+    found = cls._backward_cls = type(title, (FunctionNode,), body)
     return found
 
 
