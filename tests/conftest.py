@@ -26,8 +26,9 @@ hypothesis.settings.register_profile("first-failure", phases=[hypothesis.Phase.e
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--all``."""
+    """Add ``--all`` and ``--rest``."""
     parser.addoption("--all", action="store_true", help="also run what takes long, and every case on every device")
+    parser.addoption("--rest", type=int, default=0, metavar="N", help="of what only --all runs, run one test in N")
 
 
 @pytest.hookimpl(trylast=True)  # when pytest's reporter is there
@@ -62,10 +63,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what takes long, unless ``--all`` is given, and what ``XPGRAD_TEST_SHARE`` does not draw.
 
     Only ``--all`` runs tests that are marked ``slow``. Of one that is marked ``slow(one_in=N)``, one case in N is kept; on each device
-    after the first one case in eight, because it repeats what runs on the first. On each device at least one case is kept.
-    ``XPGRAD_TEST_SHARE=3`` keeps one test in three. Each run keeps the same tests; ``XPGRAD_TEST_SEED`` selects others.
+    after the first one case in eight, because it repeats what runs on the first. On each device at least one case is kept. ``--rest 3``
+    adds one in three of the tests that are left out. ``XPGRAD_TEST_SHARE=3`` keeps one test in three. Each run keeps the same tests;
+    ``XPGRAD_TEST_SEED`` selects others.
     """
     seed, share = os.environ.get("XPGRAD_TEST_SEED", ""), int(os.environ.get("XPGRAD_TEST_SHARE", "1"))
+    rest = config.getoption("--rest")
     numbers = {item: zlib.crc32(f"{seed} {item.nodeid}".encode()) for item in items}
     left_out = {item for item in items if numbers[item] % share}
     if not config.getoption("--all"):
@@ -74,7 +77,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             tests.setdefault((item.nodeid.partition("[")[0], *_device_and_share(item)), []).append(item)
         for (_, _, one_in), cases in tests.items():
             kept = -(-len(cases) // one_in) if one_in else 0
-            left_out.update(_spread(sorted(cases, key=numbers.__getitem__))[kept:])
+            left_out.update(item for item in _spread(sorted(cases, key=numbers.__getitem__))[kept:] if not rest or numbers[item] % rest)
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULES = ("tests/rules/test_rank_zero.py", "tests/programs/test_dtypes.py", "tests/project/test_random_mutants.py")
 
 
+@functools.cache
 def collected(*options: str, **variables: str) -> list[str]:
     """Return the names of the tests that a run would select."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("XPGRAD_TEST_")}
@@ -46,11 +48,20 @@ def test_what_is_left_out_is_marked_or_repeats_what_is_run() -> None:
         assert len([name for name in on[device] if name in sample]) < len(on[device]) / 4
     marked = [[name for name in names if "test_expressions_of_two_tensors[" in name] for names in (sample, everything)]
     assert len(marked[0]) == -(-len(marked[1]) // 4)
-    assert collected() == sample
+    assert collected.__wrapped__() == sample
     other = collected(XPGRAD_TEST_SEED="another")
     assert set(other) != set(sample)
     assert len(other) == len(sample)
     assert 0 < len(collected("--all", XPGRAD_TEST_SHARE="4")) < len(everything) / 2
+
+
+def test_different_seeds_add_different_parts_of_the_rest() -> None:
+    everything, sample, rest = set(collected("--all")), set(collected()), set(collected("--rest", "2"))
+    assert sample < rest < everything
+    assert len(everything - sample) / 3 < len(rest - sample) < len(everything - sample) * 2 / 3
+    other = set(collected("--rest", "2", XPGRAD_TEST_SEED="another"))
+    assert other - sample != rest - sample
+    assert set(collected("--rest", "1")) == everything
 
 
 # -- the time left ---------------------------------------------------------------------------------------------------------------
