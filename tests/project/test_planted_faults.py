@@ -210,6 +210,8 @@ FAULTS = [
           "tests/numpy_protocols/test_numpy_code.py -k numpys"),
     Fault("what a NumPy program overwrites is not kept", "core/xpgrad/_numpy/code.py", "copies=True, ", "", "tests/numpy_protocols/test_numpy_code.py -k differences"),
     Fault("elements are views in a NumPy program", "core/xpgrad/_numpy/semantics.py", "return out.clone() if single else out", "return out", "tests/numpy_protocols/test_numpy_code.py -k numpys"),
+    Fault("arrays are transposed as in PyTorch in a NumPy program", "core/xpgrad/_tensor/torch_methods.py", "    @as_in_numpy_code\n    @_document_axes\n    def transpose(", "    @_document_axes\n    def transpose(",
+          "tests/numpy_protocols/test_array_methods.py -k numpys"),
     Fault("scalars change in place in a NumPy program", "core/xpgrad/_tensor/writing.py", "if is_operator and mode", "if not is_operator and mode", "tests/numpy_protocols/test_numpy_code.py -k numpys"),
     Fault("the gradient of a written value is a view of what is overwritten", "core/xpgrad/_operations/backward.py", 't("_grad = _kernels.copy(_grad)")', 't("pass")',
           "tests/tape/test_writes_in_loops.py"),

@@ -20,7 +20,7 @@ from xpgrad._modes import state
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._modes.setting import Setting
 from xpgrad._numpy import chapters as chapters
-from xpgrad._numpy.semantics import Semantics, make_array_class
+from xpgrad._numpy.semantics import Joiner, Semantics, enumerate_elements, make_array_class
 from xpgrad._numpy.table import LIKE
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten, tree_map
@@ -72,18 +72,13 @@ def _replace(x: Any) -> Any:
     """Return what a function gets in the place of a global object: stand-ins of NumPy and its functions, without classes and ufuncs."""
     if x is _np:
         return _NUMPY
-    if x is _np.ndarray:
-        return _NDARRAY
-    if x is _np.isscalar:
-        return _is_scalar
+    for numpys, own in _STAND_INS:
+        if x is numpys:
+            return own
     name = getattr(x, "__name__", "")
     if not callable(x) or isinstance(x, (type, _np.ufunc)) or getattr(_np, name, None) is not x:
         return x
     return _stand_in(x)
-
-
-#: What stands for `numpy.ndarray`.
-_NDARRAY = make_array_class(_as_tensor)
 
 
 def _is_scalar(x: Any) -> bool:
@@ -92,6 +87,16 @@ def _is_scalar(x: Any) -> bool:
     if isinstance(x, Tensor) and mode is not None and mode.numpy is not None:
         return bool(mode.numpy.is_scalar(x))
     return bool(_np.isscalar(x))
+
+
+#: What stands for objects of NumPy's that are not functions that make arrays.
+_STAND_INS = (
+    (_np.ndarray, make_array_class(_as_tensor)),
+    (_np.isscalar, _is_scalar),
+    (_np.ndenumerate, enumerate_elements),
+    (_np.r_, Joiner(_np.r_, False, _as_tensor)),
+    (_np.c_, Joiner(_np.c_, True, _as_tensor)),
+)
 
 
 class _NumPy(types.ModuleType):
@@ -157,7 +162,7 @@ def numpy_code(func: F) -> F:
         * NumPy's functions that get no Tensor (`np.zeros`, `np.linspace`, `np.array`), except universal functions, return Tensors on the
           device of the first Tensor among the arguments of `func`, if the dtype is floating-point or complex, else arrays of NumPy's.
         * Elements and results without axes are scalars, as in NumPy: ``a[0], a[1] = a[1], a[0]`` exchanges elements, and
-          ``s = a[0]; s += 1`` does not change `a`. Methods are NumPy's where PyTorch's give other results, and lists may be operands.
+          ``s = a[0]; s += 1`` does not change `a`. Methods are NumPy's where PyTorch's differ, and lists may be operands.
         * Values that the backward pass needs may be overwritten: they are kept.
         * Writes to arguments are made in copies, so that the caller's Tensors and arrays do not change: return what was written.
 

@@ -20,8 +20,8 @@ from xpgrad.rules.conversion import asarray
 
 #: Methods that write what the function of this name returns into the array, and return None.
 _IN_PLACE = ("partition", "sort")
-#: Methods that are not the function of the same name: the former changes its array, the latter has the array as its second argument.
-_OTHERS = ("resize", "compress")
+#: The function of this name copies, whereas the method changes its array.
+_OTHERS = ("resize",)
 #: NumPy: `chapters` loaded it.
 _np: Any = sys.modules["numpy"]
 _STORE = dis.opmap["STORE_SUBSCR"]
@@ -68,20 +68,124 @@ class Semantics:
 
     def call_method(self, name: str, x: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call the method that NumPy's arrays have under a name."""
-        out = FUNCTIONS[name].call(x, *args, **options)
+        out = (_METHODS[name] if name in _METHODS else FUNCTIONS[name].call)(x, *args, **options)
         if name not in _IN_PLACE:
             return out
         x[...] = out
         return None
 
     def find_attribute(self, name: str, x: Any) -> Any:
-        """Return the method of NumPy's arrays that Tensors do not have otherwise; None if it has no function, or is no method."""
-        found = name in FUNCTIONS and name not in _OTHERS and callable(getattr(_np.ndarray, name, None))
+        """Return the attribute of NumPy's arrays that Tensors do not have otherwise; None if neither a function nor this module has it."""
+        if name == "flat":
+            return Flat(x)
+        found = (name in FUNCTIONS and name not in _OTHERS and callable(getattr(_np.ndarray, name, None))) or name in _METHODS
         return partial(_call, self, name, x) if found else None
+
+    def set_attribute(self, name: str, x: Any, value: Any) -> bool:
+        """Write to an attribute of NumPy's arrays that Tensors do not have otherwise; return whether there is one that can be written."""
+        if name == "flat":
+            Flat(x)[:] = value
+        return name == "flat"
 
     def refuses_number(self, frame: FrameType) -> bool:
         """Return whether a frame is writing an element into an array, which is NumPy's if it asks for a number."""
         return frame.f_code.co_code[frame.f_lasti] == _STORE
+
+
+def _one_tuple(args: tuple[Any, ...]) -> Any:
+    """Return the arguments of a method that takes a tuple or its items."""
+    return args[0] if len(args) == 1 else args
+
+
+def _item(x: Any, *index: Any) -> Any:
+    if index:
+        place = _one_tuple(index)
+        x = x[place] if isinstance(place, tuple) else x.reshape(-1)[place]
+    return Tensor.item.__wrapped__(x.reshape(()))  # type: ignore[attr-defined]  # what `as_in_numpy_code` decorates
+
+
+#: Methods of NumPy's arrays whose arguments are not those of the function with the same name, or that have no function.
+_METHODS: dict[str, Callable[..., Any]] = {
+    "T": lambda x: FUNCTIONS["transpose"].call(x),
+    "argsort": lambda x, axis=-1, kind=None, order=None, *, stable=None: FUNCTIONS["argsort"].call(x, axis, kind, order, stable=stable),
+    "compress": lambda x, condition, axis=None, out=None: FUNCTIONS["compress"].call(condition, x, axis, out),
+    "conjugate": lambda x: x.conj(),
+    "copy": lambda x, order="C": x.clone(),
+    "flatten": lambda x, order="C": FUNCTIONS["ravel"].call(x, order).clone(),
+    "imag": lambda x: FUNCTIONS["zeros_like"].call(x),
+    "item": _item,
+    "reshape": lambda x, *shape, order="C", copy=None: FUNCTIONS["reshape"].call(x, _one_tuple(shape), order),
+    "transpose": lambda x, *axes: FUNCTIONS["transpose"].call(x, _one_tuple(axes) if axes else None),
+    "view": lambda x, *dtype: x.reshape(*dtype) if dtype else x[...],
+}
+
+
+class Flat:
+    """The elements of a Tensor in the order of rows: what `numpy.ndarray.flat` is for an array. Writes change the Tensor.
+
+    Parameters
+    ----------
+    x : Tensor
+    """
+
+    __slots__ = ("base",)
+
+    def __init__(self, x: Any) -> None:
+        self.base = x
+
+    def __len__(self) -> int:
+        return int(self.base.size)
+
+    def __iter__(self) -> Any:
+        return iter(self.base.reshape(-1))
+
+    def __getitem__(self, key: Any) -> Any:
+        out = self.base.reshape(-1)[key]
+        return out.clone() if out._is_view() else out  # as in NumPy, parts are copies
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        places = _np.arange(len(self))[key]
+        if places.size == 0:
+            return
+        if not isinstance(value, Tensor):
+            value = _np.asarray(value)
+        if value.ndim:
+            # Values that are too few are repeated, and those that are too many are left out.
+            value = value.reshape(-1)[_np.arange(places.size) % value.size].reshape(places.shape)
+        self.base[tuple(_np.unravel_index(places, self.base.shape))] = value
+
+
+class Joiner:
+    """What stands for `numpy.r_` and `numpy.c_`, whose parts may be Tensors.
+
+    Parameters
+    ----------
+    numpys : object
+        The object of NumPy's.
+    columns : bool
+        Whether arrays with fewer than two axes become columns, which are joined along the last axis.
+    convert : callable
+        It turns NumPy's arrays into Tensors.
+    """
+
+    def __init__(self, numpys: Any, columns: bool, convert: Callable[[Any], Any]) -> None:
+        self.numpys, self.columns, self.convert = numpys, columns, convert
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(part, str) for part in parts) or not any(isinstance(part, (Tensor, list)) for part in parts):
+            return self.convert(self.numpys[key])
+        arrays = [asarray(part) if isinstance(part, list) else part if isinstance(part, Tensor) else _np.r_[part] for part in parts]
+        if self.columns:
+            arrays = [a if a.ndim > 1 else a.reshape(-1, 1) for a in arrays]
+        else:
+            arrays = [a if a.ndim else a.reshape(1) for a in arrays]
+        return FUNCTIONS["concatenate"].call(arrays, axis=-1 if self.columns else 0)
+
+
+def enumerate_elements(x: Any) -> Any:
+    """Stand in for `numpy.ndenumerate`: yield the index and the value of each element."""
+    return ((index, x[index]) for index in _np.ndindex(x.shape)) if isinstance(x, Tensor) else _np.ndenumerate(x)
 
 
 def _call(semantics: Semantics, name: str, x: Any, *args: Any, **options: Any) -> Any:

@@ -84,17 +84,34 @@ def _make_update_method(name: str, is_operator: bool = False) -> Callable[..., A
     return method
 
 
-def as_in_numpy_code(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a method of Tensors that NumPy's arrays have in another form, which is called in code that was written for NumPy."""
-    name = method.__name__
+def as_in_numpy_code(method: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
+    """Decorate a method of Tensors that NumPy's arrays have in another form, which is called in code that was written for NumPy.
+
+    Parameters
+    ----------
+    method : callable
+    name : str, optional
+        NumPy's name, if it is not the method's.
+    """
+    called = name or method.__name__
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
         mode = current()
         numpy = None if mode is None else mode.numpy
-        return method(self, *args, **options) if numpy is None else numpy.call_method(name, self, args, options)
+        return method(self, *args, **options) if numpy is None else numpy.call_method(called, self, args, options)
 
     return call
+
+
+def call_numpys(name: str, x: Any, *args: Any, **options: Any) -> Any:
+    """Call the method of NumPy's arrays of this name in code that was written for NumPy; elsewhere return NotImplemented.
+
+    Methods call it for what they refuse otherwise, so that they need no decorator, which would cost time in each call.
+    """
+    mode = current()
+    numpy = None if mode is None else mode.numpy
+    return NotImplemented if numpy is None else numpy.call_method(name, x, args, options)
 
 
 def axis_of(axis: Any, dim: Any) -> Any:
@@ -112,12 +129,16 @@ def keepdims_of(keepdims: Any, keepdim: Any) -> Any:
     return keepdims if keepdim is None else keepdim
 
 
+#: Functions that NumPy's arrays have as methods with further arguments.
+_NUMPYS = ("clip", "round")
+
+
 def _make_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return the method of a function over axes, which accepts PyTorch's argument names; any other function is returned unchanged."""
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if "keepdims" not in known:
-        return function
+        return as_in_numpy_code(function) if name in _NUMPYS else function
 
     def method(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
         return function(self, axis=axis_of(axis, dim), keepdims=keepdims_of(keepdims, keepdim))

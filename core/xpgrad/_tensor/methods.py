@@ -14,6 +14,7 @@ from xpgrad._modes import state
 from xpgrad._modes.running import transform_inputs, transforming
 from xpgrad._operations.documents import IN_PLACE_ERROR, IN_PLACE_REFUSAL, IN_PLACE_RESULT
 from xpgrad._operations.lift import lift, scale
+from xpgrad._operations.methods import as_in_numpy_code, call_numpys
 from xpgrad._tape.node import walk
 from xpgrad._tensor import turning, writing
 from xpgrad.errors import missing
@@ -212,6 +213,7 @@ class TensorMethods(TensorBase):
         self._warn_of_tangent("tolist()")
         return self._leaves("tolist()", self.backend.to_host(self._array).tolist())
 
+    @as_in_numpy_code
     def item(self) -> Any:
         """Return the value of a Tensor with one element as a Python scalar.
 
@@ -367,6 +369,16 @@ class TensorMethods(TensorBase):
             msg = "a 0-d Tensor cannot be iterated over; use `x.item()` for its value"
             raise TypeError(msg)
         return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self: Any, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __divmod__(self: Any, other: Any) -> Any:
+        quotient = self // other
+        return quotient if quotient is NotImplemented else (quotient, self % other)
+
+    def __rdivmod__(self: Any, other: Any) -> Any:
+        return other // self, other % self
 
     def __len__(self) -> int:
         if self.ndim == 0:
@@ -633,6 +645,9 @@ class TensorMethods(TensorBase):
                 [2., 4.]])
         """
         if self.ndim != 2:
+            out: Any = call_numpys("T", self)
+            if out is not NotImplemented:
+                return out
             msg = f"`.T` is for matrices, but this Tensor has shape {self.shape}; use `.mT` or `xpgrad.permute_dims`"
             raise missing(ValueError)(msg)
         return manipulation.matrix_transpose(self)
@@ -677,6 +692,9 @@ class TensorMethods(TensorBase):
         tensor([2.])
         """
         if not self.dtype.is_complex:
+            out: Any = call_numpys("imag", self)
+            if out is not NotImplemented:
+                return out
             msg = f"`.imag` needs a complex Tensor, but this one has dtype {self.dtype}; use `xpgrad.zeros_like(x)` for a real one"
             raise missing(TypeError)(msg)
         return elementwise.imag(self)

@@ -69,9 +69,18 @@ class MissingAttribute:
             found = mode.numpy.find_attribute(self.name, obj)
             if found is not None:
                 return found
+        raise self._error(cls if obj is None else obj)
+
+    def __set__(self, obj: Any, value: Any) -> None:
+        mode = current()
+        if mode is None or mode.numpy is None or not mode.numpy.set_attribute(self.name, obj, value):
+            raise self._error(obj)
+
+    def _error(self, obj: Any) -> AttributeError:
+        """Return the error for the attribute."""
         if self.message is None:  # libraries ask again and again which attributes an array has
             self.message = namespace.package._missing_name("'Tensor' object", self.name, "Tensor")
-        raise AttributeError(self.message, name=self.name, obj=cls if obj is None else obj)
+        return AttributeError(self.message, name=self.name, obj=obj)
 
 
 #: By name.

@@ -1046,6 +1046,7 @@ class TorchFunctions(TensorBase):
         order = self.argsort(dim, descending, stable=stable)
         return SortResult(indexing.take_along_axis(self, order, axis=dim) if self.ndim else self.clone(), order)
 
+    @as_in_numpy_code
     @_document_axis
     def argsort(self: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
         """Return the indices that sort along an axis; the order is always stable.

@@ -15,8 +15,9 @@ from xpgrad._basics.dtypes import DTYPES, DType, as_dtype, complex_of, real_of
 from xpgrad._basics.shapes import normalize_axes, normalize_axis, shape_tuple
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._operations.lift import as_tensor
-from xpgrad._operations.methods import as_in_numpy_code, axis_of
+from xpgrad._operations.methods import as_in_numpy_code, axis_of, call_numpys
 from xpgrad._rows import namespace
+from xpgrad._tensor import turning
 from xpgrad.errors import CapabilityError
 from xpgrad.rules import creation, indexing, manipulation
 from xpgrad.rules.conversion import tensor
@@ -216,7 +217,7 @@ class TorchMethods(TensorBase):
             return self
         return clone_contiguous(self)
 
-    def reshape(self: Any, *shape: Any) -> Tensor:
+    def reshape(self: Any, *shape: Any, **numpys: Any) -> Tensor:
         """Return the same elements in another shape: a view if the strides allow one.
 
         Parameters
@@ -224,6 +225,8 @@ class TorchMethods(TensorBase):
         *shape : int or tuple of int
             New shape, as one tuple or as several ints. One length may be -1, which is inferred. Or one dtype: that of this Tensor; the real
             dtype of a complex Tensor, whose last axis then has real and imaginary parts in turns; or the complex dtype of a real one.
+        **numpys : object
+            Further arguments of `numpy.ndarray.reshape`, in code that `numpy_code` runs.
 
         Returns
         -------
@@ -248,6 +251,12 @@ class TorchMethods(TensorBase):
         tensor([[0., 1., 2.],
                 [3., 4., 5.]])
         """
+        if numpys:
+            out: Any = call_numpys("reshape", self, *shape, **numpys)
+            if out is NotImplemented:
+                msg = f"reshape() takes no keyword arguments, but got {', '.join(numpys)}, which only code in `xpgrad.numpy_code` may give"
+                raise TypeError(msg)
+            return out
         try:
             return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape)
         except TypeError as exc:
@@ -266,8 +275,9 @@ class TorchMethods(TensorBase):
                 raise TypeError(msg) from exc
             raise
 
-    view = reshape
+    view = as_in_numpy_code(reshape, "view")
 
+    @as_in_numpy_code
     @_document_axes
     def flatten(self: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         """Merge the axes from `start_dim` to `end_dim` into one.
@@ -306,6 +316,7 @@ class TorchMethods(TensorBase):
             n *= length
         return manipulation.reshape(self, (*shape[:start], n, *shape[end + 1 :]))
 
+    @as_in_numpy_code
     def ravel(self: Any) -> Tensor:
         """Return the elements as a one-dimensional Tensor, in row-major order: a view if the strides allow one.
 
@@ -479,6 +490,7 @@ class TorchMethods(TensorBase):
         order: Any = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
         return manipulation.permute_dims(self, order)
 
+    @as_in_numpy_code
     @_document_axes
     def transpose(self: Any, dim0: int, dim1: int) -> Tensor:
         """Return a view with two axes exchanged.
@@ -499,10 +511,7 @@ class TorchMethods(TensorBase):
         >>> xp.ones((2, 3, 4)).transpose(0, 2).shape
         (4, 3, 2)
         """
-        order = list(range(self.ndim))
-        dim0, dim1 = (normalize_axis(d, self.ndim, "transpose", w) for w, d in (("dim0", dim0), ("dim1", dim1)))
-        order[dim0], order[dim1] = order[dim1], order[dim0]
-        return manipulation.transpose_axes(self, tuple(order))
+        return turning.exchange_axes(self, "transpose", dim0=dim0, dim1=dim1)
 
     @_document_axes
     def swapaxes(self: Any, axis0: int, axis1: int, /) -> Tensor:
@@ -524,8 +533,7 @@ class TorchMethods(TensorBase):
         >>> xp.ones((2, 3, 4)).swapaxes(0, 2).shape
         (4, 3, 2)
         """
-        axis0, axis1 = (normalize_axis(a, self.ndim, "swapaxes", w) for w, a in (("axis0", axis0), ("axis1", axis1)))
-        return self.transpose(axis0, axis1)
+        return turning.exchange_axes(self, "swapaxes", axis0=axis0, axis1=axis1)
 
     @_document_axes
     def diagonal(self: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -622,6 +630,7 @@ class TorchMethods(TensorBase):
         """
         return indexing.take(self.ravel(), indices, axis=0) if axis is None else indexing.take(self, indices, axis=axis)
 
+    @as_in_numpy_code
     def copy(self: Any) -> Tensor:
         """Return a copy in newly allocated memory; the gradient passes through. NumPy's name of `clone`.
 

@@ -1,7 +1,7 @@
-"""Implement `transpose_`, which exchanges two axes of a Tensor in place: its shape, history and version change, its memory does not.
+"""Exchange two axes of a Tensor: as a view, or in place (`transpose_`), where its shape, history and version change, its memory does not.
 
-No other Tensor may share the memory: a view, a base or a detached alias would keep the old shape, and a write through one of the two would
-reach the wrong elements of the other.
+In place, no other Tensor may share the memory: a view, a base or a detached alias would keep the old shape, and a write through one of the
+two would reach the wrong elements of the other.
 """
 
 from __future__ import annotations
@@ -11,8 +11,18 @@ from typing import Any
 from xpgrad._aliasing.cells import alias_of
 from xpgrad._aliasing.sharing import bump, run_uninterrupted
 from xpgrad._aliasing.stale import take_over
+from xpgrad._basics.shapes import normalize_axis
 from xpgrad._modes import state
 from xpgrad._tensor.writing import check_writable
+from xpgrad.rules import manipulation
+
+
+def exchange_axes(x: Any, name: str, **axes: int) -> Any:
+    """Return a view with two axes exchanged; the names of the function and of the axes are for messages."""
+    order = list(range(x.ndim))
+    first, second = (normalize_axis(axis, x.ndim, name, argument) for argument, axis in axes.items())
+    order[first], order[second] = order[second], order[first]
+    return manipulation.transpose_axes(x, tuple(order))
 
 
 def turn(x: Any, dim0: int, dim1: int) -> Any:
@@ -33,7 +43,7 @@ def turn(x: Any, dim0: int, dim1: int) -> Any:
         raise _refusal("it shares its memory with another Tensor, which would keep the old shape")
     if x._node is not None and x._node.is_leaf:
         raise _refusal("it is a leaf that requires grad, whose `.grad` has the old shape")
-    turned = x.transpose(dim0, dim1)
+    turned = exchange_axes(x, "transpose_", dim0=dim0, dim1=dim1)
     raw, node = turned._array, turned._node
 
     def steps() -> None:

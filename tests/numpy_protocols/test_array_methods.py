@@ -1,0 +1,152 @@
+"""Law: in code that `numpy_code` runs, Tensors have the methods of NumPy's arrays, with their arguments, values and derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xpgrad as xp
+from support.central_differences import values
+
+A = np.random.default_rng(3).uniform(0.1, 0.9, size=(2, 3, 2))
+
+
+def flat_writes(a):
+    b = a.copy().transpose(2, 0, 1)
+    b.flat[1] = 7.0
+    b.flat[[3, 5]] = a.flat[:2]
+    b.flat[8:] = [1.0, 2.0, 3.0]  # repeated
+    return b
+
+
+def flat_assignment(a):
+    b = a.copy()
+    b.flat = a[0, 0] * 2.0
+    return b
+
+
+def in_place(a):
+    b = a.copy()
+    b.sort(0)
+    b.put([0, -1], [4.0, 5.0])
+    b[0].fill(a[0, 0, 0])
+    b.partition(1, axis=1)
+    return b
+
+
+def outputs(a):
+    out = np.empty(a.shape)
+    a.clip(0.2, 0.6, out=out)
+    return out + a.round(1, np.empty(a.shape))
+
+
+#: Calls by NumPy's names; each returns an array.
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "T of three axes": lambda a: a.T,
+    "T of one axis": lambda a: a[0, 0].T,
+    "transpose": lambda a: a.transpose(),
+    "transpose None": lambda a: a.transpose(None),
+    "transpose, axes": lambda a: a.transpose(1, 2, 0),
+    "transpose, a tuple": lambda a: a.transpose((1, -1, 0)),
+    "transpose, as it is": lambda a: a[0].transpose(0, 1),  # PyTorch's exchanges them
+    "swapaxes": lambda a: a.swapaxes(0, -1),
+    "reshape": lambda a: a.reshape(3, -1),
+    "reshape, columns first": lambda a: a.reshape((4, 3), order="F"),
+    "ravel, columns first": lambda a: a.ravel("F"),
+    "flatten": lambda a: a.flatten() + a.flatten(order="F"),
+    "view": lambda a: a[:1, :1, :1].view(),
+    "copy": lambda a: a.copy(order="C"),
+    "round": lambda a: a.round(1) + a.round(decimals=2) + a.round(),
+    "clip": lambda a: a.clip(0.2, 0.6) + a.clip(min=0.3) + a.clip(None, 0.5),
+    "argsort": lambda a: a.argsort(0) + a.argsort(axis=0, kind="stable") + a.argsort(0, "stable"),
+    "compress": lambda a: a.compress([True, False, True], axis=1),
+    "conjugate": lambda a: a.conjugate(),
+    "imag": lambda a: a.imag,
+    "item": lambda a: np.array([a.item(2), a.item(1, 2, 0), a.item((0, 1, 1)), a[0, 0, 0].item()]),
+    "flat": lambda a: a.flat[3] + a.T.flat[2:9:3] + len(a.flat),
+    "flat, an iterator": lambda a: np.array([2.0 * v for v in a.T.flat]),
+    "flat, written": flat_writes,
+    "flat, assigned": flat_assignment,
+    "in place": in_place,
+    "out": outputs,
+    "r_": lambda a: np.r_[0.5, a[0, 0], 1:3, a.flat[0], [a[1, 1, 1], 2.0]],
+    "r_ of matrices": lambda a: np.r_[a[0], a[1]],
+    "c_": lambda a: np.c_[a[0, :, 0], a[1], np.arange(3)],
+    "ndenumerate": lambda a: np.array([v * sum(i) for i, v in np.ndenumerate(a)]),
+    "divmod": lambda a: divmod(a, 0.3)[1] + divmod(2.0, a)[0],
+    "in": lambda a: np.array([float(a.flat[1] in a), float(5.0 in a)]) + a[0, 0],
+}
+#: Those that read values.
+READING = ("item", "in")
+
+each = pytest.mark.parametrize("name", CALLS)
+
+
+@each
+def test_methods_are_numpys(name: str, xpgrad_device: str) -> None:
+    expected = CALLS[name](A.copy())
+    found = xp.numpy_code(CALLS[name])(xp.asarray(A, device=xpgrad_device))
+    assert np.shape(found) == expected.shape
+    np.testing.assert_allclose(values(found) if isinstance(found, xp.Tensor) else found, expected, rtol=1e-12)
+
+
+@each
+def test_derivatives_are_differences(name: str) -> None:
+    if name in ("argsort", "item"):
+        pytest.skip("its results are numbers without a derivative")
+    step, x = 1e-6, xp.asarray(A)
+    moved = np.eye(A.size).reshape(A.size, *A.shape) * step
+    expected = np.stack([(CALLS[name](A + h) - CALLS[name](A - h)) / (2 * step) for h in moved], axis=-1)
+    for transform in (xp.func.jacrev, xp.func.jacfwd):
+        found = values(transform(xp.numpy_code(CALLS[name]))(x))
+        np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-6, atol=1e-8)
+
+
+@each
+def test_compiled_they_are_the_same(name: str) -> None:
+    if name in READING:
+        pytest.skip("it reads values")
+    x = xp.asarray(A)
+    compiled = xp.compile(xp.numpy_code(CALLS[name]))
+    for factor in (1.0, 0.7):
+        found = compiled(x * factor)
+        np.testing.assert_allclose(values(found) if isinstance(found, xp.Tensor) else found, CALLS[name](A * factor), rtol=1e-11)
+
+
+def test_elsewhere_methods_are_pytorchs() -> None:
+    x = xp.asarray(A)
+    assert x.transpose(0, 1).shape == (3, 2, 2)
+    for call in (
+        lambda: x.transpose(), lambda: x.reshape(4, 3, order="F"), lambda: x.round(1), lambda: x.argsort(axis=0), lambda: x.item(2),
+        lambda: x.copy(order="F"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError):
+            call()
+    for name in ("flat", "compress"):
+        with pytest.raises(AttributeError, match=name):
+            getattr(x, name)
+        with pytest.raises(AttributeError, match=name):
+            setattr(x, name, 1.0)
+    with pytest.raises(AttributeError, match="matrices"):
+        _ = x.T
+
+
+def test_membership_and_divmod_are_pythons(xpgrad_device: str) -> None:
+    x = xp.asarray([1.0, 2.5], device=xpgrad_device)
+    assert [1.0 in x, 3.0 in x, x[1] in x] == [True, False, True]
+    for found, expected in ((divmod(x, 2.0), divmod(np.asarray([1.0, 2.5]), 2.0)), (divmod(4.0, x), divmod(4.0, np.asarray([1.0, 2.5])))):
+        for part, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(values(part), other)
+
+
+def test_numpy_refuses_the_same() -> None:
+    x = xp.asarray(A)
+    with pytest.raises(ValueError, match=r"size 1|has 12 elements"):
+        xp.numpy_code(lambda a: a.item())(x)
+    with pytest.raises(IndexError):
+        xp.numpy_code(lambda a: a.flat[12])(x)
+    with pytest.raises(AttributeError, match="resize"):
+        xp.numpy_code(lambda a: a.resize((3, 4)))(x)
