@@ -104,11 +104,17 @@ def _item(x: Any, *index: Any) -> Any:
     return Tensor.item.__wrapped__(x.reshape(()))  # type: ignore[attr-defined]  # what `as_in_numpy_code` decorates
 
 
+def _compress(x: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    if isinstance(condition, Tensor):
+        return FUNCTIONS["compress"].call(condition, x, axis, out)
+    return FUNCTIONS["take"].call(x, _np.flatnonzero(condition), axis, out)  # so lazy libraries know how many there are
+
+
 #: Methods of NumPy's arrays whose arguments are not those of the function with the same name, or that have no function.
 _METHODS: dict[str, Callable[..., Any]] = {
     "T": lambda x: FUNCTIONS["transpose"].call(x),
     "argsort": lambda x, axis=-1, kind=None, order=None, *, stable=None: FUNCTIONS["argsort"].call(x, axis, kind, order, stable=stable),
-    "compress": lambda x, condition, axis=None, out=None: FUNCTIONS["compress"].call(condition, x, axis, out),
+    "compress": _compress,
     "conjugate": lambda x: x.conj(),
     "copy": lambda x, order="C": x.clone(),
     "flatten": lambda x, order="C": FUNCTIONS["ravel"].call(x, order).clone(),
