@@ -64,6 +64,8 @@ SPELLINGS: dict[str, tuple[Call, Call]] = {
     "einsum, the rest, by itself": (lambda lib, x: lib.xp.einsum("...i,i", x, x[0]), lambda lib, x: lib.xp.sum(x * x[0], axis=1)),
     "einsum, by itself": (lambda lib, x: lib.xp.einsum("ji,ki", x, x), lambda lib, x: x @ x.T),
     "einsum, one operand": (lambda lib, x: lib.xp.einsum("ij->ji", x), lambda lib, x: x.T),
+    "einsum, nothing to sum": (lambda lib, x: lib.xp.einsum("ij,ij->ji", x, x), lambda lib, x: (x * x).T),
+    "einsum, every product": (lambda lib, x: lib.xp.einsum("i,j->ij", x[0], x[1]), lambda lib, x: x[0][:, None] * x[1]),
     "full of a number": (
         lambda lib, x: lib.xp.full((2, 3), x[0, 0]) if not lib.oracle else x[0, 0].expand(2, 3),
         lambda lib, x: lib.xp.broadcast_to(x[0, 0], (2, 3)),
@@ -79,10 +81,22 @@ SPELLINGS: dict[str, tuple[Call, Call]] = {
     ),
     "repeat, all": (lambda lib, x: lib.xp.repeat(x, 2), lambda lib, x: lib.xp.repeat(lib.xp.reshape(x, (6,)), 2, axis=0)),
     "repeat, one number": (lambda lib, x: lib.xp.repeat(x, lib.indices([2]), axis=0), lambda lib, x: lib.xp.repeat(x, 2, axis=0)),
+    "repeat, an array of numbers": (
+        lambda lib, x: lib.xp.repeat(x, lib.indices([1, 0, 2]) if lib.oracle else np.asarray([1, 0, 2]), axis=1),
+        lambda lib, x: lib.xp.take(x, lib.indices([0, 2, 2]), axis=1),
+    ),
     "repeat, never": (lambda lib, x: lib.xp.sum(lib.xp.repeat(x, 0, axis=1)) + x, lambda lib, x: x * 1),
     "tile, a number": (lambda lib, x: lib.xp.tile(x, (2,)), lambda lib, x: lib.xp.concat([x, x], axis=1)),
     "flip, one of two": (lambda lib, x: lib.xp.flip(x, axis=(-1,)), lambda lib, x: lib.xp.take(x, lib.indices([2, 1, 0]), axis=1)),
     "roll, more than there are": (lambda lib, x: lib.xp.roll(x, 4, axis=1), lambda lib, x: lib.xp.roll(x, 1, axis=1)),
+    "roll, NumPy's integer": (lambda lib, x: lib.xp.roll(x, np.int64(1), axis=1), lambda lib, x: lib.xp.roll(x, 1, axis=1)),
+    # The remainders of 2 ** 40 are 1 for three elements and 4 for six.
+    "roll, many turns": (lambda lib, x: lib.xp.roll(x, 2**40, axis=1), lambda lib, x: lib.xp.roll(x, 1, axis=1)),
+    "roll, many turns of all": (lambda lib, x: lib.xp.roll(x, 2**40), lambda lib, x: lib.xp.roll(x, 4)),
+    "roll, many turns of two axes": (
+        lambda lib, x: lib.xp.roll(x, (1, -(2**40)), axis=(0, 1)),
+        lambda lib, x: lib.xp.roll(x, (1, 2), axis=(0, 1)),
+    ),
     "roll, an axis twice": (lambda lib, x: lib.xp.roll(x, (1, 1), axis=(1, 1)), lambda lib, x: lib.xp.roll(x, -1, axis=1)),
     "concat, one": (lambda lib, x: lib.xp.concat((x,), axis=1), lambda lib, x: x * 1),
     "concat, from behind": (lambda lib, x: lib.xp.concat([x, x], axis=-1), lambda lib, x: lib.xp.tile(x, (1, 2))),
@@ -272,6 +286,17 @@ def check_data(lib: Any) -> None:
             r = ns.tensor(given, dtype=real, requires_grad=True)
             assert r.is_leaf
             assert r.requires_grad
+    for name in ("zeros", "ones", "empty"):
+        create = getattr(ns, name)
+        assert [tuple(t.shape) for t in (create(2, 3), create(4), create((2, 3)), create(()))] == [(2, 3), (4,), (2, 3), ()]
+        with lib.raises(TypeError):
+            create(2, "3")
+        if not lib.oracle:  # PyTorch takes True for a length of 1
+            with lib.raises(TypeError, name):
+                create(2, True)
+    if not lib.oracle:  # PyTorch takes Python's numbers only
+        for given in (np.asarray(2.5), lib.constant(2.5).detach().array):
+            lib.equal(lib.xp.full((3,), given, dtype=real), [2.5] * 3)
     kinds = [str(ns.asarray(v).dtype).rpartition(".")[2].rstrip("0123456789") for v in (1.5, 2, True, [1, 2.0], [True, 2])]
     assert kinds == ["float", "int", "bool", "float", "int"], kinds
     if lib.capabilities["complex"]:
@@ -405,6 +430,19 @@ def check_dtypes(lib: Any) -> None:
         assert all(truth == d for d in (bool, "bool", np.bool_))
         assert not any(real == d for d in (narrow, lib.narrow, "some", 3, None, np.int8, np.dtype("int8"), int))
         assert "int" in str(xp.zeros(2, dtype=int).dtype)
+        # NumPy's types that are named as in C are dtypes, and its abstract types are not.
+        assert [xp.zeros(2, dtype=d).dtype == np.dtype(d).name for d in (np.intc, np.short)] == [True, True]
+        for abstract in (np.floating, np.integer, np.generic):
+            assert real != abstract
+            with lib.raises(TypeError):
+                xp.zeros(2, dtype=abstract)
+    y = xp.prod(lib.tensor(ROW, dtype=lib.narrow), dtype=real)
+    assert y.dtype == real
+    lib.equal(y, np.prod(ROW.astype(lib.narrow).astype(lib.real)))
+    x = lib.tensor(ROW)
+    y = xp.prod(x, dtype=real)
+    lib.equal(lib.grad(y * y, x)[0], 2 * np.prod(ROW) ** 2 / ROW)
+    assert xp.prod(x, axis=0, dtype=narrow).dtype == narrow
 
 
 def check_comparisons(lib: Any) -> None:
@@ -423,6 +461,7 @@ def check_comparisons(lib: Any) -> None:
     if not lib.oracle:  # PyTorch requires a Tensor on either side
         assert lib.value(xp.isclose(lib.constant([1, 2], lib.index), 2)).tolist() == [False, True]
         assert lib.value(xp.isclose(2.5, lib.constant([1.0, 2.5]))).tolist() == [False, True]
+        assert [xp.isclose(a, b).item() for a, b in ((1.0, 1.0 + 1e-7), (1.0, 1.1), (2, 2))] == [True, False, True]
         assert lib.value(xp.searchsorted(lib.constant([1, 2, 3], lib.index), 2.5)).tolist() == 2
         assert xp.result_type(lib.constant(1.0, lib.narrow), True) == lib.dtype(lib.narrow)
         assert xp.result_type(lib.constant(True, "bool"), True) == lib.dtype("bool")

@@ -85,6 +85,9 @@ WRONG_TYPES: dict[str, Call] = {
     "zeros, dtype": lambda lib, t: lib.xp.zeros((2,), dtype="no dtype"),
     "eye, n_rows": lambda lib, t: lib.xp.eye(2.5),
     "arange, start": lambda lib, t: lib.xp.arange("1"),
+    "arange, start: two numbers": lambda lib, t: lib.xp.arange(t.v.detach()[:2]),
+    "arange, stop: two of NumPy's": lambda lib, t: lib.xp.arange(0.0, np.asarray([1.0, 2.0])),
+    "linspace, start: two numbers": lambda lib, t: lib.xp.linspace(np.asarray([0.0, 1.0]), 2.0, 5),
     "linspace, num": lambda lib, t: lib.xp.linspace(0.0, 1.0, "5"),
     "broadcast_arrays, a list": lambda lib, t: lib.xp.broadcast_arrays(t.x, [1.0]),
     "linspace, endpoint": lambda lib, t: lib.xp.linspace(0.0, 1.0, 5, endpoint="no"),
@@ -114,6 +117,8 @@ WRONG_TYPES: dict[str, Call] = {
     "searchsorted, complex numbers": lambda lib, t: lib.xp.searchsorted(t.v, t.c),
     "floor, complex numbers": lambda lib, t: lib.xp.floor(t.c),
     "full, fill_value: complex": lambda lib, t: lib.xp.full((2,), 1j, dtype=t.x.dtype),
+    "argmax, axis: a tuple": lambda lib, t: lib.xp.argmax(t.s, axis=(0,)),
+    "argmin, axis: a tuple": lambda lib, t: lib.xp.argmin(t.x, axis=(0, 1)),
     "arange, stop: complex": lambda lib, t: lib.xp.arange(1j),
 }  # fmt: skip
 

@@ -137,6 +137,8 @@ WITHOUT: dict[str, Pair] = {
     "max, places": (lambda x, w: x.max(dim=1).indices, lambda x, w: np.argmax(x, 1)),
     "min, places": (lambda x, w: x.min(dim=0)[1], lambda x, w: np.argmin(x, 0)),
     "median, places": (lambda x, w: x.median(dim=1).indices, lambda x, w: np.argsort(x, 1)[:, 1]),
+    "median of integers, places": (lambda x, w: (w.argsort() + 4).median(dim=0).indices, lambda x, w: np.argsort(np.argsort(w))[1]),
+    "median of integers": (lambda x, w: (w.argsort() + 4).median(), lambda x, w: np.asarray(5)),
     "new_zeros": (lambda x, w: x.new_zeros(2, 1), lambda x, w: np.zeros((2, 1))),
     "new_ones": (lambda x, w: x.new_ones((3,)), lambda x, w: np.ones(3)),
     "new_full": (lambda x, w: x.new_full((1, 2), 7.0), lambda x, w: np.full((1, 2), 7.0)),
