@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import importlib.util
@@ -84,6 +85,17 @@ def detach_in_place(lib: Any) -> None:
     leaf.detach_()
     assert leaf.is_leaf
     assert leaf.requires_grad is False
+    # A leaf with a hook whose `requires_grad` was turned off: its gradient is dropped, but not after a recorded write.
+    for written in (False, True):
+        leaf, w = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0])
+        total = lib.xp.sum(leaf * 3 + w)
+        leaf.register_hook(lambda g: None)
+        leaf.requires_grad_(False)
+        if written:
+            leaf.mul_(w)
+        with lib.case(written), lib.raises(RuntimeError, "moved into the graph interior") if written else contextlib.nullcontext():
+            total.backward()
+        assert written or leaf.grad is None
     views = {
         "slice": lambda t: t[:1],
         "transpose": lambda t: lib.xp.permute_dims(t, (0,)),

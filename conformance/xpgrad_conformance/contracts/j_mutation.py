@@ -142,6 +142,35 @@ def compared_at_use(lib: Any) -> None:
     grown.mul_(0.0)
     with lib.raises(RuntimeError, OVERWRITTEN):
         z.backward()
+    # Both versions are right after very many writes.
+    _, y = result(lib)
+    for k in range(140):
+        if k == 100:
+            z = lib.xp.sum(y * y)
+        y.mul_(1.0)
+    with lib.raises(RuntimeError, "is at version 140; expected version 100"):
+        z.backward()
+    # A write through a saved value that was read counts as a write to the result.
+    grown = lib.xp.exp(lib.tensor([1.0, 2.0]))
+    saved = grown.grad_fn._saved_result
+    with lib.ns.no_grad():
+        saved.mul_(2.0)
+    assert grown._version == 1
+    if lib.capabilities["mutable"]:  # else the write makes a new array, which only the saved value has
+        lib.equal(grown, 2 * np.exp([1.0, 2.0]))
+    with lib.raises(RuntimeError, OVERWRITTEN):
+        lib.xp.sum(grown).backward()
+    if lib.capabilities["linalg"]:  # results that a node saves together
+        for k in (0, 1):
+            x = lib.tensor([[2.0, 0.5], [0.5, 1.0]])
+            outs = lib.xp.linalg.eigh(x)
+            total = lib.xp.sum(outs[0]) + lib.xp.sum(outs[1] * 1.0)
+            for _ in range(3):
+                with lib.ns.no_grad():
+                    outs[k].mul_(2.0)
+            with lib.case(k), lib.raises(RuntimeError, "is at version 3; expected version 0"):
+                total.backward()
+            assert x.grad is None
     # Versions are checked when a node runs: a pass that does not reach it succeeds.
     x, y = result(lib)
     other = lib.tensor(MATRIX)

@@ -144,6 +144,15 @@ def packs_anything(lib: Any, factor: int) -> None:
             with lib.raises(TypeError, "Output of saved tensor", phrase):
                 y.backward(lib.ones(2))
             assert x.grad is None
+    # The unpacked value may be less precise than the value was, and the gradient has the dtype of its Tensor.
+    v = np.asarray([1.0 + 2.0**-10, 2.0 + 2.0**-9])
+    x = lib.tensor(v)
+    with lib.graph.saved_tensors_hooks(lambda v: lib.cast(v.detach(), lib.narrow), identity):
+        y = x**3
+    (g,) = lib.grad(lib.xp.sum(y), x)
+    assert g.dtype == x.dtype
+    # NB: in PyTorch the formula is evaluated in the dtype of the unpacked value.
+    lib.equal(g, 3 * v * v, *([1e-5] if lib.oracle else []))
 
 
 @contract("SAV-03")
@@ -207,6 +216,32 @@ def history_is_restored(lib: Any, shape: Any, seed: int) -> None:
     lib.equal(lib.grad(lib.xp.sum(result), leaf)[0], np.exp([1.0, 2.0]))
     assert saved.grad_fn is middle.grad_fn
     assert result.grad_fn is e.grad_fn
+    # One of several results, and a value that is unpacked in inference mode.
+    both = lib.fn(lambda ctx, x: (x * 2, x * 3), lambda ctx, g, h: g * 2 + h * 3).apply(leaf)
+    with log.on(lib):
+        y = both[1] * both[1]
+    saved = y.grad_fn._saved_self
+    assert (saved.output_nr, saved.grad_fn is both[1].grad_fn) == (1, True)
+    lib.equal(lib.grad(saved, leaf, lib.ones(2))[0], [3.0, 3.0])
+
+    def copy_unrecorded(v: Any) -> Any:
+        with lib.ns.inference_mode():
+            return v * 1
+
+    with lib.graph.saved_tensors_hooks(detach_value, copy_unrecorded):
+        y = leaf * leaf * leaf
+    (g,) = lib.grad(lib.xp.sum(y), leaf, retain_graph=True)
+    lib.equal(g, [3.0, 12.0])
+    assert y.grad_fn._saved_other.requires_grad
+    # The tangent of a constant.
+    fw = lib.module("autograd.forward_ad")
+    with fw.dual_level():
+        factor = fw.make_dual(lib.constant([3.0, 4.0]), lib.constant([5.0, 6.0]))
+        with lib.graph.saved_tensors_hooks(lambda v: v.detach() * 1, identity):
+            y = leaf * factor
+        (g,) = lib.grad(lib.xp.sum(y), leaf)
+        lib.equal(fw.unpack_dual(g).primal, [3.0, 4.0])
+        lib.equal(fw.unpack_dual(g).tangent, [5.0, 6.0])
 
 
 @contract("SAV-05")
@@ -402,6 +437,10 @@ def hooks_can_be_disabled(lib: Any, message: str) -> None:
             with lib.raises(RuntimeError) as caught, context(), disabled(message):
                 x * x
             assert str(caught[0]) == message
+    for wrapped in (disabled(message)(lambda: Log().on(lib).__enter__()),) * 2:  # a decorator holds in each call
+        with lib.raises(RuntimeError) as caught:
+            wrapped()
+        assert str(caught[0]) == message
     with disabled(message):
         with disabled("the inner one"), lib.raises(RuntimeError, "the inner one"), Log().on(lib):
             pass

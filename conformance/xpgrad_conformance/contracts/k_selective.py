@@ -23,7 +23,13 @@ def operation(lib: Any, name: str) -> Any:
     if not lib.oracle:
         return getattr(lib.xp, name)
     aten = lib.ns.ops.aten
-    return {"matmul": aten.mm.default, "exp": aten.exp.default, "multiply": aten.mul.Tensor, "sum": aten.sum.default}[name]
+    return {
+        "matmul": aten.mm.default,
+        "exp": aten.exp.default,
+        "multiply": aten.mul.Tensor,
+        "sum": aten.sum.default,
+        "concat": aten.cat.default,
+    }[name]
 
 
 def run_selective(lib: Any, function: Callable[..., Any], policy: Any, *args: Any, **options: Any) -> Any:
@@ -67,6 +73,36 @@ def kept_by_a_policy(lib: Any) -> None:
                     y.backward()
                     for found, wanted in zip((x.grad, w.grad), expected(some), strict=True):
                         lib.equal(found, wanted)
+    # An operation on a list of Tensors.
+    concat, number = operation(lib, "concat"), [1.0]
+    for kept in ([concat], []):
+        number[0] = 1.0
+        x = lib.tensor(V)
+        y = run_selective(lib, lambda t: lib.xp.sum(lib.xp.exp(lib.xp.concat([t * number[0], t]))), kept, x)
+        number[0] = 3.0
+        with lib.case(len(kept)):
+            lib.equal(lib.grad(y, x)[0], np.exp(V if kept else 3 * V) + np.exp(V))
+    if not lib.oracle:  # PyTorch does not notice that the second run has another number of operands
+        y = run_selective(lib, lambda t: lib.xp.sum(lib.xp.exp(lib.xp.concat([t] * int(number[0])))), [concat], x)
+        number[0] = 2.0
+        with lib.raises(RuntimeError, "operands of other shapes"):
+            y.backward()
+    # One policy within another: each keeps what it says.
+    exp = operation(lib, "exp")
+    for outer, inner in itertools.product((True, False), repeat=2):
+        number[0] = 1.0
+
+        def product(t: Any) -> Any:
+            return lib.xp.exp(t * number[0]) * lib.xp.exp(t)
+
+        def nested(t: Any, inner: bool = inner) -> Any:
+            return lib.xp.sum(lib.xp.sin(run_selective(lib, product, [exp] * inner, t)))
+
+        x = lib.tensor(V)
+        y = run_selective(lib, nested, [exp] * outer, x)
+        number[0] = 3.0
+        with lib.case((outer, inner)):
+            lib.equal(lib.grad(y, x)[0], np.cos(np.exp((2 if outer else 4) * V)) * 2 * np.exp((2 if inner else 4) * V))
 
 
 @contract("SAV-21")

@@ -101,6 +101,8 @@ def vjp_is_backward(lib: Any) -> None:
     both = bare(lib, forward=forward, backward=back, vjp=back)
     with lib.raises(RuntimeError, "Implementing both 'backward' and 'vjp' for a custom Function is not allowed"):
         lib.grad(both.apply(x), x)
+    with lib.raises(NotImplementedError, "You must implement either the backward or vjp method"):
+        lib.ag.Function.vjp(None, x)
 
 
 @contract("FUN-05", draw={"inputs": st.integers(1, 4), "outputs": st.integers(1, 4), "used": st.integers(1, 15), "seed": seeds})
@@ -493,6 +495,13 @@ def marked_dirty(lib: Any) -> None:
     lib.equal(leaf.grad, [2.0, 2.0])
     with lib.raises(RuntimeError, "a leaf Variable that requires grad has been used in an in-place operation."):
         cls.apply(leaf)
+    # A view of a leaf is refused as well, and one of several views.
+    for name, view in {"of a leaf": leaf[:1], "one of several": lib.xp.unstack(lib.ones(2, 2) * leaf)[1]}.items():
+        with lib.case(name):
+            values = lib.value(view)
+            with lib.raises(RuntimeError):
+                lib.fn(lambda ctx, x: ctx.mark_dirty(x) or x, lambda ctx, g: g).apply(view)
+            lib.equal(view, values)
     # Marking counts as a write even if nothing is written, so values saved before are reported as overwritten.
     quiet = leaf.detach().requires_grad_() * 1
     product, version = quiet * quiet, quiet._version

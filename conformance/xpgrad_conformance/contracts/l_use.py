@@ -48,6 +48,17 @@ def once_differentiable(lib: Any) -> None:
         (g,) = lib.grad(cls.apply(x), x, seed, create_graph=True)
         with lib.raises(RuntimeError, phrase):
             lib.grad(g, seed, allow_unused=True)
+    # The gradient has the tangent of its seed, also if it is recorded.
+    fw = lib.module("autograd.forward_ad")
+    for create in (False, True):
+        with fw.dual_level():
+            seed = fw.make_dual(lib.constant([2.0]), lib.constant([5.0]))
+            (g,) = lib.grad(cls.apply(x), x, seed, create_graph=create)
+            lib.equal(fw.unpack_dual(g).primal, [12.0])
+            lib.equal(fw.unpack_dual(g).tangent, [30.0])
+            if create:
+                with lib.raises(RuntimeError, *([] if lib.oracle else [phrase])):
+                    lib.grad(g, x)
     # the same with a constant seed
     for again in (lambda g: g.backward(), lambda g: lib.grad(g, x), lambda g: lib.grad(g, x, allow_unused=True)):
         (g,) = lib.grad(cls.apply(x), x, create_graph=True)
@@ -331,6 +342,28 @@ def functions_under_transforms(lib: Any) -> None:
     loss = lambda r: lib.xp.sum(bare(lib, **pieces, generate_vmap_rule=True).apply(r, w)[0] * r)  # noqa: E731
     lib.equal(func.vmap(func.grad(loss))(rows), 2 * lib.value(rows) * [2.0, 3.0])
     check_saved_in_batches(lib)
+
+    # A result without a gradient, and a gradient that is summed to the shape of its operand.
+    def lowest(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.mark_non_differentiable(output[1])
+        setup(ctx, inputs, output)
+
+    marked = {"forward": lambda x: (x * x, x * 5), "setup_context": lowest, "backward": lambda ctx, g, h: backward(ctx, g)}
+    x = lib.tensor(lib.value(rows))
+    squares, others = func.vmap(bare(lib, **marked, generate_vmap_rule=True).apply)(x)
+    assert squares.requires_grad
+    assert not others.requires_grad or lib.oracle  # in PyTorch a batch of results without gradient has a history
+    lib.equal(others, 5 * lib.value(rows))
+    lib.equal(lib.grad(lib.xp.sum(squares), x)[0], 2 * lib.value(rows))
+    product = {
+        "forward": lambda x, s: x * s, "setup_context": setup,
+        "backward": lambda ctx, g: (g * ctx.saved_tensors[1], g * ctx.saved_tensors[0]),
+    }  # fmt: skip
+    s = lib.tensor([2.0, 3.0, 5.0])
+    y = func.vmap(bare(lib, **product, generate_vmap_rule=True).apply)(x, s)
+    gx, gs = lib.grad(lib.xp.sum(y), [x, s])
+    lib.equal(gx, [[2.0, 2.0], [3.0, 3.0], [5.0, 5.0]])
+    lib.equal(gs, lib.value(rows).sum(axis=1))
     old = power(lib)
     for name, transform in [("vmap", func.vmap(old.apply)), ("grad", func.grad(lambda v: lib.xp.sum(old.apply(v))))]:
         with lib.case(name), lib.raises(RuntimeError, "In order to use an autograd.Function with functorch transforms", "setup_context"):

@@ -200,6 +200,13 @@ def modes(lib: Any) -> None:
             assert fw.unpack_dual(dual * dual).tangent is None
             assert fw.unpack_dual(fw.make_dual(x, t)).tangent is None
         assert fw.unpack_dual(dual.detach()).tangent is None
+        # A write in inference mode leaves the tangent as it is.
+        other = fw.make_dual(x.clone(), t)
+        with lib.ns.inference_mode():
+            other.mul_(2.0)
+            other[0] = 7.0
+        lib.equal(fw.unpack_dual(other).primal, [7.0, 2 * lib.value(x)[1]])
+        lib.equal(fw.unpack_dual(other).tangent, [3.0, 4.0])
         lib.equal(fw.unpack_dual(dual).tangent, [3.0, 4.0])
         lib.equal(fw.unpack_dual(dual * dual.detach()).tangent, [3.0, 8.0])
 
@@ -423,6 +430,29 @@ def the_leaf_may_be_gone(lib: Any) -> None:
             (g,) = lib.grad(y, edge, create_graph=True)
             lib.equal(g, [3.0, 12.0])
             lib.equal(fw.unpack_dual(g).tangent, [18.0, 48.0])
+    # A gradient with a tangent is added to `.grad` in place.
+    x = lib.tensor([1.0, 2.0])
+    lib.xp.sum(x * 2).backward()
+    kept = x.grad
+    with fw.dual_level():
+        d = fw.make_dual(x, lib.constant([3.0, 4.0]))
+        lib.xp.sum(d * d).backward()
+        assert x.grad is kept
+        assert kept._version == 1
+        lib.equal(fw.unpack_dual(kept).primal, [4.0, 6.0])
+        lib.equal(fw.unpack_dual(kept).tangent, [6.0, 8.0])
+        if not lib.oracle:  # in PyTorch this gradient requires grad
+
+            def scale(g: Any) -> Any:
+                with lib.ns.enable_grad():
+                    return g * w
+
+            w = lib.tensor([5.0, 7.0])
+            x.register_hook(scale)
+            (g,) = lib.grad(lib.xp.sum(d * d), x)
+            assert not g.requires_grad
+            lib.equal(g, [10.0, 28.0])
+            lib.equal(fw.unpack_dual(g).tangent, [30.0, 56.0])
 
 
 @contract("FWD-18")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,31 @@ def stacked_products(lib: Any, shape: Any, batch: int, seed: int) -> None:
     named = batched_grad(lib, x * x, {"x": x}, lib.constant(EYE))
     assert list(named) == ["x"]
     lib.equal(named["x"], [[2.0, 0.0], [0.0, 4.0]])
+    # From the edge of a leaf, the gradients are those that are given.
+    lib.equal(batched_grad(lib, lib.graph.get_gradient_edge(x), x, lib.constant([[3.0, 4.0]]))[0], [[3.0, 4.0]])
+    with lib.raises(RuntimeError, "does not require grad"):
+        batched_grad(lib, x.detach() * 2, x, lib.constant(EYE))
+    with lib.raises(RuntimeError):
+        batched_grad(lib, x * x, x.detach(), lib.constant(EYE))
+    # With tangents, in inference mode and with anomaly detection.
+    fw = lib.module("autograd.forward_ad")
+    with fw.dual_level():
+        d = fw.make_dual(x, lib.constant([3.0, 4.0]))
+        (g,) = batched_grad(lib, d * d * d, x, lib.constant(EYE))
+        lib.equal(fw.unpack_dual(g).primal, np.diag([3.0, 12.0]))
+        lib.equal(fw.unpack_dual(g).tangent, np.diag([18.0, 48.0]))
+    y = x * x
+    with lib.ns.inference_mode():
+        (g,) = batched_grad(lib, y, x, lib.constant(EYE))
+    assert g.is_inference()
+    lib.equal(g, np.diag([2.0, 4.0]))
+    if not lib.oracle and not lib.capabilities["lazy"]:  # PyTorch cannot look for nan in a batch
+        x = lib.tensor([0.0, 4.0])
+        with lib.module("autograd.anomaly_mode").set_detect_anomaly(True):
+            y = lib.xp.sqrt(x) * 0.0
+            with warnings.catch_warnings(), np.errstate(all="ignore"), lib.raises(RuntimeError, "SqrtBackward0", "nan"):
+                warnings.simplefilter("ignore")
+                batched_grad(lib, y, x, lib.constant(EYE))
 
 
 @contract("BAT-02", draw={"pair": st.tuples(shapes(empty=True), shapes(1, empty=True)).filter(lambda p: p[0] != p[1][1:] and p[1][0] > 0)})

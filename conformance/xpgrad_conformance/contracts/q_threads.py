@@ -274,6 +274,24 @@ def passes_inside_of_passes(lib: Any) -> None:
     lib.equal(w.grad, 4.0)
     lib.equal(x.grad, 108.0)
     assert seen == [6.0]
+    # The same through nodes with several results and with a list of operands, and to another device.
+    x = lib.tensor([1.0, 2.0])
+    two = lib.fn(lambda ctx, x: (x * 2, x * 3), lambda ctx, g, h: g * 2 + h * 3).apply
+    a, b = two(x)
+    if not lib.oracle:
+        b = b.to_device(lib.on_other_device(1.0).device).to_device(b.device)
+    joined = lib.xp.concat([a * a, b * a])
+    z, found = lib.xp.sum(joined * joined), []
+
+    def once(g: Any) -> None:
+        handle.remove()
+        found.extend(lib.grad(z, [joined, x], retain_graph=True))
+
+    handle = joined.register_hook(once)
+    z.backward(retain_graph=True)
+    lib.equal(found[0], [8.0, 32.0, 12.0, 48.0])
+    lib.equal(found[1], 208 * np.asarray([1.0, 8.0]))
+    lib.equal(x.grad, 208 * np.asarray([1.0, 8.0]))
     # A pass in a backward, nested a few levels deep, and 150 levels deep.
     # NB: nothing is drawn, because Hypothesis would raise the recursion limit.
     for levels in (1, 2, 5, 150):

@@ -42,6 +42,11 @@ def a_line_of_the_forward(lib: Any, x: Any) -> Any:
     return lib.xp.sum(lib.xp.sqrt(x) * 0)
 
 
+def a_power_of_the_forward(x: Any) -> Any:
+    """Return a power whose second derivative at 0 is infinite."""
+    return x**1.5
+
+
 def failing(lib: Any, x: Any) -> Any:
     """Return the result of a custom operation whose backward raises."""
 
@@ -129,6 +134,16 @@ def the_forward_call_is_reported(lib: Any) -> None:
             report = failure_report(seen)
             assert f"Error detected in {function}. {NO_FORWARD}" in report
             assert "Traceback of forward call" not in report
+    # A node that a backward made is reported with the forward call of the node whose backward made it.
+    x = lib.tensor([0.0, 4.0])
+    with lib.ag.set_detect_anomaly(True):
+        (g,) = lib.grad(lib.xp.sum(a_power_of_the_forward(x)), x, create_graph=True)
+        error, seen = attempt(lib.xp.sum(g * 0.0).backward)
+    assert error is not None
+    assert "PowBackward0" in failure_report(seen)
+    (told,) = (str(w.message) for w in seen if "Error detected in" not in str(w.message))
+    assert "PowBackward0" in told
+    assert "a_power_of_the_forward" in told
     # Without anomaly detection nothing is reported.
     error, seen = attempt(z.backward)
     assert type(error) is LookupError

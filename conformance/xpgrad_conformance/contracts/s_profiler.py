@@ -182,6 +182,7 @@ def tables_and_traces(lib: Any) -> None:
     assert "Self CPU" in str(prof)
     assert "exp" in repr(prof.function_events[0])
     assert "exp" in repr(averages)
+    assert repr(prof) == repr(prof.function_events)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         prof.export_chrome_trace(str(path))

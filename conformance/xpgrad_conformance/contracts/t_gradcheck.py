@@ -320,6 +320,11 @@ def options(lib: Any) -> None:
 
     askew = lib.fn(forward, lambda ctx, g: g * 2, jvp=lambda ctx, t: t * 3).apply
     assert check(askew, (x,))
+    z = lib.tensor([1.0 + 2.0j], dtype="complex128")
+    w = x.detach().clone().requires_grad_()
+    for mode in MODES:
+        with lib.case(mode):
+            assert check(lambda x, w, z: (x * x, xp.abs(z) + xp.sum(x)), (x, w, z), check_grad_dtypes=True, **mode)
     for mode in MODES:
         with lib.case(mode), lib.raises(error_class(lib), "mismatch for output 0 with respect to input 0"):
             check(askew, (x,), check_forward_ad=True, **mode)
@@ -355,6 +360,18 @@ def second_order(lib: Any, seed: int) -> None:
             assert check(lost, (x,), raise_exception=False, **mode) is False
     with lib.raises(AssertionError, "at least one of check_fwd_over_rev or check_rev_over_rev"):
         check(xp.exp, x, check_fwd_over_rev=False, check_rev_over_rev=False)
+    if lib.capabilities["strides"]:
+        strides: list[Any] = []
+
+        def look(ctx: Any, g: Any) -> Any:
+            strides.append(g.stride())
+            return g * 2
+
+        for apart in (True, False):
+            assert check(double_with(lib, look), (x,), gen_non_contig_grad_outputs=apart)
+            assert ((2,) in strides, (1,) in strides)[not apart]
+            assert apart or (2,) not in strides
+            strides.clear()
     # The gradient outputs that are created by default differ between elements.
     assert len({float(v) for v in seen[0]}) == 2
     assert x.grad is None

@@ -80,6 +80,8 @@ def constants(lib: Any) -> None:
         kept = source(ROW)
         (g,) = lib.grad(xp.sum(xp.multiply(kept, x)), x)
         lib.equal(g, np.broadcast_to(ROW, X.shape))
+        lib.equal(xp.take(kept, lib.indices([2, 0])), ROW[[2, 0]])
+        lib.equal(xp.take_along_axis(kept, lib.indices([2, 0])), ROW[[2, 0]])
         if where == "its own" and backend.variant is not None:
             continue  # without `device` an array is on the backend's devices, which may not have its dtype
         np.testing.assert_array_equal(np.asarray(lib.ns.asarray(kept, device=lib.device).numpy()), ROW.astype(lib.real))
@@ -104,6 +106,14 @@ def constants(lib: Any) -> None:
                 lib.equal(found, lib.value(wanted))
                 lib.equal(lib.grad(xp.sum(found * found), x)[0], lib.value(lib.grad(xp.sum(wanted * wanted), x)[0]))
     lib.equal(xp.sin(lib.constant(1.0)), np.sin(1.0))
+    # Of numbers alone, the one of the strongest kind becomes a Tensor.
+    for found, wanted in (
+        (xp.add(2, 3), 5), (xp.add(2, 2.5), 4.5), (xp.maximum(1.5, True), 1.5), (xp.where(True, 1, 2.5), 1.0), (xp.multiply(True, 3), 3),
+        (xp.subtract(np.float64(0.5), 2), -1.5),
+    ):  # fmt: skip
+        with lib.case(wanted):
+            assert ("float" in str(found.dtype)) == isinstance(wanted, float)
+            assert found.item() == wanted
     x = lib.tensor(ROW)
     y = xp.asarray([x[0] * 2, x[1], 3.0])
     lib.equal(y, [ROW[0] * 2, ROW[1], 3.0])
@@ -194,8 +204,9 @@ def check_shallow_copies(lib: Any) -> None:
     both.append(both[0])
     deep = copy.deepcopy(both)
     assert deep[0] is deep[2] is not deep[1]
-    x.grad = lib.constant(X * 3)
-    lib.equal(copy.copy(x).grad, X * 3)
+    for given in (x, lib.constant(X)):
+        given.grad = lib.constant(X * 3)
+        lib.equal(copy.copy(given).grad, X * 3)
 
 
 def check_contexts_of_hooks(lib: Any) -> None:
@@ -293,6 +304,30 @@ def check_saved_values_of_several_results(lib: Any) -> None:
         with lib.case(name):
             assert packed >= 2
             lib.equal(lib.grad(total, x)[0], lib.value(wanted))
+
+
+def check_one_saved_result(lib: Any) -> None:
+    """Check hooks on one of the values that a node with several results saves."""
+    xp = lib.xp
+    x = lib.tensor([[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 3.0]])
+    outs = values, vectors = xp.linalg.eigh(x)
+    node = values.grad_fn
+    loss = lambda w, v: xp.sum(w * w) + xp.sum(v[0] * v[1] * v[2])  # noqa: E731
+    saved = (lambda: (node._saved_eigenvalues, node._saved_eigenvectors)) if lib.oracle else lambda: node._saved_out
+    total, other = loss(*outs), xp.sum(values * 2) + xp.sum(vectors[0] * vectors[1])
+    (wanted,) = lib.grad(total, x, retain_graph=True)
+    (node._raw_saved_eigenvectors if lib.oracle else node._raw_saved_out[1]).register_hooks(lambda t: t * 1, lambda t: t)
+    found = saved()
+    for one, out in zip(found, outs, strict=True):
+        lib.equal(one, lib.value(out))
+        assert one.requires_grad
+    for y in (total, loss(*found)):
+        lib.equal(lib.grad(y, x, retain_graph=True)[0], lib.value(wanted))
+    with lib.ns.no_grad():
+        values.mul_(2.0)
+    for read in (lambda: lib.grad(other, x), saved):
+        with lib.raises(RuntimeError, "modified by an inplace operation"):
+            read()
 
 
 def check_views_of_written_constants(lib: Any) -> None:
@@ -475,6 +510,15 @@ def check_aliases(lib: Any) -> None:
         assert fw.unpack_dual(y * 1).tangent is None
         assert "tangent=" in repr(d)
 
+        def both(v: Any) -> Any:
+            primal, tangent = fw.unpack_dual(fw.make_dual(v, v * 2) ** 2)
+            assert fw.unpack_dual(primal * 1).tangent is None
+            return primal, tangent
+
+        primals, tangents = lib.module("func").vmap(both)(lib.constant(X))
+        lib.equal(primals, X**2)
+        lib.equal(tangents, 4 * X**2)
+
 
 def check_modes_as_decorators(lib: Any) -> None:
     """Check that hooks on saved values and anomaly detection hold while a decorated function runs, each time."""
@@ -485,6 +529,10 @@ def check_modes_as_decorators(lib: Any) -> None:
         return v
 
     square = lib.graph.saved_tensors_hooks(pack, lambda v: v)(lambda v: v * v)
+    far = lib.on_other_device(ROW, rg=True)
+    on_host = lib.graph.save_on_cpu()(lambda v: v * v)
+    for _ in range(2):
+        lib.equal(lib.grad(lib.xp.sum(on_host(far)), far)[0], 2 * ROW)
     told = lib.module("autograd.anomaly_mode")
     inside = [
         lib.ag.detect_anomaly(check_nan=False)(lambda: (told.is_anomaly_enabled(), told.is_anomaly_check_nan_enabled())),
@@ -518,6 +566,7 @@ def in_less_usual_places(lib: Any) -> None:
         check_aliases(lib)
     if lib.capabilities["linalg"]:
         check_saved_values_of_several_results(lib)
+        check_one_saved_result(lib)
         if lib.capabilities["complex"]:
             check_arbitrary_phases(lib)
     chosen = lib.xp.where(lib.constant([True, False], "bool"), 1.5, 2.5)
@@ -543,6 +592,25 @@ def in_less_usual_places(lib: Any) -> None:
     ):  # fmt: skip
         assert not np.any(lib.value(call()[1]))
     assert not np.any(lib.value(functional.hessian(lambda x: xp.sum(x), x)))
+    for vectorize in (False, True):
+        by_x, by_v = functional.jacobian(lambda x, v: x[:2] * 3, (x, v), vectorize=vectorize)
+        lib.equal(by_x, 3 * np.eye(2, 3))
+        lib.equal(by_v, np.zeros((2, 3)))
+    # A Jacobian has the history of a leaf that the function reads.
+    w = lib.tensor(X[1])
+    matrix = lib.module("func").jacrev(lambda x: x * w * w)(x)
+    lib.equal(matrix, np.diag(X[1] ** 2))
+    lib.equal(lib.grad(xp.sum(matrix), w)[0], 2 * X[1])
+    # Without recording, a leaf gets a tangent by a write, and keeps it without `requires_grad`, but not after `detach_`.
+    fw = lib.module("autograd.forward_ad")
+    with fw.dual_level():
+        leaf = lib.tensor(ROW)
+        with lib.ns.no_grad():
+            leaf.copy_(fw.make_dual(lib.constant(X[0]), lib.constant(X[1])))
+        lib.equal(fw.unpack_dual(leaf.requires_grad_(False)).tangent, X[1])
+        leaf.detach_()
+        assert fw.unpack_dual(leaf * 1).tangent is None
+        lib.equal(leaf, X[0])
     # Stacks, transforms of length 1, and operands of two precisions.
     stack = np.cos(np.arange(24.0)).reshape(2, 3, 4)
     t = lib.tensor(stack)

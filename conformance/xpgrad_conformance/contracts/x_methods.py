@@ -123,6 +123,15 @@ def methods(lib: Any) -> None:
         with lib.case(name):
             check_agreement(lib, ours, theirs, (X, ROW))
     x, n = lib.tensor(X), lib.constant([1, 2], lib.index)
+    if not lib.oracle:  # NumPy's names
+        y = x.copy()
+        lib.equal(lib.grad(lib.xp.sum(y * y), x)[0], 2 * X)
+        c = lib.constant(X)
+        other = c.copy()
+        assert other.fill(2.0) is None
+        lib.equal(other, np.full(X.shape, 2.0))
+        lib.equal(c, X)
+        assert (c._version, other._version) == (0, 1)
     if not lib.oracle:  # PyTorch's other device has no values
         there = x.to(device=lib.on_other_device(X).device)
         assert there.device != x.device
@@ -213,6 +222,18 @@ def writes(lib: Any) -> None:
                 return base * base[:, :1]
 
             check_agreement(lib, part, reference, (POSITIVE, ROW))
+    # The written value may have further axes of length 1.
+    written = POSITIVE.copy()
+    written[0, [0, 2]], written[[1], 0], written[1, 1:] = ROW[:2], 7.0, ROW[1:]
+    x, w = lib.tensor(POSITIVE), lib.tensor(ROW)
+    y = x * 1
+    y[0, lib.indices([0, 2])] = w[None, :2]
+    y[lib.indices([1]), 0] = lib.constant([[7.0]])
+    y[1, 1:] = w[None, None, 1:]
+    lib.equal(y, written)
+    gx, gw = lib.grad(lib.xp.sum(y * y), [x, w])
+    lib.equal(gx, np.asarray([[0.0, 2 * POSITIVE[0, 1], 0.0], [0.0, 0.0, 0.0]]))
+    lib.equal(gw, 2 * ROW * [1.0, 2.0, 1.0])
     x_keys.check_overlapping_writes(lib)
 
 
@@ -431,6 +452,11 @@ def without_derivative(lib: Any) -> None:
                 )
                 with lib.case(dims):
                     assert np.array_equal(lib.value(batch), np.stack([np.asarray(r) for r in rows]))
+    if lib.capabilities["linalg"]:
+        for shape in ((2, 0, 3), (2, 3, 0), (0, 2, 2)):
+            rank = lib.xp.linalg.matrix_rank(lib.constant(np.ones(shape)))
+            assert "int" in str(rank.dtype)
+            assert lib.value(rank).tolist() == [0] * shape[0]
     for name, amount in {"and": 3, "or": 2, "xor": 5, "lshift": 2, "rshift": 1, "floordiv": 2}.items():
         with lib.case(name):
             n = lib.constant(WHOLE, lib.index)
@@ -458,6 +484,11 @@ def lengths_that_values_decide(lib: Any) -> None:
         values = call(x)
         lib.equal(values, [1.0, 2.0])
         lib.equal(lib.grad(lib.xp.sum(values**3), x)[0], [12.0, 3.0, 0.0])
+        fw = lib.module("autograd.forward_ad")
+        with fw.dual_level():
+            values = call(fw.make_dual(x.detach(), lib.constant([4.0, 5.0, 7.0])))
+            lib.equal(fw.unpack_dual(values).primal, [1.0, 2.0])
+            lib.equal(fw.unpack_dual(values).tangent, [5.0, 4.0])
 
 
 #: Functions that create a Tensor, from nothing or like another.

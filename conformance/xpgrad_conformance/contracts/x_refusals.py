@@ -297,6 +297,9 @@ WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     ),
     "T of one axis": (ValueError, lambda lib, t: t.v.T),
     "mT of one axis": (ValueError, lambda lib, t: t.v.mT),
+    "a quotient of integers, in place": (RuntimeError, lambda lib, t: t.n.__itruediv__(t.n + 1)),
+    "times an imaginary number, in place": (RuntimeError, lambda lib, t: t.x.detach().__imul__(1j)),
+    "plus a complex Tensor, in place": (RuntimeError, lambda lib, t: t.x.detach().__iadd__(t.c)),
     "imag of real numbers": (TypeError, lambda lib, t: t.x.imag),
     "an operator and a list": (TypeError, lambda lib, t: t.x + [1.0, 2.0, 3.0]),
     "an operator and text": (TypeError, lambda lib, t: t.x * "2"),
@@ -443,6 +446,8 @@ WRONG_IN_BATCHES: dict[str, Call] = {
     "tolist": lambda lib, v: v.tolist(),
     "asarray": lambda lib, v: np.asarray(v.detach()),
     "setting grad": lambda lib, v: setattr(v, "grad", v),
+    "setting data": lambda lib, v: setattr(v, "data", v * 2),
+    "a hook that is a number": lambda lib, v: v.register_hook(3),
     "retain_grad": lambda lib, v: (v * 2).retain_grad(),
     "backward": lambda lib, v: lib.xp.sum(v).backward(),
     "nonzero": lambda lib, v: lib.xp.nonzero(v),
@@ -530,7 +535,15 @@ def check_refusals_in_batches(lib: Any) -> None:
         x = operands(lib).x
         with lib.case(f"{name}, under vmap"), lib.raises(errors):
             vmap(lambda v, call=call: (call(lib, v), v)[1])(x)
-    if lib.capabilities["lazy"] or lib.capabilities["jit"] or lib.oracle:
+    if lib.oracle:
+        return
+    own: dict[str, Call] = {"requires_grad": lambda lib, v: setattr(v, "requires_grad", True)}
+    if lib.capabilities["dlpack"]:
+        own["DLPack"] = lambda lib, v: v.detach().__dlpack__()
+    for name, call in own.items():
+        with lib.case(f"{name}, under vmap"), lib.raises(RuntimeError):
+            vmap(lambda v, call=call: (call(lib, v), v)[1])(operands(lib).x.detach())
+    if lib.capabilities["lazy"] or lib.capabilities["jit"]:
         return
     for name, _, _, call in refusals(lib):
         if name in WRONG_USES or name in WRONG_AUTOGRAD:

@@ -150,6 +150,8 @@ def products_with_jacobians(lib: Any) -> None:
     equal(lib, (out, aux), (X * X, X + 1))
     equal(lib, pull(y), (2 * X * Y,))
     # The results can be differentiated with respect to the arguments.
+    out, pull = func.vjp(lambda v, w: y * 1, x, y)
+    equal(lib, (out, pull(x)), (Y, (np.zeros(2), np.zeros(2))))
     leaf, seed = lib.tensor(X), lib.tensor(Y)
     (g,) = func.vjp(lambda v: v * v * v, leaf)[1](seed)
     equal(lib, lib.grad(lib.xp.sum(g), [leaf, seed]), (6 * X * Y, 3 * X**2))
@@ -267,6 +269,7 @@ def arguments_of_vmap(lib: Any) -> None:
     equal(lib, vmap(lambda r, v: r * v, in_dims=(1, 0))(a, w), (m * np.arange(4.0)).T)
     equal(lib, vmap(lambda r: r * 2, out_dims=1)(a), (m * 2).T)
     equal(lib, vmap(lambda r: r * 2, out_dims=-1)(a), (m * 2).T)
+    equal(lib, vmap(lambda r: r * 2, out_dims=(1,))(a), (m * 2).T)
     equal(lib, vmap(lambda r: (r * 2, lib.xp.sum(r)), out_dims=(1, 0))(a), ((m * 2).T, m.sum(1)))
     equal(lib, vmap(lambda r: {"twice": r * 2, "sum": (lib.xp.sum(r),)})(a), {"twice": m * 2, "sum": (m.sum(1),)})
     equal(lib, vmap(lambda p: p["r"] * p["v"], in_dims=({"r": 0, "v": None},))({"r": a, "v": w}), m * np.arange(4.0))
@@ -310,6 +313,14 @@ def arguments_of_vmap(lib: Any) -> None:
     equal(lib, vmap(lambda r: lib.xp.expand_dims(r, axis=-1))(a), m[:, :, None])
     equal(lib, vmap(lib.module("func").jacfwd(lambda r: r * r))(a), np.stack([np.diag(2 * r) for r in m]))
     equal(lib, vmap(lib.module("func").jacrev(lambda r: r * r))(a), np.stack([np.diag(2 * r) for r in m]))
+    # Cotangents that are elements of a batch inside of another batch, and second derivatives in a batch.
+    vjp, hessian, jacrev = (getattr(lib.module("func"), name) for name in ("vjp", "hessian", "jacrev"))
+    diagonals = np.stack([np.diag(3 * r**2) for r in m])
+    equal(lib, vmap(lambda r: vmap(lambda t: vjp(lambda v: v * v * v, r)[1](t)[0])(lib.constant(np.eye(4))))(a), diagonals)
+    equal(lib, vmap(hessian(lambda r: lib.xp.sum(r * r * r * r) * 0.25))(a), diagonals)
+    third = np.zeros((3, 4, 4, 4))
+    third[:, range(4), range(4), range(4)] = 6 * m
+    equal(lib, vmap(jacrev(jacrev(lambda r: r * r * r)))(a), third)
     # The dtypes are those of the same operations outside a batch.
     whole = lib.constant([1, 2, 3], dtype=lib.index)
     for name, f in {
