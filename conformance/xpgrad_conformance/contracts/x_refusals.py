@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -297,9 +298,7 @@ WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     ),
     "T of one axis": (ValueError, lambda lib, t: t.v.T),
     "mT of one axis": (ValueError, lambda lib, t: t.v.mT),
-    "a quotient of integers, in place": (RuntimeError, lambda lib, t: t.n.__itruediv__(t.n + 1)),
-    "times an imaginary number, in place": (RuntimeError, lambda lib, t: t.x.detach().__imul__(1j)),
-    "plus a complex Tensor, in place": (RuntimeError, lambda lib, t: t.x.detach().__iadd__(t.c)),
+    "a list times a matrix": (TypeError, lambda lib, t: [1.0, 2.0] @ t.x),
     "imag of real numbers": (TypeError, lambda lib, t: t.x.imag),
     "an operator and a list": (TypeError, lambda lib, t: t.x + [1.0, 2.0, 3.0]),
     "an operator and text": (TypeError, lambda lib, t: t.x * "2"),
@@ -523,8 +522,30 @@ def refused(lib: Any) -> None:
                     np.testing.assert_array_equal(lib.value(x), values)
     x_arguments.check_refused_arguments(lib, operands)
     check_refusals_in_batches(lib)
+    check_refused_writes(lib)
     x = operands(lib).x
     lib.equal(lib.grad(lib.xp.sum(x * x), x)[0], 2.0 * lib.value(x))  # everything still works
+
+
+def check_refused_writes(lib: Any) -> None:
+    """Check that a write in place of numbers that the Tensor cannot hold is refused, and does not count as a write."""
+    whole, real = [4, 6], [4.0, 6.0]
+    writes: list[tuple[str, Any, str, Call]] = [
+        ("a quotient of integers", whole, "__itruediv__", lambda lib, x: lib.constant([3, 5], lib.index)),
+        ("a product with floats", whole, "__imul__", lambda lib, x: lib.constant([0.5, 1.5])),
+        ("a product with a float", whole, "__imul__", lambda lib, x: 0.5),
+        ("another length", real, "__iadd__", lambda lib, x: lib.ones(3)),
+        ("another rank", real, "__isub__", lambda lib, x: lib.ones(2, 2)),
+        ("a product with a complex number", real, "__imul__", lambda lib, x: 1j),
+        *([("a sum with complex numbers", real, "__iadd__", lambda lib, x: lib.constant([1j, 2.0], lib.complex))]
+          if lib.capabilities["complex"] else []),
+    ]  # fmt: skip
+    for (name, values, method, other), mode in itertools.product(writes, (contextlib.nullcontext, lib.ns.no_grad)):
+        x = lib.constant(values, lib.index if values is whole else None)
+        with lib.case((name, mode)), mode(), lib.raises((RuntimeError, TypeError, ValueError)):
+            getattr(x, method)(other(lib, x))
+        assert x._version == 0, name
+        lib.equal(x, values)
 
 
 def check_refusals_in_batches(lib: Any) -> None:

@@ -328,7 +328,7 @@ def _step(x: Any, name: str, other: Any) -> bool:
     try:
         update(array, value)
         bump(x)
-    except (TypeError, ValueError):  # read-only memory, or a quotient of integers: the general path raises
+    except (RuntimeError, TypeError, ValueError):  # read-only memory, or a quotient of integers: the general path raises
         return False
     except BaseException:
         bump(x)  # interrupted: it counts as a write
