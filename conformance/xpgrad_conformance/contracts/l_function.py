@@ -226,6 +226,16 @@ def gradients_are_cast_to_the_dtype(lib: Any) -> None:
         with lib.raises(RuntimeError):
             y.backward(lib.ones(2))
         assert x.grad is None
+    # A gradient must be on the device of its input; a single number is moved.
+    x = lib.tensor([1.0, 2.0])
+    with lib.raises(RuntimeError, "invalid gradient at index 0 - expected device"):
+        double(lib, lambda ctx, g: lib.on_other_device([3.0, 4.0])).apply(x).backward(lib.ones(2))
+    assert x.grad is None
+    if not lib.oracle:  # PyTorch's other device has no values
+        x = lib.tensor(1.0)
+        double(lib, lambda ctx, g: lib.on_other_device(3.0)).apply(x).backward()
+        assert x.grad.device == x.device
+        lib.equal(x.grad, 3.0)
     wrongs: list[tuple[str, Callable[[Any], Any]]] = [("float", lambda g: 1.0), ("list", lambda g: [g]), ("str", lambda g: "g")]
     for kind, wrong in wrongs:
         x = lib.tensor([1.0, 2.0])

@@ -209,6 +209,16 @@ def arguments_of_jacobians(lib: Any) -> None:
             for size in () if lib.oracle and transform is func.jacfwd else (1, 2, 3, 7):
                 with lib.case(size):
                     equal(lib, transform(lambda x: x * x * x, chunk_size=size)(lib.constant([1.0, 2.0, 3.0])), np.diag([3.0, 12.0, 27.0]))
+            row = np.asarray([0.8, 1.4, 0.5])
+            for name, (g, wanted) in {
+                "a part": (lambda v: (v * v)[1:], np.diag(2 * row)[1:]),
+                "of a part": (lambda v: v[:2] * 3, 3 * np.eye(2, 3)),
+                "with a step": (lambda v: v[::2] ** 2, np.diag(2 * row)[::2]),
+                "of two parts": (lambda v: v[1:] * v[:-1], np.diag(row[1:]) @ np.eye(2, 3) + np.diag(row[:-1]) @ np.eye(2, 3, 1)),
+                "joined": (lambda v: lib.xp.concat([v[1:] * 3, v[:1]]), np.roll(np.diag([1.0, 3.0, 3.0]), -1, 0)),
+            }.items():
+                with lib.case(name):
+                    equal(lib, transform(g)(lib.constant(row)), wanted)
             leaf = lib.tensor(X)
             matrix = transform(lambda v: v * v * v)(leaf)
             equal(lib, lib.grad(lib.xp.sum(matrix), leaf)[0], 6 * X)
