@@ -380,7 +380,6 @@ FURTHER: dict[str, Case] = {
     "svd, another part": one(lambda lib, x: abs(lib.xp.linalg.svd(x, full_matrices=False)[2]), 2, 3, domain=definite, complex=True,
                              oracle=False),
     "svd, full": one(lambda lib, x: (lambda u, s, v: (s, abs(u[:, :2]), abs(v)))(*lib.xp.linalg.svd(x)), 3, 2, domain=definite),
-    "svd, full, wide": one(lambda lib, x: (lambda u, s, v: (s, abs(u), abs(v[:2])))(*lib.xp.linalg.svd(x)), 2, 3, domain=definite),
     "svdvals": one(call_by_name("linalg.svdvals"), 2, 3, domain=definite),
     "trace": one(lambda lib, x: lib.xp.linalg.trace(x), 2, 3, 3, complex=True),
     "trace, offset": one(lambda lib, x: lib.xp.linalg.trace(x * x, offset=1), 3, 3, oracle=False),
@@ -425,6 +424,7 @@ FURTHER: dict[str, Case] = {
     "take_along_axis, stretched": one(lambda lib, x: lib.xp.take_along_axis(x, lib.indices([[[1, 0, 1]]]), axis=2), 2, 2, 2, oracle=False),
     "vector_norm, the smallest": one(lambda lib, x: lib.xp.linalg.vector_norm(x, ord=-(10**400) if lib.xp is not np else -np.inf),
                                      oracle=False),
+    "svd, full, wide": one(lambda lib, x: (lambda u, s, v: (s, abs(u), abs(v[:2])))(*lib.xp.linalg.svd(x)), 2, 3, domain=definite),
 }  # fmt: skip
 
 

@@ -164,7 +164,7 @@ def compared_at_use(lib: Any) -> None:
         for k in (0, 1):
             x = lib.tensor([[2.0, 0.5], [0.5, 1.0]])
             outs = lib.xp.linalg.eigh(x)
-            total = lib.xp.sum(outs[0]) + lib.xp.sum(outs[1] * 1.0)
+            total = lib.xp.sum(outs[0][:1]) + lib.xp.sum(outs[1][:1] * 1.0)
             for _ in range(3):
                 with lib.ns.no_grad():
                     outs[k].mul_(2.0)

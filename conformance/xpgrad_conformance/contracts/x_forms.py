@@ -432,6 +432,8 @@ def check_dtypes(lib: Any) -> None:
         assert "int" in str(xp.zeros(2, dtype=int).dtype)
         # NumPy's types that are named as in C are dtypes, and its abstract types are not.
         assert [xp.zeros(2, dtype=d).dtype == np.dtype(d).name for d in (np.intc, np.short)] == [True, True]
+        if lib.has_dtype("int64"):
+            assert xp.zeros(2, dtype=np.longlong).dtype == lib.dtype("int64")
         for abstract in (np.floating, np.integer, np.generic):
             assert real != abstract
             with lib.raises(TypeError):
@@ -503,7 +505,10 @@ def check_dlpack(lib: Any) -> None:
     lib.equal(lib.xp.from_dlpack(x, copy=True), X)
     assert len(x.__dlpack_device__()) == 2
     if lib.sees_memory and lib.capabilities["mutable"]:
-        np.testing.assert_array_equal(np.from_dlpack(x), X.astype(lib.real))
+        for how in (None, True):
+            found = np.from_dlpack(x, copy=how)
+            np.testing.assert_array_equal(found, X.astype(lib.real))
+            assert np.shares_memory(found, lib.value(x)) != bool(how)
     host = np.array(ROW, dtype=lib.real)
     there = lib.xp.from_dlpack(host)
     np.testing.assert_array_equal(np.asarray(there.numpy()), host)
