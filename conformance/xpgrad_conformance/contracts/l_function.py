@@ -232,10 +232,14 @@ def gradients_are_cast_to_the_dtype(lib: Any) -> None:
         double(lib, lambda ctx, g: lib.on_other_device([3.0, 4.0])).apply(x).backward(lib.ones(2))
     assert x.grad is None
     if not lib.oracle:  # PyTorch's other device has no values
-        x = lib.tensor(1.0)
-        double(lib, lambda ctx, g: lib.on_other_device(3.0)).apply(x).backward()
-        assert x.grad.device == x.device
-        lib.equal(x.grad, 3.0)
+        x, devices = lib.tensor(1.0), []
+        y = x * 1
+        y.register_hook(lambda g: devices.append(g.device))
+        for create in (False, True):
+            z = double(lib, lambda ctx, g: lib.on_other_device(3.0)).apply(y)
+            (g,) = lib.grad(z, x, retain_graph=True, create_graph=create)
+            lib.equal(g, 3.0)
+        assert devices == [x.device] * 2
     wrongs: list[tuple[str, Callable[[Any], Any]]] = [("float", lambda g: 1.0), ("list", lambda g: [g]), ("str", lambda g: "g")]
     for kind, wrong in wrongs:
         x = lib.tensor([1.0, 2.0])

@@ -327,8 +327,12 @@ def arguments_of_vmap(lib: Any) -> None:
     vjp, hessian, jacrev = (getattr(lib.module("func"), name) for name in ("vjp", "hessian", "jacrev"))
     diagonals = np.stack([np.diag(3 * r**2) for r in m])
     equal(lib, vmap(lambda r: vmap(lambda t: vjp(lambda v: v * v * v, r)[1](t)[0])(lib.constant(np.eye(4))))(a), diagonals)
-    scaled = vmap(lambda r: vmap(lambda t: vjp(lambda v: v * v * v, r)[1](t * r)[0])(lib.constant(np.eye(4))))(a)
-    equal(lib, scaled, diagonals * m[:, None, :])
+
+    def scaled(r: Any) -> Any:
+        pull = vjp(lambda v: v * v * v, r)[1]
+        return vmap(lambda t: pull(t * r)[0])(lib.constant(np.eye(4)))
+
+    equal(lib, vmap(scaled)(a), diagonals * m[:, None, :])
     equal(lib, vmap(hessian(lambda r: lib.xp.sum(r * r * r * r) * 0.25))(a), diagonals)
     third = np.zeros((3, 4, 4, 4))
     third[:, range(4), range(4), range(4)] = 6 * m
