@@ -445,6 +445,8 @@ def check_dtypes(lib: Any) -> None:
     y = xp.prod(x, dtype=real)
     lib.equal(lib.grad(y * y, x)[0], 2 * np.prod(ROW) ** 2 / ROW)
     assert xp.prod(x, axis=0, dtype=narrow).dtype == narrow
+    small = xp.prod(lib.constant([2, 3], "int8"), dtype=lib.dtype("int8"))
+    assert (small.dtype, small.item()) == (lib.dtype("int8"), 6)
 
 
 def check_comparisons(lib: Any) -> None:
