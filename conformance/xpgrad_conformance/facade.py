@@ -184,15 +184,16 @@ class Library:
     # -- expectations ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def raises(self, error: type[BaseException], *phrases: str) -> Iterator[list[BaseException]]:
-        """Expect an error of a type whose message contains each of the phrases; yield a list to which the error is added."""
+    def raises(self, error: type[BaseException] | tuple[type[BaseException], ...], *phrases: str) -> Iterator[list[BaseException]]:
+        """Expect an error of a type, or of one of several, whose message contains each phrase; yield a list to which the error is added."""
         caught: list[BaseException] = []
         try:
             yield caught
         except error as exc:
             caught.append(exc)
         if not caught:
-            raise AssertionError(f"nothing was raised, expected {error.__name__}{': ' if phrases else ''}{', '.join(phrases)}")
+            names = " or ".join(e.__name__ for e in (error if isinstance(error, tuple) else (error,)))
+            raise AssertionError(f"nothing was raised, expected {names}{': ' if phrases else ''}{', '.join(phrases)}")
         message = str(caught[0])
         if absent := [phrase for phrase in phrases if phrase not in message]:
             raise AssertionError(f"{type(caught[0]).__name__} says {message!r}, expected it to say {absent[0]!r}") from caught[0]
