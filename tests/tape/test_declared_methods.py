@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_a_method_is_its_function(name: str, xpgrad_device: str) -> None:
 
 def test_axes_have_both_names() -> None:
     x = xp.tensor([[1.0, 2.0], [3.0, 4.0]])
-    over_axes = [name for name, function in METHODS.items() if getattr(xp.Tensor, name) is not function]
+    over_axes = [name for name, function in METHODS.items() if "keepdims" in inspect.signature(function).parameters]
     assert {"sum", "mean", "prod", "argmax", "argmin", "all", "any"} <= set(over_axes)
     for name in over_axes:
         method, wanted = getattr(x, name), METHODS[name](x, axis=1, keepdims=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from xpgrad._array.base import TensorBase
 from xpgrad._modes.state import current
@@ -19,6 +19,8 @@ from xpgrad._rows.row import Row
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def add_operators(row: Row) -> None:
@@ -84,24 +86,17 @@ def _make_update_method(name: str, is_operator: bool = False) -> Callable[..., A
     return method
 
 
-def as_in_numpy_code(method: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
-    """Decorate a method of Tensors that NumPy's arrays have in another form, which is called in code that was written for NumPy.
-
-    Parameters
-    ----------
-    method : callable
-    name : str, optional
-        NumPy's name, if it is not the method's.
-    """
-    called = name or method.__name__
+def as_in_numpy_code(method: F) -> F:
+    """Decorate a method of Tensors that NumPy's arrays have in another form, which is called in code that was written for NumPy."""
+    name = method.__name__
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
         mode = current()
         numpy = None if mode is None else mode.numpy
-        return method(self, *args, **options) if numpy is None else numpy.call_method(called, self, args, options)
+        return method(self, *args, **options) if numpy is None else numpy.call_method(name, self, args, options)
 
-    return call
+    return cast("F", call)
 
 
 def call_numpys(name: str, x: Any, *args: Any, **options: Any) -> Any:

@@ -5,7 +5,7 @@ Reductions, products and selections are in `torch_functions`. `docs/torch-method
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from xpgrad._aliasing.cells import note_copy
 from xpgrad._array.base import TensorBase
@@ -247,9 +247,6 @@ class TorchMethods(TensorBase):
         >>> xp.arange(6.0).reshape(2, 3)
         tensor([[0., 1., 2.],
                 [3., 4., 5.]])
-        >>> xp.arange(6.0).view(-1, 3)
-        tensor([[0., 1., 2.],
-                [3., 4., 5.]])
         """
         if numpys:
             out: Any = call_numpys("reshape", self, *shape, **numpys)
@@ -275,7 +272,25 @@ class TorchMethods(TensorBase):
                 raise TypeError(msg) from exc
             raise
 
-    view = as_in_numpy_code(reshape, "view")
+    @as_in_numpy_code
+    def view(self: Any, *shape: Any) -> Tensor:
+        """Return the same elements in another shape, or a complex Tensor as pairs of real numbers; another name of `reshape`.
+
+        Parameters
+        ----------
+        *shape : int or tuple of int
+            As for `reshape`.
+
+        Returns
+        -------
+        Tensor
+            As of `reshape`.
+
+        See Also
+        --------
+        xpgrad.Tensor.reshape
+        """
+        return cast("Tensor", self.reshape(*shape))
 
     @as_in_numpy_code
     @_document_axes
