@@ -97,12 +97,12 @@ print(xp.func.jacrev(run, argnums=1)(a, b).tolist())  # [[0.5, 0.0], [-0.125, 0.
 print(xp.compile(run)(a, b))  # tensor([1., 2.])
 ```
 
-Elements are scalars, as in NumPy: `s = a[0]; s += 1` does not change `a`, and `a[0], a[1] = a[1], a[0]` exchanges two elements.
-Everywhere else `a[0]` is a view, as in PyTorch, and `s += 1` writes into it. Methods and attributes that PyTorch has in another form, such
-as `a.transpose()`, `a.sort()`, `a.repeat(2)`, `a.std(ddof=1)`, `a.reshape(6, order="F")` and `a.flat[1:]`, are NumPy's, and the parts of
-`np.r_` and `np.c_` may be Tensors. What is missing raises an error: `out=`, `where=` and `initial=` of `a.sum()` and its relatives (write
-`np.sum(a, where=mask)`), assignments to `a.shape`, and what shows memory, e.g. `a.strides`. To write a number that has a gradient into an
-array of NumPy's, such as one from a random generator or a global name, raises an error, because the gradient would be lost.
+Elements are scalars, as in NumPy: `s = a[0]; s += 1` does not change `a`, and `a[0], a[1] = a[1], a[0]` exchanges two elements. Everywhere
+else `a[0]` is a view, as in PyTorch, and `s += 1` writes into it. Methods and attributes that PyTorch has in another form, such as
+`a.transpose()`, `a.sort()`, `a.repeat(2)`, `a.std(ddof=1)`, `a.sum(0, out=s)`, `a.reshape(6, order="F")` and `a.flat[1:]`, are NumPy's, and
+the parts of `np.r_` and `np.c_` may be Tensors. What is missing raises an error: assignments to `a.shape`, dtypes by NumPy's codes (write
+`a.astype("float32")`), `np.nditer`, and what shows memory, e.g. `a.strides`. To write a number that has a gradient into an array of
+NumPy's, such as one from a random generator or a global name, raises an error, because the gradient would be lost.
 
 Programs written for NumPy often overwrite what a gradient needs, and write to their arguments: both work here. The old values are kept, and
 arguments are copied first, so that the caller's do not change; return what you need of them. Under `vmap`, each element has its own arrays.

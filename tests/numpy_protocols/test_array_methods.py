@@ -43,6 +43,19 @@ def outputs(a):
     return out + a.round(1, np.empty(a.shape))
 
 
+def sums(a):
+    mask, out = a > 0.3, np.empty((2, 2))
+    a.sum(axis=1, out=out)
+    a[0].mean(0, None, out[1])
+    return out + a.sum(1, where=mask) + a.prod(axis=1, initial=2.0) + a.mean(1, where=mask) + a.sum(0, float)[:2]
+
+
+def extrema(a):
+    out = np.zeros((2, 1, 2))
+    a.max(axis=1, keepdims=True, out=out)
+    return out + a.min(axis=1, initial=0.35, keepdims=True) + a.max(initial=0.7) + a.max(axis=(0, 1), where=a < 0.5, initial=0.0)
+
+
 #: Calls by NumPy's names; each returns an array.
 CALLS: dict[str, Callable[[Any], Any]] = {
     "T of three axes": lambda a: a.T,
@@ -72,6 +85,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "flat, assigned": flat_assignment,
     "in place": in_place,
     "out": outputs,
+    "reductions": sums,
+    "extrema": extrema,
+    "all and any": lambda a: a.all(axis=1, where=a > 0.2) * a[:, 0] + (a > 0.5).any(0, keepdims=True)[0][:2],
     "r_": lambda a: np.r_[0.5, a[0, 0], 1:3, a.flat[0], [a[1, 1, 1], 2.0]],
     "r_ of matrices": lambda a: np.r_[a[0], a[1]],
     "c_": lambda a: np.c_[a[0, :, 0], a[1], np.arange(3)],
@@ -121,7 +137,7 @@ def test_elsewhere_methods_are_pytorchs() -> None:
     assert x.transpose(0, 1).shape == (3, 2, 2)
     for call in (
         lambda: x.transpose(), lambda: x.reshape(4, 3, order="F"), lambda: x.round(1), lambda: x.argsort(axis=0), lambda: x.item(2),
-        lambda: x.copy(order="F"),
+        lambda: x.copy(order="F"), lambda: x.sum(0, float), lambda: x.mean(where=x > 0.5), lambda: x.max(initial=0.0),
     ):  # fmt: skip
         with pytest.raises(TypeError):
             call()

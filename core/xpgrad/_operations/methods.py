@@ -6,6 +6,7 @@ Type checkers find them in `_tensor/declared.pyi`, which ``python tests/project/
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -109,6 +110,22 @@ def call_numpys(name: str, x: Any, *args: Any, **options: Any) -> Any:
     return NotImplemented if numpy is None else numpy.call_method(name, x, args, options)
 
 
+def call_with_numpys(name: str, x: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Call the method of NumPy's arrays of this name with arguments that only NumPy's has.
+
+    Raises
+    ------
+    TypeError
+        Outside of code that was written for NumPy.
+    """
+    out = call_numpys(name, x, *args, **options)
+    if out is NotImplemented:
+        given = ", ".join(options) or "more positional ones"
+        msg = f"{name}() got unexpected arguments ({given}); NumPy's further arguments are for code that `xpgrad.numpy_code` runs"
+        raise TypeError(msg)
+    return out
+
+
 def axis_of(axis: Any, dim: Any) -> Any:
     """Return whichever of `axis` and its other name `dim` was given."""
     if dim is not None:
@@ -124,6 +141,11 @@ def keepdims_of(keepdims: Any, keepdim: Any) -> Any:
     return keepdims if keepdim is None else keepdim
 
 
+def _keepdims_option(keepdims: bool, keepdim: Any) -> dict[str, Any]:
+    """Return the option `keepdims` for a function of NumPy's, unless it has the default."""
+    return {"keepdims": True} if keepdims_of(keepdims, keepdim) else {}
+
+
 #: Functions that NumPy's arrays have as methods with further arguments.
 _NUMPYS = ("clip", "round")
 
@@ -135,12 +157,24 @@ def _make_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     if "keepdims" not in known:
         return as_in_numpy_code(function) if name in _NUMPYS else function
 
-    def method(self: Any, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
+    def method(
+        self: Any, axis: Any = None, *numpys: Any, keepdims: bool = False, dim: Any = None, keepdim: Any = None, **more: Any
+    ) -> Tensor:  # fmt: skip
+        if numpys or more:
+            return call_with_numpys(name, self, (axis_of(axis, dim), *numpys), _keepdims_option(keepdims, keepdim) | more)
         return function(self, axis=axis_of(axis, dim), keepdims=keepdims_of(keepdims, keepdim))
 
     def with_dtype(
-        self: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None
+        self: Any, axis: Any = None, *numpys: Any, dtype: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None,
+        **more: Any,
     ) -> Tensor:  # fmt: skip
+        if numpys or more:
+            options = _keepdims_option(keepdims, keepdim) | ({} if dtype is None else {"dtype": dtype}) | more
+            return call_with_numpys(name, self, (axis_of(axis, dim), *numpys), options)
         return function(self, axis=axis_of(axis, dim), dtype=dtype, keepdims=keepdims_of(keepdims, keepdim))
 
-    return _set_name(with_dtype if "dtype" in known else method, name, document_reduction(function.__doc__))
+    made: Any = with_dtype if "dtype" in known else method
+    signature = inspect.signature(made)
+    documented = [p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    made.__signature__ = signature.replace(parameters=documented)
+    return _set_name(made, name, document_reduction(function.__doc__))

@@ -16,7 +16,7 @@ from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.docstrings import shares
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
 from xpgrad._operations.lift import as_tensor, lift, scale
-from xpgrad._operations.methods import as_in_numpy_code, axis_of, keepdims_of
+from xpgrad._operations.methods import as_in_numpy_code, axis_of, call_with_numpys, keepdims_of
 from xpgrad._rows import namespace
 from xpgrad.rules import elementwise, indexing, linear_algebra, manipulation, reduction, searching, sorting, statistical, utility
 
@@ -258,7 +258,9 @@ keepdim : bool, optional
 keepdims : bool
     Whether reduced axes stay, with length 1.
 dim : int, optional
-    Axis to reduce in PyTorch's form.""",
+    Axis to reduce in PyTorch's form.
+**numpys : object
+    Further arguments of NumPy's method, in code that `numpy_code` runs.""",
     raises="""\
 TypeError
     If `keepdim` is given without an axis, or an axis is not an int.
@@ -682,7 +684,7 @@ class TorchFunctions(TensorBase):
     # -- reductions ----------------------------------------------------------------------------------------------------
 
     @_document_extremum
-    def max(self: Any, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Any:
+    def max(self: Any, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None, **numpys: Any) -> Any:
         """Return the largest element over axes; with `dim` or `keepdim`, as in PyTorch, the values along one axis and their indices.
 
         Equal elements share the gradient evenly; with `dim` or `keepdim` it goes to the element at the index. If `axis` is a Tensor, the
@@ -702,6 +704,8 @@ class TorchFunctions(TensorBase):
         >>> x.max(dim=0)
         MaxResult(values=tensor([3., 4.]), indices=tensor([1, 1]))
         """
+        if numpys:
+            return call_with_numpys("max", self, (axis_of(axis, dim),), {"keepdims": bool(keepdims)} | numpys)
         if isinstance(axis, TensorBase):
             return elementwise.maximum(self, axis)  # type: ignore[arg-type]
         if dim is None and keepdim is None:
@@ -709,7 +713,7 @@ class TorchFunctions(TensorBase):
         return MaxResult(*_select(self, searching.argmax, _one_axis(axis, dim, "max"), keepdims_of(keepdims, keepdim)))
 
     @_document_extremum
-    def min(self: Any, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Any:
+    def min(self: Any, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None, **numpys: Any) -> Any:
         """Return the smallest element over axes; with `dim` or `keepdim`, as in PyTorch, the values along one axis and their indices.
 
         Equal elements share the gradient evenly; with `dim` or `keepdim` it goes to the element at the index. If `axis` is a Tensor, the
@@ -729,6 +733,8 @@ class TorchFunctions(TensorBase):
         >>> x.min(dim=0)
         MinResult(values=tensor([1., 2.]), indices=tensor([0, 0]))
         """
+        if numpys:
+            return call_with_numpys("min", self, (axis_of(axis, dim),), {"keepdims": bool(keepdims)} | numpys)
         if isinstance(axis, TensorBase):
             return elementwise.minimum(self, axis)  # type: ignore[arg-type]
         if dim is None and keepdim is None:

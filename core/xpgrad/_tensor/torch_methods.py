@@ -15,7 +15,7 @@ from xpgrad._basics.dtypes import DTYPES, DType, as_dtype, complex_of, real_of
 from xpgrad._basics.shapes import normalize_axes, normalize_axis, shape_tuple
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._operations.lift import as_tensor
-from xpgrad._operations.methods import as_in_numpy_code, axis_of, call_numpys
+from xpgrad._operations.methods import as_in_numpy_code, axis_of, call_with_numpys
 from xpgrad._rows import namespace
 from xpgrad._tensor import turning
 from xpgrad.errors import CapabilityError
@@ -249,11 +249,7 @@ class TorchMethods(TensorBase):
                 [3., 4., 5.]])
         """
         if numpys:
-            out: Any = call_numpys("reshape", self, *shape, **numpys)
-            if out is NotImplemented:
-                msg = f"reshape() takes no keyword arguments, but got {', '.join(numpys)}, which only code in `xpgrad.numpy_code` may give"
-                raise TypeError(msg)
-            return out
+            return cast("Tensor", call_with_numpys("reshape", self, shape, numpys))
         try:
             return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape)
         except TypeError as exc:
