@@ -285,6 +285,13 @@ class TorchMethods(TensorBase):
         See Also
         --------
         xpgrad.Tensor.reshape
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> xp.arange(6.0).view(-1, 3)
+        tensor([[0., 1., 2.],
+                [3., 4., 5.]])
         """
         return cast("Tensor", self.reshape(*shape))
 
