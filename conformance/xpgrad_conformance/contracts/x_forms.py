@@ -82,7 +82,7 @@ SPELLINGS: dict[str, tuple[Call, Call]] = {
     "repeat, all": (lambda lib, x: lib.xp.repeat(x, 2), lambda lib, x: lib.xp.repeat(lib.xp.reshape(x, (6,)), 2, axis=0)),
     "repeat, one number": (lambda lib, x: lib.xp.repeat(x, lib.indices([2]), axis=0), lambda lib, x: lib.xp.repeat(x, 2, axis=0)),
     "repeat, an array of numbers": (
-        lambda lib, x: lib.xp.repeat(x, lib.indices([1, 0, 2]) if lib.oracle else np.asarray([1, 0, 2]), axis=1),
+        lambda lib, x: lib.xp.repeat(x, lib.indices([1, 0, 2]) if lib.oracle else np.asarray([1, 0, 2], "int32"), axis=1),
         lambda lib, x: lib.xp.take(x, lib.indices([0, 2, 2]), axis=1),
     ),
     "repeat, never": (lambda lib, x: lib.xp.sum(lib.xp.repeat(x, 0, axis=1)) + x, lambda lib, x: x * 1),
