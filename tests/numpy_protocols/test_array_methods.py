@@ -19,6 +19,7 @@ def flat_writes(a):
     b.flat[1] = 7.0
     b.flat[[3, 5]] = a.flat[:2]
     b.flat[8:] = [1.0, 2.0, 3.0]  # repeated
+    b.flat[:2] = [a[1, 1, 1], a[0, 1, 0] * 2.0]
     return b
 
 
@@ -148,6 +149,13 @@ def test_elsewhere_methods_are_pytorchs() -> None:
             setattr(x, name, 1.0)
     with pytest.raises(AttributeError, match="matrices"):
         _ = x.T
+
+
+def test_joined_arrays_have_numpys_dtypes() -> None:
+    for dtype in ("float32", "float64"):
+        joined = xp.numpy_code(lambda a: np.r_[0.5, a[0, 0], 2])(xp.asarray(A.astype(dtype)))
+        assert str(joined.dtype) == np.r_[0.5, A[0, 0].astype(dtype), 2].dtype.name
+    assert isinstance(xp.numpy_code(lambda a: np.r_[[1, 2], 3])(xp.asarray(A)), np.ndarray)  # integers stay NumPy's
 
 
 def test_membership_and_divmod_are_pythons(xpgrad_device: str) -> None:

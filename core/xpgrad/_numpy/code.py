@@ -20,10 +20,10 @@ from xpgrad._modes import state
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._modes.setting import Setting
 from xpgrad._numpy import chapters as chapters
-from xpgrad._numpy.semantics import Joiner, Semantics, enumerate_elements, make_array_class
+from xpgrad._numpy.semantics import Joiner, Semantics, enumerate_elements, first_tensor, make_array_class
 from xpgrad._numpy.table import LIKE
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.func._tree import flatten, tree_map
+from xpgrad.func._tree import tree_map
 from xpgrad.rules.conversion import asarray
 
 __all__ = ["numpy_code"]
@@ -46,11 +46,6 @@ def _note_array(x: Any) -> Any:
     return x if mode is None or mode.numpy is None else mode.numpy.note_array(x)
 
 
-def _first_tensor(x: Any) -> Any:
-    """Return the first Tensor in a nested structure; None if there is none."""
-    return next((leaf for leaf in flatten(x)[0] if isinstance(leaf, Tensor)), None)
-
-
 @functools.cache
 def _stand_in(function: Any) -> Any:
     """Return a function like NumPy's, whose results are Tensors where NumPy's are floating-point or complex arrays."""
@@ -58,7 +53,7 @@ def _stand_in(function: Any) -> Any:
 
     @functools.wraps(function)
     def compute(*args: Any, **options: Any) -> Any:
-        like = _first_tensor((args, options)) if name in LIKE else None
+        like = first_tensor((args, options)) if name in LIKE else None
         if like is None:
             return tree_map(_as_tensor, function(*args, **options))  # which NumPy's protocol computes if it gets a Tensor
         out = LIKE[name](like, *args, **options)
@@ -204,7 +199,7 @@ def numpy_code(func: F) -> F:
     def compute(*args: Any, **options: Any) -> Any:
         mode = state.current()
         inside = mode is not None and mode.numpy is not None
-        like = _first_tensor((args, options))
+        like = first_tensor((args, options))
         with (
             Setting(state.VARIABLE, mode if inside else state.mode_with(copies=True, numpy=Semantics())),
             nullcontext() if like is None else default_device(like.device),

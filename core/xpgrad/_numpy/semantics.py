@@ -16,6 +16,7 @@ from weakref import ref
 from xpgrad._modes import state
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._tensor.tensor import Tensor
+from xpgrad.func._tree import flatten
 from xpgrad.rules.conversion import asarray
 
 #: Methods that write what the function of this name returns into the array, and return None.
@@ -126,6 +127,11 @@ _METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
+def first_tensor(x: Any) -> Any:
+    """Return the first Tensor in a nested structure; None if there is none."""
+    return next((leaf for leaf in flatten(x)[0] if isinstance(leaf, Tensor)), None)
+
+
 class Flat:
     """The elements of a Tensor in the order of rows: what `numpy.ndarray.flat` is for an array. Writes change the Tensor.
 
@@ -154,7 +160,7 @@ class Flat:
         if places.size == 0:
             return
         if not isinstance(value, Tensor):
-            value = _np.asarray(value)
+            value = _np.asarray(value) if first_tensor(value) is None else asarray(value)
         if value.ndim:
             # Values that are too few are repeated, and those that are too many are left out.
             value = value.reshape(-1)[_np.arange(places.size) % value.size].reshape(places.shape)
@@ -179,14 +185,24 @@ class Joiner:
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
-        if any(isinstance(part, str) for part in parts) or not any(isinstance(part, (Tensor, list)) for part in parts):
+        like = first_tensor(parts)
+        if like is None or any(isinstance(part, str) for part in parts):
             return self.convert(self.numpys[key])
-        arrays = [asarray(part) if isinstance(part, list) else part if isinstance(part, Tensor) else _np.r_[part] for part in parts]
+        arrays = [self._part(part, like) for part in parts]
         if self.columns:
             arrays = [a if a.ndim > 1 else a.reshape(-1, 1) for a in arrays]
         else:
             arrays = [a if a.ndim else a.reshape(1) for a in arrays]
         return FUNCTIONS["concatenate"].call(arrays, axis=-1 if self.columns else 0)
+
+    @staticmethod
+    def _part(part: Any, like: Any) -> Any:
+        """Return a part as an array; Python's numbers have the dtype of the Tensors beside them, if that is floating-point."""
+        if type(part) in (bool, int, float) and like.dtype.differentiable:
+            return asarray(part, dtype=like.dtype)
+        if isinstance(part, Tensor):
+            return part
+        return _np.r_[part] if first_tensor(part) is None else asarray(part)
 
 
 def enumerate_elements(x: Any) -> Any:
