@@ -1,7 +1,8 @@
 """Server processes that have imported everything except the library under test, and fork a child for each run.
 
-Planted faults are tried by the hundred, each in a separate copy of the library. With a server, such a run costs the import of the
-library, but not that of Python, NumPy and Hypothesis. It needs `os.fork`; a run by pytest (`session`) reports the same results.
+Planted faults are tried by the hundred, each in a separate copy of the library, on contracts or on the repository's tests. With a server,
+such a run costs the import of the library, but not that of Python, NumPy and Hypothesis. It needs `os.fork`; a run by pytest (`session`)
+reports the same results.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import gc
 import importlib
 import json
 import os
+import queue
 import select
 import signal
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Forked", "Server", "available", "kill", "warm"]
+__all__ = ["Forked", "Server", "available", "kill", "pool", "warm"]
 
 
 def available() -> bool:
@@ -41,14 +44,23 @@ def kill(process: subprocess.Popen[Any] | Forked) -> None:
 
 
 class Server:
-    """A client of one server process, which does one run at a time."""
+    """A client of one server process, which does one run at a time.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    libraries : str
+        For runs of tests, the modules that the server imports before it forks, as far as they are installed. None of them may import the
+        library under test. Without them, it prepares for runs of contracts.
+    """
+
+    def __init__(self, *libraries: str) -> None:
         here = Path(__file__).resolve().parents[1]
         paths = [str(here), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_") and k not in ("PYTHONWARNINGS", "XPGRAD_DEVICE")}
         environment |= {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
-        self._process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, *libraries], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
         assert self._process.stdout is not None
         self._output, self._text = self._process.stdout.fileno(), b""
 
@@ -92,11 +104,49 @@ class Forked:
             self.returncode = self._server.line(0)
         return self.returncode
 
-    def wait(self) -> int:
-        """Wait until the process has ended, and return its exit code."""
-        while self.returncode is None:
-            self.returncode = self._server.line(None)
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until the process has ended, and return its exit code.
+
+        Raises
+        ------
+        subprocess.TimeoutExpired
+            If it has not ended after `timeout` seconds (None waits forever).
+        """
+        if self.returncode is None:
+            self.returncode = self._server.line(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("a forked process", timeout or 0.0)
         return self.returncode
+
+
+@contextlib.contextmanager
+def pool(count: int, *libraries: str) -> Iterator[Callable[[], contextlib.AbstractContextManager[Server | None]]]:
+    """Context manager that yields a thread-safe function that lends one of `count` servers for a while; None where processes cannot fork.
+
+    Parameters
+    ----------
+    count : int
+        How many servers there are.
+    libraries : str
+        What each imports first (see `Server`).
+    """
+    free: queue.SimpleQueue[Server | None] = queue.SimpleQueue()
+
+    @contextlib.contextmanager
+    def lend() -> Iterator[Server | None]:
+        server = free.get()
+        try:
+            yield server
+        finally:
+            free.put(server)
+
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            server = Server(*libraries) if available() else None
+            if server is not None:
+                stack.callback(server.close)
+            free.put(server)
+        yield lend
 
 
 # -- the server ------------------------------------------------------------------------------------------------------------------
@@ -111,19 +161,36 @@ def warm() -> None:
 
 
 def _work(job: dict[str, Any]) -> int:
+    """Run tests or contracts, and return the exit code.
+
+    Of every job, `environment` has variables to set, and `folder` is where files are written (``output`` among them). A job with the key
+    `tests` (pytest's arguments) runs pytest in the folder `root`. The other keys are those of `_run_contracts`.
+    """
+    os.environ.update(job["environment"])
+    sys.path[:0] = [path for path in job["environment"].get("PYTHONPATH", "").split(os.pathsep) if path]
+    importlib.invalidate_caches()
+    if "tests" not in job:
+        return _run_contracts(job)
+    import pytest
+
+    for name in [name for name in sys.modules if name.startswith("xpgrad_conformance")]:
+        del sys.modules[name]  # the folder may have a copy of it
+    os.chdir(job["root"])
+    # Plugins that the server has imported, Hypothesis's for one, keep their assertions as they are.
+    return pytest.main(["-W", "ignore::pytest.PytestAssertRewriteWarning", *job["tests"]])
+
+
+def _run_contracts(job: dict[str, Any]) -> int:
     """Run contracts, write their results to the file ``events`` as pytest's items do, and return the exit code.
 
-    The keys of a job are `target`, `contracts` (ids, in the order in which they run), `profile`, `seed`, `known` (files of expected
-    failures), `exitfirst`, `environment`, `folder` (where the files are written) and `modules` (which must be importable).
+    The keys are `target`, `contracts` (ids, in the order in which they run), `profile`, `seed`, `known` (files of expected failures),
+    `exitfirst`, and `modules` (which must be importable).
     """
     from xpgrad_conformance.contract import contracts
     from xpgrad_conformance.engine import PROFILES, counts_as_failure, tell
     from xpgrad_conformance.facade import open_library
     from xpgrad_conformance.known import bundled, load
 
-    os.environ.update(job["environment"])
-    sys.path[:0] = [path for path in job["environment"].get("PYTHONPATH", "").split(os.pathsep) if path]
-    importlib.invalidate_caches()
     try:
         for module in job["modules"]:
             importlib.import_module(module)
@@ -170,15 +237,23 @@ def _fork(job: dict[str, Any]) -> int:
     return pid
 
 
-def main() -> None:
-    """Read jobs, one per line; for each, print the id of the process that does it, and then its exit code."""
+def _prepare_for_contracts() -> None:
     import pluggy  # noqa: F401
 
     from xpgrad_conformance import facade, known  # noqa: F401
     from xpgrad_conformance.contract import contracts
 
     contracts()
-    warm()
+    warm()  # not for tests: Hypothesis's plugin for pytest has to be loaded before its first use
+
+
+def main(libraries: Sequence[str]) -> None:
+    """Prepare, and read jobs, one per line; for each, print the id of the process that does it, and then its exit code."""
+    if not libraries:
+        _prepare_for_contracts()
+    for name in libraries:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     gc.collect()
     gc.freeze()
     for line in sys.stdin:
@@ -188,4 +263,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -12,6 +12,7 @@ import argparse
 import ast
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import tomllib
@@ -22,18 +23,23 @@ from typing import Any
 
 from xpgrad_conformance.contract import Contract, contracts
 from xpgrad_conformance.faults import FOLDER, KILLS, Mutant, MutantError, load
-from xpgrad_conformance.fork_server import available
+from xpgrad_conformance.fork_server import Forked, Server, available, kill
 from xpgrad_conformance.journal import Journal
 from xpgrad_conformance.known import bundled, find
 from xpgrad_conformance.reach import folder_of, reach
 from xpgrad_conformance.session import Outcome, Request, run, runners
 
 __all__ = [
-    "complete", "copy", "full", "main", "missing_proofs", "mutated", "plant", "replay", "surroundings", "survey",
+    "LIBRARIES", "complete", "copy", "full", "main", "missing_proofs", "mutated", "plant", "replay", "run_tests", "surroundings", "survey",
 ]  # fmt: skip
 
 #: Seconds for one contract; taking longer does not count as a kill.
 LIMIT = 60.0
+#: What a server imports that runs tests: what takes long among what they and the library import.
+LIBRARIES = (
+    "pytest", "hypothesis.extra.numpy", "numpy.testing", "scipy.integrate", "scipy.interpolate", "scipy.optimize", "scipy.signal",
+    "scipy.stats", "torch", "llvmlite.binding", "array_api_strict", "array_api_compat.numpy",
+)  # fmt: skip
 
 
 def plant(mutant: Mutant | None, folder: Path) -> None:
@@ -140,6 +146,54 @@ def surroundings(folder: Path) -> dict[str, str]:
     """Return the environment of a process that imports the copy in a folder, and this copy of the contracts."""
     here = Path(__file__).resolve().parents[1]
     return {"PYTHONPATH": os.pathsep.join((str(folder), str(here))), "OMP_NUM_THREADS": "1"}
+
+
+def run_tests(
+    arguments: Sequence[str], root: Path, folder: Path, environment: Mapping[str, str], limit: float, server: Server | None = None
+) -> tuple[int | None, str]:
+    """Run pytest on the copy of the library in a folder.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Pytest's arguments.
+    root : Path
+        The folder of the tests, in which pytest runs.
+    folder : Path
+        The folder that `copy` has filled.
+    environment : mapping
+        Further variables for pytest's environment.
+    limit : float
+        The time limit in seconds.
+    server : Server, optional
+        A server made with `LIBRARIES`, which runs pytest faster; None starts a new Python.
+
+    Returns
+    -------
+    code : int or None
+        The exit code; None if the run took longer than `limit`.
+    output : str
+        What pytest printed.
+    """
+    environment = {**surroundings(folder), **environment}
+    (folder / "output").touch()
+    if server is not None:
+        job = {"tests": [*arguments], "root": str(root), "folder": str(folder), "environment": environment}
+        process: subprocess.Popen[bytes] | Forked = server.start(job)
+    else:
+        with open(folder / "output", "wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pytest", *arguments], cwd=root, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+                stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+    try:
+        code: int | None = process.wait(limit)
+    except subprocess.TimeoutExpired:
+        code = None
+    finally:
+        kill(process)
+        process.wait()
+    return code, (folder / "output").read_text(encoding="utf-8", errors="replace")
 
 
 def _survey_all(jobs: Iterable[tuple[Mutant, Sequence[Contract]]], workers: int) -> Iterable[tuple[Mutant, dict[str, str] | MutantError]]:

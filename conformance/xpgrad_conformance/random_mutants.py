@@ -15,12 +15,9 @@ import difflib
 import fnmatch
 import itertools
 import json
-import os
 import platform
 import random
 import re
-import subprocess
-import sys
 import tempfile
 import tomllib
 from collections import Counter
@@ -31,9 +28,9 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract, contracts
 from xpgrad_conformance.faults import KILLS, MutantError, load
-from xpgrad_conformance.fork_server import kill
+from xpgrad_conformance.fork_server import Server, pool
 from xpgrad_conformance.journal import Journal
-from xpgrad_conformance.mutants import copy, surroundings, survey as statuses_of
+from xpgrad_conformance.mutants import LIBRARIES, copy, run_tests, surroundings, survey as statuses_of
 from xpgrad_conformance.reach import Reach, folder_of, reach
 from xpgrad_conformance.session import Outcome, Request, run, runners
 
@@ -580,23 +577,16 @@ def tests_of(file: str, root: Path) -> list[str]:
     return [str(root / "tests" / path) for path in found if (root / "tests" / path).exists()]
 
 
-def try_tests(edit: Edit, source: bytes, root: Path) -> Verdict:
+def try_tests(edit: Edit, source: bytes, root: Path, server: Server | None = None) -> Verdict:
     """Try a mutant on the repository's tests of its file (`TESTS`), on NumPy, up to the first that fails."""
+    arguments = ["--all", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-rf", *tests_of(edit.file, root)]
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
-        environment = {**os.environ, **_plant(edit, source, Path(folder)), "XPGRAD_TEST_DEVICES": "numpy"}
-        environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "pytest", "--all", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-rf"]
-        process = subprocess.Popen(
-            command + tests_of(edit.file, root), cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        )  # fmt: skip
-        try:
-            output, _ = process.communicate(timeout=TESTS_LIMIT)
-        except subprocess.TimeoutExpired:
-            kill(process)
-            process.communicate()
-            return Verdict(edit, "timeout", "tests")
-    if process.returncode == 0:
+        _plant(edit, source, Path(folder))
+        environment = {"XPGRAD_TEST_DEVICES": "numpy", "PYTHONDONTWRITEBYTECODE": "1"}
+        code, output = run_tests(arguments, root, Path(folder), environment, TESTS_LIMIT, server)
+    if code is None:
+        return Verdict(edit, "timeout", "tests")
+    if code == 0:
         return Verdict(edit, "survived")
     named = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
     return Verdict(edit, "test", named.group(1) if named is not None else "the tests cannot be collected")
@@ -645,8 +635,14 @@ def survey(
     root = repository() if tests else None
     if root is not None:
         unnoticed = [v.edit for v in verdicts if v.outcome == "survived"]
-        attempt = _use_journal(known, "tests", lambda edit: try_tests(edit, texts[edit.file], root))
-        tried = {v.edit: v for v in _try_until(iter(unnoticed), attempt, len(unnoticed), workers)}
+        with pool(workers, *LIBRARIES) as lend:
+
+            def attempt_tests(edit: Edit) -> Verdict:
+                with lend() as server:
+                    return try_tests(edit, texts[edit.file], root, server)
+
+            attempt = _use_journal(known, "tests", attempt_tests)
+            tried = {v.edit: v for v in _try_until(iter(unnoticed), attempt, len(unnoticed), workers)}
         verdicts = [tried.get(v.edit, v) for v in verdicts]
     return verdicts
 

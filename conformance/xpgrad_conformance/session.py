@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.contract import Contract
 from xpgrad_conformance.engine import PROFILES, Result, counts_as_failure
-from xpgrad_conformance.fork_server import Forked, Server, available, kill
+from xpgrad_conformance.fork_server import Forked, Server, kill, pool
 
 __all__ = ["Outcome", "Request", "run", "runners"]
 
@@ -162,22 +161,11 @@ def run(request: Request, progress: Callable[[Result], None] = lambda result: No
 @contextlib.contextmanager
 def runners(count: int) -> Iterator[Callable[[Request], Outcome]]:
     """Context manager that yields a thread-safe function that runs requests on `count` servers; by pytest if processes cannot fork."""
-    if not available():
-        yield run
-        return
-    free: queue.SimpleQueue[Server] = queue.SimpleQueue()
-    with contextlib.ExitStack() as stack:
-        for _ in range(count):
-            server = Server()
-            stack.callback(server.close)
-            free.put(server)
+    with pool(count) as lend:
 
         def run_by_one(request: Request) -> Outcome:
-            server = free.get()
-            try:
+            with lend() as server:
                 return run(request, server=server)
-            finally:
-                free.put(server)
 
         yield run_by_one
 

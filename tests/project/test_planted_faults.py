@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from xpgrad_conformance import mutants
+from xpgrad_conformance.fork_server import Server, available
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -240,23 +240,53 @@ FAULTS = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server | None]:
+    """A server that runs the tests, as far as processes can fork here."""
+    server = Server(*mutants.LIBRARIES) if available() else None
+    yield server
+    if server is not None:
+        server.close()
+
+
+def run_tests(killer: str, folder: Path, server: Server | None) -> tuple[int | None, str]:
+    """Run the tests that should find a fault on the copy of the sources in a folder; return pytest's exit code and output."""
+    files, _, expression = killer.partition(" -k ")
+    # Some faults show only for certain draws of Hypothesis, so the seed is fixed.
+    drawn = [f"--hypothesis-seed={os.environ.get('XPGRAD_FAULTS_SEED', '0')}", "--hypothesis-profile=first-failure"]
+    arguments = [
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        *drawn,
+        *files.split(),
+        *(["-k", expression] if expression else []),
+    ]
+    sampling = {"XPGRAD_TEST_SHARE": "1", "XPGRAD_TEST_SEED": ""}  # the tests that run are those of a run without options
+    return mutants.run_tests(arguments, ROOT, folder, sampling, 290.0, server)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
-def test_a_planted_fault_is_found(fault: Fault, tmp_path: Path) -> None:
+def test_a_planted_fault_is_found(fault: Fault, tmp_path: Path, server: Server | None) -> None:
     text = (ROOT / fault.file).read_text(encoding="utf-8")
     assert text.count(fault.old) >= 1, f"the text of this fault is no longer in {fault.file}: update the table"
     installed, faulty = fault.file.partition("/")[2], text.replace(fault.old, fault.new).encode()
     mutants.copy(installed if "/" in installed else "", faulty, tmp_path)
     (tmp_path / installed).write_bytes(faulty)  # also a module that is in no package
-    files, _, expression = fault.killer.partition(" -k ")
-    # Some faults show only for certain draws of Hypothesis, so the seed is fixed.
-    drawn = [f"--hypothesis-seed={os.environ.get('XPGRAD_FAULTS_SEED', '0')}", "--hypothesis-profile=first-failure"]
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *drawn, *files.split()]
-    sampling = ("XPGRAD_TEST_SHARE", "XPGRAD_TEST_SEED")  # the tests that run are those of a run without options
-    environment = {**{k: v for k, v in os.environ.items() if k not in sampling}, **mutants.surroundings(tmp_path)}
-    run = subprocess.run(
-        command + (["-k", expression] if expression else []), cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 1, f"not found (exit {run.returncode}):\n{run.stdout[-3000:]}{run.stderr[-1000:]}"
-    assert re.search(r"\b[1-9]\d* failed", run.stdout), run.stdout[-3000:]
+    code, output = run_tests(fault.killer, tmp_path, server)
+    assert code == 1, f"not found (exit {code}):\n{output[-4000:]}"
+    assert re.search(r"\b[1-9]\d* failed", output), output[-3000:]
+
+
+@pytest.mark.slow(one_in=40)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("killer", dict.fromkeys(fault.killer for fault in FAULTS))
+def test_nothing_is_found_without_a_fault(killer: str, tmp_path: Path, server: Server | None) -> None:
+    mutants.copy("", b"", tmp_path)
+    code, output = run_tests(killer, tmp_path, server)
+    assert code == 0, output[-4000:]
