@@ -109,7 +109,7 @@ FAULTS = [
     Fault("a backward pass does not stop at a cut in the graph", "core/xpgrad/_tape/links.py", "return not self.e", "return False", "tests/solvers/test_optimize.py -k ends_at_a_cut"),
     Fault("a parameter computed before the solve does not get a separate node", SPECIAL + "_cutting.py", "            value = value.clone()", "            pass", "tests/equations/test_integrate.py -k already"),
     Fault("the derivative with respect to loc assumes a scalar scale", SPECIAL + "stats/_normal.py", "loc_shape == () == scale.shape", "loc_shape == ()", "tests/special/test_distributions.py -k normal_density"),
-    Fault("each of several equal medians gets the whole gradient", "core/xpgrad/_tensor/torch_functions.py", " / reduction.sum(chosen.to(wide.dtype))", "", "tests/rules/test_statistics.py -k equal_medians"),
+    Fault("each of several equal medians gets the whole gradient", "core/xpgrad/_tensor/torch_reductions.py", " / reduction.sum(chosen.to(wide.dtype))", "", "tests/rules/test_statistics.py -k equal_medians"),
     Fault("an open link counts as a separate parameter", "core/xpgrad/_tape/links.py", "while isinstance(inner, Link) and inner.e:", "while False:", "tests/equations/test_integrate.py -k second_derivatives"),
     Fault("a stage of the interpolation is left out", SPECIAL + "integrate/_steps.py", "for column in columns[-2::-1]:", "for column in columns[-2:0:-1]:",
           "tests/equations/test_integrate.py -k scipys"),

@@ -27,6 +27,7 @@ from xpgrad._tensor.methods import TensorMethods
 from xpgrad._tensor.missing import MissingAttributes
 from xpgrad._tensor.torch_functions import TorchFunctions
 from xpgrad._tensor.torch_methods import TorchMethods
+from xpgrad._tensor.torch_reductions import TorchReductions
 from xpgrad.errors import missing
 from xpgrad.rules.creation import cast
 
@@ -42,7 +43,7 @@ _LEAF_ONLY = (
 )
 
 
-class Tensor(TensorMethods, TorchMethods, TorchFunctions, DeclaredMethods):
+class Tensor(TensorMethods, TorchMethods, TorchFunctions, TorchReductions, DeclaredMethods):
     """An array of a backend's library with a gradient. Make one with `xpgrad.tensor` or `xpgrad.asarray`.
 
     Parameters

@@ -1,6 +1,7 @@
 """Methods with PyTorch's names for shapes, dtypes and new Tensors; each calls a function of the namespace.
 
-Reductions, products and selections are in `torch_functions`. `docs/torch-methods.md` lists the differences from PyTorch.
+Elementwise functions, products and selections are in `torch_functions`, reductions and sorting in `torch_reductions`.
+`docs/torch-methods.md` lists the differences from PyTorch.
 """
 
 from __future__ import annotations
