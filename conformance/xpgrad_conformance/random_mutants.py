@@ -13,6 +13,8 @@ from __future__ import annotations
 import ast
 import difflib
 import fnmatch
+import functools
+import hashlib
 import itertools
 import json
 import platform
@@ -193,9 +195,17 @@ def edits(source: bytes, file: str = "") -> list[Edit]:
 def differs(edit: Edit, source: bytes) -> bool:
     """Return whether a mutant compiles to a program that differs from the source."""
     try:
-        return ast.dump(ast.parse(edit.apply_to(source))) != ast.dump(ast.parse(source))
+        return _digest(edit.apply_to(source)) != _digest_once(source)
     except SyntaxError:
         return False
+
+
+def _digest(source: bytes) -> bytes:
+    """Return a digest of a program, which does not depend on its comments and spaces."""
+    return hashlib.sha256(ast.dump(ast.parse(source)).encode()).digest()
+
+
+_digest_once = functools.cache(_digest)  # for sources without a mutant
 
 
 def _is_text(node: ast.AST) -> bool:
