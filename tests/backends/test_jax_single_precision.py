@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("jax", reason="JAX is not installed")
 
-#: Expressions in Tensors a, b (vectors of length 4), m, n (4 by 4, m positive definite), c (complex) and integers i.
+#: Expressions in Tensors a, b (vectors of length 4), m, n (4 by 4, m positive definite), c (complex), integers i, and NumPy's integers k.
 EXPRESSIONS = """
 xp.sin(a) * xp.exp(b) / a - a ** b
 xp.where(a > b, a, b) + xp.maximum(a, b) + xp.clip(a, 0.5, 1.0)
@@ -25,6 +25,8 @@ xp.sort(a) + xp.take(b, xp.argsort(a))
 xp.take(a, i) + xp.take_along_axis(b, i)
 a[i] * b[::-1] + a[a > 0.8][0]
 written(a, b, i)
+a[k] * xp.take(b, k) + xp.take_along_axis(a, k) + a.gather(0, k) + b.index_select(0, k) + np.take(a, k) + a[xp.asarray(k, device="numpy")]
+written(a, b, k) + xp.repeat(a, k)[:4] + m[np.ix_(k, k)][0] + a.scatter_add(0, k, b)
 xp.concat([a, b])[1:5] + xp.roll(a, 1) + xp.repeat(a, 2)[::2] + xp.flip(b)
 xp.stack([a, b]) @ m + xp.tensordot(a, b, axes=1)
 xp.linalg.solve(m, n) + xp.linalg.inv(m) + xp.linalg.cholesky(m)
@@ -69,7 +71,9 @@ def run(text, device, single):
     c = leaf(rng.uniform(0.5, 1.5, 4) + 1j * rng.uniform(0.5, 1.5, 4))
     i = xp.asarray(np.asarray([2, 0, 2, 1], dtype="int32"), device=device)
     function = lambda a, b: xp.sum(xp.tanh(a * b)) * 2.0
-    scope = {"xp": xp, "a": a, "b": b, "m": m, "n": n, "c": c, "i": i, "written": written, "brain": xp.bfloat16 if single else xp.float64,
+    k = np.asarray([2, 0, 2, 1])
+    scope = {"xp": xp, "np": np, "k": k, "a": a, "b": b, "m": m, "n": n, "c": c, "i": i, "written": written,
+             "brain": xp.bfloat16 if single else xp.float64,
              "compiled": xp.compile(function) if single else function}
     out = eval(text, scope)
     leaves = [t for t in (a, b, m, n, c)]
@@ -105,3 +109,25 @@ def test_single_precision_agrees_with_double() -> None:
     lines = run.stdout.splitlines()
     assert len(lines) == len(EXPRESSIONS), run.stderr
     assert [line for line in lines if line != "agrees"] == []
+
+
+def test_numpys_indices_that_do_not_fit_are_out_of_range() -> None:
+    """They have 64 bits: 2**32 would become 0 in 32."""
+    code = """
+import numpy as np
+import xpgrad as xp
+x = xp.tensor([1.0, 2.0], device="jax")
+for index in (np.array([2**32]), np.array([-(2**32)]), np.array([2**63], dtype="uint64")):
+    for read in (lambda: x[index], lambda: xp.take(x, index), lambda: x.index_select(0, index), lambda: np.take(x, index)):
+        try:
+            print(read())
+        except IndexError:
+            print("refused")
+try:
+    print(x[np.array([0.0])])
+except (IndexError, xp.CapabilityError) as exc:
+    print("refused")
+"""
+    environment = {**os.environ, "JAX_ENABLE_X64": "0", "JAX_PLATFORMS": "cpu"}
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert run.stdout.splitlines() == ["refused"] * 13, run.stdout + run.stderr

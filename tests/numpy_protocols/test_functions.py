@@ -208,3 +208,26 @@ def test_an_unknown_mode_is_refused_before_anything_is_written(call: Any) -> Non
     with pytest.raises(TypeError, match="'wrong'"):
         call(x)
     assert x.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: np.put(x, [0], []),
+        lambda x: np.fill_diagonal(x, []),
+        lambda x: np.putmask(x, np.ones((2, 2), bool), []),
+        lambda x: np.place(x, np.zeros((2, 2), bool), []),
+        lambda x: np.place(x, np.ones((2, 2), bool), []),
+    ],
+    ids=["put", "fill_diagonal", "putmask", "place nowhere", "place"],
+)
+def test_writes_of_no_values_are_numpys(write: Any) -> None:
+    """They change nothing; `place` raises if there is a place."""
+    outcomes = []
+    for x in (np.ones((2, 2)), xp.ones((2, 2))):
+        try:
+            outcomes.append(write(x))
+        except ValueError:
+            outcomes.append("ValueError")
+        assert x.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert outcomes[0] == outcomes[1]

@@ -28,6 +28,7 @@ from xpgrad._numpy.reductions import dtype_bounds, resolve_no_value
 from xpgrad._numpy.table import implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._tensor.writing import shares_memory
+from xpgrad.rules.indexing import fit_index
 from xpgrad.rules.sets import UniqueAll, UniqueCounts, UniqueInverse
 
 
@@ -35,9 +36,9 @@ def _as_index(x: Any, positions: Any) -> Any:
     """Convert indices of `x` to a Tensor of integers; an empty list becomes an empty Tensor."""
     if isinstance(positions, Tensor):
         return positions
-    return as_constant("take", positions, x) if not isinstance(positions, (list, tuple)) or positions else xp.asarray(
-        [], dtype=x.default_dtype("indexing"), device=x.device
-    )  # fmt: skip
+    if isinstance(positions, (list, tuple)) and not positions:
+        return xp.asarray([], dtype=x.default_dtype("indexing"), device=x.device)
+    return fit_index(x, positions, lambda positions: as_constant("take", positions, x))
 
 
 # -- selection ---------------------------------------------------------------------------------------------------------
@@ -514,6 +515,8 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         flat = xp.arange(0, x.size, columns + 1, device=x.device)
         index = flat // columns, flat % columns
     value = _as_value("fill_diagonal", x, val)
+    if not value.size:  # NumPy writes nothing
+        return
     x[index] = _repeat_to_length(xp.reshape(value, (-1,)), index[0].shape[0]) if value.ndim else value
 
 
@@ -523,14 +526,19 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     x = _check_target("put", a)
     index = xp.reshape(_apply_mode("put", _as_index(x, ind), x.size, mode), (-1,))
     value = xp.reshape(_as_value("put", x, v), (-1,))
+    if not value.shape[0]:  # NumPy writes nothing
+        return
     value = _repeat_to_length(value, index.shape[0])
     index = xp.where(index < 0, index + x.size, index)
     x[unravel_index(index, x.shape) if x.ndim != 1 else index] = value
 
 
 def _repeat_to_length(value: Any, count: int) -> Any:
-    """Repeat a vector, or cut it off, so that it has `count` elements."""
+    """Repeat a vector, or cut it off, so that it has `count` elements; raise ValueError if it is empty, and `count` is not 0."""
     n = value.shape[0]
+    if not n and count:
+        msg = f"{count} elements are to be written, but there are no values"
+        raise ValueError(msg)
     return value if n == count else value[:count] if n > count else xp.tile(value, (-(-count // n),))[:count]
 
 
@@ -547,7 +555,10 @@ def _place(arr: Any, mask: Any, vals: Any) -> None:
 def _putmask(a: Any, /, mask: Any, values: Any) -> None:
     x = _check_target("putmask", a)
     chosen = mask if isinstance(mask, Tensor) else as_constant("putmask", mask, x)
-    spread = _repeat_to_length(xp.reshape(_as_value("putmask", x, values), (-1,)), x.size)
+    value = xp.reshape(_as_value("putmask", x, values), (-1,))
+    if not value.shape[0]:  # NumPy writes nothing
+        return
+    spread = _repeat_to_length(value, x.size)
     x[...] = xp.where(chosen, xp.reshape(spread, x.shape)._cast(x.dtype), x)
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
 
 
+def _as_index(name: str, x: Any, index: Any) -> Any:
+    return indexing.fit_index(x, index, lambda index: as_tensor(name, lift(name, index, x)))
+
+
 def _check_index(name: str, x: Any, dim: Any, index: Any) -> tuple[Any, int]:
     """Return the index and the axis for `gather` or its transpose, checked.
 
@@ -27,7 +31,7 @@ def _check_index(name: str, x: Any, dim: Any, index: Any) -> tuple[Any, int]:
     TypeError, ValueError
         If the index does not hold integers, has another number of axes than `x`, or is longer than `x` along another axis.
     """
-    index = as_tensor(name, lift(name, index, x))
+    index = _as_index(name, x, index)
     if "integer" not in index.dtype.category:
         msg = f"{name}: `index` must hold integers, but has dtype {index.dtype}; convert it with `long`"
         raise TypeError(msg)
@@ -575,7 +579,7 @@ class TorchFunctions(TensorBase):
         tensor([[3., 4.],
                 [3., 4.]])
         """
-        index = as_tensor("index_select", lift("index_select", index, self))
+        index = _as_index("index_select", self, index)
         if index.ndim > 1:
             msg = f"index_select: `index` must be one row, but has shape {index.shape}; use `x[index]` or `xpgrad.take`"
             raise ValueError(msg)

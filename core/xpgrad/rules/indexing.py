@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._aliasing.cells import ForbiddenView
@@ -23,6 +24,7 @@ from xpgrad._modes.state import current
 from xpgrad._operations.declare import front, rule, view
 from xpgrad._operations.lift import as_tensor, lift
 from xpgrad._rows.namespace import RULES, operations
+from xpgrad.errors import CapabilityError
 from xpgrad.rules.conversion import asarray
 
 if TYPE_CHECKING:
@@ -120,9 +122,9 @@ def _index_array(x: Tensor, part: Any) -> Any:
         if isinstance(part, (list, tuple)) and not part:
             part = asarray(part, dtype=x.default_dtype("indexing"), device=x.device)
         else:
-            part = asarray(part, device=x.device)
+            part = fit_index(x, part, lambda part: asarray(part, device=x.device))
     elif part.device != x.device:
-        part = part.to_device(x.device)
+        part = fit_index(x, part, lambda part: part.to_device(x.device))
     if part.stage > x.stage:  # reading lifts `x` first
         raise shared_by_batch(x)
     if part.stage < x.stage:
@@ -133,6 +135,35 @@ def _index_array(x: Tensor, part: Any) -> Any:
         raise IndexError(msg)
     out = to_signed(part)
     return x.backend.kernels.copy(out) if out is part._array else out
+
+
+def fit_index(x: Tensor, index: Any, convert: Callable[[Any], Tensor]) -> Tensor:
+    """Return an index array as a Tensor beside `x`; integers that the library of `x` lacks get the dtype of indices.
+
+    Libraries without 64-bit integers take NumPy's, which have 64 bits, as indices. Those that do not fit stay out of range.
+
+    Parameters
+    ----------
+    x : Tensor
+        What is indexed.
+    index : Tensor, raw array or list
+    convert : callable
+        It makes a Tensor on the device of `x`.
+
+    Raises
+    ------
+    CapabilityError
+        If the library lacks the dtype, and it is not one of integers.
+    """
+    try:
+        return convert(index)
+    except CapabilityError:
+        there: Any = index if isinstance(index, TensorBase) else asarray(index, device="numpy")
+        if "integer" not in there.dtype.category:
+            raise
+        wanted = x.default_dtype("indexing")
+        limits = iinfo(wanted)
+        return operations.clip(there, limits.min, limits.max)._cast(wanted).to_device(x.device)
 
 
 def to_signed(indices: Any) -> Any:
