@@ -253,6 +253,16 @@ def options(lib: Any) -> None:
             assert not check(half, (x,), raise_exception=False, **mode)
             turned = lib.fn(lambda ctx, z: z * 1j, lambda ctx, g: g * 1j).apply
             assert not check(turned, (z,), raise_exception=False, **mode)
+    # The fast mode compares projections: it calls the function a few times, whatever the number of elements.
+    calls: dict[bool, int] = {False: 0, True: 0}
+
+    def counted(x: Any, fast: bool) -> Any:
+        calls[fast] += 1
+        return x * x
+
+    many = lib.tensor(np.linspace(0.1, 1.0, 20))
+    assert all(check(lambda x, fast=fast: counted(x, fast), (many,), fast_mode=fast) for fast in calls)
+    assert calls[True] < 20 < calls[False], calls
     with lib.raises(AssertionError, "Expected at least one of check_forward_ad or check_backward_ad to be True"):
         check(xp.sin, (x,), check_backward_ad=False)
     # Forward mode alone and together with the backward, and batched.

@@ -474,6 +474,8 @@ def check_comparisons(lib: Any) -> None:
         assert (chosen.dtype, lib.value(chosen).tolist()) == (lib.dtype("bool"), [True, False])
         assert np.zeros(2, dtype=lib.dtype(lib.narrow)).dtype == lib.narrow
         assert (lib.constant([1, 2], "int8") * np.bool_(True)).dtype == lib.dtype("int8")
+    for pair in ([lib.constant([1, 2], first), lib.constant([3, 4], second)] for first, second in (("int8", "int16"), ("int16", "int8"))):
+        assert [joined.dtype for joined in (xp.concat(pair), xp.stack(pair))] == [lib.dtype("int16")] * 2
     # NumPy's scalars are as weak as Python's in type promotion.
     for dtype, number in (("int8", np.int64(3)), (lib.narrow, np.float64(3)), (lib.narrow, np.int16(3)), ("float16", np.float32(3))):
         if lib.has_dtype(dtype):

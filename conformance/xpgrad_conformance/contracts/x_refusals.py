@@ -405,6 +405,7 @@ WRONG_AUTOGRAD: dict[str, tuple[type[Exception], Call]] = {
     "a hook of several, mode": (ValueError, lambda lib, t: lib.graph.register_multi_grad_hook([t.x], lambda g: None, mode="some")),
     "a hook of several": (TypeError, lambda lib, t: lib.graph.register_multi_grad_hook([t.x], 3)),
     "a seed that is a number": (TypeError, lambda lib, t: lib.grad(t.x * 2, t.x, 3.0)),
+    "a seed that is an array": (TypeError, lambda lib, t: lib.grad(t.x * 2, t.x, np.ones((2, 3)))),
     "a batch that is a number": (TypeError, lambda lib, t: lib.grad(t.x * 2, t.x, (3.0,), is_grads_batched=True)),
     "two batches for one": (
         RuntimeError,
@@ -467,7 +468,7 @@ TAKEN_BY_PYTORCH = frozenset((
     "x[..., ...]", "x[i, ..., ...]", "x['a']", "T of one axis", "linalg.pinv, rtol",
     "a range that does not fit", "a complex Tensor as real", "n[0] = a float", "n[0] = floats",
     "unpacked: another shape", "a hook of a Tensor", "a hook after accumulation", "a hook of a node", "a hook of several",
-    "two batches for one", "linspace, endpoint", "asarray, a mask", "a complex array as real",
+    "a seed that is an array", "two batches for one", "linspace, endpoint", "asarray, a mask", "a complex array as real",
     "NumPy's complex number as real", "take_along_axis[], beyond",
 ))  # fmt: skip
 
