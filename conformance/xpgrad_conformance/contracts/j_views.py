@@ -291,6 +291,8 @@ def mutation_of_what_was_saved(lib: Any) -> None:
         lib.equal(row, [6.0, 6.0])
     with lib.raises(AssertionError, "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"):
         late.backward()
+    with lib.raises(AssertionError, "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"):
+        lib.grad(late, x, lib.ones(2), is_grads_batched=True)
     with allow():  # entering the context again is not nesting
         c = lib.constant(v)
         (x * c).sum()

@@ -49,6 +49,23 @@ def checkpoints(lib: Any) -> None:
         y = checkpoint(f, x, w, use_reentrant=False)
     assert not y.requires_grad
     lib.equal(y, np.sum(np.sin(v * u)))
+    # The second run draws the random numbers of the first one, and does not affect those that are drawn later.
+    drawn: list[Any] = []
+
+    def draw() -> Any:
+        drawn.append(np.asarray(lib.ns.rand(2).tolist()) if lib.oracle else np.random.rand(2))  # noqa: NPY002 (the global generator)
+        return lib.constant(drawn[-1])
+
+    for preserve in (True, False):
+        drawn.clear()
+        with lib.case(preserve):
+            y = checkpoint(lambda x: lib.xp.sum(x * draw()), lib.tensor(v), use_reentrant=False, preserve_rng_state=preserve)
+            draw()
+            y.backward()
+            draw()
+            first, between, again, after = drawn
+            assert np.array_equal(first, again) == preserve
+            assert not np.array_equal(between, after)
     # A chain in segments: all but the last are computed again.
     chain = lib.module("utils.checkpoint").checkpoint_sequential
     for segments, again in ((1, 0), (2, 2), (3, 2), (5, 4)):

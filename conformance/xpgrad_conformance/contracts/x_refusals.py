@@ -283,6 +283,7 @@ WRONG_PLACES: dict[str, Call] = {
 WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     "len of no axes": (TypeError, lambda lib, t: len(t.s)),
     "iter of no axes": (TypeError, lambda lib, t: iter(t.s)),
+    "flatten from behind": (RuntimeError, lambda lib, t: t.x.flatten(1, 0)),
     "bool of several": (ValueError, lambda lib, t: bool(t.x > 0)),
     "bool of none": (ValueError, lambda lib, t: bool(t.e > 0)),
     "float of several": (ValueError, lambda lib, t: float(t.v.detach())),
