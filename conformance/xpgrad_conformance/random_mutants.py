@@ -47,8 +47,8 @@ OPERATORS = ("comparison", "constant", "statement", "condition", "arguments", "a
 #: Sources that are mutated only if `--files` names them, because PyTorch's documentation, and so the catalogue, says nothing about them:
 #: the command line, drawings and pages, hints, finding backends, devices' namespaces, compiling, rules made from functions, interoperation
 #: with other libraries, the advice in messages about conversions, SciPy's functions, NumPy's functions on Tensors, audits, sparse
-#: derivatives, central differences for these two, names of JAX and HIPS autograd (loops, branches), and what only solvers, loops and
-#: compiled losses need of the tape.
+#: derivatives, central differences for these two, names of JAX and HIPS autograd (loops, branches), docstrings' common parts, and what only
+#: solvers, loops and compiled losses need of the tape.
 OUTSIDE = (
     "xpgrad/_cli/*", "xpgrad/__main__.py", "xpgrad/_operations/__main__.py", "xpgrad/_info.py", "xpgrad/autograd/_drawing*",
     "xpgrad/autograd/_profile_pages.py", "xpgrad/_hint*.py", "xpgrad/_backends/*", "xpgrad/registry.py", "xpgrad/hookspecs.py",
@@ -56,7 +56,7 @@ OUTSIDE = (
     "xpgrad/scipy/*", "xpgrad/_numpy/*", "xpgrad/dialects/hips/*", "xpgrad/func/_named.py", "xpgrad/func/_loop*.py",
     "xpgrad/func/_scans.py", "xpgrad/func/_whiles.py", "xpgrad/func/_branches.py", "xpgrad/func/_python_loops.py", "xpgrad/_einops.py",
     "xpgrad/_tape/links.py", "xpgrad/_tape/finished_node.py", "xpgrad/testing/*", "xpgrad/_basics/differences.py",
-    "xpgrad/_tensor/conversion_errors.py", "xpgrad/_audit/*", "xpgrad/func/_sparse/*",
+    "xpgrad/_tensor/conversion_errors.py", "xpgrad/_basics/docstrings.py", "xpgrad/_audit/*", "xpgrad/func/_sparse/*",
 )  # fmt: skip
 
 COMPARISONS = {
