@@ -201,6 +201,7 @@ def tables_and_traces(lib: Any) -> None:
         for _ in range(2):
             lib.equal(function.apply(x), 3 * X)
     assert [e.name for e in prof.function_events if e.cpu_parent is None] == [function.__name__] * 2
+    assert not any(e.stack for e in prof.function_events)  # without `with_stack`
     begun, ended = threading.Event(), threading.Event()
 
     def work() -> None:
