@@ -474,6 +474,11 @@ def check_comparisons(lib: Any) -> None:
         assert (chosen.dtype, lib.value(chosen).tolist()) == (lib.dtype("bool"), [True, False])
         assert np.zeros(2, dtype=lib.dtype(lib.narrow)).dtype == lib.narrow
         assert (lib.constant([1, 2], "int8") * np.bool_(True)).dtype == lib.dtype("int8")
+    if not lib.oracle:
+        # Beside another 0-d Tensor of the host a 0-d Tensor has its dtype, beside all others it is as weak as a number.
+        narrow, wide = lib.constant(2.0, lib.narrow), lib.ns.asarray(3.0, dtype=lib.dtype(lib.real), device="numpy")
+        for product in (narrow * wide, wide * narrow):
+            assert product.dtype == lib.dtype(lib.real if narrow.backend.is_host else lib.narrow)
     for pair in ([lib.constant([1, 2], first), lib.constant([3, 4], second)] for first, second in (("int8", "int16"), ("int16", "int8"))):
         assert [joined.dtype for joined in (xp.concat(pair), xp.stack(pair))] == [lib.dtype("int16")] * 2
     # NumPy's scalars are as weak as Python's in type promotion.
