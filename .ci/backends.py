@@ -1,4 +1,4 @@
-"""Run the tests of `backends.toml`, one call of pytest after the other, with the Python that runs this; `--dry-run` prints the calls."""
+"""Run the tests of `backends.toml`, two calls of pytest at a time, with the Python that runs this; `--dry-run` prints the calls."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,7 +25,7 @@ def calls() -> list[tuple[dict[str, str], list[str]]]:
         for device in row["devices"].split(","):
             environment |= table["environment"].get(device, {})
         tests = [path for name in row["tests"] for pattern in table["tests"][name] for path in _paths(pattern)]
-        found.append((environment, ["-q", "--all", "-n", "2", *tests, *(("-k", row["only"]) if "only" in row else ())]))
+        found.append((environment, ["-q", "--all", *tests, *(("-k", row["only"]) if "only" in row else ())]))
     return found
 
 
@@ -37,7 +38,24 @@ def _paths(pattern: str) -> list[str]:
     return [f"{path}::{test}" if test else path for path in matches]
 
 
-for additions, arguments in calls():
-    print(*(f"{name}={value}" for name, value in sorted(additions.items())), "pytest", *arguments, flush=True)
-    if sys.argv[1:] != ["--dry-run"]:
-        subprocess.run([sys.executable, "-m", "pytest", *arguments], cwd=ROOT, env={**os.environ, **additions}, check=True)
+def text(call: tuple[dict[str, str], list[str]]) -> str:
+    """Return a call as a shell would take it."""
+    return " ".join((*(f"{name}={value}" for name, value in sorted(call[0].items())), "pytest", *call[1]))
+
+
+def run(call: tuple[dict[str, str], list[str]]) -> int:
+    """Make a call, print what pytest printed in one piece, and return its exit code."""
+    command = [sys.executable, "-m", "pytest", *call[1]]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **call[0]}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    print(f"{text(call)}\n{done.stdout}", flush=True)
+    return done.returncode
+
+
+if sys.argv[1:] == ["--dry-run"]:
+    print(*map(text, calls()), sep="\n")
+else:
+    # Each call collects its tests once; pytest-xdist would do so in each of its processes, which takes longer than many of these tests.
+    with ThreadPoolExecutor(2) as pool:
+        sys.exit(any(pool.map(run, calls())))
