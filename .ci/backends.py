@@ -56,6 +56,6 @@ def run(call: tuple[dict[str, str], list[str]]) -> int:
 if sys.argv[1:] == ["--dry-run"]:
     print(*map(text, calls()), sep="\n")
 else:
-    # Each call collects its tests once; pytest-xdist would do so in each of its processes, which takes longer than many of these tests.
+    # Two calls beside each other, because pytest-xdist would collect the tests of each call once more.
     with ThreadPoolExecutor(2) as pool:
         sys.exit(any(pool.map(run, calls())))

@@ -592,8 +592,7 @@ def try_tests(edit: Edit, source: bytes, root: Path, server: Server | None = Non
     arguments = ["--all", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-rf", *tests_of(edit.file, root)]
     with tempfile.TemporaryDirectory(prefix="xpgrad-mutant-") as folder:
         _plant(edit, source, Path(folder))
-        environment = {"XPGRAD_TEST_DEVICES": "numpy", "PYTHONDONTWRITEBYTECODE": "1"}
-        code, output = run_tests(arguments, root, Path(folder), environment, TESTS_LIMIT, server)
+        code, output = run_tests(arguments, root, Path(folder), {"XPGRAD_TEST_DEVICES": "numpy"}, TESTS_LIMIT, server)
     if code is None:
         return Verdict(edit, "timeout", "tests")
     if code == 0:

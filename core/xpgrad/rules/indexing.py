@@ -16,6 +16,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._array.kernels import add_along, take_along
 from xpgrad._array.pieces import pad_block
+from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import iinfo
 from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, is_basic, zero_step_error
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
@@ -158,7 +159,7 @@ def fit_index(x: Tensor, index: Any, convert: Callable[[Any], Tensor]) -> Tensor
     try:
         return convert(index)
     except CapabilityError:
-        there: Any = index if isinstance(index, TensorBase) else asarray(index, device="numpy")
+        there: Any = index if isinstance(index, TensorBase) else asarray(index, device=host_backend().devices()[0])
         if "integer" not in there.dtype.category:
             raise
         wanted = x.default_dtype("indexing")
