@@ -554,7 +554,7 @@ def try_contracts(
     return Verdict(edit, "survived")
 
 
-def check_soundness(target: str = "numpy") -> None:
+def check_soundness(target: str = "numpy", runner: Callable[[Request], Outcome] = run) -> None:
     """Check that every contract passes without a fault: one that fails would seem to notice every mutant.
 
     Raises
@@ -562,7 +562,7 @@ def check_soundness(target: str = "numpy") -> None:
     MutantError
         If a contract fails.
     """
-    statuses = statuses_of(None, [c for c in contracts().values() if c.function is not None], target)
+    statuses = statuses_of(None, [c for c in contracts().values() if c.function is not None], target, runner)
     if broken := [name for name, status in statuses.items() if status in ("failed", "timeout", "crash", "unexpected pass")]:
         msg = f"the library must be sound before it is broken, but {', '.join(broken)} fail on {target} without a fault; mend that first"
         raise MutantError(msg)
@@ -632,13 +632,12 @@ def survey(
         If a contract fails without a fault.
     """
     texts = sources(patterns)
-    reached = {}
-    for target in TARGETS:
-        if folder_of(f"xpgrad_{target.partition('+')[0]}") is not None:
-            check_soundness(target)
-            reached[target] = reach(target)
+    targets = [target for target in TARGETS if folder_of(f"xpgrad_{target.partition('+')[0]}") is not None]
     known = Journal(journal)
     with runners(workers) as runner:
+        with ThreadPoolExecutor(workers) as threads:
+            list(threads.map(lambda target: check_soundness(target, runner), targets))
+        reached = {target: reach(target) for target in targets}
         attempt = _use_journal(known, "contracts", lambda edit: try_contracts(edit, texts[edit.file], None, reached, runner))
         verdicts = _try_until(draw(texts, seed), attempt, n, workers)
     root = repository() if tests else None

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 theirs = pytest.importorskip("autograd", reason="HIPS autograd is what is compared with; the extra `bench` brings it")
 from dialects.test_hips import HIPS, OURS, V, W, assert_same  # noqa: E402 (behind the skip)
@@ -218,29 +219,70 @@ def test_lists_beside_matrices_and_as_exponents() -> None:
     np.testing.assert_allclose(ours.grad(lambda x: OURS.np.sum(x ** [[1.0], [2.0]]))(V), 1.0 + 2.0 * V)
 
 
-def test_the_value_of_one_level() -> None:
-    """Where it has no outer derivative, `_value` is the value as a constant, as in HIPS autograd; else it is refused."""
+def _unbox(x: Any, box: Any) -> Any:
+    while isinstance(x, box):
+        x = x._value
+    return x
 
-    def unwrapped(x: Any, box: Any) -> Any:
-        while isinstance(x, box):
-            x = x._value
-        return x
 
+def test_the_value_without_one_level() -> None:
+    """`_value` has no derivative in the innermost run on which the value depends, and all the others, as in HIPS autograd."""
     for lib in (HIPS, OURS):
-        assert lib.grad(lambda x, lib=lib: x * unwrapped(x, lib.extend.Box))(2.0) == 2.0
-        found = lib.grad(lambda d, lib=lib: d["a"] * unwrapped(d["a"] * d["b"], lib.extend.Box))({"a": 2.0, "b": 3.0})
+        grad, box, jacobian = lib.grad, lib.extend.Box, lib.jacobian
+        assert grad(lambda x, box=box: x * _unbox(x, box))(2.0) == 2.0
+        found = grad(lambda d, box=box: d["a"] * _unbox(d["a"] * d["b"], box))({"a": 2.0, "b": 3.0})
         assert found == {"a": 6.0, "b": 0.0}
         # the inner value depends on the inner argument only, or on the outer one only
-        assert lib.grad(lambda a, lib=lib: a * lib.grad(lambda b: b * b * unwrapped(b, lib.extend.Box))(2.0))(3.0) == 8.0
-        assert lib.grad(lambda a, lib=lib: a * lib.grad(lambda b: b * unwrapped(a, lib.extend.Box))(2.0))(3.0) == 3.0
+        assert grad(lambda a, g=grad, box=box: a * g(lambda b: b * b * _unbox(b, box))(2.0))(3.0) == 8.0
+        assert grad(lambda a, g=grad, box=box: a * g(lambda b: b * _unbox(a, box))(2.0))(3.0) == 3.0
+        assert grad(grad(lambda x: x * x * x._value))(2.0) == 8.0  # (2 x) x
+        assert grad(lambda a, g=grad: g(lambda b: b * (a * b)._value)(2.0))(3.0) == 2.0
+        assert grad(grad(lambda x, box=box: x * x * _unbox(x, box)))(2.0) == 4.0
+        # a run that has ended is no level
+        ended = grad(lambda a, g=grad, box=box: a * _unbox(g(lambda b: b * b * a)(1.0), box))(3.0)
+        assert ended == 6.0
+        np.testing.assert_array_equal(jacobian(jacobian(lambda x, lib=lib: lib.np.sum(x * x._value * V)))(V), np.diag(V))
+        # a pass of the run may be asked for later, and again
+        pull, _ = lib.make_vjp(grad(lambda x: x * x * x._value))(2.0)
+        assert (pull(1.0), pull(2.0)) == (8.0, 16.0)
     for nested in (
-        lambda: ours.grad(ours.grad(lambda x: x * x * x._value))(2.0),
-        lambda: ours.grad(lambda a: ours.grad(lambda b: b * (a * b)._value)(2.0))(3.0),
         lambda: ours.make_jvp(lambda x: x * x._value)(2.0)(1.0),
         lambda: ours.make_jvp(ours.grad(lambda x: x * x * x._value))(2.0)(1.0),
     ):
         with pytest.raises(AttributeError, match="getval"):
             nested()
+
+
+@pytest.mark.filterwarnings("ignore:Output seems independent of input")
+@given(st.data())
+def test_values_without_levels_in_generated_programs(data: Any) -> None:
+    """A random expression of two or three nested arguments, some of its parts without a level: the derivatives of all levels agree."""
+    depth = data.draw(st.integers(2, 3))
+    kinds = st.sampled_from(("mul", "add", "sin", "value", "unbox"))
+    indices = [st.integers(0, depth + n - 1) for n in range(data.draw(st.integers(3, 8)))]
+    steps = [(data.draw(index), data.draw(index), data.draw(kinds)) for index in indices]
+    point = data.draw(st.floats(0.5, 1.5))
+
+    def program(lib: Any, args: Any) -> Any:
+        values = list(args)
+        for i, j, what in steps:
+            x, y = values[i], values[j]
+            if what == "value":
+                values.append(x._value if isinstance(x, lib.extend.Box) else x)
+            elif what == "unbox":
+                values.append(_unbox(x, lib.extend.Box))
+            else:
+                values.append(lib.np.sin(x) if what == "sin" else x * y if what == "mul" else x + y)
+        return sum(values)
+
+    def nest(lib: Any, args: Any) -> Any:
+        """The function of one argument whose result is the derivative in the next one, and so on."""
+        if len(args) == depth - 1:
+            return lambda x: program(lib, (*args, x))
+        return lambda x: lib.grad(nest(lib, (*args, x)))(x * 1.25)
+
+    found, expected = (lib.grad(nest(lib, ()))(point) for lib in (OURS, HIPS))
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
 def test_where_of_numbers_stays_a_number() -> None:

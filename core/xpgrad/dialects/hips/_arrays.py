@@ -7,7 +7,6 @@ y`` binds a new value to the name there, without changing earlier results.
 from __future__ import annotations
 
 import importlib
-from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._array.base import TensorBase
@@ -18,15 +17,11 @@ from xpgrad._modes import state
 from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._operations.lift import new_tensor
-from xpgrad._tape.node import walk
 from xpgrad._tensor.tensor import Tensor
+from xpgrad.dialects.hips._levels import cut, levels_of
 
 #: NumPy, whose arrays this dialect takes and returns; the rest of the core imports no array library. Typed as Any on purpose.
 np: Any = importlib.import_module("numpy")
-
-
-#: The arguments of the runs in reverse mode that go on in this context, as the functions got them, the outermost run's first.
-RUNS: ContextVar[tuple[list[Any], ...]] = ContextVar("xpgrad_hips_runs", default=())
 
 
 def on_tensors(name: str) -> Any:
@@ -95,21 +90,22 @@ class _Methods(TensorBase):
 
     @property
     def _value(self) -> Any:
-        """The value without derivatives, if it has only that of one run; HIPS autograd's has the outer derivative of a nested one.
+        """The value without the derivative of the innermost run on which it depends: an array or number, or a Tensor with the others.
 
         Raises
         ------
         AttributeError
-            The value has several derivatives, of which a constant would lose the outer one.
+            The value is mapped, has a tangent, or has a history in which no run of the dialect is the innermost.
         """
         x: Any = self
-        leaves = [] if x._node is None else [node for node in walk([x._node]) if node.is_leaf]
-        inputs = [[t._node for t in run] for run in RUNS.get()]
-        alone = all(node.is_leaf for run in inputs for node in run)  # an argument with an outer derivative is no leaf
-        if x.depth or state.carries_tangents() or not alone or (leaves and not any(set(leaves) <= set(run) for run in inputs)):
-            msg = "a value with several derivatives has no attribute `_value`; `tracer.getval(x)` is its value without any derivative"
+        levels, other = levels_of(x)
+        if x.depth or state.carries_tangents() or (other and not levels):
+            msg = (
+                "a value that is mapped or has a tangent has no attribute `_value`; `tracer.getval(x)` is its value without any derivative"
+            )
             raise AttributeError(msg)
-        return raw_of(x)
+        raw = raw_of(x)
+        return cut(x, np.array(raw), levels[-1]) if other or len(levels) > 1 else raw
 
     # -- operands that are lists -----------------------------------------------------------------------------------------
 

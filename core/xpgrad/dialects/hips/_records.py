@@ -15,13 +15,13 @@ from xpgrad._modes.batch_levels import active_levels
 from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import new_tensor
 from xpgrad._tape.engine import run_pass
-from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import walk
 from xpgrad._tape.task import OtherLeaves, Pass
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
-from xpgrad.dialects.hips._arrays import ARRAY, RUNS, np, raw_of
+from xpgrad.dialects.hips._arrays import ARRAY, np, raw_of
+from xpgrad.dialects.hips._levels import PASSES, RUNS, Ended, Start
 from xpgrad.func._reverse import basis, has_outer_history, make_input, release
 from xpgrad.func._tree import LEAF, Structure, flatten, unflatten
 from xpgrad.rules.creation import zeros_like
@@ -57,23 +57,11 @@ def as_input(name: str, x: Any) -> Any:
     raise TypeError(msg)
 
 
-class _Start(AccumulateGrad):
-    """The node of an argument whose history begins at it, while the function runs."""
-
-    __slots__ = ()
-
-
 def _start_leaf(raw: Any) -> Any:
     """Return a float array as a new leaf: a fast path of `as_input` and `_begin` without transforms."""
     out = ARRAY._wrap(raw)
-    out._node = _Start(out)
+    out._node = Start(out)
     return out
-
-
-class _Ended(_Start):
-    """A `_Start` after the function has run; no outer derivative is with respect to it."""
-
-    __slots__ = ()
 
 
 def _begin(x: Any) -> Any:
@@ -81,15 +69,15 @@ def _begin(x: Any) -> Any:
     if x._node is not None or x.depth or state.carries_tangents() or active_levels() or x.is_inference():
         return make_input(x)
     out = x._wrap(x.backend.own(x))
-    out._node = _Start(out)  # the caller's array is safe: in-place writes to a leaf that requires grad are errors
+    out._node = Start(out)  # the caller's array is safe: in-place writes to a leaf that requires grad are errors
     return out
 
 
 def _has_outer_history(outs: list[Any], inner: list[Any]) -> bool:
     """Return whether results have a history that an outer derivative needs, once the function has run."""
-    if any(x.depth or x._node.__class__ is not _Ended for x in inner):
+    if any(x.depth or x._node.__class__ is not Ended for x in inner):
         return has_outer_history(outs, inner)
-    return any(node.is_leaf and node.__class__ is not _Ended for node in walk([o._node for o in outs if o._node is not None]))
+    return any(node.is_leaf and node.__class__ is not Ended for node in walk([o._node for o in outs if o._node is not None]))
 
 
 def as_cotangent(name: str, value: Any, like: Any) -> Any:
@@ -239,12 +227,14 @@ class Record:
         What the function returned; `outs` are its leaves, as Tensors, in the arrangement `structure`.
     inputs : list of Tensor
         The leaves of `x`, as Tensors; `inner` are those that the function was given.
+    cut : bool
+        Whether the function took a value without this level, by `x._value`.
     """
 
-    __slots__ = ("_keep", "inner", "inputs", "name", "out", "outs", "recorded", "shape", "structure")
+    __slots__ = ("_keep", "cut", "inner", "inputs", "name", "out", "outs", "recorded", "shape", "structure")
 
     def __init__(self, name: str, function: Callable[..., Any], x: Any) -> None:
-        self.name = name
+        self.name, self.cut = name, False
         mode, runs = state.current(), RUNS.get()
         single = x.__class__ is _ARRAY or x.__class__ is float
         given, self.shape = ([x], LEAF) if single else flatten(x)
@@ -264,7 +254,7 @@ class Record:
                 self.inputs = [as_input(name, leaf) for leaf in given]
                 state.put(state.mode_with(inference=False, recording=True))
                 self.inner = [_begin(t) for t in self.inputs]
-            RUNS.set((*runs, self.inner))
+            RUNS.set((*runs, self))
             self.out = run_transformed(name, self.inner, function, self.inner[0] if single else unflatten(self.shape, self.inner))
         finally:
             state.put(mode)
@@ -276,8 +266,8 @@ class Record:
         self.recorded = mode is None or mode.recording
         self._keep: bool | None = None if self.recorded else False
         for t in self.inner:
-            if t._node.__class__ is _Start:
-                t._node.__class__ = _Ended
+            if t._node.__class__ is Start:
+                t._node.__class__ = Ended
 
     @property
     def keep(self) -> bool:
@@ -319,11 +309,16 @@ class Record:
         if not needed or not self.inner:
             return [None] * len(self.inner)
         create = state.is_grad_enabled() and (self.keep or any(s is not None and s.requires_grad for _, s in needed))
-        with switches.recorded():
-            return gradients(
-                [o for o, _ in needed], self.inner, [s for _, s in needed], retain_graph=True if not last or create else None,
-                create_graph=create, allow_unused=True, is_grads_batched=batched,
-            )  # fmt: skip
+        token = PASSES.set((*PASSES.get(), self)) if self.cut else None
+        try:
+            with switches.recorded():
+                return gradients(
+                    [o for o, _ in needed], self.inner, [s for _, s in needed], retain_graph=True if not last or create else None,
+                    create_graph=create, allow_unused=True, is_grads_batched=batched,
+                )  # fmt: skip
+        finally:
+            if token is not None:
+                PASSES.reset(token)
 
     def _plain(self, seeds: list[Any], last: bool) -> list[Any] | None:
         """Return the result of `cotangents` as raw arrays, without the checks of a request; None inside transforms.
@@ -339,7 +334,7 @@ class Record:
         -----
         If an outer derivative is being computed, the pass notices because it reaches leaves that are not its targets.
         """
-        if self._keep or state.current() is not None or active_levels():
+        if self._keep or self.cut or state.current() is not None or active_levels():
             return None
         roots, raw = [], []
         for o, s in zip(self.outs, seeds):
@@ -353,7 +348,7 @@ class Record:
         targets = []
         for t in self.inner:
             node = t._node
-            if node.__class__ is not _Ended:
+            if node.__class__ is not Ended:
                 return None
             targets.append(node)
         if not roots:

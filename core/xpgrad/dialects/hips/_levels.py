@@ -1,0 +1,81 @@
+"""The levels of nested derivatives in reverse mode, and the value without the innermost of them, which HIPS autograd calls ``x._value``.
+
+A run of a function in reverse mode is a level. A value depends on the levels whose arguments its graph reaches. ``x._value`` keeps that
+graph and begins with a node at which the passes of the innermost of these runs end; the passes of all other runs continue through it.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from xpgrad._tape.leaf import AccumulateGrad
+from xpgrad._tape.node import ListNode
+
+if TYPE_CHECKING:
+    from xpgrad.dialects.hips._records import Record
+
+#: The runs that go on in this context, the outermost first.
+RUNS: ContextVar[tuple[Record, ...]] = ContextVar("xpgrad_hips_runs", default=())
+#: The runs whose passes go on in this context, among those that a `ValueNode` names.
+PASSES: ContextVar[tuple[Record, ...]] = ContextVar("xpgrad_hips_passes", default=())
+
+
+class Start(AccumulateGrad):
+    """The node of an argument whose history begins at it, while the function runs."""
+
+    __slots__ = ()
+
+
+class Ended(Start):
+    """A `Start` after the function has run; no outer derivative is with respect to it."""
+
+    __slots__ = ()
+
+
+class ValueNode(ListNode):
+    """The node of a value without one level: it forwards the cotangent, except in passes of the run `run`."""
+
+    __slots__ = ("backend", "cls", "run")
+
+    title = "ValueBackward"
+    run: Record
+
+    def grads(self, g: Any) -> list[Any]:
+        return [None if self.run in PASSES.get() else g]
+
+    def graph_grads(self, g: Any) -> list[Any]:
+        return self.grads(g)
+
+
+def levels_of(x: Any) -> tuple[list[Record], bool]:
+    """Return the runs in progress on which the value of a Tensor depends, outermost first, and whether it has any other history."""
+    runs = RUNS.get()
+    starts: dict[Any, Record] = {t._node: run for run in runs for t in run.inner}
+    found: list[Record] = []
+    other = False
+    stack: list[Any] = [] if x._node is None else [(x._node, frozenset())]
+    seen = set(stack)
+    while stack:
+        node, without = stack.pop()
+        run = starts.get(node)
+        if run is not None and run not in without and run not in found:
+            found.append(run)
+        other |= run is None and node.is_leaf and node.__class__ is not Ended and not node.is_spent
+        if node.__class__ is ValueNode:
+            without |= {node.run}
+        for e in node.edges():
+            if (e, without) not in seen:
+                seen.add((e, without))
+                stack.append((e, without))
+    return sorted(found, key=runs.index), other
+
+
+def cut(x: Any, copied: Any, run: Record) -> Any:
+    """Return a Tensor with the value `copied` of `x`, a raw array, and its derivatives in all runs but `run`."""
+    out = x._wrap(copied)
+    node = ValueNode.made_now()
+    node.backend, node.cls, node.run, node.e, node.stream = out.backend, out.__class__, run, (x._node,), None
+    run.cut = True
+    out._node = node
+    return out
