@@ -522,9 +522,10 @@ def _find_targets(
     place = (edit.file, source.decode(), edit.line, edit.line + source[edit.begin : edit.end].count(b"\n"))
     targets = [name for name, found in reached.items() if found.could_notice(*place, certain=True)] or list(reached)[:1]
     seen: dict[str, list[frozenset[int]]] = {}
-    places = []
+    places: list[tuple[str, Sequence[Contract]]] = []
     for name in targets:
-        near, chosen = reached[name].could_notice(*place), []
+        near = reached[name].could_notice(*place)
+        chosen: list[Contract] = []
         for c in rows:
             if c.id in near:
                 lines = (reached[name].run[c.id] or {}).get(edit.file, frozenset())
