@@ -446,8 +446,15 @@ def log10(x: Tensor, /) -> Tensor:
     """
 
 
+def _times_share(g: Any, part: Any, other: Any, xp: Any) -> Any:
+    """Return ``g * exp(part) / (exp(part) + exp(other))``, which does not overflow, nor do its derivatives."""
+    larger = part >= other
+    small = xp.exp(xp.where(larger, other - part, part - other))
+    return g * (xp.where(larger, xp.ones_like(small), small) / (small + 1))
+
+
 @elementwise(
-    lambda g, x1, x2, xp: g / (xp.exp(x2 - x1) + 1), lambda g, x1, x2, xp: g / (xp.exp(x1 - x2) + 1),
+    lambda g, x1, x2, xp: _times_share(g, x1, x2, xp), lambda g, x1, x2, xp: _times_share(g, x2, x1, xp),
     node="LogaddexpBackward0", domain=Domain("library"),
 )  # fmt: skip
 def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:

@@ -189,7 +189,19 @@ def _log_ndtr(xp: Any, x: Any) -> Any:
     return xp.where(left, tail, xp.log1p(xp.special_erfc(high * (1 / _ROOT_2)) * -0.5))
 
 
-@special(lambda g, x, xp: g * (math.sqrt(2 / math.pi) / xp.special_erfcx(x * (-1 / _ROOT_2))), composed=_log_ndtr, complex=True)
+def _log_ndtr_slope(x: Any, xp: Any) -> Any:
+    """Compute the derivative of `log_ndtr`, the normal density over `ndtr`; in the right tail not by `erfcx`, which overflows there."""
+    scale = math.sqrt(2 / math.pi)
+    if is_complex(x, xp):
+        return scale / xp.special_erfcx(x * (-1 / _ROOT_2))
+    left = x < 0
+    low, high = xp.where(left, x, xp.zeros_like(x)), xp.where(left, xp.zeros_like(x), x)
+    return xp.where(
+        left, scale / xp.special_erfcx(low * (-1 / _ROOT_2)), xp.exp(high * high * -0.5) * (0.5 * scale) / xp.special_ndtr(high)
+    )
+
+
+@special(lambda g, x, xp: g * _log_ndtr_slope(x, xp), composed=_log_ndtr, complex=True)
 def log_ndtr(x: Operand, /) -> Tensor:
     """Return the logarithm of `ndtr`, even if that underflows.
 
