@@ -329,6 +329,8 @@ FURTHER: dict[str, Case] = {
     "vecdot, an axis": two(lambda lib, x, y: lib.xp.vecdot(x, y, axis=-2), (3, 2), (3, 1)),
     "einsum": two(lambda lib, x, y: lib.xp.einsum("ij,kj->ik", x, y), (2, 3), (2, 3), complex=True),
     "einsum, implicit": two(lambda lib, x, y: lib.xp.einsum("ca,ab", x, y), (2, 3), (3, 2)),
+    "einsum, three": two(lambda lib, x, y: lib.xp.einsum("ij,jk,kl->il", x, y, x), (2, 3), (3, 2)),
+    "einsum, three, an index in all": two(lambda lib, x, y: lib.xp.einsum("ij,ij,jk->k", x, y, x.T), (2, 3), (2, 3)),
     "einsum, a number": two(lambda lib, x, y: lib.xp.einsum("ab,ab->", x, y), (2, 3), (2, 3)),
     "astype": one(lambda lib, x: lib.xp.astype(x, x.dtype) * lib.xp.astype(x, x.dtype, copy=False)),
     "einsum, a trace": one(lambda lib, x: lib.xp.einsum("iij->j", x), 2, 2, 3),

@@ -572,6 +572,11 @@ def grad_dtype(lib: Any) -> None:
                 assert x.grad.dtype == lib.dtype(other)
                 lib.equal(x.grad, [2.0 * n, 4.0 * n])
             x.grad = None
+            for n in (1, 2):
+                lib.xp.sum(x * x).backward(create_graph=True)
+                assert x.grad.dtype == lib.dtype(other)
+                lib.equal(x.grad, [2.0 * n, 4.0 * n])
+            x.grad = None
             with lib.raises(RuntimeError, "attempting to assign a gradient with dtype"):
                 x.grad = lib.constant([1.0, 1.0], leaf)
             x.grad = lib.constant([1.0, 1.0], other)

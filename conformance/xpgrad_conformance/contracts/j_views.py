@@ -100,6 +100,7 @@ def a_write_to_the_base_reaches_its_views(lib: Any, seed: int) -> None:
     before = lib.xp.sum(part * 2.0)
     with lib.ns.no_grad():
         y.mul_(3.0)
+        assert part.retains_grad
         assert not (part + 1.0).requires_grad
     assert part.requires_grad
     before.backward(retain_graph=True)

@@ -278,7 +278,10 @@ def tables_and_traces(lib: Any) -> None:
         with lib.case(option), lib.raises(NotImplementedError, option):
             profiler.profile(**{option: value})
     with lib.silent():
-        profiler.profile(use_cpu=True, with_flops=False, use_device=None)
+        profiler.profile(
+            use_cpu=True, use_cuda=False, use_device=None, with_flops=False, with_modules=False, use_kineto=False, experimental_config=None,
+            acc_events=False,
+        )  # fmt: skip
 
 
 def _named(e: Any, name: str) -> Any:

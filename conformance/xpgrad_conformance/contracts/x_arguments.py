@@ -477,6 +477,8 @@ def check_moves(lib: Any) -> None:
             assert g.device == x.device
             lib.equal(g, 2 * X)
             lib.equal(lib.grad(lib.xp.sum(g), x)[0], np.full(X.shape, 2.0))
+            (g,) = lib.grad(lib.xp.sum(move(lib, x * 1, there) * lib.on_other_device(3.0)), x)
+            lib.equal(g * x.detach(), 3 * X)  # an operation with a Tensor on the device of `x`
             with lib.ns.no_grad():
                 assert not move(lib, x, there).requires_grad
             with lib.ns.inference_mode():

@@ -202,6 +202,11 @@ def methods_of_pytorch(lib: Any) -> None:
     narrow = lib.constant(X, lib.narrow)
     for result in (narrow.sigmoid(), narrow.softmax(0), narrow.log_softmax(0), narrow.logsumexp(0)):
         assert result.dtype == narrow.dtype
+    far = lib.constant([-1e4, 0.0, 1e4])  # nothing overflows
+    lib.equal(far.softmax(0), [0.0, 0.0, 1.0])
+    lib.equal(far.log_softmax(0), [-2e4, -1e4, 0.0])
+    lib.equal(far.logsumexp(0), 1e4)
+    lib.equal(far.sigmoid(), [0.0, 0.5, 1.0])
     assert lib.tensor(X).allclose(lib.tensor(X + 1e-9)) is True
     assert lib.tensor(X).allclose(lib.tensor(X + 0.1), rtol=0.0, atol=0.01) is False
     if lib.capabilities["complex"]:

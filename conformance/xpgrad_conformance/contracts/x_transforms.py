@@ -146,6 +146,9 @@ def products_with_jacobians(lib: Any) -> None:
     pulled = func.vjp(lambda v: v * v * v, held)[1]
     assert not pulled(y, create_graph=False)[0].requires_grad
     assert pulled(y, create_graph=True)[0].requires_grad
+    with lib.ns.no_grad():
+        assert not pulled(y)[0].requires_grad
+    assert pulled(y)[0].requires_grad
     out, pull, aux = func.vjp(lambda x: (x * x, x + 1), x, has_aux=True)
     equal(lib, (out, aux), (X * X, X + 1))
     equal(lib, pull(y), (2 * X * Y,))
