@@ -86,6 +86,14 @@ def test_raw_arrays_are_not_gradients(wrong: Any) -> None:
             call(x * 1)
 
 
+def test_a_number_that_was_an_operand_can_be_read_as_it_is() -> None:
+    x = xp.tensor([1.0, 2.0], requires_grad=True)
+    for y, number in ((x**3, 3), (x * 0.5, 0.5)):
+        assert y.grad_fn._saved_other == number
+        xp.sum(y).backward()
+        assert y.grad_fn._saved_other == number  # it takes no memory worth freeing
+
+
 def test_overwritten_saved_values_cannot_be_read() -> None:
     """Reading a saved value that was overwritten raises an error (MUT-03)."""
     h = leaf([1.0, 2.0]) * 1.0

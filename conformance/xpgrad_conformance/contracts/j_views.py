@@ -189,7 +189,15 @@ def unrecorded_views_are_refused(lib: Any) -> None:
                 lib.equal(y, before)
                 with lib.ns.no_grad():
                     write(part)
-                view(lib, y).mul_(2.0)  # a view made in grad mode may be written to
+                view(lib, y).mul_(2.0)  # a view made in grad mode may be written to, but then the other one cannot be used
+                with lib.raises(RuntimeError, "its base or another view of its base has been modified inplace with grad mode enabled"):
+                    part * 2.0
+    _, y = result(lib)
+    with lib.ns.no_grad():
+        part = y[0]
+    y.mul_(2.0)
+    with lib.raises(RuntimeError, "its base or another view of its base has been modified inplace with grad mode enabled"):
+        part * 2.0
     with lib.ns.no_grad():
         part = lib.constant(MATRIX)[0]
     part.mul_(2.0)  # and so may a view whose base has no history

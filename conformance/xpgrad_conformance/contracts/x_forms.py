@@ -389,6 +389,8 @@ def check_dtypes(lib: Any) -> None:
     real, narrow, index, truth = (lib.dtype(name) for name in (lib.real, lib.narrow, lib.index, "bool"))
     assert xp.result_type(narrow, real) == xp.result_type(lib.constant(1.0), narrow) == real
     assert xp.result_type(lib.constant([1.0], lib.narrow), 2.0) == narrow
+    whole = lib.constant([1, 2], lib.index)
+    assert xp.result_type(whole, 2.0) == (whole * 2.0).dtype  # the device's default dtype
     assert xp.result_type(lib.dtype("int8"), lib.dtype("uint8")) == lib.dtype("int16")
     kinds = {
         "bool": (truth,), "signed integer": (index,), "unsigned integer": (lib.dtype("uint8"),), "integral": (index, lib.dtype("uint8")),
