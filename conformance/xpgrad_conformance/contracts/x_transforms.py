@@ -169,6 +169,8 @@ def products_with_jacobians(lib: Any) -> None:
             assert not result.requires_grad
     for result in func.jvp(lambda v: v * v, (held,), (y,)):
         assert result.requires_grad
+    shared = lambda v: func.jvp(lambda w: lib.xp.sin(w) * v, (lib.xp.zeros_like(v),), (lib.xp.ones_like(v),))[1]  # noqa: E731
+    equal(lib, func.vmap(shared)(x), X)  # a point and a tangent that the elements share
     inner = lambda v: func.jvp(lambda w: w * w * w, (v,), (v,))[1]  # noqa: E731
     equal(lib, func.jvp(inner, (x,), (y,)), (3 * X**3, 9 * X**2 * Y))
     cube = lambda v: v * v * v  # noqa: E731
