@@ -261,8 +261,11 @@ def options(lib: Any) -> None:
         return x * x
 
     many = lib.tensor(np.linspace(0.1, 1.0, 20))
-    assert all(check(lambda x, fast=fast: counted(x, fast), (many,), fast_mode=fast) for fast in calls)
-    assert calls[True] < 20 < calls[False], calls
+    ways: list[dict[str, bool]] = [{}, {"check_forward_ad": True, "check_backward_ad": False}]
+    for way in ways:
+        calls.update({False: 0, True: 0})
+        assert all(check(lambda x, fast=fast: counted(x, fast), (many,), fast_mode=fast, **way) for fast in calls)
+        assert calls[True] < 20 < calls[False], (way, calls)
     with lib.raises(AssertionError, "Expected at least one of check_forward_ad or check_backward_ad to be True"):
         check(xp.sin, (x,), check_backward_ad=False)
     # Forward mode alone and together with the backward, and batched.

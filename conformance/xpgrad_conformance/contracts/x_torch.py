@@ -202,6 +202,8 @@ def methods_of_pytorch(lib: Any) -> None:
     narrow = lib.constant(X, lib.narrow)
     for result in (narrow.sigmoid(), narrow.softmax(0), narrow.log_softmax(0), narrow.logsumexp(0)):
         assert result.dtype == narrow.dtype
+    assert 2.0 in lib.constant([1.0, 2.0])
+    assert 5.0 not in lib.constant([1.0, 2.0])
     far = lib.constant([-1e4, 0.0, 1e4])  # nothing overflows
     lib.equal(far.softmax(0), [0.0, 0.0, 1.0])
     lib.equal(far.log_softmax(0), [-2e4, -1e4, 0.0])

@@ -138,6 +138,8 @@ def products_with_jacobians(lib: Any) -> None:
     for _ in range(2):
         found = pull({"product": lib.constant([1.0, 10.0]), "square": (lib.constant([2.0, 3.0]),)})
         equal(lib, found, (np.asarray([1.0, 10.0]) * Y + np.asarray([2.0, 3.0]) * 2 * X, np.asarray([1.0, 10.0]) * X))
+    with lib.raises(RuntimeError):
+        func.vjp(lambda v: (), x)
     once = func.vjp(lambda v: v * v * v, x)[1]
     equal(lib, once(y, retain_graph=False), (3 * X**2 * Y,))
     with lib.raises(RuntimeError, "second time"):
