@@ -351,6 +351,8 @@ WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     "y[i, j] = 1.0, shapes": (IndexError, lambda lib, t: (t.x * 1).__setitem__((lib.indices([0, 1]), lib.indices([0, 1, 2])), 1.0)),
     "y[i] = shapes": (ValueError, lambda lib, t: (t.x * 1).__setitem__(lib.indices([0, 1]), t.q * 1)),
     "y[floats] = 1.0": (IndexError, lambda lib, t: (t.x * 1).__setitem__(t.v, 1.0)),
+    "y.add_(text)": (TypeError, lambda lib, t: (t.x * 1).add_("1")),
+    "y.mul_(None)": (TypeError, lambda lib, t: (t.x * 1).mul_(None)),
     "n += a float": (RuntimeError, lambda lib, t: t.n.__iadd__(1.5)),
     "n.add_ of floats": (RuntimeError, lambda lib, t: t.n.add_(t.v.detach())),
     "y += a larger one": (RuntimeError, lambda lib, t: (t.v * 1).__iadd__(t.x)),
