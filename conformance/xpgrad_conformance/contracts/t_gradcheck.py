@@ -292,6 +292,10 @@ def options(lib: Any) -> None:
         return x * 2 if tangent is None else fw.make_dual(primal * 2, tangent * 3)
 
     assert not check(triples, (x,), check_forward_ad=True, raise_exception=False)
+    backwards = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: g * 3, jvp=lambda ctx, t: t * 2).apply
+    for mode in MODES:
+        assert check(backwards, (x,), check_forward_ad=True, check_backward_ad=False, **mode)
+        assert not check(backwards, (x,), check_forward_ad=True, raise_exception=False, **mode)
 
     # What an option checks is checked with that option only.
     def decides(ctx: Any, g: Any) -> Any:

@@ -241,6 +241,9 @@ def check_conversions(lib: Any, x: Any) -> None:
         made = create(x, device=x.device)
         assert (made.device, made.dtype, tuple(made.shape), made.requires_grad) == (x.device, x.dtype, X.shape, False)
         assert create(x, dtype=lib.dtype(lib.narrow)).dtype == lib.dtype(lib.narrow)
+    for dtype in (lib.real, lib.narrow):
+        made = lib.constant(X, dtype)
+        assert (np.asarray(made).dtype, np.asarray(made, dtype="int64").dtype) == (np.dtype(dtype), np.dtype("int64"))
     y = xp.asarray(x, copy=True)
     lib.equal(y, X)
     assert y is not x
