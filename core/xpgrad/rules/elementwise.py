@@ -446,7 +446,7 @@ def log10(x: Tensor, /) -> Tensor:
     """
 
 
-def _times_share(g: Any, part: Any, other: Any, xp: Any) -> Any:
+def _times_weight(g: Any, part: Any, other: Any, xp: Any) -> Any:
     """Return ``g * exp(part) / (exp(part) + exp(other))``, which does not overflow, nor do its derivatives."""
     larger = part >= other
     small = xp.exp(xp.where(larger, other - part, part - other))
@@ -454,7 +454,7 @@ def _times_share(g: Any, part: Any, other: Any, xp: Any) -> Any:
 
 
 @elementwise(
-    lambda g, x1, x2, xp: _times_share(g, x1, x2, xp), lambda g, x1, x2, xp: _times_share(g, x2, x1, xp),
+    lambda g, x1, x2, xp: _times_weight(g, x1, x2, xp), lambda g, x1, x2, xp: _times_weight(g, x2, x1, xp),
     node="LogaddexpBackward0", domain=Domain("library"),
 )  # fmt: skip
 def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:

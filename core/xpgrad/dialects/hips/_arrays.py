@@ -95,13 +95,14 @@ class _Methods(TensorBase):
         Raises
         ------
         AttributeError
-            The value is mapped, has a tangent, or has a history in which no run of the dialect is the innermost.
+            The value is mapped, has a tangent, or depends on no run of the dialect but has a history.
         """
         x: Any = self
         levels, other = levels_of(x)
         if x.depth or state.carries_tangents() or (other and not levels):
             msg = (
-                "a value that is mapped or has a tangent has no attribute `_value`; `tracer.getval(x)` is its value without any derivative"
+                "a value that is mapped, has a tangent or depends on no run of the dialect has no attribute `_value`; "
+                "`tracer.getval(x)` is its value without any derivative"
             )
             raise AttributeError(msg)
         raw = raw_of(x)
