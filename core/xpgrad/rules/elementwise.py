@@ -448,8 +448,9 @@ def log10(x: Tensor, /) -> Tensor:
 
 def _times_weight(g: Any, part: Any, other: Any, xp: Any) -> Any:
     """Return ``g * exp(part) / (exp(part) + exp(other))``, which does not overflow, nor do its derivatives."""
-    larger = part >= other
-    small = xp.exp(xp.where(larger, other - part, part - other))
+    difference = part - other
+    larger = (xp.real(difference) if is_complex(difference, xp) else difference) >= 0
+    small = xp.exp(xp.where(larger, -difference, difference))
     return g * (xp.where(larger, xp.ones_like(small), small) / (small + 1))
 
 

@@ -324,6 +324,19 @@ def test_a_gradient_is_numpys_or_the_error_names_the_dtype(dtype: str) -> None:
     assert compared > 60
 
 
+def test_a_gradient_that_numpy_does_not_have_is_that_of_differences() -> None:
+    checked = []
+    for text in GRADIENTS:
+        found = gradient(text, "torch", "complex128")
+        if isinstance(found, Exception) or not isinstance(gradient(text, "numpy", "complex128"), Exception):
+            continue
+        names = scope("torch", "complex128")
+        arguments = [names[n].requires_grad_() for n in ("x", "y")]
+        assert xp.autograd.gradcheck(lambda x, y, code=text, names=names: eval(code, {**names, "x": x, "y": y}), arguments), text
+        checked.append(text)
+    assert "xp.logaddexp(x, y)" in checked
+
+
 def test_python_integers_of_more_than_64_bits_meet_floats_and_are_compared() -> None:
     for dtype in ("float64", "float32", "int64", "uint8"):
         x, t = on_both([3, 1, 127], dtype)
