@@ -10,6 +10,20 @@ from typing import Any
 from xpgrad._basics.arguments import as_int, is_bool, shown
 
 
+class UnknownLength:
+    """The base of lengths that are known only when a program runs; shapes may contain them.
+
+    Attributes
+    ----------
+    backend : Backend
+        The backend that makes arrays of such a length.
+    """
+
+    __slots__ = ()
+
+    backend: Any
+
+
 def common_shape(*shapes: Sequence[int], name: str = "") -> tuple[int, ...]:
     """Return the shape to which `shapes` broadcast; lengths may be symbolic, and `name` is the function's name for the error message.
 
@@ -93,6 +107,8 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
     TypeError, ValueError
         If it is not a shape, or has more elements than an array can have.
     """
+    if isinstance(shape, UnknownLength):
+        return (shape,)  # type: ignore[return-value]
     if shape.__class__ is tuple:
         total = 1
         for n in shape:
@@ -111,7 +127,7 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
             if isinstance(shape, (dict, set, frozenset)):
                 raise TypeError
             given: Any = shape
-            lengths = tuple(n if n.__class__ is int else as_int(n, name, name) for n in given)
+            lengths = tuple(n if n.__class__ is int or isinstance(n, UnknownLength) else as_int(n, name, name) for n in given)
         except TypeError as exc:
             msg = f"`{name}` must be an int or a sequence of ints, but got {shape!r:.80}"
             raise TypeError(msg) from exc
@@ -124,7 +140,7 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
 
 def check_fits(shape: tuple[int, ...], what: str) -> None:
     """Raise ValueError if no array can have this shape; `what` describes it in the message."""
-    if math.prod(n or 1 for n in shape) > MOST_ELEMENTS:
+    if math.prod(n or 1 for n in shape if not isinstance(n, UnknownLength)) > MOST_ELEMENTS:
         msg = f"{what} has more elements than any array can have: {shape}"
         raise ValueError(msg)
 

@@ -27,11 +27,15 @@ def _resolve_shape(x: Any, shape: Any) -> Any:
     return x.shape if shape is None else shape_tuple(shape)
 
 
-for _name, _make in (("zeros_like", xp.zeros), ("ones_like", xp.ones), ("empty_like", xp.empty)):
+for _name, _make, _like in (
+    ("zeros_like", xp.zeros, xp.zeros_like), ("ones_like", xp.ones, xp.ones_like), ("empty_like", xp.empty, xp.empty_like),
+):  # fmt: skip
 
     @adapt(_name, ints=("shape",), differentiable=False)
-    def _make_like(x: Any, dtype: Any = None, shape: Any = None, make: Any = _make) -> Any:
-        return make(_resolve_shape(x, shape), dtype=_resolve_dtype(x, dtype), device=x.device)
+    def _make_like(x: Any, dtype: Any = None, shape: Any = None, make: Any = _make, like: Any = _like) -> Any:
+        if shape is None:
+            return like(x, dtype=_resolve_dtype(x, dtype))
+        return make(shape_tuple(shape), dtype=_resolve_dtype(x, dtype), device=x.device)
 
 
 @adapt("full_like", arrays=2, ints=("shape",), note="differentiable in the value")

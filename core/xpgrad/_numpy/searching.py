@@ -97,7 +97,10 @@ def _take_along_axis(x: Any, index: Any, axis: Any = -1) -> Any:
 @adapt("compress", arrays=2)
 def _compress(mask: Any, x: Any, axis: Any = None) -> Any:
     x, axis = resolve_axis(x, axis)
-    return xp.take(x, xp.nonzero(_as_bools(mask))[0], axis=axis)
+    bools = _as_bools(mask)
+    if bools.shape == (x.shape[axis],):
+        return x[(slice(None),) * (axis % x.ndim) + (bools,)]
+    return xp.take(x, xp.nonzero(bools)[0], axis=axis)  # a shorter mask selects among the first elements
 
 
 def _as_bools(x: Any) -> Any:

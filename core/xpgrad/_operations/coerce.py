@@ -18,7 +18,7 @@ from xpgrad._operations.lift import ContainerError, find_strongest, is_movable, 
 from xpgrad._rows.namespace import operations
 from xpgrad._rows.row import Row
 from xpgrad._tape.saved import check_saved_operands
-from xpgrad.errors import DeviceMismatchError
+from xpgrad.errors import CaptureError, DeviceMismatchError
 
 _SEQUENCES = (list, tuple, str)
 #: A Python scalar for each kind of dtype.
@@ -177,6 +177,8 @@ def _own_dtype(scalar: complex, cls: Any) -> Any:
 
 def explain(backend: Any, row: Row, exc: Exception, *arrays: Any) -> Exception:
     """Return the error for operands that a kernel refused: ours if their shapes, dtypes or sizes are the reason, else `exc`."""
+    if isinstance(exc, CaptureError):  # it says what a compiled function cannot do
+        return exc
     error: Exception | None = None
     large = max((a for a in arrays if isinstance(a, int)), key=abs, default=None)
     if isinstance(exc, OverflowError) or (large is not None and _overflows(backend, large, arrays)):

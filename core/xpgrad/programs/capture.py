@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +29,8 @@ from xpgrad.programs.evaluation import kernel_for
 from xpgrad.programs.program import Inner, Passes, Program, Steps, Variable
 from xpgrad.programs.recorder import Recorder, refusal
 from xpgrad.programs.refusals import device_error, outside_error
+from xpgrad.programs.selected_kernels import WATCHED, computed, selects
+from xpgrad.programs.selections import Length, Selected, is_mask, refused
 from xpgrad.programs.symbols import Symbol
 
 __all__ = ["capture", "capture_class"]
@@ -43,6 +46,7 @@ class CaptureBackend(Backend):
     is_host: bool
     array_type: type | None
     raw: type[Any]
+    selected: type[Any]
 
     checks_indices = True  # the kernels below do, when the program runs
 
@@ -59,6 +63,7 @@ class CaptureBackend(Backend):
         super().__init__()
         self.table_name: str = f"compiling for {below.table_name}"
         self.array_type = self.raw = type("Symbol", (Symbol,), {"__slots__": (), "backend": self})
+        self.selected = type("Selected", (Selected,), {"__slots__": (), "backend": self})
         self._namespace = SimpleNamespace(asarray=self._scalar)
         self.cls: Any = None
 
@@ -71,7 +76,7 @@ class CaptureBackend(Backend):
         return self.raw(self.inner.scalar(value, dtype)._array)
 
     def array_types(self) -> tuple[type, ...]:
-        return (self.raw,)
+        return (self.raw, self.selected)
 
     def from_host(self, array: Any, device: Device) -> Any:
         return self.raw(self.below.from_host(array, device))
@@ -85,7 +90,8 @@ class CaptureBackend(Backend):
         )
 
     def text(self, x: Any, indent: int) -> str:
-        return str(self.below.text(x.value, indent)) if x.recorder is None else f"compiling, shape={x.shape}"
+        known = x.__class__ is self.raw and x.recorder is None
+        return str(self.below.text(x.value, indent)) if known else f"compiling, shape={x.shape}"
 
     def device_of(self, x: Any) -> Device:
         return self.device
@@ -122,7 +128,7 @@ class CaptureBackend(Backend):
         return self.kernels.ones(shape, dtype=dtype, **self.creation_options(device))
 
     def operand_shape(self, x: Any) -> tuple[int, ...]:
-        return self.below.operand_shape(x.value)
+        return x.shape if x.__class__ is self.selected else self.below.operand_shape(x.value)
 
     def wrap(self, raw: Any) -> Any:
         return self.cls._wrap(raw)
@@ -130,6 +136,18 @@ class CaptureBackend(Backend):
     # -- kernels -------------------------------------------------------------------------------------------------------------
 
     def kernel(self, name: str) -> Any:
+        found = self._kernel(name)
+        if name not in WATCHED:
+            return found
+        whole = partial(ROWS[name].kernel, self.kernels) if found is None else found
+
+        def kernel(*args: Any, **options: Any) -> Any:
+            return computed(self, name, args, options) if selects(self, name, args) else whole(*args, **options)
+
+        return kernel
+
+    def _kernel(self, name: str) -> Any:
+        """Return a kernel for symbols, or None; see `kernel`, whose kernels also take selections by masks."""
         facts = kernel_of(name)
         if facts.kind == "copy":  # a program overwrites nothing, so a copy is not needed
             return lambda x, *args, **options: x
@@ -158,7 +176,7 @@ class CaptureBackend(Backend):
         return self._static(resolved) if facts.kind == "static" else self.primitive(name, resolved)
 
     def _asarray(self, value: Any, dtype: Any = None, copy: bool | None = None, device: Any = None) -> Any:
-        if value.__class__ is self.raw:
+        if value.__class__ is self.raw or value.__class__ is self.selected:
             return value
         return self.raw(self.inner.scalar(value, dtype)._array)
 
@@ -183,6 +201,8 @@ class CaptureBackend(Backend):
             return self.below.raw_dtype(x)
         if cls is tuple or cls is list:
             return cls([self._value(item) for item in x])
+        if cls is self.selected or cls is Length:
+            raise refused("part of a list or a key, or given by name")
         return x
 
     def _recorder(self, x: Any) -> Any:
@@ -212,7 +232,8 @@ class CaptureBackend(Backend):
 
         It raises a `CaptureError` if the shape of its result depends on values.
         """
-        raw, below = self.raw, self.below
+        raw, selected, below = self.raw, self.selected, self.below
+        unknown = (selected, Length)
         facts = kernel_of(name)
         writes, picks, grows, by_value = facts.writes, facts.keyed, facts.grows, facts.by_value
         fills = facts.kind == "fill"
@@ -228,6 +249,8 @@ class CaptureBackend(Backend):
                     values.append(a.value)
                 elif cls is float or cls is int or a is None:
                     values.append(a)
+                elif cls is selected or cls is Length or ((cls is tuple or cls is list) and any(n.__class__ in unknown for n in a)):
+                    return computed(self, name, args, options)
                 else:
                     recorder = _inner(recorder, self._recorder(a))
                     values.append(self._value(a))
@@ -239,8 +262,10 @@ class CaptureBackend(Backend):
             if recorder is not None:
                 if by_value or (name == "repeat" and len(args) > 1 and self._recorder(args[1]) is not None):
                     raise refusal(f"`{name}`, the shape of whose result depends on values, was called", "call it outside, or use masks")
-                if picks and any(_is_mask(part, raw) for part in _parts(args)):
-                    raise refusal("`x[mask]` was read", "use `xpgrad.where(mask, x, 0)`, or turn the mask into positions outside")
+                if picks and any(is_mask(part, raw) for part in _parts(args)):
+                    raise refusal(
+                        f"`x[mask]` was given to `{name}`", "use `xpgrad.where(mask, x, 0)`, or turn the mask into positions outside"
+                    )
             if writes:
                 values[0] = below.kernels.copy(values[0])
             out = function(*values, **given)
@@ -426,10 +451,6 @@ class _Extension:
 def _parts(args: tuple[Any, ...]) -> list[Any]:
     """Return the arguments of a kernel, with the parts of keys in place of the keys."""
     return [part for a in args for part in (a if isinstance(a, tuple) else (a,))]
-
-
-def _is_mask(part: Any, raw: Any) -> bool:
-    return part.__class__ is raw and part.recorder is not None and part.dtype.category == "bool"
 
 
 def _length(n: Any, name: str) -> int:

@@ -91,6 +91,7 @@ class Recorder:
         self.open: list[Recorder] = [self] if parent is None else parent.open  # the innermost last
         self.shared: dict[Variable, tuple[Any, Variable]] = {}  # symbols of the parent, by their variables, and the inputs for them
         self.operations: list[Operation] = []
+        self.makers: dict[Variable, Operation] = {}  # by their results
         self.inputs: list[Variable] = []
         self.constants: dict[Variable, Any] = {}
         self._known: dict[int, tuple[Any, Variable]] = {}  # arrays from outside and their constants, by the identity of the array
@@ -164,6 +165,8 @@ class Recorder:
             for v in results:
                 self._lines[self.backward][v] = operation.line
         self.operations.append(operation)
+        for v in results:
+            self.makers[v] = operation
 
     def _line_of(self, operation: Operation) -> tuple[str, int, str] | None:
         """Return the line of the forward operation to which a backward operation belongs, found by the values that it reads, or None."""

@@ -52,17 +52,26 @@ def transpose_read(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
     return xp.index_basic_transpose(g, key, shape) if is_basic(key) else xp.scatter_add(g, key, shape)
 
 
+def _is_one_mask(key: Any, xp: Any) -> bool:
+    """Return whether a mask is the only array of a key: like a basic key, it names no element twice."""
+    arrays = [part for part in (key if isinstance(key, tuple) else (key,)) if hasattr(part, "dtype")]
+    return len(arrays) == 1 and xp.isdtype(arrays[0].dtype, "bool")
+
+
 def _transpose_read_written(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
     """Return the transpose of `take_written` applied to `g`."""
-    return transpose_read(xp, g if is_basic(key) else xp.keep(xp.wins(g, key, shape), g), key, shape)
+    once = is_basic(key) or _is_one_mask(key, xp)
+    return transpose_read(xp, g if once else xp.keep(xp.wins(g, key, shape), g), key, shape)
 
 
 @rule(lambda g, x_shape, key, xp: _transpose_read_written(xp, g, key, x_shape), conj=False, fresh=True)
 def take_written(xp: Any, x: Any, key: Any) -> Any:
     """Return ``x[key]``, but 0 where a later duplicate of the index overwrote the element: the gradient goes to the last write."""
     out = xp.read(x, key)
-    if is_basic(key):  # which names no element twice
+    if is_basic(key):
         return xp.copy(out)
+    if _is_one_mask(key, xp):
+        return out
     return xp.where(xp.wins(out, key, tuple(x.shape)), out, xp.zeros_like(out))
 
 

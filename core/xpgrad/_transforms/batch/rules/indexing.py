@@ -36,6 +36,17 @@ def index_basic_transpose(book: Rulebook, x: Any, key: Any, shape: Any) -> Any:
     return book.raw(book.xp.index_basic_transpose(x.value, (slice(None), *full_key(key, shape)), (x.level.size, *shape)), x.level)
 
 
+def _mask_for_all(book: Rulebook, key: Any) -> Any:
+    """Return the key that reads a whole batch, if its elements share it and it is a mask among slices; None for another key."""
+    parts = key if isinstance(key, tuple) else (key,)
+    arrays = [p for p in parts if not plain_part(p)]
+    if len(arrays) != 1 or any(isinstance(p, int) for p in parts) or book.level(*parts) is not None:
+        return None
+    below = key_below(book, key)
+    is_mask = book.backend.inner.backend.kernels.isdtype(next(p for p in below if not plain_part(p)).dtype, "bool")
+    return (slice(None), *below) if is_mask else None
+
+
 def flat_positions(book: Rulebook, key: Any, shape: Any) -> Any:
     """Return the flat positions that an advanced key selects in an array of `shape`; batched if the key is."""
     parts = key if isinstance(key, tuple) else (key,)
@@ -66,6 +77,9 @@ def gather(book: Rulebook, x: Any, key: Any) -> Any:
     level = book.level(x, *parts)
     if x.level is None and book.level(*parts) is None:
         return book.raw(book.xp.gather(x.value, key_below(book, key)), None)
+    whole = _mask_for_all(book, key)
+    if whole is not None:
+        return book.raw(book.xp.gather(x.value, whole), level)
     flat = flat_positions(book, key, x.shape)
     count, picked = math.prod(x.shape), math.prod(flat.shape)
     if flat.level is None:
@@ -95,6 +109,9 @@ def scatter_add(book: Rulebook, x: Any, key: Any, shape: Any) -> Any:
     level = book.level(x, *parts)
     if level is None:
         return book.raw(book.xp.scatter_add(x.value, key_below(book, key), tuple(shape)), None)
+    whole = _mask_for_all(book, key)
+    if whole is not None:
+        return book.raw(book.xp.scatter_add(x.value, whole, (level.size, *shape)), level)
     flat = flat_positions(book, key, shape)
     count, picked = math.prod(shape), math.prod(flat.shape)
     values = book.xp.reshape_to(book.broadcast_batch(x, level), (level.size, picked))

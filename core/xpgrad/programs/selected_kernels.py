@@ -1,0 +1,499 @@
+"""What kernels compute of selections ``x[mask]`` in a capture.
+
+Elementwise kernels compute on all elements. Reductions over the selected axis put their neutral element where the mask is False. Writes and
+gradients go back through the same mask. Every other kernel is refused by a `CaptureError`, since it would need the length.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xpgrad._basics.dtypes import DTYPES
+from xpgrad._rows.kernels import kernel_of
+from xpgrad._rows.row import ROWS
+from xpgrad.programs.recorder import refusal
+from xpgrad.programs.selections import Length, Selected, different_masks, is_mask, mask_of, refused, same_mask, with_mask
+
+__all__ = ["WATCHED", "computed", "selects"]
+
+#: The kernels whose key may be a mask, with the key's place among their arguments.
+_KEYS = {"gather": 1, "scatter_add": 1, "scatter_into": 2, "wins": 1}
+#: These, and others that for selections are not composed as for arrays, or only make selections.
+WATCHED = frozenset((*_KEYS, "nonzero", "reduce_std"))
+
+#: Functions of the backend and a kernel's arguments, by the kernel's name.
+_KERNELS: dict[str, Callable[..., Any]] = {}
+
+_ELEMENTWISE = ("elementwise", "cast", "copy", "part")
+
+
+def _kernel(*names: str) -> Callable[[Any], Any]:
+    """Register a function for a kernel; for several, which it gets as its first argument."""
+
+    def add(function: Any) -> Any:
+        for name in names:
+            _KERNELS[name] = function if len(names) == 1 else functools.partial(function, name)
+        return function
+
+    return add
+
+
+def selects(backend: Any, name: str, args: tuple[Any, ...]) -> bool:
+    """Return whether an argument of one of the kernels `WATCHED` is a selection, or a key with a mask."""
+    if any(a.__class__ is backend.selected for a in args):
+        return True
+    if name == "nonzero":
+        return args[0].recorder is not None
+    key = args[_KEYS[name]] if name in _KEYS else ()
+    return any(p.__class__ is backend.selected or is_mask(p, backend.raw) for p in (key if isinstance(key, tuple) else (key,)))
+
+
+def computed(backend: Any, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Return what a kernel computes of selections, or of lengths of selections.
+
+    Raises
+    ------
+    CaptureError
+        The kernel needs the length, or mixes selections by different masks.
+    """
+    found = _KERNELS.get(name)
+    if found is not None:
+        return found(backend, *args, **options)
+    if kernel_of(name).kind in _ELEMENTWISE:
+        return _elementwise(backend, name, args, options)
+    row = ROWS.get(name)
+    if row is not None and row.kernel is not None:
+        return row.kernel(backend.kernels, *args, **options)
+    raise refused(f"given to `{name}`, which needs an array of known length")
+
+
+def _elementwise(backend: Any, name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
+    """Compute an elementwise kernel on all elements."""
+    dtype = next((a.dtype for a in args if hasattr(a, "dtype")), None)
+    given = [a.as_symbol(dtype) if isinstance(a, Length) else a for a in args]
+    first = next((a for a in given if isinstance(a, Selected)), None)
+    function = getattr(backend.kernels, name)
+    if first is None:
+        return function(*given, **options)
+    for a in given:
+        if isinstance(a, Selected):
+            if a.behind != first.behind or not same_mask(a.mask, first.mask):
+                raise different_masks(name)
+        elif len(getattr(a, "shape", ())) >= first.behind and a.shape[-first.behind] != 1:
+            raise refusal(f"`{name}` was given `x[mask]` and an array with its own length along the selected axis", "select from both")
+    out = function(*[_plain(a) for a in given], **options)
+    return backend.selected(out, first.mask, out.ndim - first.behind)
+
+
+def _plain(x: Any) -> Any:
+    return x.full if isinstance(x, Selected) else x
+
+
+def _along(backend: Any, mask: Any, behind: int) -> Any:
+    """Return a mask with axes of length 1 behind its own, which is at position `behind` from the last."""
+    return backend.kernels.reshape(mask, (mask.shape[0], *(1,) * (behind - 1)))
+
+
+def _filled(backend: Any, x: Any, value: Any = 0) -> Any:
+    """Return an array with one value for all that was not selected."""
+    xp = backend.kernels
+    return xp.where(_along(backend, x.mask, x.behind), x.full, xp.full_like(x.full, value))
+
+
+# -- reading and writing -----------------------------------------------------------------------------------------------------
+
+
+class _Place:
+    """The part of an array that a key with a mask selects.
+
+    Attributes
+    ----------
+    axis : int
+        The first axis of the mask.
+    shape : tuple of int
+        The mask's own shape.
+    mask : Symbol
+        All elements of the mask, as one axis.
+    rest : tuple
+        The basic parts of the key, with full slices in place of the mask.
+    """
+
+    def __init__(self, backend: Any, key: tuple[Any, ...], x_shape: Sequence[Any]) -> None:
+        mask = mask_of(key, backend.raw)
+        if mask is None or not mask.ndim:
+            raise refused("combined with other index arrays, or a mask has no axes")
+        self.backend = backend
+        self.axis, self.rest = _split(key, mask, len(x_shape))
+        self.shape = tuple(mask.shape)
+        if tuple(x_shape[self.axis : self.axis + mask.ndim]) != self.shape:
+            msg = f"a mask of shape {self.shape} does not fit the shape {tuple(x_shape)} that it indexes, at axis {self.axis}"
+            raise IndexError(msg)
+        xp = backend.kernels
+        if not isinstance(mask, Selected):
+            self.mask = xp.reshape(mask, (math.prod(self.shape),))
+        elif mask.ndim == 1:
+            self.mask = xp.logical_and(mask.full, mask.mask)
+        else:
+            raise refused("indexed by a mask with several axes")
+        self._whole = all(p is Ellipsis or p == slice(None) for p in self.rest)
+
+    def part(self, x: Any) -> Any:
+        """Return what the basic parts of the key select."""
+        return x if self._whole else self.backend.kernels.index_basic(x, self.rest)
+
+    def flat(self, part: Any) -> Any:
+        """Return a part with the axes of the mask as one."""
+        shape = tuple(part.shape)
+        return self.backend.kernels.reshape(part, (*shape[: self.axis], self.mask.shape[0], *shape[self.axis + len(self.shape) :]))
+
+    def with_value(self, x: Any, value: Any) -> Any:
+        """Return an array with a selection, an array or a number in the place of the elements that are selected."""
+        xp = self.backend.kernels
+        part = self.part(x)
+        flat = self.flat(part)
+        behind = flat.ndim - self.axis
+        if isinstance(value, Selected):
+            if not same_mask(value.mask, self.mask):
+                raise different_masks("x[mask] = value")
+            if value.behind != behind:
+                msg = f"a value of shape {value.shape} does not fit a part with {flat.ndim} axes"
+                raise ValueError(msg)
+            value = value.full
+        elif not hasattr(value, "dtype"):
+            value = xp.full_like(flat, value)
+        elif len(value.shape) >= behind and value.shape[-behind] != 1:
+            raise refusal("an array was written to a part of `x[mask]`", "write a number, or what the same mask selects")
+        value = xp.astype(value, flat.dtype) if value.dtype != flat.dtype else value
+        written = xp.reshape(xp.where(_along(self.backend, self.mask, behind), value, flat), tuple(part.shape))
+        return written if self._whole else xp.written(xp.copy(x), self.rest, written)
+
+
+def _split(key: tuple[Any, ...], mask: Any, rank: int) -> tuple[int, tuple[Any, ...]]:
+    """Return the axis of a mask in a key for `rank` axes, and the key with full slices in place of the mask.
+
+    Raises
+    ------
+    CaptureError
+        Another part than a full slice stands before the mask.
+    """
+    at = next(i for i, p in enumerate(key) if p is mask)
+    taken = sum(p is not None and p is not Ellipsis for p in key) - 1 + mask.ndim
+    if taken > rank:
+        msg = f"too many indices: an array with {rank} axes was indexed by {taken}"
+        raise IndexError(msg)
+    before: list[Any] = []
+    for part in key[:at]:
+        if part is not Ellipsis and (not isinstance(part, slice) or part != slice(None)):
+            raise refusal("`x[..., mask]` has an integer, None or a part of an axis before the mask", "take that first")
+        before += [slice(None)] * (rank - taken if part is Ellipsis else 1)
+    return len(before), (*before, *(slice(None),) * mask.ndim, *key[at + 1 :])
+
+
+def _full_shape(shape: Sequence[Any]) -> tuple[int, ...]:
+    """Return a shape with the numbers of all elements in place of the lengths of selections."""
+    return tuple([n.mask.shape[0] if isinstance(n, Length) else n for n in shape])
+
+
+def _chosen(backend: Any, full: Any, mask: Any, axis: int, place: Any = None) -> Any:
+    """Return the selection of elements of an array with the first of them in place of the others.
+
+    So functions do not warn of the others, and as positions they are valid.
+    """
+    xp = backend.kernels
+    first = xp.argmax(xp.astype(mask, DTYPES["int8"]), axis=0, keepdims=False)
+    full = xp.where(_along(backend, mask, full.ndim - axis), full, xp.take(full, xp.reshape(first, (1,)), axis=axis))
+    return backend.selected(full, mask, axis, place)
+
+
+@_kernel("nonzero")
+def _nonzero(backend: Any, x: Any) -> Any:
+    """Return the positions of the nonzero elements, as selections."""
+    if isinstance(x, Selected):
+        raise refused("given to `nonzero`")
+    xp, shape = backend.kernels, tuple(x.shape)
+    mask = x if x.dtype.category == "bool" else xp.not_equal(x, xp.zeros_like(x))
+    size = math.prod(shape)
+    flat = xp.reshape(mask, (size,))
+    found = []
+    for k, n in enumerate(shape):
+        positions = xp.broadcast_to(xp.reshape(xp.count_up(x, n), (n, *(1,) * (len(shape) - k - 1))), shape)
+        found.append(_chosen(backend, xp.reshape(positions, (size,)), flat, 0, (mask, k)))
+    return tuple(found)
+
+
+def _positions(backend: Any, key: tuple[Any, ...], rank: int) -> tuple[tuple[Any, ...], Any, int]:
+    """Return a key of selected positions as one of all positions, with their mask, and the axis of the result.
+
+    Raises
+    ------
+    CaptureError
+        The key has other parts than adjacent arrays by one mask, and slices.
+    """
+    at = [i for i, p in enumerate(key) if not isinstance(p, slice) and p is not None and p is not Ellipsis]
+    arrays = [key[i] for i in at]
+    if at != list(range(at[0], at[0] + len(at))) or not all(isinstance(a, Selected) and a.ndim == 1 for a in arrays):
+        raise refused("combined with other index arrays or integers, or a mask has no axes")
+    if not all(same_mask(a.mask, arrays[0].mask) for a in arrays):
+        raise different_masks("x[key]")
+    taken = sum(p is not None and p is not Ellipsis for p in key)
+    axis = sum(rank - taken if p is Ellipsis else 1 for p in key[: at[0]])
+    return tuple([_plain(p) for p in key]), arrays[0].mask, axis
+
+
+@_kernel("gather")
+def _gather(backend: Any, x: Any, key: Any) -> Any:
+    """Return ``x[key]``: a selection."""
+    key = with_mask(key, x.shape)
+    if mask_of(key, backend.raw) is None:
+        if isinstance(x, Selected):
+            raise refused("indexed by an array")
+        whole, mask, axis = _positions(backend, key, x.ndim)
+        return backend.selected(backend.kernels.gather(x, whole), mask, axis)
+    place = _Place(backend, key, x.shape)
+    if isinstance(x, Selected) and place.axis != x.axis:
+        raise refused("indexed by a mask of another axis")
+    return _chosen(backend, place.flat(place.part(_plain(x))), place.mask, place.axis)
+
+
+@_kernel("scatter_add")
+def _scatter_add(backend: Any, g: Any, key: Any, shape: tuple[Any, ...]) -> Any:
+    """Return zeros of `shape` with `g` added at ``[key]``."""
+    key = with_mask(key, shape)
+    mask = mask_of(key, backend.raw)
+    if mask is None:
+        whole, _, _ = _positions(backend, key, len(shape))
+        return backend.kernels.scatter_add(_filled(backend, g), whole, shape)
+    nothing = backend.kernels.zeros_near(_plain(g), _full_shape(shape))
+    out = _Place(backend, key, shape).with_value(nothing, g)
+    return backend.selected(out, mask.mask, _selected_axis(shape)) if isinstance(mask, Selected) else out
+
+
+@_kernel("scatter_into")
+def _scatter_into(backend: Any, buffer: Any, g: Any, key: Any) -> Any:
+    """Return `buffer` with `g` added at ``[key]``."""
+    return backend.kernels.add(buffer, _scatter_add(backend, g, key, tuple(buffer.shape)))
+
+
+@_kernel("wins")
+def _wins(backend: Any, x: Any, key: Any, shape: tuple[Any, ...]) -> Any:
+    """Return whether each element of `x`, written at ``[key]``, is the last one written to its place: a mask names no element twice."""
+    if mask_of(with_mask(key, shape), backend.raw) is None:
+        raise refused("written, and its gradient asked for, at positions that may be equal")
+    return backend.kernels.equal(backend.kernels.zeros_like(x), 0)
+
+
+@_kernel("written")
+def _written(backend: Any, x: Any, key: Any, value: Any) -> Any:
+    """Return `x` with ``[key]`` overwritten, where `x` or the value is a selection."""
+    if isinstance(x, Selected) and (key[0] if isinstance(key, tuple) and len(key) == 1 else key) is Ellipsis:
+        return _elementwise(backend, "where", (backend.kernels.ones_like(backend.kernels.isnan(x)), value, x), {})
+    key = with_mask(key, x.shape)
+    if mask_of(key, backend.raw) is None:
+        raise refused("written to, or written, at something else than a mask")
+    out = _Place(backend, key, x.shape).with_value(_plain(x), value)
+    return backend.selected(out, x.mask, x.axis) if isinstance(x, Selected) else out
+
+
+@_kernel("index_basic")
+def _index_basic(backend: Any, x: Any, key: Any) -> Any:
+    """Return ``x[key]`` for a key that leaves the selected axis as it is."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    taken = sum(p is not None and p is not Ellipsis for p in parts)
+    at = parts.index(Ellipsis) if Ellipsis in parts else len(parts)
+    parts[at : at + 1] = [slice(None)] * (x.ndim - taken)
+    axis = out = 0
+    for part in parts:
+        if part is not None and axis == x.axis:
+            if not isinstance(part, slice) or part != slice(None):
+                raise refused("indexed along the selected axis")
+            break
+        axis, out = axis + (part is not None), out + (not isinstance(part, int))
+    return backend.selected(backend.kernels.index_basic(x.full, tuple(parts)), x.mask, out)
+
+
+@_kernel("index_basic_transpose")
+def _index_basic_transpose(backend: Any, x: Any, key: Any, shape: tuple[Any, ...]) -> Any:
+    axis = _selected_axis(shape)
+    return backend.selected(backend.kernels.index_basic_transpose(_plain(x), key, _full_shape(shape)), shape[axis].mask, axis)
+
+
+@_kernel("add_at")
+def _add_at(backend: Any, buffer: Any, g: Any, key: Any) -> Any:
+    return backend.kernels.add(buffer, _index_basic_transpose(backend, g, key, tuple(buffer.shape)))
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------------------
+
+
+def _selected_axis(shape: Sequence[Any]) -> int:
+    """Return the axis of a shape that has the length of a selection."""
+    found = [i for i, n in enumerate(shape) if isinstance(n, Length)]
+    if len(found) != 1 or not shape[found[0]].is_plain():
+        raise refused("part of an array with several axes of unknown length, or an axis joined others")
+    return found[0]
+
+
+@_kernel("zeros_like", "ones_like", "full_like", "empty_like")
+def _like(name: str, backend: Any, x: Any, *args: Any, **options: Any) -> Any:
+    return backend.selected(getattr(backend.kernels, name)(x.full, *args, **options), x.mask, x.axis)
+
+
+@_kernel("zeros", "ones", "full", "empty")
+def _anew(name: str, backend: Any, shape: tuple[Any, ...], *args: Any, **options: Any) -> Any:
+    axis = _selected_axis(shape)
+    return backend.selected(getattr(backend.kernels, name)(_full_shape(shape), *args, **options), shape[axis].mask, axis)
+
+
+@_kernel("zeros_near", "broadcast_to")
+def _with_shape(name: str, backend: Any, x: Any, shape: tuple[Any, ...]) -> Any:
+    axis = _selected_axis(shape)
+    mask = shape[axis].mask
+    if isinstance(x, Selected) and name == "broadcast_to" and not (len(shape) - axis == x.behind and same_mask(x.mask, mask)):
+        raise different_masks(name)
+    return backend.selected(getattr(backend.kernels, name)(_plain(x), _full_shape(shape)), mask, axis)
+
+
+@_kernel("reshape")
+def _reshape(backend: Any, x: Any, shape: Any, **options: Any) -> Any:
+    """Return `x` in a shape that differs in axes of length 1 only."""
+    if isinstance(x, Selected) and -1 in shape:  # only the selected axis can be the one that is left open
+        shape = tuple([x.shape[x.axis] if n == -1 else n for n in shape])
+    if not isinstance(x, Selected) or [n for n in x.shape if n != 1] != [n for n in shape if n != 1]:
+        raise refused("reshaped so that the selected axis joins another")
+    return backend.selected(backend.kernels.reshape(x.full, _full_shape(shape), **options), x.mask, _selected_axis(shape))
+
+
+@_kernel("expand_dims")
+def _expand_dims(backend: Any, x: Any, *, axis: int = 0) -> Any:
+    axis %= x.ndim + 1
+    return _reshape(backend, x, (*x.shape[:axis], 1, *x.shape[axis:]))
+
+
+@_kernel("squeeze")
+def _squeeze(backend: Any, x: Any, axis: Any) -> Any:
+    axes = _axes(axis, x.ndim)
+    return _reshape(backend, x, tuple([n for i, n in enumerate(x.shape) if i not in axes]))
+
+
+@_kernel("permute_dims")
+def _permute_dims(backend: Any, x: Any, axes: Any) -> Any:
+    axes = tuple([a % x.ndim for a in axes])
+    return backend.selected(backend.kernels.permute_dims(x.full, axes), x.mask, axes.index(x.axis))
+
+
+@_kernel("matrix_transpose", "linalg.matrix_transpose")
+def _matrix_transpose(_: str, backend: Any, x: Any) -> Any:
+    n = x.ndim
+    return _permute_dims(backend, x, (*range(n - 2), n - 1, n - 2))
+
+
+@_kernel("stack", "concat")
+def _join(name: str, backend: Any, arrays: Any, *, axis: int = 0) -> Any:
+    """Join selections by one mask along a new axis, or along another than the selected one."""
+    first = arrays[0]
+    if not all(isinstance(x, Selected) and x.axis == first.axis and same_mask(x.mask, first.mask) for x in arrays):
+        raise different_masks(name)
+    axis %= first.ndim + (name == "stack")
+    if name == "concat" and axis == first.axis:
+        raise refused("given to `concat` along the selected axis")
+    out = getattr(backend.kernels, name)([x.full for x in arrays], axis=axis)
+    return backend.selected(out, first.mask, first.axis + (name == "stack" and axis <= first.axis))
+
+
+# -- reductions --------------------------------------------------------------------------------------------------------------
+
+_NEUTRAL = {"sum": 0, "prod": 1, "all": True, "any": False, "count_nonzero": 0, "max": -math.inf, "min": math.inf}
+
+
+def _axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """Return the axes of a reduction; None means all."""
+    if axis is None:
+        return tuple(range(rank))
+    return tuple([a % rank for a in (axis if isinstance(axis, (tuple, list)) else (axis,))])
+
+
+def _rest(backend: Any, x: Any, full: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """Return the selection that is left where other axes of `x` than the selected one were reduced."""
+    return backend.selected(full, x.mask, x.axis if keepdims else x.axis - sum(a < x.axis for a in axes))
+
+
+@_kernel(*_NEUTRAL)
+def _reduce(name: str, backend: Any, x: Any, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
+    """Reduce the selected elements; the largest of none is nan."""
+    xp, axes = backend.kernels, _axes(axis, x.ndim)
+    function = functools.partial(getattr(xp, name), axis=axis, keepdims=keepdims, **options)
+    if x.axis not in axes:
+        return _rest(backend, x, function(x.full), axes, keepdims)
+    extremum = name in ("max", "min")
+    if extremum and x.dtype.category != "real floating":
+        raise refusal(f"`{name}` of `x[mask]` with integers was asked for", "say by `xpgrad.where` what it is where no element is selected")
+    out = function(_filled(backend, x, _NEUTRAL[name]))
+    return xp.where(xp.any(x.mask), out, xp.full_like(out, math.nan)) if extremum else out
+
+
+def _divided(backend: Any, total: Any, x: Any, axes: tuple[int, ...], less: float) -> Any:
+    """Return a sum divided by the number of elements along axes, reduced by `less`."""
+    return backend.kernels.divide(total, math.prod(x.shape[a] for a in axes) - less)
+
+
+@_kernel("mean")
+def _mean(backend: Any, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    xp, axes = backend.kernels, _axes(axis, x.ndim)
+    if x.axis not in axes:
+        return _rest(backend, x, xp.mean(x.full, axis=axis, keepdims=keepdims), axes, keepdims)
+    return _divided(backend, xp.sum(x, axis=axis, keepdims=keepdims), x, axes, 0)
+
+
+@_kernel("var")
+def _var(backend: Any, x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    xp, axes = backend.kernels, _axes(axis, x.ndim)
+    if x.axis not in axes:
+        return _rest(backend, x, xp.var(x.full, axis=axis, correction=correction, keepdims=keepdims), axes, keepdims)
+    spread = xp.subtract(x, xp.mean(x, axis=axis, keepdims=True))
+    return _divided(backend, xp.sum(xp.multiply(spread, spread), axis=axis, keepdims=keepdims), x, axes, correction)
+
+
+@_kernel("reduce_std")
+def _std(backend: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
+    xp = backend.kernels
+    if x.axis not in _axes(axes, x.ndim):
+        return _rest(backend, x, xp.reduce_std(x.full, axes, correction, keepdims), _axes(axes, x.ndim), keepdims)
+    # As for arrays, measured from one of the elements, so that equal ones give 0.
+    return xp.sqrt(xp.reduce_var(xp.subtract(x, xp.max(x, axis=axes, keepdims=True)), axes, correction, keepdims))
+
+
+# -- products ----------------------------------------------------------------------------------------------------------------
+
+
+@_kernel("matmul", "linalg.matmul")
+def _matmul(_: str, backend: Any, a: Any, b: Any) -> Any:
+    xp = backend.kernels
+    summed = [isinstance(x, Selected) and x.axis == axis for x, axis in ((a, a.ndim - 1), (b, max(b.ndim - 2, 0)))]
+    if all(summed):
+        if not same_mask(a.mask, b.mask):
+            raise different_masks("matmul")
+        return xp.matmul(_filled(backend, a), _filled(backend, b))
+    if any(summed) or (isinstance(a, Selected) and isinstance(b, Selected)):
+        raise refused("multiplied with an array of another length, or the product has two axes of unknown length")
+    out = xp.matmul(_plain(a), _plain(b))
+    if isinstance(a, Selected):
+        return backend.selected(out, a.mask, a.axis + out.ndim - a.ndim + (b.ndim == 1))
+    return backend.selected(out, b.mask, b.axis + out.ndim - b.ndim)
+
+
+@_kernel("vecdot", "linalg.vecdot")
+def _vecdot(_: str, backend: Any, a: Any, b: Any, *, axis: int = -1) -> Any:
+    xp = backend.kernels
+    return xp.sum(xp.multiply(xp.conj(a) if a.dtype.is_complex else a, b), axis=axis)
+
+
+@_kernel("linalg.vector_norm")
+def _vector_norm(backend: Any, x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:  # noqa: A002 (the standard's name)
+    if not ord > 0:
+        raise refused(f"given to `vector_norm` with ord={ord}, for which elements of 0 count")
+    axes = _axes(axis, x.ndim)
+    norm = functools.partial(backend.kernels.linalg.vector_norm, axis=axis, keepdims=keepdims, ord=ord)
+    return norm(_filled(backend, x)) if x.axis in axes else _rest(backend, x, norm(x.full), axes, keepdims)

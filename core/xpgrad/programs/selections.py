@@ -1,0 +1,264 @@
+"""Selections ``x[mask]`` in a capture: arrays whose length depends on values, held as all elements and the mask.
+
+A selection is a raw array beside `Symbol`. What stands where its mask is False is arbitrary, and never leaves the selection: see
+`selected_kernels`. Its length is a `Length`, with which rules compute as with a number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn
+
+from xpgrad._array.operators import add_operators
+from xpgrad._basics.dtypes import DType
+from xpgrad._basics.scalars import is_scalar
+from xpgrad._basics.shapes import UnknownLength
+from xpgrad.errors import CaptureError
+from xpgrad.programs.program import Variable
+from xpgrad.programs.recorder import Recorder, refusal, same_values
+from xpgrad.programs.symbols import Symbol
+
+__all__ = ["Length", "Selected", "different_masks", "is_mask", "mask_of", "refused", "same_mask", "with_mask"]
+
+new: Any = object.__new__
+
+
+class Length(UnknownLength):
+    """The length of a selection, or a number that rules compute from it, such as the divisor of a mean.
+
+    It is ``factor * count + offset``, where `count` is the number of True elements of the mask, or `over` divided by that. It equals itself
+    only, and is larger than every number. Multiplied with an array, or as its divisor, it is an array without axes.
+
+    Attributes
+    ----------
+    mask : Symbol
+        Shape (M,), bool.
+    factor, offset : float
+    over : float or None
+    """
+
+    __slots__ = ("factor", "mask", "offset", "over")
+
+    mask: Symbol
+    factor: float
+    offset: float
+    over: float | None
+
+    def __init__(self, mask: Symbol, factor: float = 1, offset: float = 0, over: float | None = None) -> None:
+        self.mask, self.factor, self.offset, self.over = mask, factor, offset, over
+
+    @property
+    def backend(self) -> Any:
+        """The backend of the capture."""
+        return self.mask.backend
+
+    def as_symbol(self, dtype: DType) -> Any:
+        """Return it as a symbol without axes, which is computed when the program runs."""
+        xp = self.mask.backend.kernels
+        out = xp.sum(xp.astype(self.mask, dtype))
+        out = out if self.factor == 1 else xp.multiply(out, xp.full_like(out, self.factor))
+        out = out if self.offset == 0 else xp.add(out, xp.full_like(out, self.offset))
+        return out if self.over is None else xp.divide(xp.full_like(out, self.over), out)
+
+    def is_plain(self) -> bool:
+        """Return whether it is the length itself, and not computed from it."""
+        return (self.factor, self.offset, self.over) == (1, 0, None)
+
+    def _beside(self, x: Any) -> Any:
+        """Return it as a Tensor, to compute with another one."""
+        return self.mask.backend.wrap(self.as_symbol(x.dtype))
+
+    def __mul__(self, other: Any) -> Any:
+        if not is_scalar(other):
+            return other * self._beside(other)
+        if self.over is not None:
+            return Length(self.mask, self.factor, self.offset, self.over * other)
+        return Length(self.mask, self.factor * other, self.offset * other)
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Any) -> Any:
+        return Length(self.mask, self.factor, self.offset + other) if is_scalar(other) and self.over is None else self.__index__()
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other if is_scalar(other) else self.__index__()
+
+    def __rtruediv__(self, other: Any) -> Any:
+        if not is_scalar(other):
+            return other / self._beside(other)
+        return Length(self.mask, self.factor, self.offset, other) if self.over is None else self.__index__()
+
+    def __floordiv__(self, other: Any) -> Any:
+        exact = isinstance(other, int) and self.over is None and not self.offset and not self.factor % other
+        return Length(self.mask, self.factor // other) if exact else self.__index__()
+
+    def __mod__(self, other: Any) -> int:
+        return 0 if isinstance(self // other, Length) else 1
+
+    def __index__(self, other: Any = None) -> NoReturn:
+        raise refusal("the length of `x[mask]` was asked for", "use `xpgrad.sum(mask)`, which is an array")
+
+    __float__ = __rfloordiv__ = __rmod__ = __truediv__ = __rsub__ = __neg__ = __pow__ = __index__
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Length):
+            return False
+        facts = (self.factor, self.offset, self.over) == (other.factor, other.offset, other.over)
+        return facts and same_mask(self.mask, other.mask)
+
+    def __hash__(self) -> int:
+        return hash(Length)  # equal masks may be different objects
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return True
+
+    __le__, __ge__ = __lt__, __gt__
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+class Selected:
+    """A raw array of a capture, one axis of which was selected by a mask.
+
+    Attributes
+    ----------
+    full : Symbol
+        All elements; arbitrary ones where the mask is False.
+    mask : Symbol
+        bool, of shape (M,), where M is the length of the axis of `full`.
+    axis : int
+        The axis.
+    shape : tuple of (int or Length)
+    place : tuple of (Symbol, int) or None
+        For the positions that ``nonzero(mask)`` returns, `mask` and the axis along which they count.
+    """
+
+    __slots__ = ("axis", "full", "mask", "place", "shape")
+
+    full: Symbol
+    mask: Symbol
+    axis: int
+    shape: tuple[Any, ...]
+    place: tuple[Symbol, int] | None
+
+    #: The backend of a capture; a subclass for each sets it.
+    backend: ClassVar[Any]
+    __array_ufunc__: ClassVar[None] = None
+
+    def __new__(cls, full: Symbol, mask: Symbol, axis: int, place: tuple[Symbol, int] | None = None) -> Selected:
+        self: Selected = new(cls)
+        self.full, self.mask, self.axis, self.place = full, mask, axis, place
+        self.shape = (*full.shape[:axis], Length(mask), *full.shape[axis + 1 :])
+        return self
+
+    @property
+    def dtype(self) -> DType:
+        """The data type."""
+        return self.full.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def behind(self) -> int:
+        """The position of the axis, counted from the last axis, which is 1."""
+        return len(self.shape) - self.axis
+
+    @property
+    def recorder(self) -> NoReturn:
+        """Raise a `CaptureError`: as a whole, a selection is not a variable of the program."""
+        raise refused("returned, or given to a loop")
+
+    value = variable = recorder
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.backend.kernels.index_basic(self, key)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+
+add_operators(Selected, lambda selected: selected.backend.kernels)
+
+
+def refused(what: str) -> CaptureError:
+    """Return the error for something that cannot be done with a selection."""
+    return refusal(f"`x[mask]` was {what}", "use `xpgrad.where(mask, x, 0)`, or turn the mask into positions outside")
+
+
+def different_masks(name: str) -> CaptureError:
+    """Return the error for a function of two selections of different elements."""
+    return refusal(f"`{name}` was given selections by different masks", "use one mask for both")
+
+
+# -- masks -------------------------------------------------------------------------------------------------------------------
+
+
+def is_mask(part: Any, raw: type[Symbol]) -> bool:
+    """Return whether a part of a key is a mask whose values are not known, in an array or in a selection."""
+    if isinstance(part, Selected):
+        return part.dtype.category == "bool"
+    return part.__class__ is raw and part.recorder is not None and part.dtype.category == "bool"
+
+
+def mask_of(key: tuple[Any, ...], raw: type[Symbol]) -> Any:
+    """Return the mask of a key without other arrays; None if there is no such mask."""
+    arrays = [p for p in key if hasattr(p, "dtype")]
+    return arrays[0] if len(arrays) == 1 and is_mask(arrays[0], raw) else None
+
+
+def with_mask(key: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a key for an array of a shape as a tuple, with `mask` in place of ``nonzero(mask)`` if it has the shape of the axes."""
+    parts = key if isinstance(key, tuple) else (key,)
+    taken = sum(p is not None and p is not Ellipsis for p in parts)
+    axis = 0
+    for i, part in enumerate(parts):
+        if isinstance(part, Selected) and part.place is not None and part.place[1] == 0:
+            mask = part.place[0]
+            own = [p.place for p in parts[i : i + mask.ndim] if isinstance(p, Selected)]
+            if own == [(mask, k) for k in range(mask.ndim)] and tuple(shape[axis : axis + mask.ndim]) == mask.shape:
+                return (*parts[:i], mask, *parts[i + mask.ndim :])
+        axis += len(shape) - taken if part is Ellipsis else part is not None
+    return parts
+
+
+def same_mask(one: Symbol, other: Symbol) -> bool:
+    """Return whether two masks have the same values because the same operations made them from the same arrays."""
+    if one is other:
+        return True
+    recorder = one.recorder
+    return recorder is not None and recorder is other.recorder and _same(one.variable, other.variable, recorder, set())
+
+
+def _same(one: Any, other: Any, recorder: Recorder, known: set[tuple[Variable, Variable]]) -> bool:
+    """Return whether two arguments of operations are equal: variables, static values, and sequences of them."""
+    if one is other:
+        return True
+    if one.__class__ is not other.__class__:
+        return False
+    if isinstance(one, (tuple, list)):
+        return len(one) == len(other) and all(_same(a, b, recorder, known) for a, b in zip(one, other))
+    if not isinstance(one, Variable):
+        return bool(one == other)
+    if (one, other) in known:
+        return True
+    constants = recorder.constants
+    if one in constants and other in constants:
+        return same_values(recorder.table, constants[one], constants[other])
+    a, b = recorder.makers.get(one), recorder.makers.get(other)
+    if a is None or b is None or a.name != b.name or a.options.keys() != b.options.keys():
+        return False
+    if a.results.index(one) != b.results.index(other):
+        return False
+    pairs = zip((a.args, *a.options.values()), (b.args, *[b.options[k] for k in a.options]))
+    if not all(_same(x, y, recorder, known) for x, y in pairs):
+        return False
+    known.add((one, other))
+    return True
