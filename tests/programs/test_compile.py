@@ -616,9 +616,9 @@ VALUES: dict[str, Callable[[Any], Any]] = {
     "array": lambda x: x.array,
     "asarray": lambda x: np.asarray(x),
     "tolist": lambda x: x.tolist(),
-    "nonzero": lambda x: xp.nonzero(x)[0],
+    "nonzero": lambda x: xp.nonzero(x)[0][:1],
     "unique": lambda x: xp.unique_values(x),
-    "mask": lambda x: x[x > 0],
+    "mask": lambda x: xp.sort(x[x > 0]),
     "index": lambda x: x * [1, 2][xp.argmax(x)],
 }
 

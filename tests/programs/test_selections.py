@@ -153,6 +153,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "a scalar is written": lambda x: xp.sum(change(x, (lambda y: y > 0, lambda y: x[0, 0] * 3.0)) ** 2),
     "rows": rows,
     "columns": lambda x: xp.sum(x[:, x[0] > 0] ** 2 * x[:, :1]) + xp.sum(x[..., x[0] < 0] ** 3),
+    "sums of columns": lambda x: xp.sum(xp.sum(x[:, x[0] > 0], axis=0) ** 3) + xp.sum(xp.mean(x[:, x[0] < 1], axis=0) ** 2),
     "rows, one column": lambda x: xp.sum(x[x[:, 0] > 0, 1] ** 3) + xp.sum(x[x[:, 0] > 0, ::2]) * x[0, 0],
     "a product of matrices": lambda x: xp.sum((x[x[:, 0] > 0].T @ x[x[:, 0] > 0]) ** 2) + xp.sum((x[x[:, 0] > 0] @ x.T[:, :2]) ** 2),
     "products of vectors": lambda x: xp.vecdot(x[x > 0], x[x > 0] ** 2) + x[x < 0] @ x[x < 0] + xp.linalg.vector_norm(x[x > 0]),
