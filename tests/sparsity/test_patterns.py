@@ -42,6 +42,12 @@ def written(x: Any) -> Any:
     return y
 
 
+def masked(x: Any) -> Any:
+    y = x * 2.0
+    y[x > 0] = x[x > 0] ** 2
+    return y
+
+
 def overwritten(x: Any) -> Any:
     y = x * 2.0
     y[1:4] = 3.0
@@ -76,6 +82,8 @@ GLOBAL: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "indices": (lambda x: x[np.array([2, 2, -1])] * 3.0, ONE[[2, 2, 5]]),
     "taken": (lambda x: xp.take(x, xp.asarray([5, 0])), ONE[[5, 0]]),
     "a mask from outside": (lambda x: x[np.array([True, False, False, True, False, False])], ONE[[0, 3]]),
+    "a mask, written": (masked, ONE),
+    "a mask, summed": (lambda x: xp.sum(x[x > 0] ** 2), ones(1, N)),
     "a triangle": (lambda x: xp.tril(xp.reshape(x[:4], (2, 2))), ONE[:4] & np.array([True, False, True, True])[:, None]),
     "a diagonal": (lambda x: xp.linalg.diagonal(xp.reshape(x[:4], (2, 2))), ONE[[0, 3]]),
     "written": (written, np.concatenate([ONE[[5, 3, 4]], np.zeros((3, N), bool)])),

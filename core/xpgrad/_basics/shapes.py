@@ -127,7 +127,7 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
             if isinstance(shape, (dict, set, frozenset)):
                 raise TypeError
             given: Any = shape
-            lengths = tuple(n if n.__class__ is int or isinstance(n, UnknownLength) else as_int(n, name, name) for n in given)
+            lengths = tuple(_length(n, name) for n in given)
         except TypeError as exc:
             msg = f"`{name}` must be an int or a sequence of ints, but got {shape!r:.80}"
             raise TypeError(msg) from exc
@@ -136,6 +136,11 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
         raise ValueError(msg)
     check_fits(lengths, f"`{name}`")
     return lengths
+
+
+def _length(n: Any, name: str) -> Any:
+    """Return a length as an int, unless it is not known."""
+    return n if n.__class__ is int or isinstance(n, UnknownLength) else as_int(n, name, name)
 
 
 def check_fits(shape: tuple[int, ...], what: str) -> None:

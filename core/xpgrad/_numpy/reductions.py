@@ -254,7 +254,7 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
     if weights is None:
         (x,) = map(as_floating, lift("average", a))
         result = xp.mean(x, axis=axis, keepdims=has_keepdims(keepdims))
-        number = xp.full_like(result, x.size / max(result.size, 1)) if returned else None
+        number: Any = xp.full_like(result, x.size / max(result.size, 1)) if returned else None
     else:
         x, w = map(as_floating, lift("average", a, weights))
         if w.shape != x.shape:
@@ -264,8 +264,8 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
                 raise (TypeError if axis is None else ValueError)(msg)
             weight_axes = [i % x.ndim for i in axes]
             w = xp.permute_dims(w, tuple(sorted(range(len(weight_axes)), key=weight_axes.__getitem__)))
-            w = xp.reshape(w, tuple(n if i in weight_axes else 1 for i, n in enumerate(x.shape)))
-            w = xp.broadcast_to(w, x.shape)
+            aligned: Any = xp.reshape(w, tuple(n if i in weight_axes else 1 for i, n in enumerate(x.shape)))
+            w = xp.broadcast_to(aligned, x.shape)
         number = xp.sum(w, axis=axis, keepdims=has_keepdims(keepdims))
         result = xp.sum(x * w, axis=axis, keepdims=has_keepdims(keepdims)) / number
     return (result, xp.broadcast_to(number, result.shape)) if returned else result

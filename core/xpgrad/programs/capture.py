@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from xpgrad._array.kernels import DefaultKernels
 from xpgrad._basics.device import Device
@@ -137,12 +137,13 @@ class CaptureBackend(Backend):
 
     def kernel(self, name: str) -> Any:
         found = self._kernel(name)
-        if name not in WATCHED:
+        if found is None and name in WATCHED and name in ROWS:
+            found = partial(cast("Any", ROWS[name].kernel), self.kernels)
+        if found is None or name not in WATCHED:
             return found
-        whole = partial(ROWS[name].kernel, self.kernels) if found is None else found
 
         def kernel(*args: Any, **options: Any) -> Any:
-            return computed(self, name, args, options) if selects(self, name, args) else whole(*args, **options)
+            return computed(self, name, args, options) if selects(self, name, args) else found(*args, **options)
 
         return kernel
 

@@ -13,7 +13,7 @@ from xpgrad.programs.program import Operation, Program, Variable
 
 __all__ = ["Recorder", "refusal", "same_values", "user_line"]
 
-#: Whether the code of a function is this package's, or NumPy's, which hands its functions over to it.
+#: Whether the code of a function is this package's or a backend's, or NumPy's, which hands its functions over to it.
 _inside: dict[CodeType, bool] = {}
 _MANY = 4096
 _STORES = frozenset(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"))
@@ -31,7 +31,9 @@ def _place(depth: int) -> Place | None:
             module = frame.f_globals.get("__name__", "")  # generated text has none
             if len(_inside) >= _MANY:  # functions that are made again and again must not be kept for ever
                 _inside.clear()
-            inside = _inside[code] = not module or module.partition(".")[0] in ("xpgrad", "numpy", "functools", "contextlib")
+            top = module.partition(".")[0]
+            inside = top.startswith("xpgrad_") or top in ("", "xpgrad", "numpy", "array_api_compat", "functools", "contextlib")
+            _inside[code] = inside
         if not inside:
             return code, frame.f_lasti, frame.f_lineno
         frame = frame.f_back
@@ -80,6 +82,8 @@ class Recorder:
         Whether operations that are recorded now belong to the backward pass.
     closed : bool
         Whether the capture is over, so that its symbols are invalid.
+    runs : bool
+        Whether the program will run. If not, only the dependences between its arrays matter.
     """
 
     def __init__(self, table: Any, parent: Recorder | None = None, *, loops: bool = False) -> None:
@@ -97,6 +101,7 @@ class Recorder:
         self._known: dict[int, tuple[Any, Variable]] = {}  # arrays from outside and their constants, by the identity of the array
         self.watched: dict[int, tuple[Any, int]] = {}  # Tensors from outside with their versions, by identity
         self.closed: bool = False
+        self.runs: bool = True if parent is None else parent.runs
         self._places: list[Place | None] = []
         self._lines: tuple[dict[Variable, Any], dict[Variable, Any]] = ({}, {})  # of results of the forward, and of the backward
 

@@ -72,7 +72,7 @@ def computed(backend: Any, name: str, args: tuple[Any, ...], options: dict[str, 
 
 def _elementwise(backend: Any, name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
     """Compute an elementwise kernel on all elements."""
-    dtype = next((a.dtype for a in args if hasattr(a, "dtype")), None)
+    dtype = next(a.dtype for a in args if hasattr(a, "dtype"))
     given = [a.as_symbol(dtype) if isinstance(a, Length) else a for a in args]
     first = next((a for a in given if isinstance(a, Selected)), None)
     function = getattr(backend.kernels, name)
@@ -203,8 +203,12 @@ def _chosen(backend: Any, full: Any, mask: Any, axis: int, place: Any = None) ->
     So functions do not warn of the others, and as positions they are valid.
     """
     xp = backend.kernels
-    first = xp.argmax(xp.astype(mask, DTYPES["int8"]), axis=0, keepdims=False)
-    full = xp.where(_along(backend, mask, full.ndim - axis), full, xp.take(full, xp.reshape(first, (1,)), axis=axis))
+    if mask.recorder.runs:
+        first = xp.argmax(xp.astype(mask, DTYPES["int8"]), axis=0, keepdims=False)
+        other = xp.take(full, xp.reshape(first, (1,)), axis=axis)
+    else:
+        other = xp.ones_like(full)  # on which nothing depends
+    full = xp.where(_along(backend, mask, full.ndim - axis), full, other)
     return backend.selected(full, mask, axis, place)
 
 

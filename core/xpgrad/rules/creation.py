@@ -152,7 +152,7 @@ def _make(cls: Any, name: str, *args: Any, dtype: DType, requires_grad: bool = F
     for n in args[0] if args[0].__class__ is tuple else ():
         if isinstance(n, UnknownLength):
             raw = getattr(n.backend.kernels, name)(*args, dtype=dtype, **kwargs, **n.backend.creation_options(cls.device))
-            return n.backend.wrap(raw)  # type: ignore[no-any-return]
+            return n.backend.wrap(raw)
     backend = cls.backend
     raw = getattr(backend.namespace(), name)(*args, dtype=backend.raw_dtype(dtype), **kwargs, **backend.creation_options(cls.device))
     out: Tensor = note_made(new_tensor(cls, backend.adopt(raw)))
@@ -328,7 +328,7 @@ def _like(name: str, x: Any, dtype: Any, device: Any) -> Tensor:
     wanted = x.dtype if dtype is None else as_dtype(dtype, cls.default_dtype)
     if cls.device == x.device and any(n.__class__ is not int for n in x.shape):  # lengths that depend on values
         like = getattr(x.backend.kernels, f"{name}_like")
-        return note_made(new_tensor(type(x), like(x._array, dtype=x.backend.raw_dtype(wanted))))  # type: ignore[no-any-return]
+        return note_made(new_tensor(type(x), like(x._array, dtype=x.backend.raw_dtype(wanted))))
     return _make(cls, name, shape_tuple(x.shape), dtype=wanted)
 
 

@@ -157,6 +157,7 @@ def _capture(
             out: Tensor = inside._wrap(inside.backend.raw(raw, variable, recorder))
             return out
 
+        recorder.runs = False
         full = list(leaves)
         for i, symbol in zip(places, symbols):
             full[i] = inside._wrap(symbol)
