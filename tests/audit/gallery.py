@@ -299,6 +299,29 @@ def a_function_that_forgets(x: Any) -> Any:
     return xp.sum(Halved.apply(x) ** 2)
 
 
+class Tripled(Function):
+    """A custom Function with a wrong factor, and a rule for batches that is made of it."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return 3 * x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return 2 * g
+
+
+@mistake("wrong-gradient", X, line="vmap(Tripled.apply)")
+def a_function_that_is_wrong_in_a_batch(x: Any) -> Any:
+    return xp.sum(xp.func.vmap(Tripled.apply)(x) ** 2)
+
+
 @mistake(
     "cancellation", np.asarray([1e4, 1e4 + 0.1, 1e4 + 0.4], np.float32), line="- xp.mean", right=lambda x: xp.mean((x - xp.mean(x)) ** 2)
 )

@@ -168,6 +168,11 @@ class _Application:
         self.elements: tuple[Any, ...] = ()
         self.outs: tuple[Any, ...] = ()
 
+    def entered(self) -> Any:
+        """Return a context manager in which elements of the batch are valid: `vmap` may have returned, as in a backward pass."""
+        levels = active_levels()
+        return at_levels(levels if self.level in levels else (*levels, self.level))
+
     def element(self, x: Any, is_mapped: bool, at: int) -> Any:
         """Wrap a batch as an element of depth ``at + 1``; return other values unchanged."""
         if not isinstance(x, Tensor) or not is_mapped:
@@ -229,21 +234,23 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
         @staticmethod
         def forward(*inputs: Any) -> Any:
             at = _deepest(inputs)  # may be less than `batch.depth`: values that all elements share lose a level
-            elements = [batch.element(x, m, at) for x, m in zip(inputs, batch.mapped)]
-            out = cls.forward(*elements)
-            batch.several = isinstance(out, tuple)
-            batch.shapes = [e.shape if isinstance(e, Tensor) else None for e in elements]
-            batch.elements, batch.outs = tuple(elements), out if batch.several else (out,)
-            return tuple(batch.whole(o, at) if isinstance(o, Tensor) else o for o in batch.outs)
+            with batch.entered():
+                elements = [batch.element(x, m, at) for x, m in zip(inputs, batch.mapped)]
+                out = cls.forward(*elements)
+                batch.several = isinstance(out, tuple)
+                batch.shapes = [e.shape if isinstance(e, Tensor) else None for e in elements]
+                batch.elements, batch.outs = tuple(elements), out if batch.several else (out,)
+                return tuple(batch.whole(o, at) if isinstance(o, Tensor) else o for o in batch.outs)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
             at = _deepest(inputs)
             inner = ctx.inner = _ElementCtx(tuple(ctx.needs_input_grad))
-            cls.setup_context(inner, batch.elements, batch.outs if batch.several else batch.outs[0])
+            with batch.entered():
+                cls.setup_context(inner, batch.elements, batch.outs if batch.several else batch.outs[0])
+                for_backward = [batch.find_whole(s, inputs, output, at) for s in inner.saved_tensors]
+                for_forward = [batch.find_whole(s, inputs, output, at) for s in inner.saved_for_forward]
             ctx.set_materialize_grads(inner._materialize)
-            for_backward = [batch.find_whole(s, inputs, output, at) for s in inner.saved_tensors]
-            for_forward = [batch.find_whole(s, inputs, output, at) for s in inner.saved_for_forward]
             ctx.save_for_backward(*(value for value, _ in for_backward))
             ctx.save_for_forward(*(value for value, _ in for_forward))
             ctx.recipes = [[is_mapped for _, is_mapped in pairs] for pairs in (for_backward, for_forward)]
@@ -258,7 +265,7 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
             saved = ctx.saved_tensors
             at = _deepest((*gs, *saved))
             inner = ctx.inner
-            with at_levels((*active_levels(), batch.level)):
+            with batch.entered():
                 inner.saved_tensors = tuple(batch.element(s, m, at) for s, m in zip(saved, ctx.recipes[0]))
                 returned = cls.user_backward()(inner, *(batch.element(g, True, at) for g in gs))
                 inner.saved_tensors = ()
@@ -271,7 +278,7 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
             saved = ctx.saved_tensors
             at = _deepest((*tangents, *saved))
             inner = ctx.inner
-            with at_levels((*active_levels(), batch.level)):
+            with batch.entered():
                 inner.saved_for_forward = inner.saved_tensors = tuple(batch.element(s, m, at) for s, m in zip(saved, ctx.recipes[1]))
                 out = cls.jvp(inner, *(batch.element(t, m, at) for t, m in zip(tangents, batch.mapped)))
                 inner.saved_for_forward = inner.saved_tensors = ()
