@@ -155,6 +155,9 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "columns": lambda x: xp.sum(x[:, x[0] > 0] ** 2 * x[:, :1]) + xp.sum(x[..., x[0] < 0] ** 3),
     "sums of columns": lambda x: xp.sum(xp.sum(x[:, x[0] > 0], axis=0) ** 3) + xp.sum(xp.mean(x[:, x[0] < 1], axis=0) ** 2),
     "rows, one column": lambda x: xp.sum(x[x[:, 0] > 0, 1] ** 3) + xp.sum(x[x[:, 0] > 0, ::2]) * x[0, 0],
+    "products of matrices": lambda x: xp.sum(x[:, None, :][x[:, 0] > 0] @ x.T[:, :2]),
+    "products of columns and rows": lambda x: xp.sum(x[:, :, None][x[:, 1] < 1] @ x[None, :1] ** 2),
+    "an integer beside it": lambda x: xp.sum(xp.reshape(x, (2, 2, 3))[:, x[:2, 0] > -1, 0] ** 3) + xp.sum(x[None][:, x[:, 0] > 0, 1:] ** 2),
     "a product of matrices": lambda x: xp.sum((x[x[:, 0] > 0].T @ x[x[:, 0] > 0]) ** 2) + xp.sum((x[x[:, 0] > 0] @ x.T[:, :2]) ** 2),
     "products of vectors": lambda x: xp.vecdot(x[x > 0], x[x > 0] ** 2) + x[x < 0] @ x[x < 0] + xp.linalg.vector_norm(x[x > 0]),
     "new axes": lambda x: xp.sum(x[x[:, 1] > 0][:, None, :] * x[x[:, 1] > 0][:, :, None]) + xp.sum(xp.reshape(x[x > 0], (-1, 1)) ** 2),
@@ -275,7 +278,8 @@ def test_random_selections(data: Any) -> None:
         return end(y) + end(z)
 
     def both(x: Any, m: Any) -> Any:
-        return F.grad(lambda x: xp.sum(F.grad(lambda x: function(x, m))(x) ** 2) + function(x, m))(x)
+        slope = F.jvp(lambda x: function(x, m), (x,), (xp.cos(x),))[1]
+        return F.grad(lambda x: xp.sum(F.grad(lambda x: function(x, m))(x) ** 2) + function(x, m))(x) + slope
 
     compiled = xp.compile(both, emitter="numpy" if DEVICE[0] == "numpy" else None)  # which takes no time to compile
     for _ in range(2):
@@ -336,6 +340,8 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "positions written": (lambda x: change(x, (lambda y: xp.nonzero(y[:, 0] > 0)[0] // 2, lambda y: y[0])), "something else than a mask"),
     "positions of a selection": (lambda x: xp.nonzero(x[x > 0]), "given to `nonzero`"),
     "index arrays": (lambda x: x[x[:, 0] > 0, xp.asarray([0], device=x.device)], "other index arrays"),
+    "positions by two masks": (lambda x: x[xp.nonzero(x > 0)[0], xp.nonzero(x < 0)[1]], "different masks"),
+    "an integer apart": (lambda x: xp.reshape(x, (2, 2, 3, 1))[:, x[:2, 0] > 0, :, 0], "not next to the mask"),
     "an integer first": (lambda x: x[0, x[0] > 0], "before the mask"),
     "the largest integer": (lambda x: xp.max(xp.astype(x[x > 0], xp.int64)), "integers"),
     "a product's gradient": (lambda x: F.grad(lambda x: xp.prod(x[x > 0]))(x), "length"),
@@ -351,7 +357,9 @@ def test_what_needs_the_length_is_refused_with_the_line(name: str) -> None:
     assert re.search(r"test_selections.py, line \d+, in ", str(caught.value))
 
 
-def test_a_mask_of_another_shape_is_an_index_error() -> None:
+def test_shapes_that_do_not_fit_raise_the_errors_of_arrays() -> None:
+    with pytest.raises(ValueError, match="do not broadcast"):
+        xp.compile(lambda x: x[:, None, :][x[:, 0] > 0] @ x[:, :, None])(make(DATA[0]))
     with pytest.raises(IndexError, match="does not fit the shape"):
         xp.compile(lambda x: xp.sum(x[x[0] > 0]))(make(DATA[0]))
     with pytest.raises(IndexError, match="too many indices"):

@@ -177,7 +177,8 @@ def _split(key: tuple[Any, ...], mask: Any, rank: int) -> tuple[int, tuple[Any, 
     Raises
     ------
     CaptureError
-        Another part than a full slice stands before the mask.
+        Another part than a full slice stands before the mask, or something stands between the mask and an integer: in NumPy, the selected
+        axis would become the first one.
     """
     at = next(i for i, p in enumerate(key) if p is mask)
     taken = sum(p is not None and p is not Ellipsis for p in key) - 1 + mask.ndim
@@ -189,6 +190,9 @@ def _split(key: tuple[Any, ...], mask: Any, rank: int) -> tuple[int, tuple[Any, 
         if part is not Ellipsis and (not isinstance(part, slice) or part != slice(None)):
             raise refusal("`x[..., mask]` has an integer, None or a part of an axis before the mask", "take that first")
         before += [slice(None)] * (rank - taken if part is Ellipsis else 1)
+    behind = [isinstance(part, int) for part in key[at + 1 :]]
+    if before and behind != sorted(behind, reverse=True):
+        raise refusal("`x[:, mask]` has an integer that is not next to the mask", "take that first")
     return len(before), (*before, *(slice(None),) * mask.ndim, *key[at + 1 :])
 
 
@@ -480,7 +484,8 @@ def _matmul(_: str, backend: Any, a: Any, b: Any) -> Any:
         if not same_mask(a.mask, b.mask):
             raise different_masks("matmul")
         return xp.matmul(_filled(backend, a), _filled(backend, b))
-    if any(summed) or (isinstance(a, Selected) and isinstance(b, Selected)):
+    both = isinstance(a, Selected) and isinstance(b, Selected)
+    if any(summed) or (both and not (a.behind == b.behind > 2 and same_mask(a.mask, b.mask))):
         raise refused("multiplied with an array of another length, or the product has two axes of unknown length")
     out = xp.matmul(_plain(a), _plain(b))
     if isinstance(a, Selected):

@@ -222,8 +222,8 @@ def with_mask(key: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
     for i, part in enumerate(parts):
         if isinstance(part, Selected) and part.place is not None and part.place[1] == 0:
             mask = part.place[0]
-            own = [p.place for p in parts[i : i + mask.ndim] if isinstance(p, Selected)]
-            if own == [(mask, k) for k in range(mask.ndim)] and tuple(shape[axis : axis + mask.ndim]) == mask.shape:
+            own = [p.place for p in parts[i : i + mask.ndim] if isinstance(p, Selected) and p.place is not None and p.place[0] is mask]
+            if [k for _, k in own] == list(range(mask.ndim)) and tuple(shape[axis : axis + mask.ndim]) == mask.shape:
                 return (*parts[:i], mask, *parts[i + mask.ndim :])
         axis += len(shape) - taken if part is Ellipsis else part is not None
     return parts
