@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xpgrad._basics.dtypes import DTYPES
+from xpgrad._basics.dtypes import iinfo
 from xpgrad._rows.kernels import kernel_of
 from xpgrad._rows.row import ROWS
 from xpgrad.programs.recorder import refusal
@@ -20,9 +20,7 @@ from xpgrad.programs.selections import Length, Selected, different_masks, is_mas
 __all__ = ["WATCHED", "computed", "selects"]
 
 #: The kernels whose key may be a mask, with the key's place among their arguments.
-_KEYS = {"gather": 1, "scatter_add": 1, "scatter_into": 2, "wins": 1}
-#: These, and others that for selections are not composed as for arrays, or only make selections.
-WATCHED = frozenset((*_KEYS, "nonzero", "reduce_std"))
+_KEYS = {"gather": 1, "scatter_add": 1, "scatter_into": 2, "wins": 1, "written": 1}
 
 #: Functions of the backend and a kernel's arguments, by the kernel's name.
 _KERNELS: dict[str, Callable[..., Any]] = {}
@@ -47,6 +45,8 @@ def selects(backend: Any, name: str, args: tuple[Any, ...]) -> bool:
         return True
     if name == "nonzero":
         return args[0].recorder is not None
+    if name == "written" and getattr(args[2], "shape", ()):
+        return False  # the library finds out whether as many elements are selected
     key = args[_KEYS[name]] if name in _KEYS else ()
     return any(p.__class__ is backend.selected or is_mask(p, backend.raw) for p in (key if isinstance(key, tuple) else (key,)))
 
@@ -202,18 +202,18 @@ def _full_shape(shape: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _chosen(backend: Any, full: Any, mask: Any, axis: int, place: Any = None) -> Any:
-    """Return the selection of elements of an array with the first of them in place of the others.
+    """Return the selection of elements of an array with the largest of them in place of the others, or 1.
 
     So functions do not warn of the others, and as positions they are valid.
     """
-    xp = backend.kernels
-    if mask.recorder.runs:
-        first = xp.argmax(xp.astype(mask, DTYPES["int8"]), axis=0, keepdims=False)
-        other = xp.take(full, xp.reshape(first, (1,)), axis=axis)
-    else:
-        other = xp.ones_like(full)  # on which nothing depends
-    full = xp.where(_along(backend, mask, full.ndim - axis), full, other)
-    return backend.selected(full, mask, axis, place)
+    xp, out = backend.kernels, backend.selected(full, mask, axis, place)
+    other = xp.ones_like(full)
+    if mask.recorder.runs and full.dtype.category in ("real floating", "signed integer"):
+        least = 0 if place is not None else -math.inf if full.dtype.category == "real floating" else iinfo(full.dtype).min
+        largest = xp.reduce_max(_filled(backend, out, least), (axis,), True)
+        other = xp.where(xp.equal(largest, xp.full_like(largest, least)), xp.ones_like(largest), largest)
+    out.full = xp.where(_along(backend, mask, out.behind), full, other)
+    return out
 
 
 @_kernel("nonzero")
@@ -295,7 +295,7 @@ def _wins(backend: Any, x: Any, key: Any, shape: tuple[Any, ...]) -> Any:
 
 @_kernel("written")
 def _written(backend: Any, x: Any, key: Any, value: Any) -> Any:
-    """Return `x` with ``[key]`` overwritten, where `x` or the value is a selection."""
+    """Return `x` with ``[key]`` overwritten, where `x` or the value is a selection, or the key has a mask and the value is one number."""
     if isinstance(x, Selected) and (key[0] if isinstance(key, tuple) and len(key) == 1 else key) is Ellipsis:
         return _elementwise(backend, "where", (backend.kernels.ones_like(backend.kernels.isnan(x)), value, x), {})
     key = with_mask(key, x.shape)
@@ -413,7 +413,10 @@ def _join(name: str, backend: Any, arrays: Any, *, axis: int = 0) -> Any:
 
 # -- reductions --------------------------------------------------------------------------------------------------------------
 
-_NEUTRAL = {"sum": 0, "prod": 1, "all": True, "any": False, "count_nonzero": 0, "max": -math.inf, "min": math.inf}
+#: What elements that are not selected count as.
+_NEUTRAL = {
+    "reduce_sum": 0, "reduce_prod": 1, "reduce_max": -math.inf, "reduce_min": math.inf, "all": True, "any": False, "count_nonzero": 0,
+}  # fmt: skip
 
 
 def _axes(axis: Any, rank: int) -> tuple[int, ...]:
@@ -428,18 +431,28 @@ def _rest(backend: Any, x: Any, full: Any, axes: tuple[int, ...], keepdims: bool
     return backend.selected(full, x.mask, x.axis if keepdims else x.axis - sum(a < x.axis for a in axes))
 
 
+@_kernel("sum", "prod", "max", "min", "mean")
+def _by_row(name: str, backend: Any, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Reduce as the row does, of which more compilers know."""
+    return getattr(backend.kernels, f"reduce_{name}")(x, None if axis is None else _axes(axis, x.ndim), keepdims)
+
+
 @_kernel(*_NEUTRAL)
-def _reduce(name: str, backend: Any, x: Any, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
+def _reduce(name: str, backend: Any, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Reduce the selected elements; the largest of none is nan."""
-    xp, axes = backend.kernels, _axes(axis, x.ndim)
-    function = functools.partial(getattr(xp, name), axis=axis, keepdims=keepdims, **options)
+    xp, axes, extremum = backend.kernels, _axes(axis, x.ndim), name in ("reduce_max", "reduce_min")
+    function = getattr(xp, name)
+
+    def reduced(full: Any) -> Any:
+        return function(full, axis, keepdims) if name.startswith("reduce_") else function(full, axis=axis, keepdims=keepdims)
+
     if x.axis not in axes:
-        return _rest(backend, x, function(x.full), axes, keepdims)
-    extremum = name in ("max", "min")
+        return _rest(backend, x, reduced(x.full), axes, keepdims)
     if extremum and x.dtype.category != "real floating":
-        raise refusal(f"`{name}` of `x[mask]` with integers was asked for", "say by `xpgrad.where` what it is where no element is selected")
-    out = function(_filled(backend, x, _NEUTRAL[name]))
-    return xp.where(xp.any(x.mask), out, xp.full_like(out, math.nan)) if extremum else out
+        what = f"`{name.removeprefix('reduce_')}` of `x[mask]` with integers was asked for"
+        raise refusal(what, "say by `xpgrad.where` what it is where no element is selected")
+    out = reduced(_filled(backend, x, _NEUTRAL[name]))
+    return xp.where(xp.any(x.mask, axis=None, keepdims=False), out, xp.full_like(out, math.nan)) if extremum else out
 
 
 def _divided(backend: Any, total: Any, x: Any, axes: tuple[int, ...], less: float) -> Any:
@@ -447,30 +460,30 @@ def _divided(backend: Any, total: Any, x: Any, axes: tuple[int, ...], less: floa
     return backend.kernels.divide(total, math.prod(x.shape[a] for a in axes) - less)
 
 
-@_kernel("mean")
-def _mean(backend: Any, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    xp, axes = backend.kernels, _axes(axis, x.ndim)
-    if x.axis not in axes:
-        return _rest(backend, x, xp.mean(x.full, axis=axis, keepdims=keepdims), axes, keepdims)
-    return _divided(backend, xp.sum(x, axis=axis, keepdims=keepdims), x, axes, 0)
+@_kernel("reduce_mean")
+def _mean(backend: Any, x: Any, axes: Any, keepdims: bool) -> Any:
+    xp, all_axes = backend.kernels, _axes(axes, x.ndim)
+    if x.axis not in all_axes:
+        return _rest(backend, x, xp.reduce_mean(x.full, axes, keepdims), all_axes, keepdims)
+    return _divided(backend, xp.reduce_sum(x, axes, keepdims), x, all_axes, 0)
 
 
 @_kernel("var")
 def _var(backend: Any, x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     xp, axes = backend.kernels, _axes(axis, x.ndim)
     if x.axis not in axes:
-        return _rest(backend, x, xp.var(x.full, axis=axis, correction=correction, keepdims=keepdims), axes, keepdims)
-    spread = xp.subtract(x, xp.mean(x, axis=axis, keepdims=True))
-    return _divided(backend, xp.sum(xp.multiply(spread, spread), axis=axis, keepdims=keepdims), x, axes, correction)
+        return _rest(backend, x, xp.reduce_var(x.full, axes, correction, keepdims), axes, keepdims)
+    spread = xp.subtract(x, xp.reduce_mean(x, axes, True))
+    return _divided(backend, xp.reduce_sum(xp.multiply(spread, spread), axes, keepdims), x, axes, correction)
 
 
 @_kernel("reduce_std")
 def _std(backend: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
-    xp = backend.kernels
-    if x.axis not in _axes(axes, x.ndim):
-        return _rest(backend, x, xp.reduce_std(x.full, axes, correction, keepdims), _axes(axes, x.ndim), keepdims)
+    xp, all_axes = backend.kernels, _axes(axes, x.ndim)
+    if x.axis not in all_axes:
+        return _rest(backend, x, xp.reduce_std(x.full, axes, correction, keepdims), all_axes, keepdims)
     # As for arrays, measured from one of the elements, so that equal ones give 0.
-    return xp.sqrt(xp.reduce_var(xp.subtract(x, xp.max(x, axis=axes, keepdims=True)), axes, correction, keepdims))
+    return xp.sqrt(xp.reduce_var(xp.subtract(x, xp.reduce_max(x, axes, True)), axes, correction, keepdims))
 
 
 # -- products ----------------------------------------------------------------------------------------------------------------
@@ -506,3 +519,7 @@ def _vector_norm(backend: Any, x: Any, *, axis: Any = None, keepdims: bool = Fal
     axes = _axes(axis, x.ndim)
     norm = functools.partial(backend.kernels.linalg.vector_norm, axis=axis, keepdims=keepdims, ord=ord)
     return norm(_filled(backend, x)) if x.axis in axes else _rest(backend, x, norm(x.full), axes, keepdims)
+
+
+#: The kernels that take keys or make selections, and those that are not composed for selections as they are for arrays.
+WATCHED = frozenset((*_KEYS, "nonzero", *(name for name in _KERNELS if name.startswith("reduce_"))))

@@ -54,7 +54,7 @@ class Length(UnknownLength):
     def as_symbol(self, dtype: DType) -> Any:
         """Return it as a symbol without axes, which is computed when the program runs."""
         xp = self.mask.backend.kernels
-        out = xp.sum(xp.astype(self.mask, dtype))
+        out = xp.reduce_sum(xp.astype(self.mask, dtype), None, False)
         out = out if self.factor == 1 else xp.multiply(out, xp.full_like(out, self.factor))
         out = out if self.offset == 0 else xp.add(out, xp.full_like(out, self.offset))
         return out if self.over is None else xp.divide(xp.full_like(out, self.over), out)
