@@ -1,4 +1,4 @@
-"""Interrupt a function at each point where CPython checks for signals (`Python/ceval.c` of 3.11 to 3.13).
+"""Interrupt a function, or fork, at each point where CPython checks for signals (`Python/ceval.c` of 3.11 to 3.13).
 
 These points are the entry of a Python function, the return from a C function, and a backward jump.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-__all__ = ["interrupted_at", "points"]
+__all__ = ["interrupted_at", "points", "run_until"]
 
 _CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX", "CALL_INTRINSIC_1"}
 _JUMPS = {"JUMP_BACKWARD"}
@@ -32,11 +32,15 @@ def _instructions(code: CodeType) -> dict[int, tuple[str, Any]]:
     return {i.offset: (i.opname, handlers.get(i.offset)) for i in dis.get_instructions(code)}
 
 
-class _Counter:
-    """A trace function that counts the interruptible points and raises at one of them."""
+def _interrupt() -> None:
+    raise KeyboardInterrupt
 
-    def __init__(self, at: int | None) -> None:
-        self.at, self.count = at, 0
+
+class _Counter:
+    """A trace function that counts the interruptible points and calls a function at one of them."""
+
+    def __init__(self, at: int | None, happens: Callable[[], None] = _interrupt) -> None:
+        self.at, self.happens, self.count = at, happens, 0
         self.last: dict[FrameType, int] = {}
         self.off = False
         #: These bound methods stay alive for as long as they may be called: Python 3.11 was once seen to call whatever object had
@@ -46,7 +50,7 @@ class _Counter:
     def point(self) -> None:
         if self.count == self.at:
             self.off = True
-            raise KeyboardInterrupt
+            self.happens()
         self.count += 1
 
     def entered(self, frame: FrameType, event: str, arg: Any) -> Any:
@@ -99,3 +103,8 @@ def interrupted_at(k: int, function: Callable[[], Any]) -> bool:
     except KeyboardInterrupt:
         return True
     return False
+
+
+def run_until(k: int, happens: Callable[[], None], function: Callable[[], Any]) -> None:
+    """Call `function`, and `happens` at its k-th point."""
+    _run_traced(function, _Counter(k, happens))

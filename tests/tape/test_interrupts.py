@@ -15,6 +15,7 @@ import sys
 import textwrap
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,7 +25,7 @@ import pytest
 import xpgrad as xp
 from support import search_path
 from support.functions import Cube
-from support.interrupts import interrupted_at, points
+from support.interrupts import interrupted_at, points, run_until
 from xpgrad._modes import batch_levels, running, state
 from xpgrad._operations import watching
 from xpgrad._rows.row import ROWS
@@ -309,6 +310,35 @@ def test_an_interrupt_leaves_everything_whole(name: str, warm: bool) -> None:
         except BaseException as exc:
             exc.add_note(f"interrupted at point {k} of {total}; the interrupt {'came out' if arrived else 'did not come out'}")
             raise
+
+
+@pytest.mark.slow(one_in=5)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
+@pytest.mark.filterwarnings("ignore:.*fork\\(\\):DeprecationWarning", "ignore:os.fork\\(\\) was called:RuntimeWarning")
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_child_that_is_forked_anywhere_goes_on(name: str) -> None:
+    """Law: a process forked inside of a pass or a write finishes it, as its parent does, and can begin another."""
+    make = SCENARIOS[name]
+    make().act()
+    total = points(make().act)
+    for k in sorted(random.Random(name).sample(range(total), min(total, 100))):
+        scenario, child = make(), [-1]
+        run_until(k, lambda child=child: child.append(os.fork()), scenario.act)
+        if child[-1] == 0:
+            code = 1
+            try:
+                _assert_nothing_is_active()
+                scenario.check()
+                again = make()
+                again.act()
+                again.check()
+                code = 0
+            except BaseException:  # noqa: BLE001 (the child ends here)
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        scenario.check()
+        assert os.waitstatus_to_exitcode(os.waitpid(child[-1], 0)[1]) == 0, f"forked at point {k} of {total}"
 
 
 def test_a_profile_whose_beginning_is_interrupted_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
