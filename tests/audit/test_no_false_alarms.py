@@ -53,6 +53,12 @@ def test_the_digits_example() -> None:
     assert not report.kinds("warning"), report
 
 
+@pytest.mark.parametrize("value", np.linspace(-1.5, 1.5, 25))
+def test_single_precision_between_double_precision(value: float) -> None:
+    report = xp.audit(lambda x: xp.astype(xp.sin(xp.astype(x * x, xp.float32)), xp.float64) * x, np.asarray(value))
+    assert not report.kinds("warning"), report
+
+
 @pytest.mark.slow
 def test_the_solutions_example(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("scipy")

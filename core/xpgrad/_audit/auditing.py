@@ -141,7 +141,8 @@ class _Run:
         if self._usable(base):
             problem.weigh(base.outputs)
             self.value = problem.value(base.outputs)
-            self.eps = max([self.eps, *(epsilon(o) for o in base.outputs)])
+            between = (o for e in base.trace.events if e.node is not None for o in e.outs if o.dtype.differentiable)
+            self.eps = max([self.eps, *map(epsilon, (*base.outputs, *between))])  # a cast to fewer digits makes steps of all
             self._arguments(base)
             self._checks(base, self._repeatable(base))
         return Audit(
