@@ -105,6 +105,20 @@ def a_penalty_without_graph(x: Any) -> Any:
     return xp.sum(xp.square(slope))
 
 
+@mistake("inner-gradient", X, line="jacrev(")
+def a_jacobian_without_graph(x: Any) -> Any:
+    with xp.no_grad():
+        slopes = xp.func.jacrev(lambda y: y**3)(x)
+    return xp.sum(slopes @ x)
+
+
+@mistake("inner-gradient", X, line="grad(")
+def a_gradient_at_an_edge_without_graph(x: Any) -> Any:
+    y = x * 2.0
+    (slope,) = grad(xp.sum(y**3), [xp.autograd.graph.get_gradient_edge(y)])
+    return xp.sum(slope * x)
+
+
 @mistake("written", X, line="buffer[", right=lambda x: xp.sum(xp.exp(x)))
 def a_buffer_that_is_filled_without_gradient(x: Any) -> Any:
     buffer = xp.zeros(4)

@@ -164,7 +164,7 @@ class Trace:
         """Record a value that leaves the graph through a call, and return it, or its frozen copy from the first run."""
         if call == "bool(x)" and id(x) in self.cuts:
             self.branches.add(self.cuts[id(x)])
-        if x.stage or x._node is None or value is None:
+        if value is None or (isinstance(x, TensorBase) and (x.stage or x._node is None)):  # else a gradient edge
             return value
         kind = _CALLS.get(call, "left-as-number")
         places, via = user_places(self.stop)
