@@ -164,8 +164,14 @@ class Trace:
         """Record a value that leaves the graph through a call, and return it, or its frozen copy from the first run."""
         if call == "bool(x)" and id(x) in self.cuts:
             self.branches.add(self.cuts[id(x)])
-        if value is None or (isinstance(x, TensorBase) and (x.stage or x._node is None)):  # else a gradient edge
+        if value is None or (isinstance(x, TensorBase) and x._node is None):  # else a gradient edge
             return value
+        if isinstance(value, TensorBase) and value.depth:  # in a batch: the values of all elements leave
+            array = value._array
+            kept = self.record_leaving(call, x, array.value)
+            return value if kept is array.value else value._wrap(value.backend.raw(kept, array.level))
+        if isinstance(x, TensorBase) and x.stage and (x.stage > x.depth or not isinstance(value, TensorBase)):
+            return value  # in a capture, or a number
         kind = _CALLS.get(call, "left-as-number")
         places, via = user_places(self.stop)
         if via and via not in call:
