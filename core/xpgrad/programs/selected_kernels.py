@@ -45,7 +45,7 @@ def selects(backend: Any, name: str, args: tuple[Any, ...]) -> bool:
         return True
     if name == "nonzero":
         return args[0].recorder is not None
-    if name == "written" and getattr(args[2], "shape", ()):
+    if name == "written" and hasattr(args[2], "dtype") and args[2].shape:
         return False  # the library finds out whether as many elements are selected
     key = args[_KEYS[name]] if name in _KEYS else ()
     return any(p.__class__ is backend.selected or is_mask(p, backend.raw) for p in (key if isinstance(key, tuple) else (key,)))
