@@ -29,8 +29,8 @@ from xpgrad.programs.evaluation import kernel_for
 from xpgrad.programs.program import Inner, Passes, Program, Steps, Variable
 from xpgrad.programs.recorder import Recorder, refusal
 from xpgrad.programs.refusals import device_error, outside_error
-from xpgrad.programs.selected_kernels import WATCHED, computed, selects
-from xpgrad.programs.selections import Length, Selected, is_mask, refused
+from xpgrad.programs.selected_kernels import WATCHED, compute_selected, has_selection
+from xpgrad.programs.selections import Length, Selected, is_mask, selection_error
 from xpgrad.programs.symbols import Symbol
 
 __all__ = ["capture", "capture_class"]
@@ -143,7 +143,7 @@ class CaptureBackend(Backend):
             return found
 
         def kernel(*args: Any, **options: Any) -> Any:
-            return computed(self, name, args, options) if selects(self, name, args) else found(*args, **options)
+            return compute_selected(self, name, args, options) if has_selection(self, name, args) else found(*args, **options)
 
         return kernel
 
@@ -203,7 +203,7 @@ class CaptureBackend(Backend):
         if cls is tuple or cls is list:
             return cls([self._value(item) for item in x])
         if cls is self.selected or cls is Length:
-            raise refused("part of a list or a key, or given by name")
+            raise selection_error("part of a list or a key, or given by name")
         return x
 
     def _recorder(self, x: Any) -> Any:
@@ -251,7 +251,7 @@ class CaptureBackend(Backend):
                 elif cls is float or cls is int or a is None:
                     values.append(a)
                 elif cls is selected or cls is Length or ((cls is tuple or cls is list) and any(n.__class__ in unknown for n in a)):
-                    return computed(self, name, args, options)
+                    return compute_selected(self, name, args, options)
                 else:
                     recorder = _inner(recorder, self._recorder(a))
                     values.append(self._value(a))

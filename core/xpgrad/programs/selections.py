@@ -17,7 +17,7 @@ from xpgrad.programs.program import Variable
 from xpgrad.programs.recorder import Recorder, refusal, same_values
 from xpgrad.programs.symbols import Symbol
 
-__all__ = ["Length", "Selected", "different_masks", "is_mask", "mask_of", "refused", "same_mask", "with_mask"]
+__all__ = ["Length", "Selected", "mask_mismatch_error", "is_mask", "find_mask", "selection_error", "is_same_mask", "replace_positions"]
 
 new: Any = object.__new__
 
@@ -63,13 +63,13 @@ class Length(UnknownLength):
         """Return whether it is the length itself, and not computed from it."""
         return (self.factor, self.offset, self.over) == (1, 0, None)
 
-    def _beside(self, x: Any) -> Any:
+    def _as_tensor(self, x: Any) -> Any:
         """Return it as a Tensor, to compute with another one."""
         return self.mask.backend.wrap(self.as_symbol(x.dtype))
 
     def __mul__(self, other: Any) -> Any:
         if not is_scalar(other):
-            return other * self._beside(other)
+            return other * self._as_tensor(other)
         if self.over is not None:
             return Length(self.mask, self.factor, self.offset, self.over * other)
         return Length(self.mask, self.factor * other, self.offset * other)
@@ -86,7 +86,7 @@ class Length(UnknownLength):
 
     def __rtruediv__(self, other: Any) -> Any:
         if not is_scalar(other):
-            return other / self._beside(other)
+            return other / self._as_tensor(other)
         return Length(self.mask, self.factor, self.offset, other) if self.over is None else self.__index__()
 
     def __floordiv__(self, other: Any) -> Any:
@@ -105,7 +105,7 @@ class Length(UnknownLength):
         if not isinstance(other, Length):
             return False
         facts = (self.factor, self.offset, self.over) == (other.factor, other.offset, other.over)
-        return facts and same_mask(self.mask, other.mask)
+        return facts and is_same_mask(self.mask, other.mask)
 
     def __hash__(self) -> int:
         return hash(Length)  # equal masks may be different objects
@@ -174,7 +174,7 @@ class Selected:
     @property
     def recorder(self) -> NoReturn:
         """Raise a `CaptureError`: as a whole, a selection is not a variable of the program."""
-        raise refused("returned, or given to a loop")
+        raise selection_error("returned, or given to a loop")
 
     value = variable = recorder
 
@@ -188,12 +188,12 @@ class Selected:
 add_operators(Selected, lambda selected: selected.backend.kernels)
 
 
-def refused(what: str) -> CaptureError:
+def selection_error(what: str) -> CaptureError:
     """Return the error for something that cannot be done with a selection."""
     return refusal(f"`x[mask]` was {what}", "use `xpgrad.where(mask, x, 0)`, or turn the mask into positions outside")
 
 
-def different_masks(name: str) -> CaptureError:
+def mask_mismatch_error(name: str) -> CaptureError:
     """Return the error for a function of two selections of different elements."""
     return refusal(f"`{name}` was given selections by different masks", "use one mask for both")
 
@@ -208,13 +208,13 @@ def is_mask(part: Any, raw: type[Symbol]) -> bool:
     return part.__class__ is raw and part.recorder is not None and part.dtype.category == "bool"
 
 
-def mask_of(key: tuple[Any, ...], raw: type[Symbol]) -> Any:
+def find_mask(key: tuple[Any, ...], raw: type[Symbol]) -> Any:
     """Return the mask of a key without other arrays; None if there is no such mask."""
     arrays = [p for p in key if hasattr(p, "dtype")]
     return arrays[0] if len(arrays) == 1 and is_mask(arrays[0], raw) else None
 
 
-def with_mask(key: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+def replace_positions(key: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return a key for an array of a shape as a tuple, with `mask` in place of ``nonzero(mask)`` if it has the shape of the axes."""
     parts = key if isinstance(key, tuple) else (key,)
     taken = sum(p is not None and p is not Ellipsis for p in parts)
@@ -229,22 +229,22 @@ def with_mask(key: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
     return parts
 
 
-def same_mask(one: Symbol, other: Symbol) -> bool:
+def is_same_mask(one: Symbol, other: Symbol) -> bool:
     """Return whether two masks have the same values because the same operations made them from the same arrays."""
     if one is other:
         return True
     recorder = one.recorder
-    return recorder is not None and recorder is other.recorder and _same(one.variable, other.variable, recorder, set())
+    return recorder is not None and recorder is other.recorder and _is_same(one.variable, other.variable, recorder, set())
 
 
-def _same(one: Any, other: Any, recorder: Recorder, known: set[tuple[Variable, Variable]]) -> bool:
+def _is_same(one: Any, other: Any, recorder: Recorder, known: set[tuple[Variable, Variable]]) -> bool:
     """Return whether two arguments of operations are equal: variables, static values, and sequences of them."""
     if one is other:
         return True
     if one.__class__ is not other.__class__:
         return False
     if isinstance(one, (tuple, list)):
-        return len(one) == len(other) and all(_same(a, b, recorder, known) for a, b in zip(one, other))
+        return len(one) == len(other) and all(_is_same(a, b, recorder, known) for a, b in zip(one, other))
     if not isinstance(one, Variable):
         return bool(one == other)
     if (one, other) in known:
@@ -258,7 +258,7 @@ def _same(one: Any, other: Any, recorder: Recorder, known: set[tuple[Variable, V
     if a.results.index(one) != b.results.index(other):
         return False
     pairs = zip((a.args, *a.options.values()), (b.args, *[b.options[k] for k in a.options]))
-    if not all(_same(x, y, recorder, known) for x, y in pairs):
+    if not all(_is_same(x, y, recorder, known) for x, y in pairs):
         return False
     known.add((one, other))
     return True
