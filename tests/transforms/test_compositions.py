@@ -286,7 +286,7 @@ def page() -> str:
         "* `autograd.grad` of elements of a batch, inside `vmap`: `xpgrad.func.grad` gives each element its own gradient.",
         "* `requires_grad_()`, `.grad`, `.item()` or `if x:` on an element of a batch.",
         "* A batched write into a Tensor that is not batched.",
-        "* Functions whose result's shape depends on values (`nonzero`, `x[mask]`), inside `vmap`.",
+        "* Functions whose result's shape depends on values (`nonzero`, `x[mask]`), inside `vmap`, except `x[mask]` with one mask for all elements.",
         "* A `Function` whose `forward` takes `ctx`, in any transform; one without `vmap` or `generate_vmap_rule`, in `vmap`; one",
         "  without `jvp`, in forward mode.",
         "* Nested `forward_ad.dual_level` (contract FWD-06); `func.jvp` can be nested.",
