@@ -99,7 +99,13 @@ class Length(UnknownLength):
     def __index__(self, other: Any = None) -> NoReturn:
         raise refusal("the length of `x[mask]` was asked for", "use `xpgrad.sum(mask)`, which is an array")
 
-    __float__ = __rfloordiv__ = __rmod__ = __truediv__ = __rsub__ = __neg__ = __pow__ = __index__
+    __float__: Any = __index__
+    __rfloordiv__: Any = __index__
+    __rmod__: Any = __index__
+    __truediv__: Any = __index__
+    __rsub__: Any = __index__
+    __neg__: Any = __index__
+    __pow__: Any = __index__
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Length):
@@ -116,7 +122,8 @@ class Length(UnknownLength):
     def __gt__(self, other: object) -> bool:
         return True
 
-    __le__, __ge__ = __lt__, __gt__
+    __le__: Any = __lt__
+    __ge__: Any = __gt__
 
     def __repr__(self) -> str:
         return "?"
@@ -176,7 +183,8 @@ class Selected:
         """Raise a `CaptureError`: as a whole, a selection is not a variable of the program."""
         raise selection_error("returned, or given to a loop")
 
-    value = variable = recorder
+    value: Any = recorder
+    variable: Any = recorder
 
     def __getitem__(self, key: Any) -> Any:
         return self.backend.kernels.index_basic(self, key)
