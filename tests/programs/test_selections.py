@@ -139,6 +139,12 @@ def at_positions(x: Any) -> Any:
     return (y * z).sum() + (x[rows] ** 2).sum() + np.take(x[0], np.nonzero(x[0] > 0)[0]).sum() ** 2 + np.argwhere(x > 0).sum() * x[0, 0]
 
 
+def in_another_array(x: Any) -> Any:
+    rows, columns = np.where(x[:1] > 0)
+    short = x[:1, :1] * 3.0
+    return (short[rows, columns * 0] ** 2 * x[rows + 1, columns]).sum() + (x[0, 0] * np.take(x[:1, 0], np.nonzero(x[:1, 1] < 9)[0])).sum()
+
+
 #: Functions of an array with 4 rows and 3 columns.
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "sum": lambda x: xp.sum(x[x > 0]),
@@ -187,6 +193,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "zero crossings": xp.numpy_code(zero_crossings),
     "peaks": xp.numpy_code(peaks),
     "positions": xp.numpy_code(at_positions),
+    "positions in another array": xp.numpy_code(in_another_array),
     "NumPy's functions": xp.numpy_code(
         lambda x: np.average(x[x > 0]) + np.ptp(x[x > 0]) + np.compress(x[0] > 0, x, axis=1).sum() ** 2 + np.extract(x > 0, x).std()
     ),
@@ -320,6 +327,24 @@ def test_nothing_may_be_selected() -> None:
         warnings.simplefilter("ignore")
         for reduction in (xp.max, xp.min, xp.mean, xp.var):
             assert np.isnan(xp.compile(lambda x, reduction=reduction: reduction(x[x > 0]))(x).item())
+
+
+def test_no_positions_are_within_bounds() -> None:
+    function = xp.numpy_code(lambda x: (x[:1][np.nonzero(x[:1] > 9)[0]] ** 2).sum() + x.sum())
+    assert xp.compile(F.grad(function))(make(np.ones(3))).tolist() == [1.0] * 3
+
+
+def test_long_chains_of_operations_are_compared() -> None:
+    def function(x: Any, same: bool) -> Any:
+        a, b = x, x if same else x[::-1]
+        for _ in range(1200):
+            a, b = xp.sin(a), xp.sin(b)
+        return xp.sum(x[a > 0] * x[b > 0])
+
+    x = make([0.5, -1.0, 2.0])
+    assert xp.compile(lambda x: function(x, True))(x).item() == 4.25
+    with pytest.raises(CaptureError, match="different masks"):
+        xp.compile(lambda x: function(x, False))(x)
 
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {

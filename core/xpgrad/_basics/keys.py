@@ -122,6 +122,12 @@ def has_negative_step(key: Any) -> bool:
     return False
 
 
+def index_arrays(key: Any) -> list[Any]:
+    """Return the parts of a prepared key that are arrays: integers and masks."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return [p for p in parts if p is not None and p is not Ellipsis and not isinstance(p, (int, slice))]
+
+
 def is_basic(key: Any) -> bool:
     """Return whether a key has no arrays, so that it selects a view."""
     parts = key if isinstance(key, tuple) else (key,)

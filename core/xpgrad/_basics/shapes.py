@@ -24,6 +24,17 @@ class UnknownLength:
     backend: Any
 
 
+class UnknownShape(tuple[Any, ...]):
+    """A shape with at least one `UnknownLength`, as `shape_tuple` returns it."""
+
+    __slots__ = ()
+
+    @property
+    def backend(self) -> Any:
+        """The backend that makes arrays of this shape."""
+        return next(n.backend for n in self if isinstance(n, UnknownLength))
+
+
 def common_shape(*shapes: Sequence[int], name: str = "") -> tuple[int, ...]:
     """Return the shape to which `shapes` broadcast; lengths may be symbolic, and `name` is the function's name for the error message.
 
@@ -107,8 +118,6 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
     TypeError, ValueError
         If it is not a shape, or has more elements than an array can have.
     """
-    if isinstance(shape, UnknownLength):
-        return (shape,)  # type: ignore[return-value]
     if shape.__class__ is tuple:
         total = 1
         for n in shape:
@@ -121,7 +130,7 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
     try:
         if isinstance(shape, str) or is_bool(shape):
             raise TypeError
-        lengths: tuple[int, ...] = (shape.__index__(),)
+        lengths: tuple[int, ...] = (_length(shape, name),) if isinstance(shape, UnknownLength) else (shape.__index__(),)
     except (AttributeError, TypeError):
         try:
             if isinstance(shape, (dict, set, frozenset)):
@@ -135,7 +144,7 @@ def shape_tuple(shape: Any, name: str = "shape", least: int = 0) -> tuple[int, .
         msg = f"`{name}` must not be {'negative' if least == 0 else f'less than {least}'}, but got {lengths}"
         raise ValueError(msg)
     check_fits(lengths, f"`{name}`")
-    return lengths
+    return UnknownShape(lengths) if any(isinstance(n, UnknownLength) for n in lengths) else lengths
 
 
 def _length(n: Any, name: str) -> Any:

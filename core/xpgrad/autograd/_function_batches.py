@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from xpgrad._modes.batch_levels import active_levels, at_levels
@@ -168,10 +169,10 @@ class _Application:
         self.elements: tuple[Any, ...] = ()
         self.outs: tuple[Any, ...] = ()
 
-    def entered(self) -> Any:
+    def enter_level(self) -> Any:
         """Return a context manager in which elements of the batch are valid: `vmap` may have returned, as in a backward pass."""
         levels = active_levels()
-        return at_levels(levels if self.level in levels else (*levels, self.level))
+        return nullcontext() if self.level in levels else at_levels((*levels, self.level))
 
     def element(self, x: Any, is_mapped: bool, at: int) -> Any:
         """Wrap a batch as an element of depth ``at + 1``; return other values unchanged."""
@@ -234,7 +235,7 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
         @staticmethod
         def forward(*inputs: Any) -> Any:
             at = _deepest(inputs)  # may be less than `batch.depth`: values that all elements share lose a level
-            with batch.entered():
+            with batch.enter_level():
                 elements = [batch.element(x, m, at) for x, m in zip(inputs, batch.mapped)]
                 out = cls.forward(*elements)
                 batch.several = isinstance(out, tuple)
@@ -246,7 +247,7 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
             at = _deepest(inputs)
             inner = ctx.inner = _ElementCtx(tuple(ctx.needs_input_grad))
-            with batch.entered():
+            with batch.enter_level():
                 cls.setup_context(inner, batch.elements, batch.outs if batch.several else batch.outs[0])
                 for_backward = [batch.find_whole(s, inputs, output, at) for s in inner.saved_tensors]
                 for_forward = [batch.find_whole(s, inputs, output, at) for s in inner.saved_for_forward]
@@ -265,7 +266,7 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
             saved = ctx.saved_tensors
             at = _deepest((*gs, *saved))
             inner = ctx.inner
-            with batch.entered():
+            with batch.enter_level():
                 inner.saved_tensors = tuple(batch.element(s, m, at) for s, m in zip(saved, ctx.recipes[0]))
                 returned = cls.user_backward()(inner, *(batch.element(g, True, at) for g in gs))
                 inner.saved_tensors = ()
@@ -278,7 +279,7 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
             saved = ctx.saved_tensors
             at = _deepest((*tangents, *saved))
             inner = ctx.inner
-            with batch.entered():
+            with batch.enter_level():
                 inner.saved_for_forward = inner.saved_tensors = tuple(batch.element(s, m, at) for s, m in zip(saved, ctx.recipes[1]))
                 out = cls.jvp(inner, *(batch.element(t, m, at) for t, m in zip(tangents, batch.mapped)))
                 inner.saved_for_forward = inner.saved_tensors = ()

@@ -28,9 +28,6 @@ from xpgrad.programs.selections import (
 
 __all__ = ["WATCHED", "compute_selected", "has_selection"]
 
-#: The kernels whose key may be a mask, with the key's place among their arguments.
-_KEYS = {"gather": 1, "scatter_add": 1, "scatter_into": 2, "wins": 1, "written": 1}
-
 #: Functions of the backend and a kernel's arguments, by the kernel's name.
 _KERNELS: dict[str, Callable[..., Any]] = {}
 
@@ -49,15 +46,15 @@ def _kernel(*names: str) -> Callable[[Any], Any]:
 
 
 def has_selection(backend: Any, name: str, args: tuple[Any, ...]) -> bool:
-    """Return whether an argument of one of the kernels `WATCHED` is a selection, or a key with a mask."""
+    """Return whether an argument of one of the kernels `WATCHED` is a selection, or a key with a selection or a mask."""
     if any(a.__class__ is backend.selected for a in args):
         return True
     if name == "nonzero":
         return args[0].recorder is not None
     if name == "written" and hasattr(args[2], "dtype") and args[2].shape:
         return False  # the library finds out whether as many elements are selected
-    key = args[_KEYS[name]] if name in _KEYS else ()
-    return any(p.__class__ is backend.selected or is_mask(p, backend.raw) for p in (key if isinstance(key, tuple) else (key,)))
+    keys = [a for a in args if isinstance(a, tuple)]
+    return any(p.__class__ is backend.selected or is_mask(p, backend.raw) for key in keys for p in key)
 
 
 def compute_selected(backend: Any, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -211,16 +208,19 @@ def _full_shape(shape: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _select(backend: Any, full: Any, mask: Any, axis: int, place: Any = None) -> Any:
-    """Return the selection of elements of an array with the largest of them in place of the others, or 1.
+    """Return a selection with its largest element in place of those that are not selected.
 
-    So functions do not warn of the others, and as positions they are valid.
+    This keeps functions from warning about elements that are not selected, and positions within bounds. If nothing is selected, it is 1,
+    or 0 for integers, which may be positions.
     """
     xp, out = backend.kernels, backend.selected(full, mask, axis, place)
-    other = xp.ones_like(full)
+    is_integer = "integer" in full.dtype.category
+    none = 0 if is_integer else 1
+    other = xp.full_like(full, none)
     if mask.recorder.runs and full.dtype.category in ("real floating", "signed integer"):
-        least = 0 if place is not None else -math.inf if full.dtype.category == "real floating" else iinfo(full.dtype).min
+        least = iinfo(full.dtype).min if is_integer else -math.inf
         largest = xp.reduce_max(_fill(backend, out, least), (axis,), True)
-        other = xp.where(xp.equal(largest, xp.full_like(largest, least)), xp.ones_like(largest), largest)
+        other = xp.where(xp.equal(largest, xp.full_like(largest, least)), xp.full_like(largest, none), largest)
     out.full = xp.where(_align_mask(backend, mask, out.behind), full, other)
     return out
 
@@ -530,5 +530,5 @@ def _vector_norm(backend: Any, x: Any, *, axis: Any = None, keepdims: bool = Fal
     return norm(_fill(backend, x)) if x.axis in axes else _wrap_rest(backend, x, norm(x.full), axes, keepdims)
 
 
-#: The kernels that take keys or make selections, and those that are not composed for selections as they are for arrays.
-WATCHED = frozenset((*_KEYS, "nonzero", *(name for name in _KERNELS if name.startswith("reduce_"))))
+#: The kernels that this module computes for selections, also where libraries compose them of others.
+WATCHED = frozenset(_KERNELS)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NoReturn
 
 from xpgrad._array.operators import add_operators
 from xpgrad._basics.dtypes import DType
+from xpgrad._basics.keys import index_arrays
 from xpgrad._basics.scalars import is_scalar
 from xpgrad._basics.shapes import UnknownLength
 from xpgrad.errors import CaptureError
@@ -90,11 +91,12 @@ class Length(UnknownLength):
         return Length(self.mask, self.factor, self.offset, other) if self.over is None else self.__index__()
 
     def __floordiv__(self, other: Any) -> Any:
-        exact = isinstance(other, int) and self.over is None and not self.offset and not self.factor % other
+        exact = isinstance(other, int) and self.over is None and not self.offset and not self.factor % other  # for every count
         return Length(self.mask, self.factor // other) if exact else self.__index__()
 
     def __mod__(self, other: Any) -> int:
-        return 0 if isinstance(self // other, Length) else 1
+        _ = self // other  # raises if the remainder is not known
+        return 0
 
     def __index__(self, other: Any = None) -> NoReturn:
         raise refusal("the length of `x[mask]` was asked for", "use `xpgrad.sum(mask)`, which is an array")
@@ -218,7 +220,7 @@ def is_mask(part: Any, raw: type[Symbol]) -> bool:
 
 def find_mask(key: tuple[Any, ...], raw: type[Symbol]) -> Any:
     """Return the mask of a key without other arrays; None if there is no such mask."""
-    arrays = [p for p in key if hasattr(p, "dtype")]
+    arrays = index_arrays(key)
     return arrays[0] if len(arrays) == 1 and is_mask(arrays[0], raw) else None
 
 
@@ -242,31 +244,36 @@ def is_same_mask(one: Symbol, other: Symbol) -> bool:
     if one is other:
         return True
     recorder = one.recorder
-    return recorder is not None and recorder is other.recorder and _is_same(one.variable, other.variable, recorder, set())
+    return recorder is not None and recorder is other.recorder and _is_same(one.variable, other.variable, recorder)
 
 
-def _is_same(one: Any, other: Any, recorder: Recorder, known: set[tuple[Variable, Variable]]) -> bool:
-    """Return whether two arguments of operations are equal: variables, static values, and sequences of them."""
-    if one is other:
-        return True
-    if one.__class__ is not other.__class__:
-        return False
-    if isinstance(one, (tuple, list)):
-        return len(one) == len(other) and all(_is_same(a, b, recorder, known) for a, b in zip(one, other))
-    if not isinstance(one, Variable):
-        return bool(one == other)
-    if (one, other) in known:
-        return True
-    constants = recorder.constants
-    if one in constants and other in constants:
-        return same_values(recorder.table, constants[one], constants[other])
-    a, b = recorder.makers.get(one), recorder.makers.get(other)
-    if a is None or b is None or a.name != b.name or a.options.keys() != b.options.keys():
-        return False
-    if a.results.index(one) != b.results.index(other):
-        return False
-    pairs = zip((a.args, *a.options.values()), (b.args, *[b.options[k] for k in a.options]))
-    if not all(_is_same(x, y, recorder, known) for x, y in pairs):
-        return False
-    known.add((one, other))
+def _is_same(one: Variable, other: Variable, recorder: Recorder) -> bool:
+    """Return whether two variables have the same values, however long the chains of operations are that made them."""
+    constants, makers = recorder.constants, recorder.makers
+    seen: set[tuple[Variable, Variable]] = set()
+    left: list[tuple[Any, Any]] = [(one, other)]
+    while left:
+        a, b = left.pop()
+        if a is b or (isinstance(a, Variable) and (a, b) in seen):
+            continue
+        if a.__class__ is not b.__class__:
+            return False
+        if isinstance(a, (tuple, list)):
+            if len(a) != len(b):
+                return False
+            left += zip(a, b)
+        elif not isinstance(a, Variable):
+            if a != b:
+                return False
+        elif a in constants and b in constants:
+            if not same_values(recorder.table, constants[a], constants[b]):
+                return False
+        else:
+            first, second = makers.get(a), makers.get(b)
+            if first is None or second is None or first.name != second.name or first.options.keys() != second.options.keys():
+                return False
+            if first.results.index(a) != second.results.index(b):
+                return False
+            seen.add((a, b))
+            left += [(first.args, second.args), *((v, second.options[k]) for k, v in first.options.items())]
     return True

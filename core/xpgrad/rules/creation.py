@@ -15,7 +15,7 @@ from xpgrad._basics.arguments import as_flag, as_int, as_real, as_size, check_ch
 from xpgrad._basics.docstrings import shares
 from xpgrad._basics.dtypes import DType, as_dtype, float32, iinfo, promote, promote_scalar, real_of
 from xpgrad._basics.scalars import as_scalar, is_scalar
-from xpgrad._basics.shapes import MOST_ELEMENTS, UnknownLength, check_fits, shape_tuple
+from xpgrad._basics.shapes import MOST_ELEMENTS, UnknownShape, check_fits, shape_tuple
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._operations.declare import composite, front, nondifferentiable, rule, view
 from xpgrad._operations.lift import as_tensor, as_tensors, is_constant
@@ -149,10 +149,10 @@ def _target(dtype: Any, device: Any, kind: str = "real floating") -> tuple[Any, 
 
 
 def _make(cls: Any, name: str, *args: Any, dtype: DType, requires_grad: bool = False, **kwargs: Any) -> Tensor:
-    for n in args[0] if args[0].__class__ is tuple else ():
-        if isinstance(n, UnknownLength):
-            raw = getattr(n.backend.kernels, name)(*args, dtype=dtype, **kwargs, **n.backend.creation_options(cls.device))
-            return n.backend.wrap(raw)
+    if args[0].__class__ is UnknownShape:
+        backend = args[0].backend
+        raw = getattr(backend.kernels, name)(tuple(args[0]), *args[1:], dtype=dtype, **kwargs, **backend.creation_options(cls.device))
+        return backend.wrap(raw)  # type: ignore[no-any-return]
     backend = cls.backend
     raw = getattr(backend.namespace(), name)(*args, dtype=backend.raw_dtype(dtype), **kwargs, **backend.creation_options(cls.device))
     out: Tensor = note_made(new_tensor(cls, backend.adopt(raw)))
@@ -326,10 +326,15 @@ def _like(name: str, x: Any, dtype: Any, device: Any) -> Tensor:
     x = as_tensor(f"{name}_like", x)
     cls = tensor_class(x.device if device is None else as_device(device))
     wanted = x.dtype if dtype is None else as_dtype(dtype, cls.default_dtype)
-    if cls.device == x.device and any(n.__class__ is not int for n in x.shape):  # lengths that depend on values
-        like = getattr(x.backend.kernels, f"{name}_like")
-        return note_made(new_tensor(type(x), like(x._array, dtype=x.backend.raw_dtype(wanted))))
-    return _make(cls, name, shape_tuple(x.shape), dtype=wanted)
+    try:
+        shape = shape_tuple(x.shape)
+    except TypeError:
+        if cls.device != x.device:
+            raise
+        # A length of a lazy library that depends on values.
+        raw = getattr(x.backend.kernels, f"{name}_like")(x._array, dtype=x.backend.raw_dtype(wanted))
+        return note_made(new_tensor(type(x), raw))
+    return _make(cls, name, shape, dtype=wanted)
 
 
 @composite

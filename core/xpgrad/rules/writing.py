@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from xpgrad._aliasing.cells import follow
-from xpgrad._basics.keys import is_basic
+from xpgrad._basics.keys import index_arrays, is_basic
 from xpgrad._operations.declare import rule
 
 
@@ -54,7 +54,7 @@ def transpose_read(xp: Any, g: Any, key: Any, shape: tuple[int, ...]) -> Any:
 
 def _is_one_mask(key: Any, xp: Any) -> bool:
     """Return whether a mask is the only array of a key: like a basic key, it names no element twice."""
-    arrays = [part for part in (key if isinstance(key, tuple) else (key,)) if hasattr(part, "dtype")]
+    arrays = index_arrays(key)
     return len(arrays) == 1 and xp.isdtype(arrays[0].dtype, "bool")
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from xpgrad._array.kernels import DefaultKernels
-from xpgrad._basics.keys import full_key, is_basic
+from xpgrad._basics.keys import full_key, index_arrays, is_basic
 from xpgrad._transforms.batch.array import no_rule_error
 from xpgrad._transforms.batch.rulebook import Rulebook, batched
 
@@ -39,12 +39,11 @@ def index_basic_transpose(book: Rulebook, x: Any, key: Any, shape: Any) -> Any:
 def _mask_for_all(book: Rulebook, key: Any) -> Any:
     """Return the key that reads a whole batch, if its elements share it and it is a mask among slices; None for another key."""
     parts = key if isinstance(key, tuple) else (key,)
-    arrays = [p for p in parts if not plain_part(p)]
-    if len(arrays) != 1 or any(isinstance(p, int) for p in parts) or book.level(*parts) is not None:
+    if len(index_arrays(parts)) != 1 or any(isinstance(p, int) for p in parts) or book.level(*parts) is not None:
         return None
     below = key_below(book, key)
-    is_mask = book.backend.inner.backend.kernels.isdtype(next(p for p in below if not plain_part(p)).dtype, "bool")
-    return (slice(None), *below) if is_mask else None
+    (array,) = index_arrays(below)
+    return (slice(None), *below) if book.backend.inner.backend.kernels.isdtype(array.dtype, "bool") else None
 
 
 def flat_positions(book: Rulebook, key: Any, shape: Any) -> Any:
