@@ -152,7 +152,7 @@ def _make(cls: Any, name: str, *args: Any, dtype: DType, requires_grad: bool = F
     if args[0].__class__ is UnknownShape:
         backend = args[0].backend
         raw = getattr(backend.kernels, name)(tuple(args[0]), *args[1:], dtype=dtype, **kwargs, **backend.creation_options(cls.device))
-        return backend.wrap(raw)  # type: ignore[no-any-return]
+        return backend.wrap(raw)
     backend = cls.backend
     raw = getattr(backend.namespace(), name)(*args, dtype=backend.raw_dtype(dtype), **kwargs, **backend.creation_options(cls.device))
     out: Tensor = note_made(new_tensor(cls, backend.adopt(raw)))
