@@ -325,16 +325,7 @@ def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
 def _like(name: str, x: Any, dtype: Any, device: Any) -> Tensor:
     x = as_tensor(f"{name}_like", x)
     cls = tensor_class(x.device if device is None else as_device(device))
-    wanted = x.dtype if dtype is None else as_dtype(dtype, cls.default_dtype)
-    try:
-        shape = shape_tuple(x.shape)
-    except TypeError:
-        if cls.device != x.device:
-            raise
-        # A length of a lazy library that depends on values.
-        raw = getattr(x.backend.kernels, f"{name}_like")(x._array, dtype=x.backend.raw_dtype(wanted))
-        return note_made(new_tensor(type(x), raw))
-    return _make(cls, name, shape, dtype=wanted)
+    return _make(cls, name, shape_tuple(x.shape), dtype=x.dtype if dtype is None else as_dtype(dtype, cls.default_dtype))
 
 
 @composite
