@@ -137,6 +137,8 @@ class CustomRule(Generic[P, R]):
         self._keywords = tuple(n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY)
         self._positional = len(parameters) - len(self._keywords)
         self._roles = tuple((n, n in chosen) for n in parameters)
+        #: The number of its arguments if all are operands given by position, else -1.
+        self._plain = -1 if chosen else len(parameters)
         self._vjp: _Formula | None = None
         self._jvp: _Formula | None = None
         self.function: type[Function] = self._make_function()
@@ -145,6 +147,12 @@ class CustomRule(Generic[P, R]):
         return f"<custom rule {self._name}{self._signature}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if not kwargs and len(args) == self._plain:
+            for a in args:
+                if not isinstance(a, Tensor):
+                    break
+            else:  # NB: the common call
+                return self.function.apply(*args)
         return self.function.apply(*self.arguments(*args, **kwargs))
 
     def vjp(self, formula: Callable[..., Any]) -> CustomRule[P, R]:
@@ -315,6 +323,8 @@ class CustomRule(Generic[P, R]):
         except Exception as error:
             self._explain(error, args)
             raise
+        if isinstance(out, Tensor):
+            return self._result(out, args)
         if isinstance(out, list):
             msg = f"{self._name} returned a list, whose Tensors would not be differentiated; return a tuple"
             raise TypeError(msg)
@@ -367,10 +377,12 @@ class CustomRule(Generic[P, R]):
             msg = f"{self._name} has no vjp, so it cannot be differentiated; declare one with `@{self._name}.vjp`"
             raise NotImplementedError(msg)
         saved = ctx.saved_tensors
-        values = ctx.values.with_saved(saved)
-        values["g"] = grads if ctx.several else grads[0]
+        g = grads if ctx.several else grads[0]
         try:
-            returned = self._vjp.function(**values)
+            if ctx.values is self._vjp.all_saved and self._vjp.is_positional:
+                returned = self._vjp.function(g, *saved)
+            else:
+                returned = self._vjp.function(g=g, **ctx.values.with_saved(saved))
         except Exception as error:
             self._explain(error, (*grads, *saved))
             raise
@@ -535,9 +547,25 @@ class _Formula:
         """What the formula reads if all of it is Tensors."""
         return _Values([n for n, _, _ in self.values], {})
 
+    @functools.cached_property
+    def is_positional(self) -> bool:
+        """Whether the formula takes ``g`` and then its values by position."""
+        parameters = inspect.signature(self.function).parameters
+        return list(parameters) == ["g", *(n for n, _, _ in self.values)] and all(
+            p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values()
+        )
+
     def read(self, inputs: tuple[Any, ...], output: Any) -> tuple[list[Any], _Values]:
         """Return the Tensors to save, and the values by name without these Tensors."""
         tensors: list[Any] = []
+        for _, place, part in self.values:
+            value = output if place == _OUT else inputs[place]
+            if part is not None or not isinstance(value, Tensor):
+                break
+            tensors.append(value)
+        else:  # NB: the common case
+            return tensors, self.all_saved
+        tensors = []
         names: list[str] = []
         others: dict[str, Any] = {}
         for n, place, part in self.values:
