@@ -187,6 +187,15 @@ def arrays_without_axes(a):
     return (alias + before) * a * kept["sum"]
 
 
+def same_arrays(a):
+    same, total, other = np.asarray(a), a.sum(), np.array(a)
+    array = np.asarray(total)
+    same[0] += 1.0
+    other[1] *= 3.0
+    array += 1.0
+    return total * array * a * other
+
+
 def pass_scalars(a):
     def increase(t):
         t += 1.0
@@ -230,7 +239,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "histogram": (histogram, (RNG.uniform(0.5, 1.5, 5),)),
     "recursion": (recursion, (RNG.uniform(0.5, 1.5, 3),)),
     "integers": (integers, (RNG.normal(size=4),)),
-    **{f.__name__: (f, (np.array([3.1, 1.2, 2.4]),)) for f in (accumulate, exchange, scalars, arrays_without_axes, pass_scalars, methods)},
+    **{
+        f.__name__: (f, (np.array([3.1, 1.2, 2.4]),))
+        for f in (accumulate, exchange, scalars, arrays_without_axes, same_arrays, pass_scalars, methods)
+    },
 }
 #: Programs whose steps depend on values, which a program for all values cannot.
 DEPENDING = {"trapezoid"}

@@ -78,10 +78,11 @@ PARTS: dict[str, Callable[[SimpleNamespace, int], None]] = {
     "kept": lambda s, k: s.kept.append(xp.sum(s.h, axis=0)),
     "number": _set("h", lambda s, k: xp.maximum(-1.0 - k, s.h * (1.0 + k / 7) - k / 10)),
     "fill": _fill,
+    "other operands": _set("h", lambda s, k: s.h * s.c - (s.h if k in (1, 2, 6) else s.c)),
     "power": _set("h", lambda s, k: s.h + (s.h * s.h + 1.0) ** (0.5 + k / 2)),
     "alternate": _alternate,
 }
-NEVER = {"power", "shrink unevenly"}
+NEVER = {"other operands", "power", "shrink unevenly"}
 
 
 def loop(parts: list[str], steps: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -244,6 +245,12 @@ def test_numbers_differ_between_the_steps_of_a_loop(emitter: str) -> None:
     args = tuple(xp.asarray(np.random.default_rng(0).normal(size=shape)) for shape in ((8, 40), (40, 40)))
     assert any(step.literals for r in loops(f, *args) for step in r.steps)
     check(f, args, emitter)
+
+
+@pytest.mark.parametrize("emitter", EMITTERS)
+@pytest.mark.parametrize("part", ["other operands", "power"])
+def test_steps_that_compute_something_else_are_no_loop(part: str, emitter: str) -> None:
+    check(*loop(["product", part], 9), emitter)
 
 
 @pytest.mark.parametrize("emitter", EMITTERS)

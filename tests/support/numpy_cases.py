@@ -209,7 +209,11 @@ CASES: dict[str, list[Case]] = {
     "full_like": [_d(lambda x, v: np.full_like(x, v), M, V[0])],
     "copy": [_d(np.copy, M)],
     "astype": [_d(lambda x: np.astype(x, np.complex128), M)],
-    "linspace": [_d(lambda a, b: np.linspace(a, b, 4), V[0], V[1]), _d(lambda a, b: np.linspace(a, b, 3, endpoint=False, axis=1), V, W)],
+    "linspace": [
+        _d(lambda a, b: np.linspace(a, b, 4), V[0], V[1]),
+        _d(lambda a, b: np.linspace(a, b, 3, endpoint=False, axis=1), V, W),
+        _d(lambda a, b: [np.linspace(a, b, n) for n in (1, 2)], V, W),
+    ],
     "logspace": [_d(lambda a, b, c: np.logspace(a, b, 4, base=c), V[0], V[1], P[0, 0])],
     "geomspace": [_d(lambda a, b: np.geomspace(a, b, 4), P[0, 0], P[0, 1])],
     "meshgrid": [
