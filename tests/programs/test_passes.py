@@ -290,6 +290,25 @@ def test_small_arrays_are_not_in_loops() -> None:
     assert fuse_loops(p) is p
 
 
+def test_small_operations_run_before_and_after_a_loop_in_order() -> None:
+    b = Builder()
+    x, c = b.input(np.arange(1.0, 161.0).reshape(20, 8)), b.input(np.full(20, 3.0))
+    before = b("add", b("multiply", c, 2.0), c)
+    total = b("reduce_sum", b("exp", b("sin", x)), (1,), False)
+    after = b("subtract", b("multiply", b("log", total), before), 1.0)
+    p = fuse_loops(b.program(after), 24, 30)
+    assert [o.name for o in p.operations] == ["multiply", "add", "loop", "log", "multiply", "subtract"]
+    np.testing.assert_array_equal(built(numpy_source(p))(*b.raws())[0], b.values[after])
+
+
+def test_names_of_variables_are_unique() -> None:
+    b = Builder()
+    x, y, z = b.input(np.ones(2), "x"), b.input(np.ones(2), "y"), b.input(np.ones(2), "x")
+    text = str(b.program(b("add", b("multiply", x, y), z)))
+    assert "x: float64[2], y: float64[2], x_2: float64[2]" in text
+    assert "x_2)" in text
+
+
 def test_tracebacks_show_the_text() -> None:
     import traceback
 

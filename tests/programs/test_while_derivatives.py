@@ -12,6 +12,7 @@ import xpgrad as xp
 from support import DEVICES
 from support.central_differences import values
 from xpgrad import func
+from xpgrad.programs.program import Inner, Passes, Program, Steps
 
 pytestmark = pytest.mark.slow(one_in=3)
 
@@ -274,3 +275,12 @@ def test_tangents_that_have_ended_are_those_of_the_loop() -> None:
 
     x = xp.asarray(POINT, device="numpy")
     _close(xp.compile(function)(x), function(x), 1e-9)
+
+
+def test_loops_with_other_counts_or_directions_are_not_alike() -> None:
+    program = Program([], {}, [], [])
+    passes = [Passes((program,) * 4, counts, reverse) for counts in ((1, 2), (2, 1)) for reverse in ((True, False), (False, True))]
+    steps = [Steps(program, count, length, reverse) for count in (1, 2) for length in (3, 4) for reverse in (True, False)]
+    every: list[Inner] = [*passes, *steps, Inner((program,)), Inner((program,) * 4)]
+    for a in every:
+        assert [b for b in every if a.is_like(b, lambda x, y: x is y)] == [a]

@@ -238,8 +238,11 @@ class Inner:
         return found
 
     def is_like(self, other: Inner, same: Callable[[Program, Program], bool]) -> bool:
-        """Return whether both run the same programs in the same way."""
-        return len(self.programs) == len(other.programs) and all(map(same, self.programs, other.programs))
+        """Return whether both run the same programs, as often and in the same order."""
+        if other.__class__ is not self.__class__ or len(self.programs) != len(other.programs):
+            return False
+        ways = [n for n in self.__slots__ if n not in Inner.__slots__]
+        return all(getattr(self, n) == getattr(other, n) for n in ways) and all(map(same, self.programs, other.programs))
 
 
 class Steps(Inner):
@@ -277,12 +280,6 @@ class Steps(Inner):
     def program(self) -> Program:
         """The program that runs once per step."""
         return self.programs[0]
-
-    def is_like(self, other: Inner, same: Callable[[Program, Program], bool]) -> bool:
-        """Return whether both run the same programs as often and in the same order."""
-        if not isinstance(other, Steps) or (self.count, self.length, self.reverse) != (other.count, other.length, other.reverse):
-            return False
-        return super().is_like(other, same)
 
     @property
     def order(self) -> range:
@@ -324,12 +321,6 @@ class Passes(Inner):
 
     def names(self, operation: str) -> tuple[str, ...]:
         return (*INNER[operation], *("back" if reverse else "forth" for reverse in self.reverse))
-
-    def is_like(self, other: Inner, same: Callable[[Program, Program], bool]) -> bool:
-        """Return whether both run the same programs in the same directions."""
-        if not isinstance(other, Passes) or (self.counts, self.reverse) != (other.counts, other.reverse):
-            return False
-        return super().is_like(other, same)
 
 
 _PLAIN = frozenset((bool, int, float, complex, str, slice, DType))
