@@ -209,9 +209,11 @@ def test_densities_are_pytorchs(name: str) -> None:
 
 def test_outside_of_the_support_and_of_the_parameters(xpgrad_device: str) -> None:
     for name in ("gamma", "beta", "expon", "uniform", "chi2", "weibull_min", "lognorm"):
-        x = xp.tensor([-1.0, -2.0], device=xpgrad_device, requires_grad=True)
-        xp.sum(getattr(stats, name).pdf(x, *CONTINUOUS[name])).backward()
+        outside = [-1.0, 2.0] if name in ("beta", "uniform") else [-1.0, -2.0]
+        x, *shapes = (xp.tensor(v, device=xpgrad_device, requires_grad=True) for v in (outside, *CONTINUOUS[name]))
+        xp.sum(getattr(stats, name).pdf(x, *shapes)).backward()
         assert values(x.grad).tolist() == [0.0, 0.0], name
+        assert all(s.grad is None or not values(s.grad).any() for s in shapes), name
     a = xp.tensor([-2.0], device=xpgrad_device, requires_grad=True)
     for kind in ("logpdf", "cdf"):
         a.grad = None

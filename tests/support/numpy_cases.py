@@ -277,6 +277,7 @@ CASES: dict[str, list[Case]] = {
         _d(lambda x, v: np.insert(x, 1, v), V, W[:2]),
         _d(lambda x, v: np.insert(x, 1, v, axis=0), M, N[:2]),
         _d(lambda x, v: np.insert(x, [1, 1], v, axis=1), M, N[:, :2]),
+        _d(lambda x, v: np.insert(x, slice(1, 4, 2), v), V, W[:2]),
     ],
     "trim_zeros": [_d(lambda x: np.trim_zeros(np.multiply(x, np.array([0.0, 1.0, 0.0, 1.0, 0.0]))), V)],
     "flip": [_d(np.flip, M), _d(lambda x: np.flip(x, 1), M)],
@@ -321,7 +322,10 @@ CASES: dict[str, list[Case]] = {
     "extract": [_d(lambda x: np.extract(MASK, x), M)],
     "choose": [_d(lambda x, y: np.choose(np.array([0, 1, 1, 0, 1]), [x, y]), V, W)],
     "select": [_d(lambda x, y: np.select([x > 0.5, x < -0.5], [x, np.multiply(y, x)], default=7.0), M, N)],
-    "piecewise": [_d(lambda x: np.piecewise(x, [x < 0, x >= 0.2], [lambda t: -t, lambda t: np.log(t), 0.5]), M)],
+    "piecewise": [
+        _d(lambda x: np.piecewise(x, [x < 0, x >= 0.2], [lambda t: -t, lambda t: np.log(t), 0.5]), M),
+        _c(lambda x: np.piecewise(np.full(3, 0.5, np.float32), [x[:3] > 0], [np.exp, -1.0]), V),
+    ],
     "clip": [
         _d(lambda x: np.clip(x, -0.3, 0.4), M),
         _d(lambda x, a, b: np.clip(x, a, b), M, N[0] - 1, N[:, :1] + 0.5),
