@@ -65,6 +65,7 @@ PARTS: dict[str, Callable[[SimpleNamespace, int], None]] = {
     "input": _set("h", lambda s, k: s.h + s.xs[k]),
     "input from the end": _set("h", lambda s, k: s.h * s.xs[-1 - k]),
     "argument": _set("h", lambda s, k: s.h * s.layers[k]),
+    "row of an argument": _set("h", lambda s, k: s.h * s.layers[k][1 + k % 2]),
     "constant": _set("h", lambda s, k: s.h - s.constants[k]),
     "number in an array": _set("h", lambda s, k: s.h * s.numbers[k]),
     "rows": _set("h", lambda s, k: s.h / (1.0 + xp.sum(s.h * s.h, axis=1, keepdims=True))),
@@ -248,8 +249,8 @@ def test_numbers_differ_between_the_steps_of_a_loop(emitter: str) -> None:
 
 
 @pytest.mark.parametrize("emitter", EMITTERS)
-@pytest.mark.parametrize("part", ["other operands", "power"])
-def test_steps_that_compute_something_else_are_no_loop(part: str, emitter: str) -> None:
+@pytest.mark.parametrize("part", ["other operands", "power", "row of an argument"])
+def test_few_parts_have_the_same_bits(part: str, emitter: str) -> None:
     check(*loop(["product", part], 9), emitter)
 
 
