@@ -340,6 +340,15 @@ def test_the_function_is_captured_once() -> None:
     assert _calls_of(right, lambda: integrate.odeint(right, [1.0, 2.0], TIMES, (xp.asarray([0.5, 0.1]),))) == 0
 
 
+def test_a_function_without_a_module_is_captured_like_others() -> None:
+    space: dict[str, Any] = {}
+    exec("def right(y, t, p): return -p * y * 1.5", space)  # noqa: S102 (our own text)
+    assert space["right"].__module__ is None
+    p = xp.asarray(0.5)
+    found = jacrev(lambda p: integrate.odeint(space["right"], [1.0], TIMES, (p,), **TIGHT))(p)
+    np.testing.assert_allclose(found[:, 0], -1.5 * TIMES * np.exp(-0.75 * np.asarray(TIMES)), rtol=1e-6, atol=1e-9)
+
+
 def test_without_derivatives_it_is_compiled_at_the_second_call() -> None:
     def right(y: Any, t: Any) -> Any:
         return -1.75 * y

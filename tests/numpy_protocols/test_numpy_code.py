@@ -392,6 +392,18 @@ def test_the_dtype_decides_what_is_a_tensor(xpgrad_device: str) -> None:
     assert (found[13].shape, values(found[14]).tolist()) == ((1, 2, 1), [1.0])
 
 
+def test_an_array_over_a_buffer_shares_it() -> None:
+    memory = np.zeros(2)
+
+    def fill(x: Any) -> Any:
+        for array in (np.ndarray((2,), float, memory), np.ndarray(shape=(2,), buffer=memory)):
+            array += 1.0
+        return x * np.ndarray((2,), float).shape[0]
+
+    assert xp.numpy_code(fill)(xp.asarray([1.0])).tolist() == [2.0]
+    assert memory.tolist() == [2.0, 2.0]
+
+
 _TABLE = np.ones(3)
 
 

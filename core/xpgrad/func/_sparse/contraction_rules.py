@@ -93,21 +93,6 @@ def _matmul(walk: Walk, operation: Operation) -> Dependence:
     return found.rearrange(found.which.reshape(shape))
 
 
-def _tensordot(walk: Walk, operation: Operation) -> Dependence:
-    a, b, *rest = operation.args
-    axes = rest[0] if rest else operation.options.get("axes", 2)
-    na, nb = len(a.shape), len(b.shape)
-    of_a, of_b = (tuple(range(na - axes, na)), tuple(range(axes))) if isinstance(axes, int) else axes
-    parts = []
-    for v, gone, before, after in ((a, of_a, 0, nb - len(of_b)), (b, of_b, na - len(of_a), 0)):
-        if v in walk.tracked:
-            gone = {g % len(v.shape) for g in gone}
-            kept = tuple(n for i, n in enumerate(v.shape) if i not in gone)
-            x = union_along(walk.dependence_of(v), tuple(gone))
-            parts.append(broadcast(x.rearrange(x.which.reshape((1,) * before + kept + (1,) * after)), operation.out.shape))
-    return parts[0] if len(parts) == 1 else union(*parts)
-
-
 def _vecdot(walk: Walk, operation: Operation) -> Dependence:
     a, b, *rest = operation.args
     axis = rest[0] if rest else operation.options.get("axis", -1)
@@ -153,6 +138,6 @@ def _solve(walk: Walk, operation: Operation) -> Dependence | None:
 RULES_OF_KINDS: dict[str, Rule] = {"reduction": _reduction, "transform": _mixed_along}
 
 RULES: dict[str, Rule] = {
-    "running_sum": _running, "matmul": _matmul, "linalg.matmul": _matmul, "tensordot": _tensordot, "linalg.tensordot": _tensordot,
+    "running_sum": _running, "matmul": _matmul, "linalg.matmul": _matmul,
     "vecdot": _vecdot, "linalg.vecdot": _vecdot, "linalg.outer": _outer, "linalg.cross": _cross, "linalg.solve": _solve,
 }  # fmt: skip
