@@ -534,6 +534,78 @@ def test_times_have_their_tangents() -> None:
         np.testing.assert_allclose(jacrev(f, argnums=k)(*args[0]), jacfwd(closed, argnums=k)(*args[0]), atol=1e-8)
 
 
+#: Functions of one of the times: which of start, end and wanted it is, and the call with `x` in its place, where `t` has all three.
+TIMED: dict[str, tuple[int, Any]] = {
+    "the end": (1, lambda f, t, x: f(0.1, x, None)[-1:]),
+    "the start": (0, lambda f, t, x: f(x, 1.5, None)[-1:]),
+    "those wanted": (2, lambda f, t, x: f(0.1, 1.5, x)),
+    "those wanted, beside an end": (2, lambda f, t, x: f(0.1, t[1], x)),
+    "those wanted, beside a start": (2, lambda f, t, x: f(t[0], 1.5, x)),
+    "the start, beside those wanted": (0, lambda f, t, x: f(x, 1.5, t[2])),
+}
+
+
+@pytest.mark.parametrize("gradient", ["auto", "adjoint", "steps"])
+@pytest.mark.parametrize("right", [lambda y, t: -0.7 * y, Decay(xp.asarray(0.7))], ids=["a function", "an object"])
+@pytest.mark.parametrize("name", TIMED)
+def test_each_time_has_its_tangent_whichever_others_are_tensors(name: str, right: Any, gradient: str) -> None:
+    def solve(start: Any, end: Any, wanted: Any) -> Any:
+        found = integrate.solve_ivp(lambda t, y: right(y, t), (start, end), [1.0], "RK45", wanted, gradient=gradient, **TIGHT)
+        return found.y[0]
+
+    def closed(start: Any, end: Any, wanted: Any) -> Any:
+        return xp.exp(-0.7 * ((xp.asarray([end]) if wanted is None else wanted) - start))
+
+    which, call = TIMED[name]
+    for requires_grad in (False, True):
+        t = [xp.tensor(v, requires_grad=requires_grad) for v in (0.1, 1.5, [0.5, 1.0])]
+        found, expected = (
+            jvp(lambda x, f=f, t=t: call(f, t, x), (t[which],), (xp.ones_like(t[which]),))[1]
+            for f in (solve, closed)  # type: ignore[misc]
+        )
+        np.testing.assert_allclose(found.detach(), expected.detach(), rtol=1e-6)
+
+
+class Late:
+    """A right side that keeps its parameter in an object, and depends on it from the time 0.5 on."""
+
+    __slots__ = ("rate",)
+
+    def __init__(self, rate: Any) -> None:
+        self.rate = rate
+
+    def __call__(self, y: Any, t: Any) -> Any:
+        return -(self.rate if t > 0.5 else 1.0) * y
+
+
+@pytest.mark.parametrize("gradient", ["auto", "adjoint", "steps"])
+def test_a_tangent_that_matters_late_is_not_lost(gradient: str) -> None:
+    def solve(rate: Any, method: str, t_eval: Any = None) -> Any:
+        right = Late(rate)
+        return integrate.solve_ivp(lambda t, y: right(y, t), (0.0, 2.0), [1.0], method, t_eval, gradient=gradient, **TIGHT).y[0, -1]
+
+    rate, one = xp.asarray(0.7), xp.asarray(1.0)
+    if gradient == "steps":
+        found = jvp(lambda p: solve(p, "RK45"), (rate,), (one,))[1]
+        assert float(found) == pytest.approx(-1.5 * float(np.exp(-0.5 - 1.5 * 0.7)), rel=1e-6)
+        return
+    for method in ("RK45", "LSODA", "Radau"):
+        with pytest.raises(RuntimeError, match="depends on Tensors with tangents, but not yet at the start"):
+            jvp(lambda p, m=method: solve(p, m), (rate,), (one,))  # type: ignore[misc]
+    with pytest.raises(RuntimeError, match="depends on Tensors with tangents, but not yet at the start"):
+        jvp(lambda p: integrate.odeint(Late(p), [1.0], TIMES, gradient=gradient), (rate,), (one,))
+    assert float(solve(rate, "RK45")) == pytest.approx(float(np.exp(-0.5 - 1.5 * 0.7)), rel=1e-6)
+
+
+def test_the_tangent_of_a_time_of_a_solution_without_steps_is_refused() -> None:
+    right = Decay(xp.asarray(0.7))
+    found = integrate.solve_ivp(lambda t, y: right(y, t), (0.0, 1.0), [1.0], dense_output=True)
+    with pytest.raises(NotImplementedError, match="computed without its steps; take gradient='steps'"):
+        jvp(found.sol, (xp.asarray(0.5),), (xp.asarray(1.0),))
+    found = integrate.solve_ivp(lambda t, y: right(y, t), (0.0, 1.0), [1.0], dense_output=True, gradient="steps", **TIGHT)
+    assert float(jvp(found.sol, (xp.asarray(0.5),), (xp.asarray(1.0),))[1]) == pytest.approx(-0.7 * float(np.exp(-0.35)), rel=1e-6)
+
+
 # -- fits ------------------------------------------------------------------------------------------------------------------------
 
 

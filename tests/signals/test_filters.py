@@ -63,6 +63,11 @@ CALLS: dict[str, Call] = {
     "convolve2d wrap": call("convolve2d", numbers((3, 4)), numbers((2, 3), 2.0), boundary="wrap"),
     "correlate2d symm": call("correlate2d", numbers((3, 4)), numbers((2, 2), 2.0), mode="same", boundary="symm"),
     "correlate2d fill": call("correlate2d", numbers((3, 4), 1.0, COMPLEX), numbers((2, 2), 2.0, COMPLEX), fillvalue=0.7),
+    "convolve2d valid": call("convolve2d", numbers((3, 4)), numbers((2, 3), 2.0), mode="valid"),
+    **{
+        f"correlate2d valid, {title}": call("correlate2d", numbers(first, 1.0, COMPLEX), numbers(second, 2.0, COMPLEX), mode="valid")
+        for title, first, second in (("smaller", (3, 3), (2, 2)), ("larger", (2, 2), (3, 3)), ("as large", (2, 3), (2, 3)))
+    },
     "lfilter": call("lfilter", B, A, X),
     "lfilter, complex, along the first axis": call("lfilter", B + 0.1j, A + 0.05j, numbers((4, 2), 1.0, COMPLEX), axis=0),
     "lfilter, finite": call("lfilter", B, A[:1], X),

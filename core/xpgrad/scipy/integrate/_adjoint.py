@@ -21,7 +21,7 @@ from xpgrad.autograd.function import Function
 from xpgrad.rules.creation import zeros, zeros_like
 from xpgrad.rules.manipulation import concat, moveaxis, stack
 from xpgrad.scipy._cutting import Once, cut_graph
-from xpgrad.scipy.integrate._problem import IMPLICIT, Problem
+from xpgrad.scipy.integrate._problem import EXPLICIT, IMPLICIT, Problem, has_tangent
 
 #: Maximum number of pieces in which the solution is integrated again, and minimum number of outputs in each: solvers start slowly.
 _PIECES = 16
@@ -59,7 +59,18 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
     -------
     Tensor, shape (T, n)
         The values of `ys`.
+
+    Raises
+    ------
+    NotImplementedError
+        The start or the times have a tangent.
     """
+    if any(has_tangent(x) for x in (start, t) if x is not None):
+        msg = (
+            f"{problem.name}: the tangents of times or of the start are lost, because the solution was computed without its steps; take "
+            f"gradient='steps' with one of the methods {', '.join(map(repr, EXPLICIT))}"
+        )
+        raise NotImplementedError(msg)
     out = problem.to_tensor(ys)
     if not state.is_grad_enabled():
         return out
@@ -76,16 +87,6 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
     result = out.clone()
     result._node = node
     return result
-
-
-def carries_tangents(problem: Problem, time: Any, t: Any) -> bool:
-    """Return whether the start, the times or the initial right side have a tangent at an active level of forward mode."""
-    mode = state.current()
-    levels: Any = () if mode is None or not mode.levels or not mode.levels.running else mode.levels
-    if not levels:
-        return False
-    having = [problem.field(time, problem.start), problem.start, *([] if t is None else [t])]
-    return any(level.tangent(x) is not None for level in levels for x in having)
 
 
 def _evaluate_samples(problem: Problem, times: Any, ys: Any) -> tuple[list[tuple[int, Any]], list[Any]]:

@@ -210,7 +210,7 @@ def solve_ivp(
         raise ValueError(msg)
     ends, ends_t = _times(problem, "t_span", t_span)
     wanted, wanted_t = (None, None) if t_eval is None else _times(problem, "t_eval", t_eval)
-    way = Way(problem, gradient, ends[0], ends_t if ends_t is not None else wanted_t)
+    way = Way(problem, gradient, ends[0], ends_t, wanted_t)
     y = problem.to_array(problem.start)
     first = {} if first_step is None else {"first_step": float(first_step)}
     found = problem.solve(

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from xpgrad._backends.classes import tensor_class
 from xpgrad._basics.arguments import check_callable, shown
 from xpgrad._basics.dtypes import float64
-from xpgrad._modes import switches
+from xpgrad._modes import state, switches
 from xpgrad._operations.lift import new_tensor
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._scipy import as_floating
@@ -52,6 +52,8 @@ class Problem:
         The right side for SciPy, compiled.
     compiled_jacobian : callable or None
         Compiles its Jacobian, and returns that or None.
+    watches : bool
+        Whether `rhs` refuses values with tangents, which SciPy would lose.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Problem:
         self.func: Any = func if time_first else lambda t, y, *more: func(y, t, *more)
         self.given: tuple[Any, bool] = func, time_first
         self.compiled: Callable[[float, Any], Any] | None = None
+        self.watches = False
         self.compiled_jacobian: Callable[[], Callable[[float, Any], Any] | None] | None = None
         self.integrate: Any = scipy_integrate(name)
         leaves, self.structure = flatten(_vector(y0))
@@ -160,8 +163,22 @@ class Problem:
         return flat
 
     def rhs(self, t: float, y: Any) -> Any:
-        """Evaluate the right side for SciPy, without recording."""
-        return self.to_array(self.field(self.to_tensor(t), self.to_tensor(y)))
+        """Evaluate the right side for SciPy, without recording.
+
+        Raises
+        ------
+        RuntimeError
+            The value has a tangent, and the problem watches for them.
+        """
+        value = self.field(self.to_tensor(t), self.to_tensor(y))
+        if self.watches and has_tangent(value):
+            msg = (
+                f"{self.name}: the function depends on Tensors with tangents, but not yet at the start, so that they would be lost; "
+                "multiply what does not count yet by 0, or take gradient='steps' with one of the methods "
+                f"{', '.join(map(repr, EXPLICIT))}"
+            )
+            raise RuntimeError(msg)
+        return self.to_array(value)
 
     @property
     def fast_rhs(self) -> Callable[[float, Any], Any]:
@@ -228,6 +245,13 @@ class Problem:
         """
         advice = "loosen `rtol` or `atol`, take another method (for stiff equations 'LSODA', 'Radau' or 'BDF')"
         report_failure(self.name, f"it did not reach the end: {message.strip().rstrip('.')}", self.failure, advice)
+
+
+def has_tangent(x: Any) -> bool:
+    """Return whether a Tensor has a tangent at a level of forward mode that is running."""
+    mode = state.current()
+    levels: Any = () if mode is None or not mode.levels or not mode.levels.running else mode.levels
+    return any(level.tangent(x) is not None for level in levels)
 
 
 def report_failure(name: str, what: str, failure: Failure, advice: str = "loosen the tolerances") -> None:

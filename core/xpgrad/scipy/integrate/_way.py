@@ -7,8 +7,8 @@ from typing import Any
 
 from xpgrad._basics.arguments import shown
 from xpgrad._modes import state
-from xpgrad.scipy.integrate._adjoint import carries_tangents, flow
-from xpgrad.scipy.integrate._problem import EXPLICIT, Problem
+from xpgrad.scipy.integrate._adjoint import flow
+from xpgrad.scipy.integrate._problem import EXPLICIT, Problem, has_tangent
 from xpgrad.scipy.integrate._sensitivities import MOST_JOINT, Run, count_sensitivities, sensitive_flow
 from xpgrad.scipy.integrate._sides import find_side
 
@@ -28,8 +28,8 @@ class Way:
         The choice of the user.
     time : float
         Where the solution begins.
-    t : Tensor, shape (T,), or None
-        Times with a history or tangents.
+    *times : Tensor of shape (T,), or None
+        Times with a history or tangents; None for those without.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Way:
         The choice is invalid, or impossible for the method or the function.
     """
 
-    def __init__(self, problem: Problem, gradient: Any, time: float, t: Any) -> None:
+    def __init__(self, problem: Problem, gradient: Any, time: float, *times: Any) -> None:
         self.problem, self.gradient = problem, gradient
         self.through_steps = False
         self.side: Any = None
@@ -61,7 +61,7 @@ class Way:
         found = find_side(problem)
         if found is not None:
             self.side, self.tensors = found
-            self._compile(t)
+            self._compile(*times)
         if gradient == "forward" and self.side is None:
             msg = (
                 f"{problem.name}: gradient='forward' needs a function whose Tensors can be found: give them as `args`, or let a plain "
@@ -71,17 +71,21 @@ class Way:
         steps = (
             self.side is None or gradient == "adjoint" or (gradient == "auto" and problem.method in EXPLICIT and problem.compiled is None)
         )
-        if steps and carries_tangents(problem, problem.to_tensor(time), t):
+        if not steps or not state.carries_tangents():
+            return
+        known = self.tensors if self.side is not None else [problem.field(problem.to_tensor(time), problem.start)]
+        problem.watches = self.side is None
+        if any(has_tangent(x) for x in (problem.start, *times, *known) if x is not None):
             if problem.method not in EXPLICIT:
                 why = "with gradient='adjoint'" if gradient == "adjoint" else "of a function that keeps Tensors in an object"
                 msg = f"{problem.name}: forward mode goes through the steps {why}, which needs method={explicit}, not {problem.method!r}"
                 raise NotImplementedError(msg)
-            self.through_steps = True
+            self.through_steps, problem.watches = True, False
 
-    def _compile(self, t: Any) -> None:
+    def _compile(self, *times: Any) -> None:
         """Compile the right side if it has been called before or is to be differentiated; discard it if it cannot be."""
         side, problem = self.side, self.problem
-        differentiated = any(_is_differentiated(x) for x in (problem.start, t, *self.tensors) if x is not None)
+        differentiated = any(_is_differentiated(x) for x in (problem.start, *times, *self.tensors) if x is not None)
         if not (differentiated or side.solves):
             side.solves += 1
             return
@@ -126,7 +130,7 @@ class Way:
             return flow(problem, problem.start, times, t, ys)
         if problem.compiled is not None and t is None and not any(map(_is_differentiated, inputs)):
             return problem.to_tensor(ys)
-        if any(map(_has_tangent, (*inputs, *([] if t is None else [t])))) or self._has_sensitivities(times, t, ys):
+        if any(map(has_tangent, (*inputs, *([] if t is None else [t])))) or self._has_sensitivities(times, t, ys):
             return sensitive_flow(Run(problem, self.side, times, ys), problem.start, t, self.tensors)
         return flow(problem, problem.start, times, t, ys)
 
@@ -162,15 +166,9 @@ class Way:
         return True
 
 
-def _has_tangent(x: Any) -> bool:
-    mode = state.current()
-    levels: Any = () if mode is None or not mode.levels or not mode.levels.running else mode.levels
-    return any(level.tangent(x) is not None for level in levels)
-
-
 def _is_differentiated(x: Any) -> bool:
     """Return whether a Tensor has a history that is recorded, or a tangent."""
-    return (x._node is not None and state.is_grad_enabled()) or _has_tangent(x)
+    return (x._node is not None and state.is_grad_enabled()) or has_tangent(x)
 
 
 @state.restoring
