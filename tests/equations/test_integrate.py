@@ -195,15 +195,41 @@ def test_what_the_function_closes_over_gets_its_gradient() -> None:
         assert float(found) == pytest.approx(float(wanted), rel=1e-6)
 
 
-def test_a_parameter_that_counts_between_outputs_only_is_no_silent_zero() -> None:
-    a = xp.tensor(2.0, requires_grad=True)
-    push = lambda y, t: a + 0.0 * y if 0.4 < float(t) < 0.6 else 0.0 * y  # noqa: E731
-    y = integrate.odeint(push, xp.tensor(1.0, requires_grad=True), [0.0, 1.0], hmax=0.05)
-    with pytest.raises(RuntimeError, match="Ask for more outputs"):
-        y[-1].backward()
-    y = integrate.odeint(push, xp.tensor(1.0), np.linspace(0.0, 1.0, 41), hmax=0.01)
-    y[-1].backward()
-    assert float(a.grad) == pytest.approx(0.2, rel=0.05)
+class Push:
+    """A right-hand side that depends on a parameter for a while only."""
+
+    __slots__ = ("begin", "end", "push")
+
+    def __init__(self, push: Any, begin: float, end: float) -> None:
+        self.push, self.begin, self.end = push, begin, end
+
+    def __call__(self, y: Any, t: Any) -> Any:
+        return self.push + 0.0 * y if self.begin < float(t) < self.end else 0.0 * y
+
+
+@pytest.mark.parametrize("start", [False, True], ids=["nothing else counts", "the start counts"])
+@pytest.mark.parametrize(("way", "inside"), [("odeint", 0.2), ("RK45", 0.2), ("Radau", 0.2), ("RK45", 0.004)])
+def test_a_parameter_that_counts_between_outputs_only_is_no_silent_zero(way: str, inside: float, start: bool) -> None:
+    a, y0 = xp.tensor(2.0, requires_grad=True), xp.tensor([1.0], requires_grad=start)
+    right = Push(a, 0.5, 0.5 + inside)
+    hmax = 0.02 if inside > 0.1 else 0.002
+
+    def solve() -> Any:
+        if way == "odeint":
+            return integrate.odeint(right, y0, [0.0, 1.0], hmax=hmax)[-1]
+        return integrate.solve_ivp(lambda t, y: right(y, t), (0.0, 1.0), y0, way, [0.0, 1.0], max_step=hmax).y[:, -1]
+
+    if inside < 0.1:  # too short for the samples of the evaluations
+        with pytest.raises(RuntimeError, match="Ask for more outputs"):
+            solve().sum().backward()
+        with xp.no_grad():
+            assert float(solve()[0]) == pytest.approx(1.0 + 2.0 * inside, rel=1e-2)
+        return
+    solve().sum().backward()
+    assert float(a.grad) == pytest.approx(inside, rel=0.1)
+    a.grad = None
+    integrate.odeint(right, y0, np.linspace(0.0, 1.0, 41), hmax=0.01)[-1].backward()
+    assert float(a.grad) == pytest.approx(inside, rel=0.05)
 
 
 @pytest.mark.parametrize("way", FAST[:2], ids=str)

@@ -25,7 +25,7 @@ from xpgrad.scipy.integrate._problem import EXPLICIT, IMPLICIT, Problem, has_tan
 
 #: Maximum number of pieces in which the solution is integrated again, and minimum number of outputs in each: solvers start slowly.
 _PIECES = 16
-#: Maximum number of output times sampled to discover the equation's parameters.
+#: Maximum number of outputs at which the right side is evaluated to find the Tensors on which it depends.
 _LOOKS = 64
 #: Abscissas and weights of the three-point Gauss rule, for integrals along the adjoint over each of its steps.
 _GAUSS = ((-(0.6**0.5), 5 / 9), (0.0, 8 / 9), (0.6**0.5, 5 / 9))
@@ -64,6 +64,8 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
     ------
     NotImplementedError
         The start or the times have a tangent.
+    RuntimeError
+        The right side depends on Tensors, but on none at the outputs and samples.
     """
     if any(has_tangent(x) for x in (start, t) if x is not None):
         msg = (
@@ -74,23 +76,25 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
     out = problem.to_tensor(ys)
     if not state.is_grad_enabled():
         return out
-    looks, parameters = _evaluate_samples(problem, times, ys)
+    looks, parameters, more = _evaluate_samples(problem, times, ys)
     parts = [part for part in (start, t) if part is not None and part._node is not None]
     if not parts and not parameters:
+        if problem.depends:
+            raise RuntimeError(_late_message(problem))
         return out
     node: Any = FlowNode.made_now()
     node.cls, node.e = type(out), (*(part._node for part in parts), *parameters)
     node.has_start, node.has_t = start._node is not None, t is not None and t._node is not None
     node.problem, node.times, node.t, node.solution = problem, times, None if t is None else t.detach(), out.detach()
-    node.parameters, node.looks = tuple(parameters), looks
+    node.parameters, node.looks, node.more = tuple(parameters), looks, more
     node.stream = (node.cls, node.cls.backend.current_stream(out.device)) if out.backend.capabilities.streams else None
     result = out.clone()
     result._node = node
     return result
 
 
-def _evaluate_samples(problem: Problem, times: Any, ys: Any) -> tuple[list[tuple[int, Any]], list[Any]]:
-    """Evaluate the right side at some of the outputs, including the first and the last.
+def _evaluate_samples(problem: Problem, times: Any, ys: Any) -> tuple[list[tuple[int, Any]], list[Any], list[tuple[Any, Any]]]:
+    """Evaluate the right side at some of the outputs, including the first and the last, and where SciPy evaluated it between them.
 
     Parameters
     ----------
@@ -105,21 +109,39 @@ def _evaluate_samples(problem: Problem, times: Any, ys: Any) -> tuple[list[tuple
         Its values at the first and the last output, by their numbers.
     list of Node
         The nodes on which the values depend.
+    list of (Tensor, Tensor)
+        Times and states, other than outputs, at which they depend on further nodes.
     """
     count = len(times)
     places = sorted({round(k * (count - 1) / (_LOOKS - 1)) for k in range(_LOOKS)}) if count > _LOOKS else range(count)
-    looks, nodes = [], {}
+    looks, more = [], []
+    nodes: dict[Any, None] = {}
     for i in places:
         value, _, links = cut_graph(_fix_time(problem, problem.to_tensor(times[i])), problem.to_tensor(ys[i]))
         if i in (0, count - 1):
             looks.append((i, value.detach()))
         nodes.update(dict.fromkeys(link.inner for link in links))
-    return looks, list(nodes)
+    low, high = min(times[0], times[-1]), max(times[0], times[-1])  # a solver may have gone beyond
+    for time, y in problem.samples or ():
+        if low <= time <= high and count < _LOOKS:
+            at, known = (problem.to_tensor(time), problem.to_tensor(y)), len(nodes)
+            nodes.update(dict.fromkeys(link.inner for link in cut_graph(_fix_time(problem, at[0]), at[1])[2]))
+            if len(nodes) > known:
+                more.append(at)
+    return looks, list(nodes), more
 
 
 def _fix_time(problem: Problem, time: Any) -> Any:
     """Return the right side at a time as a function of the state."""
     return lambda y: problem.field(time, y)
+
+
+def _late_message(problem: Problem) -> str:
+    """Return the message for Tensors on which the right side depends, but not where it was looked for them."""
+    return (
+        f"{problem.name}: between the outputs the function depends on Tensors on which it does not depend at them. Ask for more outputs, "
+        "or multiply what does not count yet by 0"
+    )
 
 
 def _products(
@@ -146,11 +168,7 @@ def _products(
     value, own, links = cut_graph(_fix_time(problem, t), y)
     inner = {link.inner: link for link in links}
     if not all(e in known for e in inner):
-        msg = (
-            f"{problem.name}: between the outputs the function depends on Tensors on which it does not depend at them. Ask for more "
-            "outputs, or multiply what does not count yet by 0"
-        )
-        raise RuntimeError(msg)
+        raise RuntimeError(_late_message(problem))
     targets = [own, *(inner[e] for e in known if e in inner)] if by_all else [own]
     if value._node is None:
         found: Any = [None] * len(targets)
@@ -179,9 +197,11 @@ class FlowNode(ListNode):
         The nodes on which the right side depends.
     looks : list of (int, Tensor)
         Values of the right side at the first and the last output, to detect later changes.
+    more : list of (Tensor, Tensor)
+        Times and states between the outputs at which it depends on parameters on which it does not depend at them.
     """
 
-    __slots__ = ("cls", "has_start", "has_t", "looks", "parameters", "problem", "solution", "t", "times")
+    __slots__ = ("cls", "has_start", "has_t", "looks", "more", "parameters", "problem", "solution", "t", "times")
 
     title = "FlowBackward0"
     saves = True
@@ -192,6 +212,7 @@ class FlowNode(ListNode):
     solution: Any
     parameters: tuple[Any, ...]
     looks: list[tuple[int, Any]]
+    more: list[tuple[Any, Any]]
     has_start: bool
     has_t: bool
 
@@ -292,11 +313,11 @@ class FlowNode(ListNode):
         """Return the integrand of each parameter's gradient; None if the right-hand side never depended on it."""
         parts: list[_Part | None] = [None] * len(self.parameters)
         with switches.no_grad():
-            for time, y in zip(self.times, self.solution):
+            outputs = ((self.problem.to_tensor(time), y) for time, y in zip(self.times, self.solution))
+            for time, y in itertools.chain(outputs, self.more):
                 if None not in parts:
                     break
-                one = y * 0.0 + 1.0
-                _, (_, *found) = _products(self.problem, self.problem.to_tensor(time), y, one, self.parameters, by_all=True)
+                _, (_, *found) = _products(self.problem, time, y, y * 0.0 + 1.0, self.parameters, by_all=True)
                 parts = [p if p is not None or v is None else _Part(v) for p, v in zip(parts, found)]
         return parts
 
@@ -444,6 +465,7 @@ def _augment(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Part
 
     out = copy.copy(problem)
     out.compiled = out.compiled_jacobian = None
+    out.samples = []
     out.field, out.limits = field, {}  # type: ignore[method-assign,assignment]
     own = problem.all_atol if hasattr(problem.all_atol, "__len__") else [problem.atol] * n
     more = n + sum(p.size for p in parts if p is not None)

@@ -27,6 +27,8 @@ EXPLICIT = ("RK23", "RK45", "DOP853")
 #: Methods that solve equations with the Jacobian.
 IMPLICIT = ("Radau", "BDF")
 METHODS = (*EXPLICIT, *IMPLICIT, "LSODA")
+#: So many evaluations between the outputs, at most, are repeated to find the Tensors on which the right side depends.
+MOST_SAMPLES = 16
 
 
 class Problem:
@@ -54,6 +56,10 @@ class Problem:
         Compiles its Jacobian, and returns that or None.
     watches : bool
         Whether `rhs` refuses values with tangents, which SciPy would lose.
+    samples : list of (float, ndarray), or None
+        Some times and states at which SciPy asked for the right side, at most `MOST_SAMPLES`; None if nobody wants to know.
+    depends : bool
+        Whether a value that SciPy asked for would have had a history, if `samples` are kept.
     """
 
     def __init__(
@@ -73,6 +79,9 @@ class Problem:
         self.given: tuple[Any, bool] = func, time_first
         self.compiled: Callable[[float, Any], Any] | None = None
         self.watches = False
+        self.samples: list[tuple[float, Any]] | None = None
+        self.depends = False
+        self._stride = self._count = 1
         self.compiled_jacobian: Callable[[], Callable[[float, Any], Any] | None] | None = None
         self.integrate: Any = scipy_integrate(name)
         leaves, self.structure = flatten(_vector(y0))
@@ -170,7 +179,15 @@ class Problem:
         RuntimeError
             The value has a tangent, and the problem watches for them.
         """
-        value = self.field(self.to_tensor(t), self.to_tensor(y))
+        time, at = self.to_tensor(t), self.to_tensor(y)
+        if self.samples is not None:
+            self._note_sample(t, y)
+        if self.samples is None or self.depends:
+            value = self.field(time, at)
+        else:
+            with switches.enable_grad():
+                value = self.field(time, at)
+            self.depends = value._node is not None
         if self.watches and has_tangent(value):
             msg = (
                 f"{self.name}: the function depends on Tensors with tangents, but not yet at the start, so that they would be lost; "
@@ -179,6 +196,17 @@ class Problem:
             )
             raise RuntimeError(msg)
         return self.to_array(value)
+
+    def _note_sample(self, t: float, y: Any) -> None:
+        """Keep every n-th evaluation, where n doubles when there are enough."""
+        assert self.samples is not None
+        self._count -= 1
+        if not self._count:
+            self.samples.append((t, y.copy()))
+            if len(self.samples) > MOST_SAMPLES:
+                del self.samples[1::2]
+                self._stride *= 2
+            self._count = self._stride
 
     @property
     def fast_rhs(self) -> Callable[[float, Any], Any]:

@@ -71,6 +71,7 @@ class Way:
         steps = (
             self.side is None or gradient == "adjoint" or (gradient == "auto" and problem.method in EXPLICIT and problem.compiled is None)
         )
+        problem.samples = [] if problem.compiled is None and state.is_grad_enabled() else None
         if not steps or not state.carries_tangents():
             return
         known = self.tensors if self.side is not None else [problem.field(problem.to_tensor(time), problem.start)]
