@@ -85,6 +85,15 @@ def test_a_module_computes_what_the_function_does(tmp_path: Path) -> None:
     np.testing.assert_allclose(gradient, x.grad.numpy(), rtol=1e-14)
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3)])
+def test_examples_have_the_dtypes_of_the_arguments(shape: tuple[int, ...]) -> None:
+    args = [np.ones(shape, dtype) for dtype in ("float64", "float32", "complex128", "int32", "bool")]
+    text = xp.export(lambda x, y, z, i, m: xp.sum(xp.where(m, x * y, i)) + xp.abs(xp.sum(z)), *args, path=None)
+    space: dict[str, Any] = {}
+    exec(text, space)  # noqa: S102 (what was just made)
+    assert [(x.dtype, x.shape) for x in space["_example"](0)] == [(x.dtype, shape) for x in args]
+
+
 def test_only_tensors_that_require_grad_have_gradients() -> None:
     w, x = xp.tensor([1.0, 2.0], requires_grad=True), np.ones((3, 2))
     text = xp.export(lambda w, x: xp.sum(x @ w), w, x, path=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import threading
@@ -33,6 +34,7 @@ from programs.building import (
     random_program,
 )  # fmt: skip
 from support.central_differences import values
+from xpgrad import func
 from xpgrad.__main__ import main
 from xpgrad._basics.dtypes import DTYPES
 from xpgrad.programs import emitters
@@ -902,6 +904,19 @@ def test_an_explanation_names_regions_and_reasons() -> None:
     assert "has other loops than region" in text or "needs all of region" in text
     assert "bound by functions" in text
     assert "150 functions" in text
+    square = xp.ones((8, 8))
+    text = xp.compile(lambda x, w, y: x @ w + y @ w).explain(square, square, square)
+    assert re.search(r"2\. add the product of \(8, 8\) and \(8, 8\); 1\.5 kB read, 512 B written", text)
+
+
+def test_an_explanation_shows_the_programs_of_loops() -> None:
+    carry, xs = xp.ones(3), xp.ones((5, 3))
+    text = xp.compile(lambda c, xs: func.scan(lambda c, x: (xp.sin(c) * x, c * x), c, xs)).explain(carry, xs)
+    assert re.search(
+        r"loop of 5 steps, each of which has\n +3 operations: 1 regions .*\n +1\. loops over \(3,\): sin, multiply, multiply", text
+    )
+    text = xp.compile(lambda x: func.while_loop(lambda c: xp.sum(c) < 100.0, lambda c: c * 2.0, x)).explain(carry)
+    assert re.search(r"the test and the step have\n +2 operations: .*\n.*sum.*\n.*less.*\n +1 operations: .*\n.*multiply", text)
 
 
 def test_the_cache_is_shown_and_cleared(capsys: pytest.CaptureFixture[str], folder: Path, fresh: machines.Machine) -> None:

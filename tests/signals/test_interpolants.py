@@ -296,6 +296,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "both": (lambda: ours.interp1d(V, V, bounds_error=True, fill_value="extrapolate"), ValueError, "exclude one another"),
     "fill values": (lambda: ours.interp1d(V, V, fill_value=V), ValueError, "`fill_value` must broadcast"),
     "points that coincide": (lambda: ours.interp1d(V * 0.0, V), ValueError, "strictly increasing"),
+    "beyond a grid": (lambda: ours.RegularGridInterpolator((V,), V)([4.0]), ValueError, "points outside of the grid"),
     "grids that are none": (lambda: ours.RegularGridInterpolator(3, V), TypeError, "`points` must be a sequence"),
     "grids of another size": (lambda: ours.RegularGridInterpolator((V[:3],), V), ValueError, "there are 3 points along axis 0"),
     "axes of grids": (lambda: ours.RegularGridInterpolator((V, V), V), ValueError, "have fewer axes"),

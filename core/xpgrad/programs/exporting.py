@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from xpgrad._backends.classes import host_backend
-from xpgrad._basics.dtypes import DType
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.emitter import EmitterInfo
 from xpgrad.programs.blocks import fuse_loops
@@ -232,7 +231,7 @@ def _kind(v: Variable) -> str:
 
 def _constant(name: str, raw: Any) -> str:
     """Print a constant as a literal, or as a call that makes an equal array; raise ValueError if it has no such text."""
-    dtype = "bool_" if raw.dtype.name == "bool" else raw.dtype.name
+    dtype = _numpy_name(raw.dtype.name)
     if raw.size > _SMALL:
         first = raw.flat[0]
         if raw.tobytes() == first.tobytes() * raw.size:
@@ -266,7 +265,7 @@ def _example(program: Program, flat: list[Any]) -> str:
 def _draw(v: Variable, raw: Any) -> str:
     shape = f"{v.shape}"
     if not v.size:
-        return f"np.zeros({shape}, np.{_numpy_name(v.dtype)})"
+        return f"np.zeros({shape}, np.{_numpy_name(v.dtype.name)})"
     if v.dtype.name == "bool":
         return f"rng.integers(0, 2, {shape}).astype(np.bool_)"
     if v.dtype.is_complex:
@@ -296,8 +295,8 @@ def range_of(raw: Any) -> tuple[float, float]:
     return low, high
 
 
-def _numpy_name(dtype: DType) -> str:
-    return "bool_" if dtype.name == "bool" else dtype.name
+def _numpy_name(dtype: str) -> str:
+    return "bool_" if dtype == "bool" else dtype
 
 
 def _check(source: Source, names: list[str], places: list[int]) -> str:
