@@ -234,3 +234,41 @@ def row_major_strides(shape: tuple[int, ...]) -> list[int]:
     for i in range(len(shape) - 2, -1, -1):
         out[i] = out[i + 1] * shape[i + 1]
     return out
+
+
+def reshape_strides(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the strides of the same elements, in row-major order, in another shape; None if that needs a copy.
+
+    Parameters
+    ----------
+    shape, strides : sequence of int
+        Of an array with elements.
+    new : sequence of int
+        The other shape, of as many elements.
+
+    Examples
+    --------
+    >>> reshape_strides((2, 3), (3, 1), (6,)), reshape_strides((2, 3), (1, 2), (6,))
+    ((1,), None)
+    """
+    merged: list[tuple[int, int]] = []  # lengths and strides, of as few axes as possible
+    for n, s in zip(shape, strides):
+        if n == 1:
+            continue
+        if merged and merged[-1][1] == n * s:
+            merged[-1] = (merged[-1][0] * n, s)
+        else:
+            merged.append((n, s))
+    found = []
+    rest, step = 1, 0  # what is left of the axis that is being divided, and its stride
+    for n in reversed(new):
+        if n == 1:
+            found.append(0)
+            continue
+        if rest == 1:
+            rest, step = merged.pop()
+        if rest % n:
+            return None
+        found.append(step)
+        rest, step = rest // n, step * n
+    return tuple(found[::-1])

@@ -124,6 +124,13 @@ class CaptureBackend(Backend):
     def is_traced(self, x: Any) -> bool:
         return True  # nothing may depend on the value
 
+    def strides(self, x: Any) -> tuple[int, ...] | None:
+        return self.below.strides(x.value) if x.__class__ is self.raw else None
+
+    def may_alias(self, x: Any, y: Any) -> bool:
+        """Return whether two arrays would share memory outside of the capture, where `reshape` copies some."""
+        return x.__class__ is not self.raw or y.__class__ is not self.raw or self.below.may_alias(x.value, y.value)
+
     def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
         return self.kernels.ones(shape, dtype=dtype, **self.creation_options(device))
 
@@ -151,7 +158,7 @@ class CaptureBackend(Backend):
         """Return a kernel for symbols, or None; see `kernel`, whose kernels also take selections by masks."""
         facts = kernel_of(name)
         if facts.kind == "copy":  # a program overwrites nothing, so a copy is not needed
-            return lambda x, *args, **options: x
+            return self._copied(kernel_for(self.below, name))
         if name == "surely_nonzero":  # it would read values
             return lambda x: False
         if name in DTYPES:
@@ -175,6 +182,16 @@ class CaptureBackend(Backend):
         if not callable(resolved):
             return _Extension(self, name, resolved) if name in ("linalg", "fft") else resolved
         return self._static(resolved) if facts.kind == "static" else self.primitive(name, resolved)
+
+    def _copied(self, function: Any) -> Any:
+        """Return a kernel for a copy: the variable is the same, but the value has the layout of a copy."""
+
+        def copied(x: Any, *args: Any, **options: Any) -> Any:
+            if x.__class__ is not self.raw or x.recorder is None or not self.below.capabilities.view_aliases:
+                return x
+            return self.raw(function(x.value, *args, **options), x.variable, x.recorder)
+
+        return copied
 
     def _asarray(self, value: Any, dtype: Any = None, copy: bool | None = None, device: Any = None) -> Any:
         if value.__class__ is self.raw or value.__class__ is self.selected:

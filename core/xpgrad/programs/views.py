@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from xpgrad._basics.shapes import reshape_strides
+
 __all__ = ["Buffer", "View", "row_major"]
 
 
@@ -110,27 +112,8 @@ class View:
         """Return the same elements in row-major order with another shape; None if that needs a copy."""
         if self.is_dense:
             return View(self.buffer, self.offset, shape, row_major(shape))
-        merged: list[tuple[int, int]] = []  # lengths and strides, of as few axes as possible
-        for n, s in zip(self.shape, self.strides):
-            if n == 1:
-                continue
-            if merged and merged[-1][1] == n * s:
-                merged[-1] = (merged[-1][0] * n, s)
-            else:
-                merged.append((n, s))
-        strides = []
-        rest, step = 1, 0  # what is left of the axis that is being divided, and its stride
-        for n in reversed(shape):
-            if n == 1:
-                strides.append(0)
-                continue
-            if rest == 1:
-                rest, step = merged.pop()
-            if rest % n:
-                return None
-            strides.append(step)
-            rest, step = rest // n, step * n
-        return View(self.buffer, self.offset, shape, tuple(strides[::-1]))
+        strides = reshape_strides(self.shape, self.strides, shape)
+        return None if strides is None else View(self.buffer, self.offset, shape, strides)
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

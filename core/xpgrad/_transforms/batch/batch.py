@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from xpgrad._aliasing.sharing import replace_data
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType
+from xpgrad._basics.shapes import reshape_strides
 from xpgrad._modes.batch_levels import BatchLevel, active_levels, at_levels
 from xpgrad._tensor.missing import MissingAttributes
 from xpgrad._tensor.tensor import Tensor
@@ -112,6 +113,21 @@ class BatchBackend(Backend):
 
     def is_traced(self, x: Any) -> bool:
         return True  # a result must not depend on the value of one element
+
+    def strides(self, x: Any) -> tuple[int, ...] | None:
+        """Return the strides that an element would have by itself: one that was computed lies in its own memory."""
+        found = x.value.backend.strides(x.value._array)
+        if found is None or x.level is None:
+            return found
+        (batch, *rest), count = map(abs, found), x.level.size
+        return tuple(s // count if batch and size > batch else s for s, size in zip(found[1:], rest))
+
+    def may_alias(self, x: Any, y: Any) -> bool:
+        """Return whether two arrays share memory, or would without other elements between theirs: `x` is `y` in another shape."""
+        if x.value.backend.may_alias(x.value._array, y.value._array):
+            return True
+        strides = self.strides(y)
+        return strides is not None and 0 not in y.shape and reshape_strides(y.shape, strides, x.shape) is not None
 
     def wrap(self, raw: Any) -> Any:
         return self.cls._wrap(raw)

@@ -1,0 +1,86 @@
+"""Law: what `reshape` and `contiguous` copy depends on the layout of the array, not on how the function runs.
+
+Eagerly they return views where the strides allow it, and copies elsewhere. A later write shows which of the two. The same holds for a
+compiled function, and for each element of a batch, wherever the batch axis lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xpgrad as xp
+from support.central_differences import values
+from xpgrad import func
+
+#: Functions from a matrix that was computed to a matrix or a stack of matrices.
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "the same": lambda x: x,
+    "transposed": lambda x: xp.permute_dims(x, (1, 0)),
+    "rows reversed": lambda x: x[::-1],
+    "columns reversed": lambda x: x[:, ::-1],
+    "every second column": lambda x: x[:, ::2],
+    "some columns": lambda x: x[:, 1:],
+    "some rows": lambda x: x[1:],
+    "broadcast": lambda x: xp.broadcast_to(x, (2, *x.shape)),
+    "a copy of the transposed": lambda x: xp.permute_dims(x, (1, 0)).clone(),
+    "a copy of the reversed": lambda x: x[::-1].clone(),
+    "computed of the transposed": lambda x: xp.permute_dims(x, (1, 0)) * 2.0,
+    "the transposed, contiguous": lambda x: xp.permute_dims(x, (1, 0)).contiguous(),
+    "the same, contiguous": lambda x: x.contiguous(),
+    "split and merged": lambda x: xp.reshape(x, (2, 2, 3))[:, 1],
+}
+
+
+def _write_to_the_whole(view: Callable[[Any], Any], x: Any) -> Any:
+    whole = xp.sin(x)
+    part = view(whole)
+    flat = xp.reshape(part, (-1,))
+    whole[..., -1] *= 0.5
+    if part.shape[0] != 2 or part.ndim == 2:  # a broadcast array cannot be written to
+        part[0] *= 3.0
+    return xp.concat([flat, xp.reshape(part.clone(), (-1,))])
+
+
+def _write_to_the_flat(view: Callable[[Any], Any], x: Any) -> Any:
+    whole = xp.sin(x)
+    part = view(whole)
+    flat = xp.reshape(part, (-1,))
+    if part.ndim == 2:
+        flat[1:] *= 2.0
+    return xp.concat([xp.reshape(whole.clone(), (-1,)), xp.reshape(part.clone(), (-1,)), flat])
+
+
+@pytest.mark.parametrize("write", [_write_to_the_whole, _write_to_the_flat], ids=["whole", "flat"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_reshape_shares_the_memory_that_it_shares_alone(name: str, write: Any, xpgrad_device: str) -> None:
+    def function(x: Any) -> Any:
+        return write(VIEWS[name], x)
+
+    x = xp.asarray(np.linspace(0.1, 2.0, 24).reshape(2, 4, 3).tolist(), device=xpgrad_device)
+    try:
+        expected = [values(function(element)) for element in x]
+    except RuntimeError as refused:
+        pytest.skip(f"refused: {refused}")
+    np.testing.assert_allclose(values(xp.compile(function)(x[0])), expected[0], rtol=1e-5)
+    np.testing.assert_allclose(values(func.jvp(function, (x[0],), (xp.ones_like(x[0]),))[0]), expected[0], rtol=1e-5)
+    np.testing.assert_allclose(values(func.vmap(function)(x)), expected, rtol=1e-5)
+    np.testing.assert_allclose(values(xp.compile(func.vmap(function))(x)), expected, rtol=1e-5)
+    for axis in (1, 2):
+        moved = xp.moveaxis(x, 0, axis)
+        for batch in (moved, moved.contiguous()):
+            np.testing.assert_allclose(values(func.vmap(function, in_dims=axis)(batch)), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_gradients_follow(name: str) -> None:
+    def loss(x: Any) -> Any:
+        return xp.sum(_write_to_the_whole(VIEWS[name], x) ** 2) + xp.sum(_write_to_the_flat(VIEWS[name], x) ** 3)
+
+    x = xp.asarray(np.linspace(0.1, 2.0, 24).reshape(2, 4, 3))
+    expected = [values(func.grad(loss)(element)) for element in x]
+    np.testing.assert_allclose(values(xp.compile(func.grad(loss))(x[0])), expected[0])
+    np.testing.assert_allclose(values(func.vmap(func.grad(loss), in_dims=1)(xp.moveaxis(x, 0, 1).contiguous())), expected)
