@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import itertools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 import xpgrad as xp
 from xpgrad.autograd import grad, gradcheck, gradgradcheck
 from xpgrad.autograd.graph import GradientEdge
-from xpgrad.func import jacrev, vmap
+from xpgrad.func import jacrev, jvp, vmap
 from xpgrad.scipy._cutting import cut_graph
 
 scipys = pytest.importorskip("scipy.optimize")
@@ -255,19 +256,64 @@ def test_no_history_no_graph() -> None:
     empty.sum().backward()
 
 
-def test_forward_mode_is_of_first_order_and_says_so() -> None:
+def _along(function: Callable[[Any], Any], v: Any) -> Callable[[Any], Any]:
+    """Return the derivative of a function along `v`, in forward mode."""
+    return lambda t: jvp(function, (t,), (v,))[1]
+
+
+#: The second derivative of a scalar function along two vectors, in each order of the two modes.
+SECOND: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
+    "reverse of reverse": lambda f, t, v, w: xp.sum(xp.func.grad(lambda t: xp.sum(xp.func.grad(f)(t) * v))(t) * w),
+    "reverse of forward": lambda f, t, v, w: xp.sum(xp.func.grad(_along(f, v))(t) * w),
+    "forward of reverse": lambda f, t, v, w: xp.sum(_along(xp.func.grad(f), w)(t) * v),
+    "forward of forward": lambda f, t, v, w: _along(_along(f, v), w)(t),
+    "many forward of reverse": lambda f, t, v, w: v @ xp.func.jacfwd(xp.func.grad(f))(t) @ w,
+    "hessian": lambda f, t, v, w: v @ xp.func.hessian(f)(t) @ w,
+    "many reverse of forward": lambda f, t, v, w: xp.func.jacrev(_along(f, v))(t) @ w,
+    "by the direction": lambda f, t, v, w: xp.sum(xp.func.grad(lambda v: _along(_along(f, v), w)(t))(v) * v),
+}
+
+
+@pytest.mark.parametrize("order", SECOND)
+@pytest.mark.parametrize("name", SOLUTIONS)
+def test_second_derivatives_in_both_modes(name: str, order: str) -> None:
+    def loss(t: Any) -> Any:
+        out = SOLUTIONS[name](t)
+        return xp.sum(xp.sin(out) * (xp.arange(3.0) + 1.0 if out.ndim else 1.0)) * t[1]
+
+    t, v, w = (xp.asarray(x) for x in ([1.1, 0.4, 0.7], [0.3, -1.0, 0.5], [1.0, 0.2, -0.4]))
+    gradient = lambda t: float(xp.sum(xp.func.grad(loss)(t) * v))  # noqa: E731
+    expected = (gradient(t + 1e-4 * w) - gradient(t - 1e-4 * w)) / 2e-4
+    assert float(SECOND[order](loss, t, v, w)) == pytest.approx(expected, rel=2e-4, abs=2e-5)
+
+
+def _in_reverse(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return xp.func.grad(function)
+
+
+def _in_forward_mode(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return _along(function, xp.asarray(1.0))
+
+
+@pytest.mark.parametrize("modes", list(itertools.product([_in_reverse, _in_forward_mode], repeat=3)))
+def test_third_derivatives_in_both_modes(modes: Any) -> None:
+    derivative: Any = lambda a: optimize.root(lambda x: x**3 - a, xp.ones(1), tol=1e-14).x[0]  # noqa: E731
+    for mode in modes:
+        derivative = mode(derivative)
+    assert float(derivative(xp.asarray(2.0))) == pytest.approx(10 / 27 * 2.0 ** (-8 / 3), rel=1e-9)
+
+
+def test_what_is_not_taken_at_once_says_so() -> None:
     t = xp.tensor([1.1, 0.4, 0.7])
     one = jacrev(SOLUTIONS["root"])(t)
     other = xp.func.jacfwd(SOLUTIONS["root"])(t)
     np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-9)
-    with pytest.raises(NotImplementedError, match="first order"):
+    with pytest.raises(NotImplementedError, match="one by one"):
         xp.func.jacfwd(xp.func.jacfwd(SOLUTIONS["root"]))(t)
     with pytest.raises(NotImplementedError, match="one by one"):
         jacrev(jacrev(SOLUTIONS["root"]))(t)
-    leaf = t.clone().requires_grad_()
-    _, tangent = xp.func.jvp(SOLUTIONS["root"], (leaf,), (xp.ones(3),))
-    with pytest.raises(NotImplementedError, match="first order"):
-        tangent.sum().backward()
+    with pytest.raises(NotImplementedError, match="one by one"):
+        jacrev(xp.func.jacfwd(SOLUTIONS["root"]))(t)
 
     def rows(t: Any) -> Any:
         return xp.autograd.functional.jacobian(SOLUTIONS["root"], t, create_graph=True)

@@ -34,17 +34,20 @@ def cut_graph(function: Callable[[Any], Any], x: Any) -> tuple[Any, Link, list[L
 
 
 class Once(Function):
-    """The identity on a value computed without history: the result has a node whose derivative raises NotImplementedError."""
+    """The identity on a value computed without history from others: the result has a node whose derivative raises NotImplementedError.
+
+    The others, `causes`, are what it would depend on: a backward pass for one of their parameters runs the node.
+    """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(found: Any, value: Any, message: str) -> Any:
+    def forward(found: Any, message: str, *causes: Any) -> Any:
         return found.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.message = inputs[2]
+        ctx.message = inputs[1]
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:

@@ -71,23 +71,22 @@ def implicit(residual: Callable[[Any], Any], solution: Any, how: Any, *, symmetr
     RuntimeError
         When it is differentiated: if the Jacobian is singular, or the linear solver does not converge.
     NotImplementedError
-        When a tangent of the solution is differentiated.
+        When many tangents at once are differentiated.
     """
     solution = solution.detach()
-    recording = state.is_grad_enabled()
     value, _, links = cut_graph(residual, solution)
     if value.shape != solution.shape:
         msg = f"the residual must have the shape of the unknowns, {solution.shape}, but has shape {value.shape}"
         raise ValueError(msg)
     out = solution.clone()
-    _carry_tangents(residual, solution, value, out, how, symmetric, recording=recording and bool(links))
-    if recording and links:
+    if links and state.is_grad_enabled():
         node: Any = ImplicitNode.made_now()
         node.cls, node.e = type(out), tuple(link.inner for link in links)
         node.residual, node.how, node.symmetric = residual, how, symmetric
         node.solution, node.value, node.links = solution, value, links
         node.stream = (node.cls, node.cls.backend.current_stream(out.device)) if out.backend.capabilities.streams else None
         out._node = node
+    _carry_tangents(residual, out, value, how, symmetric)
     return out
 
 
@@ -118,25 +117,25 @@ class ImplicitNode(ListNode):
     def grads(self, g: Any) -> list[Any]:
         if self.value is None:
             raise freed_error(self)
+        self._check()
         return [None if v is None else v._array for v in self._once(self.cls.backend.wrap(g))]
 
     def _once(self, g: Any) -> list[Any]:
         """Compute the gradients of the parameters without history."""
-        self._check()
         u = _solve_jacobian(self.residual, self.solution, g, self.how, self.symmetric, transposed=True)
         return list(grad([self.value], [GradientEdge(link, 0) for link in self.links], [-u], retain_graph=True, allow_unused=True))
 
     def graph_grads(self, g: Any) -> list[Any]:
         if self.value is None:
             raise freed_error(self)
-        if not state.is_grad_enabled():  # many cotangents at once
-            return self._once(g)
-        if g.depth:
-            x = with_history(self.cls.backend, self.solution._array, self)
-            return [None if v is None else Once.apply(v, x, _ONE_BY_ONE) for v in self._once(g)]
-        self._check()
         residual, how, symmetric = self.residual, self.how, self.symmetric
-        x = with_history(self.cls.backend, self.solution._array, self)
+        value, recording = self._check(), state.is_grad_enabled()
+        if not (recording or value._has_tangent() or g._has_tangent()):  # many cotangents at once
+            return self._once(g)
+        x = with_history(self.cls.backend, self.solution._array, self) if recording else self.solution.clone()
+        if g.depth and recording:
+            return [None if v is None else Once.apply(v, _ONE_BY_ONE, x, g) for v in self._once(g)]
+        _carry_tangents(residual, x, value, how, symmetric)
         u = _solve_jacobian(residual, x, g, how, symmetric, transposed=True)
         u = implicit(lambda v: vjp(residual, x)[1](v)[0] - g, u, how, symmetric=symmetric)
         # Evaluate the residual again at the solution with its history, which stays cut off until the gradients of the parameters exist.
@@ -146,13 +145,13 @@ class ImplicitNode(ListNode):
         if not inner.keys() >= set(parameters):
             msg = "evaluated again, for a derivative of higher order, the residual depended on other Tensors; make it a pure function"
             raise RuntimeError(msg)
-        found = grad([value], [GradientEdge(inner[e], 0) for e in parameters], [-u], create_graph=True, allow_unused=True)
+        found = grad([value], [GradientEdge(inner[e], 0) for e in parameters], [-u], create_graph=recording, allow_unused=True)
         for link in (own, *inner.values()):
             link.open()
         return list(found)
 
-    def _check(self) -> None:
-        """Raise if a value on which the residual depends has changed: the Jacobian would be that of the present residual."""
+    def _check(self) -> Any:
+        """Return the residual at the solution; raise if a value on which it depends has changed: the Jacobian would be another one."""
         # Evaluate it as in the forward pass, because a recorded computation may round differently.
         value, _, _ = cut_graph(self.residual, self.solution)
         moved = _norm(value.detach() - self.value.detach())
@@ -162,6 +161,7 @@ class ImplicitNode(ListNode):
                 "inplace operation, or it is not a pure function. Solve again, or clone the Tensor before it is written to"
             )
             raise RuntimeError(msg)
+        return value
 
     def held(self) -> list[Any]:
         return [] if self.value is None else [self.solution._array]
@@ -173,47 +173,59 @@ class ImplicitNode(ListNode):
         return self.value is None
 
 
-def _carry_tangents(residual: Any, x: Any, value: Any, out: Any, how: Any, symmetric: bool, *, recording: bool) -> None:
-    """Give the solution `out` its tangent: minus the inverse of the Jacobian times that of the residual.
+def _carry_tangents(residual: Any, x: Any, value: Any, how: Any, symmetric: bool) -> None:
+    """Give a solution its tangents: at each level, minus the inverse of the Jacobian times the tangent of the residual.
+
+    A tangent is itself the solution of an equation, which has a history, and the tangents of the levels outside.
 
     Parameters
     ----------
     residual : callable
     x : Tensor
-        The solution, without history.
-    value, out : Tensor
-        The residual at `x`, which has a tangent, and the solution that gets one.
+        The solution, with its history.
+    value : Tensor
+        The residual at `x`, with the tangents that come from all else.
     how, symmetric
         As for `_solve_jacobian`.
-    recording : bool
-        Whether a backward pass through the tangent raises an error.
+
+    Raises
+    ------
+    NotImplementedError
+        Many tangents at once, as in `jacfwd`, have tangents of an outer level.
     """
     mode = state.current()
     levels: Any = () if mode is None or not mode.levels or not mode.levels.running else mode.levels
-    found = [(i, level, t) for i, level in enumerate(levels) if (t := level.tangent(value)) is not None]
-    if not found:
-        return
-    if len(found) > 1:
-        raise NotImplementedError(_ONCE)
-    ((i, level, tangent),) = found
-    before = state.current()
-    try:
-        state.put(state.mode_with(levels=levels.levels_outside(i)))
-        t = -_solve_jacobian(residual, x, tangent, how, symmetric, transposed=False)
-        if recording:
-            t = Once.apply(t, value, _ONCE)
-    finally:
-        state.put(before)
-    level.set_tangent(out, t)
+    for i, level in enumerate(levels):
+        if level.tangent(value) is None or level.tangent(x) is not None:  # the forward pass has set it
+            continue
+        before = state.current()
+        try:
+            state.put(state.mode_with(levels=levels.levels_outside(i + 1)))
+            moved = level.tangent(residual(x))
+            state.put(state.mode_with(levels=levels.levels_outside(i)))
+            t = -_solve_jacobian(residual, x, moved, how, symmetric, transposed=False)
+            carries = x._has_tangent() or moved._has_tangent()
+            if t.depth:
+                if carries:
+                    raise NotImplementedError(_ONE_BY_ONE)
+                if state.is_grad_enabled():
+                    t = Once.apply(t, _ONE_BY_ONE, x, moved)
+            elif carries or (state.is_grad_enabled() and (x.requires_grad or moved.requires_grad)):
+                t = implicit(_linearise(residual, x, moved), t, how, symmetric=symmetric)
+        finally:
+            state.put(before)
+        level.set_tangent(x, t)
+
+
+def _linearise(residual: Any, x: Any, moved: Any) -> Callable[[Any], Any]:
+    """Return the equation of a tangent: the Jacobian at `x` times the tangent, plus how the residual moves for other reasons."""
+    return lambda v: jvp(residual, (x,), (v,))[1] + moved
 
 
 _ONE_BY_ONE = (
-    "derivatives of higher order of a solution of equations are not taken for many cotangents at once, as `jacrev` inside of another "
-    "derivative and `hessian` do; take them one by one, e.g. with `xpgrad.autograd.functional.jacobian(f, x, create_graph=True)` inside"
-)
-_ONCE = (
-    "forward mode of a solution of equations is of first order: its tangent has no derivatives; use reverse mode for those of higher "
-    "order, e.g. `xpgrad.autograd.functional.hessian`"
+    "derivatives of higher order of a solution of equations are not taken for many cotangents or tangents at once, as `jacrev` of `jacrev` "
+    "and `jacfwd` of `jacfwd` do; take `jacfwd` of `jacrev`, or take the inner ones one by one, e.g. with "
+    "`xpgrad.autograd.functional.jacobian(f, x, create_graph=True)`"
 )
 
 

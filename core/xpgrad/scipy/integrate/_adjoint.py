@@ -278,7 +278,7 @@ class FlowNode(ListNode):
             return self._once(g)
         ys = with_history(self.cls.backend, self.solution._array, self)
         if g.depth:
-            return [None if v is None else Once.apply(v, ys, _ONE_BY_ONE) for v in self._once(g)]
+            return [None if v is None else Once.apply(v, _ONE_BY_ONE, ys, g) for v in self._once(g)]
         self._check()
         return self._select(self._recompute(g, ys))
 
