@@ -75,6 +75,19 @@ def test_a_reshape_shares_the_memory_that_it_shares_alone(name: str, write: Any,
             np.testing.assert_allclose(values(func.vmap(function, in_dims=axis)(batch)), expected, rtol=1e-5)
 
 
+def test_one_element_is_shared(xpgrad_device: str) -> None:
+    def function(x: Any) -> Any:
+        total = xp.sum(x)
+        part = xp.reshape(xp.expand_dims(total, axis=0), (1, 1))
+        part[0] += total
+        total *= 3.0
+        return part + total
+
+    x = xp.asarray([[1.0, 2.0], [3.0, 4.0]], device=xpgrad_device)
+    assert values(function(x[0])).tolist() == values(xp.compile(function)(x[0])).tolist() == [[36.0]]
+    assert values(func.vmap(function)(x)).tolist() == [[[36.0]], [[84.0]]]
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_gradients_follow(name: str) -> None:
     def loss(x: Any) -> Any:

@@ -7,6 +7,7 @@ reading it raises a `CaptureError`. Results that do not depend on the function's
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -129,7 +130,9 @@ class CaptureBackend(Backend):
 
     def may_alias(self, x: Any, y: Any) -> bool:
         """Return whether two arrays would share memory outside of the capture, where `reshape` copies some."""
-        return x.__class__ is not self.raw or y.__class__ is not self.raw or self.below.may_alias(x.value, y.value)
+        if x.__class__ is not self.raw or y.__class__ is not self.raw or math.prod(x.shape) == 1:  # the value may be a scalar
+            return True
+        return self.below.may_alias(x.value, y.value)
 
     def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
         return self.kernels.ones(shape, dtype=dtype, **self.creation_options(device))
