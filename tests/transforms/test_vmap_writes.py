@@ -189,3 +189,33 @@ def test_a_leaf_that_requires_grad_is_not_written_to() -> None:
 
     with pytest.raises(RuntimeError, match="that all elements of the batch share"):
         vmap(function)(xp.asarray(POINTS))
+
+
+def _scale(x: Any, by: Any) -> Any:
+    y = x.clone()
+    with xp.no_grad():
+        y *= by
+    return y * 2.0
+
+
+def _write_part(x: Any, by: Any) -> Any:
+    y = -x
+    row = y[0]
+    with xp.no_grad():
+        row *= by[0]
+    y[1] = y[1] * by[1]
+    return y * row
+
+
+@pytest.mark.parametrize("function", [_scale, _write_part])
+def test_a_write_that_is_not_recorded_keeps_the_history(function: Any, xpgrad_device: str) -> None:
+    x, by = (xp.asarray([[[a, b], [b, a]], [[a, 1.0], [2.0, b]]], device=xpgrad_device) for a, b in ((1.5, 0.5), (3.0, -1.0)))
+    loss = lambda x, by: xp.sum(function(x, by) ** 2)  # noqa: E731
+    expected = [values(grad(loss)(*pair)) for pair in zip(x, by)]
+    np.testing.assert_allclose(values(vmap(grad(loss))(x, by)), expected)
+    np.testing.assert_allclose(values(grad(lambda x: xp.sum(vmap(loss)(x, by)))(x)), expected)
+    twice = vmap(vmap(grad(loss)))(xp.stack([x, x]), xp.stack([by, by]))
+    np.testing.assert_allclose(values(twice), [expected, expected])
+    if function is _scale:  # what the elements share becomes batched
+        shared = grad(lambda one: xp.sum(vmap(loss, in_dims=(None, 0))(one, by)))(x[0])
+        np.testing.assert_allclose(values(shared), sum(values(grad(loss)(x[0], b)) for b in by))

@@ -104,15 +104,19 @@ def replace_arrays(x: Any, raw: Any) -> None:
     alias = x._alias
     backend = x.backend
     sharing = [(x, raw)]
+    keeps = x.depth and not state.is_grad_enabled() and not state.is_inference_mode_enabled()
     if alias is not None and alias.memory is not None:
+        before = alias.memory[0]
         if not alias.path:
             alias.memory[0] = raw
         elif not (copies(state.current()) and is_unshared(x) and _update_at(backend, alias, raw)):
-            alias.memory[0] = backend.kernels.put_at_path(alias.memory[0], alias.path, raw)
+            alias.memory[0] = backend.kernels.put_at_path(before, alias.path, raw)
+        if keeps:
+            alias.memory[0] = before.keep_history(alias.memory[0])
         root = alias.memory[0]
         sharing = [(t, _part(backend, root, t._alias.path)) for t in (x, *_sharers(x))]
     for t, array in sharing:
-        t._array = array
+        t._array = t._array.keep_history(array) if keeps else array  # a batch holds the history
         if t.fresh is None and t._node is not None:
             t._node.array_replaced(array)
 

@@ -6,6 +6,7 @@ element: the Tensor, and the views of it, get the class of the batch and the val
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from xpgrad._aliasing.cells import chain_of, follow, note_sharing
@@ -13,6 +14,7 @@ from xpgrad._aliasing.sharing import run_uninterrupted
 from xpgrad._aliasing.stale import VIEWS
 from xpgrad._modes import state
 from xpgrad._modes.batch_levels import was_made_within
+from xpgrad._modes.switches import enable_grad
 from xpgrad.rules.indexing import shared_by_batch
 
 __all__ = ["become_batched"]
@@ -36,7 +38,8 @@ def become_batched(x: Any, cls: Any) -> None:
     has_tangent = mode is not None and bool(mode.levels) and mode.levels.have_tangents(base)
     if has_tangent or not was_made_within(base, cls.depth) or (with_history and (views or base._node.is_leaf)):
         raise shared_by_batch(x)
-    batched = cls.lift(base.clone())
+    with enable_grad() if base._node is not None else nullcontext():  # a write that is not recorded keeps the history
+        batched = cls.lift(base.clone())
     turned = [(t, follow(batched, chain_of(t), VIEWS)) for t in views]
     if any(t._alias.parent is None for t in views):  # as of `detach()`: it shares the memory, and is not a view
         raise shared_by_batch(x)

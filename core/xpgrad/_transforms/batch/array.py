@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 
 from xpgrad._array.operators import add_operators
 from xpgrad._basics.dtypes import DType
+from xpgrad._modes.switches import enable_grad
 from xpgrad.errors import CapabilityError
+from xpgrad.rules.manipulation import broadcast_view
 
 new: Any = object.__new__
 
@@ -50,6 +52,25 @@ class Batched:
     def dtype(self) -> DType:
         """The data type."""
         return self.value.dtype
+
+    def keep_history(self, after: Any) -> Any:
+        """Return the array `after`, which a write that is not recorded puts in the place of this one, with the history of this one."""
+        old, own = self.value, after.value
+        if self.level is not after.level:
+            if self.level is not None:
+                return after
+            with enable_grad():
+                old = broadcast_view(old, (after.level.size, *self.shape))
+        if own.depth:
+            return type(after)(own._wrap(old._array.keep_history(own._array)), after.level)
+        if old._node is None or own._node is not None:
+            return after
+        if old._node.is_leaf:
+            with enable_grad():
+                old = old.clone()
+        kept = own._wrap(own._array)
+        kept._node = old._node
+        return type(after)(kept, after.level)
 
     def __getitem__(self, key: Any) -> Any:
         return self.rules.kernels.index_basic(self, key)
