@@ -137,8 +137,6 @@ class CustomRule(Generic[P, R]):
         self._keywords = tuple(n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY)
         self._positional = len(parameters) - len(self._keywords)
         self._roles = tuple((n, n in chosen) for n in parameters)
-        #: The number of its arguments if all are operands given by position, else -1.
-        self._plain = -1 if chosen else len(parameters)
         self._vjp: _Formula | None = None
         self._jvp: _Formula | None = None
         self.function: type[Function] = self._make_function()
@@ -147,7 +145,7 @@ class CustomRule(Generic[P, R]):
         return f"<custom rule {self._name}{self._signature}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if not kwargs and len(args) == self._plain:
+        if not (kwargs or self.static or self._keywords) and len(args) == len(self._roles):
             for a in args:
                 if not isinstance(a, Tensor):
                     break
@@ -323,8 +321,6 @@ class CustomRule(Generic[P, R]):
         except Exception as error:
             self._explain(error, args)
             raise
-        if isinstance(out, Tensor):
-            return self._result(out, args)
         if isinstance(out, list):
             msg = f"{self._name} returned a list, whose Tensors would not be differentiated; return a tuple"
             raise TypeError(msg)

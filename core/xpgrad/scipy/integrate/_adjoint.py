@@ -21,7 +21,7 @@ from xpgrad.autograd.function import Function
 from xpgrad.rules.creation import zeros, zeros_like
 from xpgrad.rules.manipulation import concat, moveaxis, stack
 from xpgrad.scipy._cutting import Once, cut_graph
-from xpgrad.scipy.integrate._problem import EXPLICIT, IMPLICIT, Problem, has_tangent
+from xpgrad.scipy.integrate._problem import EXPLICIT, IMPLICIT, Problem
 
 #: Maximum number of pieces in which the solution is integrated again, and minimum number of outputs in each: solvers start slowly.
 _PIECES = 16
@@ -67,7 +67,7 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
     RuntimeError
         The right side depends on Tensors, but on none at the outputs and samples.
     """
-    if any(has_tangent(x) for x in (start, t) if x is not None):
+    if any(x._has_tangent() for x in (start, t) if x is not None):
         msg = (
             f"{problem.name}: the tangents of times or of the start are lost, because the solution was computed without its steps; take "
             f"gradient='steps' with one of the methods {', '.join(map(repr, EXPLICIT))}"
@@ -465,7 +465,7 @@ def _augment(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Part
 
     out = copy.copy(problem)
     out.compiled = out.compiled_jacobian = None
-    out.samples = []
+    out.keep_samples()
     out.field, out.limits = field, {}  # type: ignore[method-assign,assignment]
     own = problem.all_atol if hasattr(problem.all_atol, "__len__") else [problem.atol] * n
     more = n + sum(p.size for p in parts if p is not None)

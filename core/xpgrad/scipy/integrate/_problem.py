@@ -11,7 +11,7 @@ from typing import Any, Literal
 from xpgrad._backends.classes import tensor_class
 from xpgrad._basics.arguments import check_callable, shown
 from xpgrad._basics.dtypes import float64
-from xpgrad._modes import state, switches
+from xpgrad._modes import switches
 from xpgrad._operations.lift import new_tensor
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._scipy import as_floating
@@ -78,10 +78,8 @@ class Problem:
         self.func: Any = func if time_first else lambda t, y, *more: func(y, t, *more)
         self.given: tuple[Any, bool] = func, time_first
         self.compiled: Callable[[float, Any], Any] | None = None
-        self.watches = False
+        self.watches = self.depends = False
         self.samples: list[tuple[float, Any]] | None = None
-        self.depends = False
-        self._stride = self._count = 1
         self.compiled_jacobian: Callable[[], Callable[[float, Any], Any] | None] | None = None
         self.integrate: Any = scipy_integrate(name)
         leaves, self.structure = flatten(_vector(y0))
@@ -188,7 +186,7 @@ class Problem:
             with switches.enable_grad():
                 value = self.field(time, at)
             self.depends = value._node is not None
-        if self.watches and has_tangent(value):
+        if self.watches and value._has_tangent():
             msg = (
                 f"{self.name}: the function depends on Tensors with tangents, but not yet at the start, so that they would be lost; "
                 "multiply what does not count yet by 0, or take gradient='steps' with one of the methods "
@@ -196,6 +194,11 @@ class Problem:
             )
             raise RuntimeError(msg)
         return self.to_array(value)
+
+    def keep_samples(self) -> None:
+        """Begin to keep samples of the evaluations."""
+        self.samples, self.depends = [], False
+        self._stride = self._count = 1
 
     def _note_sample(self, t: float, y: Any) -> None:
         """Keep every n-th evaluation, where n doubles when there are enough."""
@@ -273,13 +276,6 @@ class Problem:
         """
         advice = "loosen `rtol` or `atol`, take another method (for stiff equations 'LSODA', 'Radau' or 'BDF')"
         report_failure(self.name, f"it did not reach the end: {message.strip().rstrip('.')}", self.failure, advice)
-
-
-def has_tangent(x: Any) -> bool:
-    """Return whether a Tensor has a tangent at a level of forward mode that is running."""
-    mode = state.current()
-    levels: Any = () if mode is None or not mode.levels or not mode.levels.running else mode.levels
-    return any(level.tangent(x) is not None for level in levels)
 
 
 def report_failure(name: str, what: str, failure: Failure, advice: str = "loosen the tolerances") -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from xpgrad._basics.arguments import shown
 from xpgrad._modes import state
 from xpgrad.scipy.integrate._adjoint import flow
-from xpgrad.scipy.integrate._problem import EXPLICIT, Problem, has_tangent
+from xpgrad.scipy.integrate._problem import EXPLICIT, Problem
 from xpgrad.scipy.integrate._sensitivities import MOST_JOINT, Run, count_sensitivities, sensitive_flow
 from xpgrad.scipy.integrate._sides import find_side
 
@@ -71,12 +71,13 @@ class Way:
         steps = (
             self.side is None or gradient == "adjoint" or (gradient == "auto" and problem.method in EXPLICIT and problem.compiled is None)
         )
-        problem.samples = [] if problem.compiled is None and state.is_grad_enabled() else None
+        if problem.compiled is None and state.is_grad_enabled():
+            problem.keep_samples()
         if not steps or not state.carries_tangents():
             return
         known = self.tensors if self.side is not None else [problem.field(problem.to_tensor(time), problem.start)]
         problem.watches = self.side is None
-        if any(has_tangent(x) for x in (problem.start, *times, *known) if x is not None):
+        if any(x._has_tangent() for x in (problem.start, *times, *known) if x is not None):
             if problem.method not in EXPLICIT:
                 why = "with gradient='adjoint'" if gradient == "adjoint" else "of a function that keeps Tensors in an object"
                 msg = f"{problem.name}: forward mode goes through the steps {why}, which needs method={explicit}, not {problem.method!r}"
@@ -131,7 +132,7 @@ class Way:
             return flow(problem, problem.start, times, t, ys)
         if problem.compiled is not None and t is None and not any(map(_is_differentiated, inputs)):
             return problem.to_tensor(ys)
-        if any(map(has_tangent, (*inputs, *([] if t is None else [t])))) or self._has_sensitivities(times, t, ys):
+        if any(x._has_tangent() for x in (*inputs, *([] if t is None else [t]))) or self._has_sensitivities(times, t, ys):
             return sensitive_flow(Run(problem, self.side, times, ys), problem.start, t, self.tensors)
         return flow(problem, problem.start, times, t, ys)
 
@@ -169,7 +170,7 @@ class Way:
 
 def _is_differentiated(x: Any) -> bool:
     """Return whether a Tensor has a history that is recorded, or a tangent."""
-    return (x._node is not None and state.is_grad_enabled()) or has_tangent(x)
+    return (x._node is not None and state.is_grad_enabled()) or x._has_tangent()
 
 
 @state.restoring
