@@ -207,7 +207,16 @@ def _write_part(x: Any, by: Any) -> Any:
     return y * row
 
 
-@pytest.mark.parametrize("function", [_scale, _write_part])
+def _write_all_and_a_part(x: Any, by: Any) -> Any:
+    y = -x
+    row = y[0]
+    with xp.no_grad():
+        y *= by
+    row *= 3.0
+    return y * 2.0
+
+
+@pytest.mark.parametrize("function", [_scale, _write_part, _write_all_and_a_part])
 def test_a_write_that_is_not_recorded_keeps_the_history(function: Any, xpgrad_device: str) -> None:
     x, by = (xp.asarray([[[a, b], [b, a]], [[a, 1.0], [2.0, b]]], device=xpgrad_device) for a, b in ((1.5, 0.5), (3.0, -1.0)))
     loss = lambda x, by: xp.sum(function(x, by) ** 2)  # noqa: E731

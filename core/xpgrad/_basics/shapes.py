@@ -228,12 +228,12 @@ def _check_rank_zero(axis: Any, name: str) -> None:
         raise IndexError(msg) from None
 
 
-def row_major_strides(shape: tuple[int, ...]) -> list[int]:
-    """Return the row-major strides of a shape, in elements."""
+def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides, in elements, of an array whose last axis varies fastest."""
     out = [1] * len(shape)
     for i in range(len(shape) - 2, -1, -1):
         out[i] = out[i + 1] * shape[i + 1]
-    return out
+    return tuple(out)
 
 
 def reshape_strides(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -> tuple[int, ...] | None:

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from xpgrad._basics.dtypes import DTYPES, DType, promote, real_of
+from xpgrad._basics.shapes import row_major_strides
 from xpgrad.programs.complexes import FORMULAS, POWERS, Formula, Real
 from xpgrad.programs.program import Inner, Operation, Passes, Program, Variable
 from xpgrad.programs.regions import Check, Control, Indexed, Lowered, Product, Statement, Unsupported
 from xpgrad.programs.scalars import FLOATS, SCALARS, SIZES, can_cast, has_scalar
 from xpgrad.programs.scheduling import ALIGNMENT
-from xpgrad.programs.views import Buffer, View, row_major
+from xpgrad.programs.views import Buffer, View
 
 __all__ = ["RULES", "Lowering", "lowers"]
 
@@ -160,7 +161,7 @@ class Lowering:
             is_whole = views[0].is_dense
         else:
             is_whole = views[0].buffer.is_paired and views[1].offset == views[0].offset + 1 and views[0].buffer is views[1].buffer
-            strides = [2 * s for s in row_major(v.shape)]
+            strides = [2 * s for s in row_major_strides(v.shape)]
             is_whole = is_whole and all(n == 1 or s == t for x in views for n, s, t in zip(v.shape, x.strides, strides))
         if not is_whole:
             copy = Variable(v.shape, v.dtype, v.name)
@@ -200,7 +201,7 @@ class Lowering:
         kind = real_of(v.dtype).name
         buffer = Buffer(2 * v.size, kind, SIZES[kind], is_paired=True)
         for k, part in enumerate(self.new_parts(v)):
-            self.views[part] = View(buffer, k, v.shape, tuple(2 * s for s in row_major(v.shape)))
+            self.views[part] = View(buffer, k, v.shape, tuple(2 * s for s in row_major_strides(v.shape)))
         return buffer
 
     def new_parts(self, v: Variable) -> tuple[Variable, Variable]:
@@ -391,7 +392,7 @@ class Lowering:
             self.assign(out, "cast", (x,))
             return
         self.new_buffer(out)
-        steps = iter(row_major(tuple(n for a, n in enumerate(x.shape) if a not in axes)))
+        steps = iter(row_major_strides(tuple(n for a, n in enumerate(x.shape) if a not in axes)))
         target = View(self.views[out].buffer, 0, x.shape, tuple([0 if a in axes else next(steps) for a in range(len(x.shape))]))
         self.items.append(Statement("reduce", x.shape, op, (x,), out, target, self.needs((x,)), out, axes))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xpgrad._basics.shapes import reshape_strides
+from xpgrad._basics.shapes import reshape_strides, row_major_strides
 
-__all__ = ["Buffer", "View", "row_major"]
+__all__ = ["Buffer", "View"]
 
 
 class Buffer:
@@ -60,12 +59,12 @@ class View:
     @classmethod
     def whole(cls, buffer: Buffer, shape: tuple[int, ...]) -> View:
         """Return all of a buffer as an array in row-major order."""
-        return cls(buffer, 0, shape, row_major(shape))
+        return cls(buffer, 0, shape, row_major_strides(shape))
 
     @property
     def is_dense(self) -> bool:
         """Whether the elements follow each other in memory, in row-major order."""
-        return all(n == 1 or s == t for n, s, t in zip(self.shape, self.strides, row_major(self.shape))) or 0 in self.shape
+        return all(n == 1 or s == t for n, s, t in zip(self.shape, self.strides, row_major_strides(self.shape))) or 0 in self.shape
 
     @property
     def part(self) -> tuple[Buffer, int]:
@@ -111,11 +110,6 @@ class View:
     def reshaped(self, shape: tuple[int, ...]) -> View | None:
         """Return the same elements in row-major order with another shape; None if that needs a copy."""
         if self.is_dense:
-            return View(self.buffer, self.offset, shape, row_major(shape))
+            return View(self.buffer, self.offset, shape, row_major_strides(shape))
         strides = reshape_strides(self.shape, self.strides, shape)
         return None if strides is None else View(self.buffer, self.offset, shape, strides)
-
-
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides, in elements, of an array whose last axis varies fastest."""
-    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
