@@ -423,6 +423,47 @@ def test_forward_mode_differentiates_events() -> None:
     assert mine[0].item() == pytest.approx(wanted.item(), rel=1e-6)
 
 
+MODES: dict[str, Callable[[Any], Any]] = {
+    "jacrev": xp.func.jacrev, "jacfwd": xp.func.jacfwd,
+    "one by one": lambda f: lambda p: xp.autograd.functional.jacobian(f, p, create_graph=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "DOP853", "gradient": "steps"}, {"gradient": "forward"}], ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_jacobians_and_hessians_of_events(mode: str, options: Any) -> None:
+    """The formulas of several outputs at once evaluate the equation of the times outside of the batch."""
+    p = xp.tensor([9.81, 2.0])
+
+    def thrown(p: Any) -> Any:
+        found = _throw(p[0], p[1], **options)
+        return xp.concat([found.t_events[0], found.y_events[0][0, 1:]])
+
+    def closed(p: Any) -> Any:
+        time = _landing(p[0], p[1])
+        return xp.stack([time, p[1] - p[0] * time])
+
+    np.testing.assert_allclose(MODES[mode](thrown)(p).detach().numpy(), xp.func.jacrev(closed)(p).numpy(), rtol=1e-6)
+    first = xp.func.grad(lambda p: thrown(p)[0])
+    wanted = xp.func.hessian(lambda p: closed(p)[0])(p)
+    np.testing.assert_allclose(MODES[mode](first)(p).detach().numpy(), wanted.numpy(), rtol=1e-5)
+    np.testing.assert_allclose(xp.func.hessian(lambda p: thrown(p)[0])(p).numpy(), wanted.numpy(), rtol=1e-5)
+
+
+def test_tangents_of_many_gradients_of_events_go_through_the_steps() -> None:
+    p = xp.tensor([9.81, 2.0]), xp.tensor([1.0, 0.5])
+
+    def tangent(**options: Any) -> Any:
+        return jvp(jacrev(lambda p: xp.concat([_throw(p[0], p[1], **options).t_events[0]] * 2)), (p[0],), (p[1],))[1]
+
+    wanted = jvp(jacrev(lambda p: xp.stack([_landing(p[0], p[1])] * 2)), (p[0],), (p[1],))[1]
+    for choice in ("steps", "adjoint"):
+        np.testing.assert_allclose(tangent(gradient=choice).numpy(), wanted.numpy(), rtol=1e-5)
+    for choice in ("auto", "forward"):
+        with pytest.raises(NotImplementedError, match=r"one by one"):
+            tangent(gradient=choice)
+
+
 def test_events_of_several_functions() -> None:
     level, rate = xp.tensor(0.5, requires_grad=True), xp.tensor(2.0, requires_grad=True)
 

@@ -220,6 +220,20 @@ def test_ones_own_solver() -> None:
     np.testing.assert_allclose(jacrev(found)(t.detach()).numpy(), jacrev(SOLUTIONS["root"])(t.detach()).numpy(), rtol=1e-9)
 
 
+@pytest.mark.parametrize("how", ["cg", "gmres"])
+def test_jacrev_solves_for_each_cotangent_as_it_was_asked_to(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import scipy.sparse.linalg
+
+    solved: list[Any] = []
+    original = getattr(scipy.sparse.linalg, how)
+    monkeypatch.setattr(scipy.sparse.linalg, how, lambda *args, **options: solved.append(how) or original(*args, **options))
+    t = xp.tensor([1.1, 0.4, 0.7])
+    solution = lambda t: optimize.minimize(quartic, xp.zeros(3), (t,), "Newton-CG", tol=1e-12, linear_solver=how).x  # noqa: E731
+    found = jacrev(solution)(t)
+    assert len(solved) == 3
+    np.testing.assert_allclose(found.numpy(), xp.func.jacfwd(SOLUTIONS["minimize, Hessians"])(t).numpy(), rtol=1e-6)
+
+
 def test_hooks_run_once_and_graphs_are_freed() -> None:
     a, seen = xp.tensor(2.0, requires_grad=True), []
     b = a * 1.5

@@ -16,15 +16,18 @@ from typing import Any
 
 from xpgrad._basics.dtypes import finfo
 from xpgrad._modes import state, switches
+from xpgrad._modes.batch_levels import active_levels, at_levels
 from xpgrad._tape.edges import GradientEdge
 from xpgrad._tape.node import ListNode, freed_error
 from xpgrad._tape.requests import grad
 from xpgrad._tape.saved import with_history
+from xpgrad._transforms.batch.batch import enter
 from xpgrad.func import jacrev, jvp, vjp
 from xpgrad.linalg import solve
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import arange
 from xpgrad.rules.elementwise import cos
+from xpgrad.rules.manipulation import stack
 from xpgrad.scipy._cutting import Once, cut_graph
 
 LINEAR_SOLVERS = ("auto", "dense", "cg", "gmres")
@@ -122,7 +125,7 @@ class ImplicitNode(ListNode):
 
     def _once(self, g: Any) -> list[Any]:
         """Compute the gradients of the parameters without history."""
-        u = _solve_jacobian(self.residual, self.solution, g, self.how, self.symmetric, transposed=True)
+        u = _solve_jacobian(self.residual, self.solution, self.value.depth, g, self.how, self.symmetric, transposed=True)
         return list(grad([self.value], [GradientEdge(link, 0) for link in self.links], [-u], retain_graph=True, allow_unused=True))
 
     def graph_grads(self, g: Any) -> list[Any]:
@@ -136,7 +139,7 @@ class ImplicitNode(ListNode):
         if g.depth and recording:
             return [None if v is None else Once.apply(v, _ONE_BY_ONE, x, g) for v in self._once(g)]
         _carry_tangents(residual, x, value, how, symmetric)
-        u = _solve_jacobian(residual, x, g, how, symmetric, transposed=True)
+        u = _solve_jacobian(residual, x, value.depth, g, how, symmetric, transposed=True)
         u = implicit(lambda v: vjp(residual, x)[1](v)[0] - g, u, how, symmetric=symmetric)
         # Evaluate the residual again at the solution with its history, which stays cut off until the gradients of the parameters exist.
         value, own, links = cut_graph(residual, x)
@@ -153,7 +156,8 @@ class ImplicitNode(ListNode):
     def _check(self) -> Any:
         """Return the residual at the solution; raise if a value on which it depends has changed: the Jacobian would be another one."""
         # Evaluate it as in the forward pass, because a recorded computation may round differently.
-        value, _, _ = cut_graph(self.residual, self.solution)
+        with at_levels(active_levels()[: self.value.depth]):
+            value, _, _ = cut_graph(self.residual, self.solution)
         moved = _norm(value.detach() - self.value.detach())
         if moved != 0.0:
             msg = (
@@ -203,7 +207,7 @@ def _carry_tangents(residual: Any, x: Any, value: Any, how: Any, symmetric: bool
             state.put(state.mode_with(levels=levels.levels_outside(i + 1)))
             moved = level.tangent(residual(x))
             state.put(state.mode_with(levels=levels.levels_outside(i)))
-            t = -_solve_jacobian(residual, x, moved, how, symmetric, transposed=False)
+            t = -_solve_jacobian(residual, x, value.depth, moved, how, symmetric, transposed=False)
             carries = x._has_tangent() or moved._has_tangent()
             if t.depth:
                 if carries:
@@ -229,13 +233,15 @@ _ONE_BY_ONE = (
 )
 
 
-def _solve_jacobian(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *, transposed: bool) -> Any:
+def _solve_jacobian(residual: Any, x: Any, depth: int, b: Any, how: Any, symmetric: bool, *, transposed: bool) -> Any:
     """Solve ``J u = b``, or ``J.T u = b`` if `transposed`, without recording, where J is the residual's Jacobian at `x`.
 
     Parameters
     ----------
     residual : callable
     x, b : Tensor, shape (n,)
+    depth : int
+        Of the residual's value: it is an element of the outermost `depth` batches. `b` may be one of more, the batches of a pass.
     how : str or callable
         The option `linear_solver` of the public functions.
     symmetric, transposed : bool
@@ -243,9 +249,9 @@ def _solve_jacobian(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, *,
     x, b = x.detach(), b.detach()
     if not x.shape[0]:
         return b
-    with switches.no_grad():
-        # SciPy cannot read the values of a batch of cotangents, as in `jacrev`.
-        dense = how == "dense" or (how == "auto" and x.shape[0] <= _DENSE) or b.depth > 0
+    # For a whole batch of right-hand sides the factors are found once.
+    dense = how == "dense" or depth > 0 or (how == "auto" and (x.shape[0] <= _DENSE or b.depth > 0))
+    with switches.no_grad(), at_levels(active_levels()[:depth]):
         found = _by_factors(residual, x, b, transposed) if dense else _by_products(residual, x, b, how, symmetric, transposed)
         return found.detach()
 
@@ -282,6 +288,10 @@ def _singular() -> RuntimeError:
 
 def _by_products(residual: Any, x: Any, b: Any, how: Any, symmetric: bool, transposed: bool) -> Any:
     """Solve ``J u = b``, or ``J.T u = b``, with products only: by an iterative method of SciPy or by `how`; see `_solve_jacobian`."""
+    if b.depth:  # a batch of cotangents, as in `jacrev`: each alone, because SciPy reads the numbers
+        level, value, one = b._array.level, b._array.value, (how, symmetric, transposed)
+        rows = _by_products(residual, x, value, *one) if level is None else stack([_by_products(residual, x, v, *one) for v in value])
+        return enter(rows, level, type(b))
     sparse: Any = importlib.import_module("scipy.sparse.linalg")
     _, pull = vjp(residual, x)
 

@@ -33,7 +33,8 @@ _GAUSS = ((-(0.6**0.5), 5 / 9), (0.0, 8 / 9), (0.6**0.5, 5 / 9))
 #: Up to this size, the gradients of parameters are integrated jointly with the adjoint.
 _MOST_JOINT = 2048
 
-_ONE_BY_ONE = (
+#: Why derivatives raise a NotImplementedError.
+ONE_BY_ONE = (
     "derivatives of higher order of the solution of a differential equation are not taken for many cotangents at once, as `jacrev` inside "
     "of another derivative and `hessian` do; take them one by one, e.g. with `autograd.functional.jacobian(f, x, create_graph=True)` "
     "inside, or go through the steps: gradient='steps'"
@@ -63,7 +64,7 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
     Raises
     ------
     NotImplementedError
-        The start or the times have a tangent.
+        The start or the times have a tangent, or are elements of a batch of a pass.
     RuntimeError
         The right side depends on Tensors, but on none at the outputs and samples.
     """
@@ -73,6 +74,8 @@ def flow(problem: Problem, start: Any, times: Any, t: Any, ys: Any) -> Any:
             f"gradient='steps' with one of the methods {', '.join(map(repr, EXPLICIT))}"
         )
         raise NotImplementedError(msg)
+    if t is not None and t.depth and t.requires_grad:
+        raise NotImplementedError(ONE_BY_ONE)
     out = problem.to_tensor(ys)
     if not state.is_grad_enabled():
         return out
@@ -278,7 +281,7 @@ class FlowNode(ListNode):
             return self._once(g)
         ys = with_history(self.cls.backend, self.solution._array, self)
         if g.depth:
-            return [None if v is None else Once.apply(v, _ONE_BY_ONE, ys, g) for v in self._once(g)]
+            return [None if v is None else Once.apply(v, ONE_BY_ONE, ys, g) for v in self._once(g)]
         self._check()
         return self._select(self._recompute(g, ys))
 
@@ -502,7 +505,7 @@ class _Pulled(Function):
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> Any:
-        raise NotImplementedError(_ONE_BY_ONE)
+        raise NotImplementedError(ONE_BY_ONE)
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, g: Any, node: Any, kept: list[bool]) -> Any:

@@ -17,6 +17,7 @@ from xpgrad._modes import state
 from xpgrad.autograd.function import Function
 from xpgrad.linalg import matmul
 from xpgrad.rules.manipulation import concat, moveaxis, reshape, stack
+from xpgrad.scipy.integrate._adjoint import ONE_BY_ONE
 from xpgrad.scipy.integrate._problem import IMPLICIT, Problem
 from xpgrad.scipy.integrate._sides import Sensitivities, Side
 
@@ -194,6 +195,10 @@ class Flow(Function):
         weights = concat([reshape(v, (-1,)).to(start.dtype).to(device=start.device) for v in parts if v is not None])
         out = reshape(matmul(weights, rows), (-1, ctx.run.side.size))
         return out if by_t is None else out + reshape(by_t, (-1, 1)) * slopes
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
+        raise NotImplementedError(ONE_BY_ONE)
 
 
 def _arguments(ctx: Any) -> tuple[Any, Any, list[Any]]:
