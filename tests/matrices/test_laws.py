@@ -102,6 +102,20 @@ def test_batches_are_loops(name: str, dtype: Any, xpgrad_device: str) -> None:
                     np.testing.assert_allclose(values(a)[k], values(b), rtol=0, atol=tolerance * max(1.0, float(np.abs(values(b)).max())))
 
 
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith(("lstsq", "polar"))])
+def test_outputs_of_separate_calls_add_up(name: str, xpgrad_device: str) -> None:
+    """Law: gradients are those of one call if each output is that of another, in any order: the solution of `lstsq` depends on the
+    right-hand side, its singular values do not."""
+    leaves = tensors(CASES[name].arrays(np.float64), xpgrad_device, requires_grad=True)
+    expected = xp.autograd.grad(loss(bind_case(name)(*leaves)), leaves)
+    count = len(parts(bind_case(name)(*leaves)))
+    for order in (range(count), reversed(range(count))):
+        outs = {k: parts(bind_case(name)(*leaves))[k] for k in order}
+        for a, b in zip(xp.autograd.grad(loss([outs[k] for k in range(count)]), leaves), expected):
+            tolerance = loosen(1e-12, xpgrad_device)
+            np.testing.assert_allclose(values(a), values(b), rtol=tolerance, atol=tolerance)
+
+
 @pytest.mark.slow(one_in=3)
 @every
 def test_jacobians_of_both_modes_are_the_same(name: str) -> None:

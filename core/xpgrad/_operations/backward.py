@@ -246,8 +246,13 @@ def _add(t: Text, p: _Pattern, i: int, name: str, reuses: bool) -> None:
             t("_grad = _kernels.copy(_grad)")
     if p.broadcast:
         t(f"_grad = _sum_to(_grad, _self.b_{name})")
+    if p.slotted:  # an operand may have no part in the outputs whose gradients arrived
+        t("""
+            if _grad is None:
+                pass
+        """)
     t(f"""
-        if _buffer is _empty:
+        {"elif" if p.slotted else "if"} _buffer is _empty:
             _edge.buffer = _grad
             _edge.owned = {p.row.fresh[i] and p.mutable}
     """)

@@ -107,7 +107,8 @@ class Row:
     conj : bool
         Whether the formulas are those of a holomorphic function, linear in g: the engine then conjugates a complex g and the results.
     outputs : int or None
-        The number of outputs, for which ``g`` is then a list with None for missing gradients; None for a single output.
+        The number of outputs, for which ``g`` is then a list with None for missing gradients, and a formula may return None if those
+        that arrived do not depend on its operand; None for a single output.
     into : str or None
         The name of a kernel that adds a mostly zero gradient into a buffer.
     reuse : callable or None
