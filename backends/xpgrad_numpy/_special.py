@@ -234,6 +234,8 @@ def function(name: str) -> Callable[..., Any] | None:
         return None
     if name.startswith("spherical_"):
         return lambda z, n: np.asarray(found(n, z), z.dtype)  # the row's operand comes first; SciPy computes in double precision
+    if name == "lambertw":
+        return lambda z, k: np.asarray(found(z, k), z.dtype)
     order = name in _ORDERS
 
     def call(*args: Any) -> Any:
