@@ -66,6 +66,28 @@ def test_logsumexp_of_large_and_infinite_numbers(xpgrad_device: str) -> None:
     assert np.isnan(special.logsumexp(large, b=xp.asarray([1.0, -1.0], device=xpgrad_device)).item())
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("options", [{}, {"axis": 0}, {"axis": (0, 1), "keepdims": True}])
+def test_factors_of_logsumexp_are_differentiated_also_where_they_are_0(dtype: Any, options: dict[str, Any], xpgrad_device: str) -> None:
+    factors = np.array([[0.5, 0.0, 2.0], [0.0, 0.7, 0.3]])
+    check(lambda x, b: special.logsumexp(x, b=b, **options), [numbers((2, 3), 1.0, dtype), factors.astype(dtype)], xpgrad_device)
+
+
+@pytest.mark.parametrize("out", [1000.0, np.inf, -np.inf, np.nan])
+def test_what_a_factor_of_0_leaves_out_may_be_anything(out: float, xpgrad_device: str) -> None:
+    x = xp.tensor([1.0, out, 2.0], device=xpgrad_device, requires_grad=True)
+    b = xp.tensor([2.0, 0.0, 0.5], device=xpgrad_device, requires_grad=True)
+    found = special.logsumexp(x, b=b)
+    found.backward()
+    total = 2.0 * np.exp(1.0) + 0.5 * np.exp(2.0)
+    tolerance = 1e-14 if has_float64(xpgrad_device) else 1e-5
+    np.testing.assert_allclose(found.item(), np.log(total), rtol=tolerance)
+    np.testing.assert_allclose(values(x.grad), np.array([2.0 * np.exp(1.0), 0.0, 0.5 * np.exp(2.0)]) / total, rtol=tolerance)
+    slopes = values(b.grad)
+    np.testing.assert_allclose(slopes[[0, 2]], np.exp([1.0, 2.0]) / total, rtol=tolerance)
+    assert slopes[1] == 0 if out == -np.inf else slopes[1] > 1e30
+
+
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
 def test_softmax(name: str, axis: Any, xpgrad_device: str) -> None:
@@ -98,6 +120,7 @@ def test_lambertw(xpgrad_device: str) -> None:
     x = xp.tensor([0.5, 2.0, 0.0], device=xpgrad_device, requires_grad=True)
     out = special.lambertw(x)
     assert out.dtype == xp.complex128
+    assert special.lambertw(x.to(xp.float32)).dtype == special.lambertw(x.to(xp.complex64)).dtype == xp.complex64
     xp.sum(xp.real(out)).backward()
     w = scipy.special.lambertw(np.array([0.5, 2.0, 0.0])).real
     np.testing.assert_allclose(values(x.grad), np.exp(-w) / (1 + w))

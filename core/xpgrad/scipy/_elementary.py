@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.arguments import as_flag, as_int
 from xpgrad._basics.docstrings import shares
+from xpgrad._basics.dtypes import finfo
 from xpgrad._basics.shapes import Axis, normalize_reduction_axes
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
@@ -783,10 +784,12 @@ def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: 
     dtype = operations.result_type(x, factor)
     x, factor = operations.broadcast_arrays(x._cast(dtype), factor._cast(dtype))
     axes = normalize_reduction_axes(axis, x.ndim, name)
-    x = operations.where(factor == 0, operations.zeros_like(x) - math.inf, x)
-    raw = operations.real(x.detach())
-    top = operations.max(raw, axis=axes, keepdims=True)
+    left_out, raw = factor == 0, operations.real(x.detach())
+    top = operations.max(operations.where(left_out, operations.zeros_like(raw) - math.inf, raw), axis=axes, keepdims=True)
     top = operations.where(operations.isfinite(top), top, operations.zeros_like(top))
+    # The derivative with respect to a factor of 0 is its exponential, but the product with an infinite one or nan would be nan.
+    largest = math.log(finfo(x.dtype).max) - 1.0
+    x = operations.where(left_out & ~(raw - top < largest), top + largest, x)
     total = operations.sum(factor * operations.exp(x - top), axis=axes, keepdims=True)
     if not signed:
         out = operations.log(total) + top
