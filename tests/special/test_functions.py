@@ -21,7 +21,7 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 import xpgrad as xp
 from support import search_path
-from support.central_differences import check, has_float64, numbers, values
+from support.central_differences import cast_for_device, check, has_float64, numbers, values
 from support.special_functions import CASES, of_tensors, points
 from xpgrad._rows.namespace import EXTRAS
 from xpgrad.scipy import special
@@ -64,6 +64,20 @@ def test_logsumexp_of_large_and_infinite_numbers(xpgrad_device: str) -> None:
     expected = scipy.special.logsumexp(np.array([900.0, 901.0]), b=np.array([1.0, -1.0]), return_sign=True)
     np.testing.assert_allclose([out.item(), sign.item()], expected)
     assert np.isnan(special.logsumexp(large, b=xp.asarray([1.0, -1.0], device=xpgrad_device)).item())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize(("shape", "axis"), [((0,), None), ((2, 0), 1), ((0, 3), 0), ((0, 3), 1)])
+def test_logsumexp_of_no_elements(shape: tuple[int, ...], axis: Any, dtype: Any, xpgrad_device: str) -> None:
+    raw = cast_for_device(np.zeros(shape, dtype), xpgrad_device)
+    for keepdims in (False, True):
+        x = xp.tensor(raw, device=xpgrad_device, requires_grad=True)
+        expected = scipy.special.logsumexp(raw, axis=axis, keepdims=keepdims)
+        outs = [special.logsumexp(x, axis, keepdims=keepdims), *special.logsumexp(x, axis, x, keepdims, return_sign=True)]
+        for out, value in zip(outs, (expected, expected, np.zeros_like(expected))):
+            assert (values(out).dtype, out.shape) == (value.dtype, value.shape)
+            np.testing.assert_array_equal(values(out), value)
+        assert xp.autograd.grad(xp.sum(xp.real(xp.exp(outs[0]))), x)[0].shape == shape
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])

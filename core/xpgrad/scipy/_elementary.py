@@ -776,6 +776,8 @@ def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: 
     if b is None and not signed:
         (x,) = operands_of("logsumexp", ("a",), (a,), takes_complex=True)
         axes = normalize_reduction_axes(axis, x.ndim, name)
+        if 0 in x.shape:  # sums may have no terms, of which none is the largest
+            return _sum_of_none(x, axes, keepdims)[0]
         if x._node is None or x.dtype.is_complex or not state.records(state.current()):
             return _logsumexp(x, axes, keepdims)
         out = _logsumexp_and_weights(x, axes)[0]
@@ -784,6 +786,9 @@ def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: 
     dtype = operations.result_type(x, factor)
     x, factor = operations.broadcast_arrays(x._cast(dtype), factor._cast(dtype))
     axes = normalize_reduction_axes(axis, x.ndim, name)
+    if 0 in x.shape:
+        none, sign = _sum_of_none(x, axes, keepdims)
+        return (none, sign) if signed else none
     left_out, raw = factor == 0, operations.real(x.detach())
     top = operations.max(operations.where(left_out, operations.zeros_like(raw) - math.inf, raw), axis=axes, keepdims=True)
     top = operations.where(operations.isfinite(top), top, operations.zeros_like(top))
@@ -796,6 +801,12 @@ def logsumexp(a: Tensor, axis: Axis = None, b: Operand | None = None, keepdims: 
         return out if keepdims else _drop_axes(out, axes)
     out, sign = operations.log(operations.abs(total)) + top, operations.sign(total)
     return (out, sign) if keepdims else (_drop_axes(out, axes), _drop_axes(sign, axes))
+
+
+def _sum_of_none(x: Any, axes: Any, keepdims: bool) -> tuple[Any, Any]:
+    """Return the logarithm and the sign of sums over axes of an array without elements."""
+    sign = operations.sum(x, axis=axes, keepdims=keepdims)
+    return (operations.real(sign) - math.inf)._cast(x.dtype), sign
 
 
 def _drop_axes(x: Any, axes: Any) -> Any:

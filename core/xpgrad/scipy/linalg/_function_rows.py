@@ -57,6 +57,8 @@ def _frechet(row: str, x: Any, change: Any, xp: Any, least: float) -> Any:
     It is a block of the function of a matrix twice as large (Higham, "Functions of Matrices" (2008), theorem 3.6). The direction is first
     scaled to the norm of the matrix, which the linear derivative permits, so that the function costs no more than at `x`.
     """
+    if 0 in x.shape:
+        return xp.zeros_like(change)
     scale = xp.special_linalg_scale(x, change, least)
     axis, n = len(x.shape) - 1, x.shape[-1]
     above = xp.join([x, change * scale], axis)
