@@ -295,7 +295,16 @@ def _student_density(df: Any, t: Any, xp: Any) -> Any:
     return xp.exp((df + 1.0) * -0.5 * xp.log1p(t * t / df) - xp.special_betaln(df * 0.5, xp.zeros_like(df) + 0.5)) / xp.sqrt(df)
 
 
-def _student_by_df(df: Any, t: Any, xp: Any) -> Any:
+def _student_by_both(g: Any, df: Any, t: Any, xp: Any) -> Any:
+    """Return the vjp by `t` of the derivative by the degrees of freedom: the derivative of the density by these."""
+    square = t * t
+    log_slope = (df + 1.0) * square / (df * (df + square)) - xp.log1p(square / df) - 1.0 / df
+    return g * (_student_density(df, t, xp) * 0.5 * (log_slope - xp.special_psi_gap(df * 0.5, xp.zeros_like(df) + 0.5)))
+
+
+@helper(no_derivative("betainc", "a", _TWICE), _student_by_both)
+def _student_by_df(xp: Any, df: Any, t: Any) -> Any:
+    """Return the derivative of `stdtr` with respect to its degrees of freedom."""
     # The derivative through the shape of the incomplete beta function, and that through its argument, without a quotient at t = 0.
     whole = df + t * t
     half = xp.zeros_like(df * t) + 0.5
@@ -304,7 +313,7 @@ def _student_by_df(df: Any, t: Any, xp: Any) -> Any:
 
 
 @special(
-    lambda g, df, t, out, xp: g * valid(_student_by_df(df, t, xp), out, xp),
+    lambda g, df, t, out, xp: g * valid(xp.special_student_by_df(df, t), out, xp),
     lambda g, df, t, out, xp: g * valid(_student_density(df, t, xp), out, xp),
 )  # fmt: skip
 @_document_student
@@ -328,7 +337,7 @@ def stdtr(df: Operand, t: Operand, /) -> Tensor:
 
 
 @special(
-    lambda g, df, out, xp: g * -(_student_by_df(df, out, xp) / _student_density(df, out, xp)),
+    lambda g, df, out, xp: g * -(xp.special_student_by_df(df, out) / _student_density(df, out, xp)),
     lambda g, df, out, xp: g / _student_density(df, out, xp),
 )  # fmt: skip
 @_document_student
