@@ -114,6 +114,59 @@ def test_an_operand_that_is_overwritten_is_saved_as_it_was(write: str) -> None:
     assert x.grad.tolist() == ([1 / v for v in values] if write == "div_" else values)
 
 
+_WRITES_TO_A_CONSTANT: dict[str, Any] = {
+    "constant": lambda q, y: q.mul_(2.0),
+    "part": lambda q, y: q[:1].mul_(2.0),
+    "key": lambda q, y: q.__setitem__(0, 2.0),
+    "alias": lambda q, y: q.detach().mul_(2.0),
+    "output": lambda q, y: y.mul_(2.0),
+    "no_grad": lambda q, y: xp.no_grad()(y.mul_)(2.0),
+}
+
+
+@pytest.mark.parametrize("write", _WRITES_TO_A_CONSTANT)
+@pytest.mark.parametrize("device", ["numpy", "numpy+readonly"])
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("inner", [False, True])
+def test_writes_to_a_constant_that_a_function_returned(write: str, device: str, several: bool, inner: bool) -> None:
+    """After a write to a constant that a Function returned with a history, using the output raises an error (MUT-26, FUN-22)."""
+    x, q = leaf([1.0, 2.0]), xp.asarray([3.0, 4.0], device=device)
+    straight_through = function(lambda ctx, x, q: (q, x * 2.0) if several else q, lambda ctx, g, *more: (g, None))
+    y = straight_through.apply(xp.tensor(x, device=device, requires_grad=True), q)
+    y = y[0] if several else y
+    y = y[:] if inner else y
+
+    def use() -> None:
+        _WRITES_TO_A_CONSTANT[write](q, y)
+        y.sum().backward()
+
+    with pytest.raises(RuntimeError, match="is a view and"):
+        use()
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_view_of_an_overwritten_argument_is_an_output(first: bool) -> None:
+    """A Function that overwrites its argument may also return a view of it; later writes to the argument make that view unusable."""
+
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.mark_dirty(x.mul_(2.0))
+        return (x, x[1:]) if first else (x[1:], x)
+
+    def backward(ctx: Any, *grads: Any) -> Any:
+        whole, part = grads if first else reversed(grads)
+        return 2.0 * whole + 2.0 * xp.concat([xp.zeros(1), part])
+
+    x = leaf([1.0, 2.0])
+    written = x * 3.0
+    outputs = function(forward, backward).apply(written)
+    part = outputs[1] if first else outputs[0]
+    (written.sum() + 5.0 * part.sum()).backward()
+    assert x.grad.tolist() == [6.0, 36.0]
+    written.mul_(2.0)
+    with pytest.raises(RuntimeError, match="multiple views"):
+        part.sum()
+
+
 def test_a_leaf_may_not_move_into_the_graph() -> None:
     x = leaf([1.0, 2.0])
     y = -x

@@ -63,12 +63,19 @@ def outdate(x: Any, recorded: bool) -> None:
     cell = x._alias.cell
     for reference in cell.views:
         view = reference()
-        if view is None or view._alias.cell is not cell or view._alias.parent is None or view._base._node is None:
+        if view is None or view._alias.cell is not cell or view._alias.parent is None:
             continue
-        if recorded or view._alias.forbidden not in UNRECORDED:
-            cls = type(view)
-            if cls.fresh is None and not view.is_inference():
-                view.__class__ = _stale_classes[cls]
+        cls = type(view)
+        if cls.fresh is not None or view.is_inference():
+            continue
+        forbidden = view._alias.forbidden
+        if view._base._node is None:
+            node = view._node if isinstance(forbidden, ForbiddenView) else None
+            stale = node is not None and not node.is_leaf  # a custom Function returned its constant argument
+        else:
+            stale = recorded or forbidden not in UNRECORDED
+        if stale:
+            view.__class__ = _stale_classes[cls]
 
 
 def renew(view: Any) -> Any:

@@ -123,6 +123,13 @@ def check_writable(x: Any, value: Any, mode: Any) -> None:
             "function's argument, whose derivative would be lost. Write into a `clone()` of it"
         )
         raise RuntimeError(msg)
+    recorded = node is not None or getattr(value, "_node", None) is not None
+    if recorded and isinstance(alias.forbidden, ForbiddenView):
+        msg = (
+            f"{alias.forbidden.output} is a view and is being modified inplace. {alias.forbidden.origin}. Such functions do not allow the "
+            "output views to be modified inplace; use slices, or `clone()` the view"
+        )
+        raise RuntimeError(msg)
     base = x._base if alias.parent is not None else None
     origin = None if base is None else base._node
     # If the base has no history, a view has one only through a view between the two that is a leaf.
@@ -131,17 +138,10 @@ def check_writable(x: Any, value: Any, mode: Any) -> None:
         raise RuntimeError(msg)
     if alias.forbidden is None:
         return
-    recorded = node is not None or getattr(value, "_node", None) is not None
     if isinstance(alias.forbidden, str) and alias.forbidden in UNRECORDED and (recorded or origin is not None):
         msg = (
             f"A view was created in {UNRECORDED[alias.forbidden]} and is being modified inplace with grad mode enabled. Its history "
             "would be lost: create the view and write to it in the same mode"
-        )
-        raise RuntimeError(msg)
-    if recorded and isinstance(alias.forbidden, ForbiddenView):
-        msg = (
-            f"{alias.forbidden.output} is a view and is being modified inplace. {alias.forbidden.origin}. Such functions do not allow the "
-            "output views to be modified inplace; use slices, or `clone()` the view"
         )
         raise RuntimeError(msg)
 

@@ -604,13 +604,19 @@ def _save(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...]) -> list[Any
 
 def _attach(node: Any, outs: list[Any], dirty: tuple[Any, ...]) -> None:
     """Attach the node to its outputs, and to the inputs that `forward` overwrote."""
+    if dirty:  # before the other outputs, of which some may be views of this memory
+        for k, (out, meta) in enumerate(zip(outs, node.metas)):
+            if meta is not None and k not in node.constant and _has(dirty, out):
+                node.cls = meta[2]
+                adopt(out, make_slot(node, k) if node.slotted else node)
     for k, (out, meta) in enumerate(zip(outs, node.metas)):
         if meta is not None and k not in node.constant:
             node.cls = meta[2]
+            if dirty:
+                if _has(dirty, out):
+                    continue
+                out.__class__ = out.fresh or out.__class__
             slot = make_slot(node, k) if node.slotted else node
-            if dirty and _has(dirty, out):
-                adopt(out, slot)
-                continue
             out._node = slot
             if out._alias is not None and not out.is_inference():
                 if out._alias.parent is not None:
