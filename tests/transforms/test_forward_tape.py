@@ -357,6 +357,34 @@ def test_what_a_jvp_may_return() -> None:
         assert fw.unpack_dual(z).tangent.tolist() == [30.0, 4.0]
 
 
+@pytest.mark.parametrize("key", [slice(None), slice(1)])
+@pytest.mark.parametrize("through_view", [False, True])
+def test_a_view_of_a_constant_argument_shares_its_tangent(key: slice, through_view: bool) -> None:
+    """A write to a constant, or to the view of it that a Function returned, gives both the same tangents (FWD-12)."""
+    view_of = function_of(lambda ctx, x, y: x[key], lambda ctx, dx, dy: dx[key])
+    with fw.dual_level():
+        moving = fw.make_dual(xp.tensor([1.0, 2.0]), xp.tensor([1.0, 1.0]))
+        constant = xp.tensor([3.0, 4.0])
+        view = view_of.apply(constant, moving)
+        if through_view:
+            view.mul_(moving[key])
+        else:
+            constant.mul_(moving)
+        expected = [3.0, 4.0 if key == slice(None) or not through_view else 0.0]
+        assert fw.unpack_dual(constant).tangent.tolist() == expected
+        assert fw.unpack_dual(view).tangent.tolist() == expected[key]
+
+
+@pytest.mark.parametrize("key", [..., slice(None), slice(1)])
+def test_the_tangent_of_a_view_that_a_function_returned_has_a_history(key: Any) -> None:
+    """If a Function returns a view, the view's tangent is differentiable with respect to the argument's (FWD-11)."""
+    x, t = xp.tensor([1.0, 2.0]), xp.tensor([3.0, 5.0], requires_grad=True)
+    with fw.dual_level():
+        view = function_of(lambda ctx, x: x[key], lambda ctx, dx: dx[key]).apply(fw.make_dual(x, t) * 2.0)
+        (g,) = grad(xp.sum(fw.unpack_dual(view * view).tangent), t)
+    assert g.tolist() == [8.0, 0.0 if key == slice(1) else 16.0]
+
+
 # -- gradcheck ----------------------------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from xpgrad._aliasing.cells import UNRECORDED
+from xpgrad._aliasing.cells import UNRECORDED, ForbiddenView
 from xpgrad._modes import state, switches
 from xpgrad._modes.setting import Setting
 from xpgrad._rows.namespace import PRIMITIVES
@@ -290,7 +290,7 @@ def _place_tangent(level: Level, x: Any, tangent: Any) -> tuple[Any, Any]:
 
 
 def _settle_output(
-    level: Level, k: int, out: Any, result: Any, t: Any, args: tuple[Any, ...], given: list[Any], dirty: tuple[Any, ...],
+    level: Level, title: str, k: int, out: Any, result: Any, t: Any, args: tuple[Any, ...], given: list[Any], dirty: tuple[Any, ...],
     nondiff: tuple[Any, ...], unchanged: list[Any],
 ) -> None:  # fmt: skip
     """Check and store the tangent `t` that a `jvp` returned for one output.
@@ -298,6 +298,8 @@ def _settle_output(
     Parameters
     ----------
     level : Level
+    title : str
+        The name of the Function's nodes.
     k : int
         The number of the output.
     out, result : object
@@ -340,8 +342,11 @@ def _settle_output(
                 "the tangent, e.g. `tangent[...]`"
             )
             raise RuntimeError(msg)
-        if level.find(out) is not None:
-            return  # a view of the argument has the view of its tangent
+        if state.is_grad_enabled() and out._alias.forbidden in UNRECORDED:  # made in `forward`, which does not record, but `jvp` does
+            out._alias.forbidden = ForbiddenView(f"Output {k} of {title}", custom=True)
+        if level.find(out) is None:  # otherwise it has the view of the argument's tangent
+            Levels.settle([(level, *_place_tangent(level, out, t))])
+        return
     level.set_tangent(out, t)
 
 
@@ -502,4 +507,4 @@ class Levels(tuple[Level, ...]):
                     raise RuntimeError(msg)
                 unchanged = [t for t, version in versions if t._version == version]
                 for k, (out, result, t) in enumerate(zip(outs, results, found)):
-                    _settle_output(level, k, out, result, t, args, given, dirty, nondiff, unchanged)
+                    _settle_output(level, f"{cls.__name__}Backward", k, out, result, t, args, given, dirty, nondiff, unchanged)
