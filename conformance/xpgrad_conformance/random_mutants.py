@@ -54,7 +54,7 @@ OUTSIDE = (
     "xpgrad/autograd/_profile_pages.py", "xpgrad/_hint*.py", "xpgrad/_backends/*", "xpgrad/registry.py", "xpgrad/hookspecs.py",
     "xpgrad/_namespaces.py", "xpgrad/autograd/_rule.py", "xpgrad/autograd/interop.py", "xpgrad/autograd/_scipy.py", "xpgrad/programs/*",
     "xpgrad/scipy/*", "xpgrad/_numpy/*", "xpgrad/dialects/hips/*", "xpgrad/func/_named.py", "xpgrad/func/_loop*.py",
-    "xpgrad/func/_scans.py", "xpgrad/func/_whiles.py", "xpgrad/func/_branches.py", "xpgrad/func/_python_loops.py", "xpgrad/_einops.py",
+    "xpgrad/func/_scans.py", "xpgrad/func/_whiles.py", "xpgrad/func/_branches.py", "xpgrad/func/_recomputed.py", "xpgrad/_einops.py",
     "xpgrad/_tape/links.py", "xpgrad/_tape/finished_node.py", "xpgrad/testing/*", "xpgrad/_basics/differences.py",
     "xpgrad/_tensor/conversion_errors.py", "xpgrad/_basics/docstrings.py", "xpgrad/_audit/*", "xpgrad/func/_sparse/*",
 )  # fmt: skip

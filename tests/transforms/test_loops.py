@@ -20,9 +20,9 @@ from hypothesis import given, settings, strategies as st
 import xpgrad as xp
 from support import DEVICES
 from support.central_differences import SINGLE, numbers, values
+from support.python_loops import python_loops
 from xpgrad import func
 from xpgrad.errors import CaptureError
-from xpgrad.func import _python_loops
 from xpgrad.func._tree import flatten
 
 KINDS = ("python", "checkpoint", "backend")
@@ -33,7 +33,7 @@ def kind(request: Any, xpgrad_device: str, monkeypatch: pytest.MonkeyPatch) -> s
     """Return how loops run; "backend" gives the device's backend loops of its own."""
     if request.param == "backend":
         cls = type(xp.registry.backend_for(xp.Device(xpgrad_device).table))
-        monkeypatch.setattr(cls, "control_flow", lambda self, arrays: _python_loops.python_loops(self))
+        monkeypatch.setattr(cls, "control_flow", lambda self, arrays: python_loops(self))
     return str(request.param)
 
 
@@ -333,7 +333,7 @@ def test_a_backend_runs_branches(monkeypatch: pytest.MonkeyPatch, transform: str
     args = _arguments("numpy")
     wanted = TRANSFORMS[transform](f)(*args)
     cls = type(xp.registry.backend_for("numpy"))
-    monkeypatch.setattr(cls, "control_flow", lambda self, arrays: _python_loops.python_loops(self))
+    monkeypatch.setattr(cls, "control_flow", lambda self, arrays: python_loops(self))
     _close(TRANSFORMS[transform](f)(*args), wanted)
 
 
@@ -342,7 +342,7 @@ def test_a_backend_runs_while_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = func.vmap(_root)(many)
     slope = func.jvp(_root, (many[2],), (many[2],))
     cls = type(xp.registry.backend_for("numpy"))
-    monkeypatch.setattr(cls, "control_flow", lambda self, arrays: _python_loops.python_loops(self))
+    monkeypatch.setattr(cls, "control_flow", lambda self, arrays: python_loops(self))
     _close(func.vmap(_root)(many), wanted)
     _close(func.jvp(_root, (many[2],), (many[2],)), slope)
     with pytest.raises(RuntimeError, match=r"reverse mode cannot differentiate a `while_loop`"):
@@ -358,6 +358,82 @@ def test_a_function_that_changes_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
     seen[0] = weights[1]
     with pytest.raises(RuntimeError, match="must compute the same each time"):
         out.backward()
+
+
+# -- branches that differ from step to step ----------------------------------------------------------------------------------------
+
+#: Loops whose first step does not use a Tensor `w` that later steps use: what says so is known before the loop runs.
+BRANCHING: dict[str, Callable[..., Any]] = {
+    "of the index": lambda L, on, x, w, **kind: L.fori_loop(0, 3, lambda j, c: L.cond(j > 0, lambda: c * w, lambda: c + 0.0), x, **kind),
+    "of a flag": lambda L, on, x, w, **kind: L.scan(
+        lambda c, _: ((~c[0], L.cond(c[0], lambda: c[1] + 0.0, lambda: c[1] * w)), c[1]), (on([True])[0], x), length=4, **kind
+    )[0][1],
+    "of a slice": lambda L, on, x, w, **kind: L.scan(
+        lambda c, y: (c, L.cond(y, lambda: w * w, lambda: c + 0.0)), x, on([False, True, True]), **kind
+    )[1],
+    "of a bound": lambda L, on, x, w, **kind: L.fori_loop(
+        0, 3, lambda j, c: L.while_loop(lambda v: v[0] < j, lambda v: (v[0] + 1, v[1] * w), (on([0])[0], c))[1], x, **kind
+    ),
+    "in the last step": lambda L, on, x, w, **kind: L.scan(
+        lambda c, y: (L.cond(y == 0.0, lambda: c * c * w, lambda: c + y), None), x, on([0.0, 2.0, 1.0]), reverse=True, **kind
+    )[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_leaf", [True, False])
+@pytest.mark.parametrize("kind", ["python", "checkpoint", "compiled", "compiled gradient"])
+@pytest.mark.parametrize("name", BRANCHING)
+def test_branches_may_differ_from_step_to_step(name: str, kind: str, is_leaf: bool, xpgrad_device: str) -> None:
+    """Each branch has its gradients, whichever the first step takes."""
+    on = functools.partial(xp.asarray, device=xpgrad_device)
+    backend = xp.registry.backend_for(xp.Device(xpgrad_device).table)
+    if name == "of a bound" and backend.capabilities.jit and "compiled" in kind:
+        return  # its own `while_loop` has no reverse mode
+
+    def function(x: Any, w: Any, loops: Any = func, **options: Any) -> Any:
+        return xp.sum(xp.sin(BRANCHING[name](loops, on, x, w if is_leaf else w * w, **options)))
+
+    def derivatives(f: Any) -> Any:
+        leaves = [on(v).requires_grad_() for v in (0.5, 1.25)]
+        first = xp.autograd.grad(f(*leaves), leaves, create_graph=True)
+        return [*first, *xp.autograd.grad(sum(g * g for g in first), leaves)]
+
+    checkpoint = functools.partial(function, checkpoint=True)
+    if kind == "compiled gradient":
+        args = [on(0.5), on(1.25)]
+        _close(xp.compile(func.grad(function, argnums=(0, 1)))(*args), func.grad(function, argnums=(0, 1))(*args))
+        return
+    _close(derivatives({"python": function, "checkpoint": checkpoint, "compiled": xp.compile(function)}[kind]),
+           derivatives(functools.partial(function, loops=_Plain)))  # fmt: skip
+
+
+class _Plain:
+    """Python's loops and branches."""
+
+    @staticmethod
+    def scan(f: Any, carry: Any, xs: Any = None, length: int = 0, reverse: bool = False) -> Any:
+        ys = []
+        order = range(length if xs is None else xs.shape[0])
+        for k in order[::-1] if reverse else order:
+            carry, y = f(carry, None if xs is None else xs[k])
+            ys.append(y)
+        return carry, None if ys[0] is None else xp.stack(ys[::-1] if reverse else ys)
+
+    @staticmethod
+    def fori_loop(lower: int, upper: int, body: Any, value: Any) -> Any:
+        for k in range(lower, upper):
+            value = body(xp.asarray(k, device=value.device), value)
+        return value
+
+    @staticmethod
+    def while_loop(test: Any, body: Any, value: Any) -> Any:
+        while bool(test(value)):
+            value = body(value)
+        return value
+
+    @staticmethod
+    def cond(holds: Any, first: Any, second: Any) -> Any:
+        return first() if bool(holds) else second()
 
 
 # -- compiled ---------------------------------------------------------------------------------------------------------------------

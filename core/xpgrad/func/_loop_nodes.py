@@ -23,7 +23,7 @@ from xpgrad.rules.creation import zeros
 
 __all__ = [
     "LoopNode", "attach", "begin", "cast_like", "classes_of", "continued", "edges_outside", "pull_back", "raws_of", "restored", "saved",
-    "wrap", "wrap_arguments", "zeros_of",
+    "unknown", "wrap", "wrap_arguments", "zeros_of",
 ]  # fmt: skip
 
 
@@ -51,6 +51,24 @@ def classes_of(tensors: Sequence[Any]) -> list[Any]:
 
 def raws_of(tensors: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(x._stand_in()._array for x in tensors)
+
+
+def unknown(scan: Callable[..., Any] | None, tensors: Sequence[Any]) -> list[Any]:
+    """Return Tensors like these, without history, whose values the backend does not know while it traces.
+
+    A step is tried out on them: with the values of the first step, a branch would be chosen, and the other one not seen.
+
+    Parameters
+    ----------
+    scan : callable or None
+        The `scan` of a `ControlFlow`; without it, the values stay known.
+    tensors : sequence of Tensor
+        In no batch and without tangents.
+    """
+    if scan is None or not tensors:
+        return [x.detach() for x in tensors]
+    _, rows = scan(lambda carry, x: (carry, carry), raws_of(tensors), (), length=1, reverse=False, unroll=1)
+    return [x[0] for x in wrap(classes_of(tensors), rows)]
 
 
 class LoopNode(ListNode):

@@ -12,7 +12,7 @@ from typing import Any
 from xpgrad._aliasing.cells import next_number
 from xpgrad._modes import switches
 from xpgrad.func._loop_lowering import Lowering
-from xpgrad.func._loop_nodes import begin, cast_like, continued, edges_outside, pull_back, zeros_of
+from xpgrad.func._loop_nodes import begin, cast_like, continued, edges_outside, pull_back, unknown, zeros_of
 from xpgrad.rules.creation import zeros_like
 
 __all__ = ["Pass", "Pullback", "Run"]
@@ -36,16 +36,18 @@ class Pass:
         ``run(state, row)`` returns the state after a step, and other results.
     reverse : bool
         Whether it begins with the last step.
-    start, others : list of Tensor
-        The first state, and results like the others of a step, both without history: they show shapes and dtypes.
+    row, start, others : list of Tensor
+        Tensors like a row that it reads, like its first state, and like the other results of a step, all without history. They show shapes
+        and dtypes.
     varies : list of bool
         Whether each of the others has a history.
     edges : list of Node
         What `run` closes over, as nodes that are older than the loop.
     """
 
-    __slots__ = ("edges", "others", "reverse", "run", "start", "title", "varies")
+    __slots__ = ("edges", "others", "reverse", "row", "run", "start", "title", "varies")
 
+    row: list[Any]
     start: list[Any]
     others: list[Any]
     varies: list[bool]
@@ -54,10 +56,11 @@ class Pass:
     def __init__(self, title: str, run: Run, reverse: bool = False) -> None:
         self.title, self.run, self.reverse = title, run, reverse
 
-    def try_out(self, start: list[Any], row: list[Any], recording: bool) -> None:
-        """Run it once on the side, on its first state and a row of Tensors like those that it will read."""
-        self.start = [x.detach() for x in start]
-        inner = [begin(x) if recording else x for x in (*start, *row)]
+    def try_out(self, scan: Callable[..., Any] | None, start: list[Any], row: list[Any], recording: bool) -> None:
+        """Run it once on the side, on Tensors like its first state and like a row that it will read; `scan` is for `unknown`."""
+        tensors = unknown(scan, [*start, *row])
+        self.start, self.row = tensors[: len(start)], tensors[len(start) :]
+        inner = [begin(x) if recording else x for x in tensors]
         first = next_number()
         new, others = self.run(inner[: len(start)], inner[len(start) :])
         self.others, self.varies = [x.detach() for x in others], [x._node is not None for x in others]
@@ -77,8 +80,6 @@ class Pullback:
     Parameters
     ----------
     inner : Pass
-    row : list of Tensor
-        Tensors like the columns of a row that `inner` reads.
     given : list of (Tensor or None)
         The cotangents of its last state.
     later : sequence of int
@@ -114,9 +115,10 @@ class Pullback:
     total_counts: list[int]
 
     def __init__(
-        self, inner: Pass, row: list[Any], given: list[Any], later: Sequence[int], later_counts: Sequence[int], lowering: Lowering,
+        self, inner: Pass, given: list[Any], later: Sequence[int], later_counts: Sequence[int], lowering: Lowering,
         fixed: Collection[int] = (),
     ) -> None:  # fmt: skip
+        row = inner.row
         self.inner, self.width, self.lowering, self.fixed = inner, len(row), lowering, fixed
         self.later, self.later_counts = later, later_counts
         columns = [*row, *inner.visible]

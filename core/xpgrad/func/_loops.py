@@ -15,7 +15,6 @@ from xpgrad.backend import ControlFlow
 from xpgrad.errors import CaptureError
 from xpgrad.func._branches import choose
 from xpgrad.func._loop_lowering import bottom
-from xpgrad.func._python_loops import python_loops
 from xpgrad.func._scans import run_scan, scan_in_python
 from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.func._whiles import repeat_while
@@ -415,15 +414,12 @@ def _scan(
     edge = n - 1 if reverse else 0
     carry.start(lambda values: step(values, [x[edge] for x in columns]))
     flow = _own_flow([*carry.tensors, *columns], "scan")
-    loop = None if flow is None else flow.scan
-    if loop is None and checkpoint and not any(bottom(x).backend.is_traced(bottom(x)._array) for x in (*carry.tensors, *columns)):
-        holder = next((bottom(x) for x in (*columns, *carry.tensors)), None)
-        loop = None if holder is None else python_loops(holder.backend).scan
-    if loop is None:
-        last, ys = scan_in_python(step, carry.tensors, columns, n, reverse)
-    else:
+    if flow is not None and flow.scan is not None:
         f = _with_present_values(f)
-        last, ys = run_scan(loop, step, carry.tensors, columns, n, reverse, unroll)
+        last, ys = run_scan(flow.scan, step, carry.tensors, columns, n, reverse, unroll)
+    else:
+        f = _with_present_values(f) if checkpoint else f
+        last, ys = scan_in_python(step, carry.tensors, columns, n, reverse, checkpoint)
     return carry.build(last), found[0].build(ys)
 
 

@@ -16,6 +16,7 @@ from xpgrad._tape.saved import unpack
 from xpgrad.func._loop_lowering import Lowering, grouped, settled
 from xpgrad.func._loop_nodes import attach, classes_of, raws_of, restored, saved, wrap, wrap_arguments
 from xpgrad.func._loop_passes import Pass, Pullback, Run
+from xpgrad.func._recomputed import call_recomputed
 from xpgrad.rules.manipulation import stack, unstack
 
 __all__ = ["run_scan", "scan_in_python"]
@@ -64,12 +65,24 @@ def run_scan(
     return settled(run)
 
 
-def scan_in_python(step: Run, init: list[Any], xs: list[Any], length: int, reverse: bool) -> tuple[list[Any], list[Any]]:
-    """Run a scan step by step, each of which is recorded as usual."""
-    carry, rows = init, []
+def scan_in_python(
+    step: Run, init: list[Any], xs: list[Any], length: int, reverse: bool, checkpoint: bool
+) -> tuple[list[Any], list[Any]]:  # fmt: skip
+    """Run a scan step by step, each of which is recorded as usual or, with `checkpoint`, computed again in a backward pass."""
+    carry, rows, count = init, [], len(init)
     parts = [unstack(x) for x in xs]
+
+    def flat(inputs: list[Any], _: list[Any]) -> list[Any]:
+        new, ys = step(inputs[:count], inputs[count:])
+        return [*new, *ys]
+
     for k in range(length - 1, -1, -1) if reverse else range(length):
-        carry, ys = step(carry, [part[k] for part in parts])
+        row = [part[k] for part in parts]
+        if checkpoint:
+            outs = call_recomputed("scan", flat, [*carry, *row], [])
+            carry, ys = outs[:count], outs[count:]
+        else:
+            carry, ys = step(carry, row)
         rows.append(ys)
     if reverse:
         rows.reverse()
@@ -87,7 +100,7 @@ class _Scan:
 
     def __call__(self, init: list[Any], xs: list[Any]) -> tuple[list[Any], list[Any]]:
         recording, body = state.is_grad_enabled(), self.body
-        body.try_out(init, [x[0] for x in xs], recording)
+        body.try_out(self.loop, init, [x[0] for x in xs], recording)
         own = [x._node for x in (*init, *xs) if x._node is not None]
         is_recorded = recording and bool(own or body.edges)
         with switches.no_grad():
@@ -139,8 +152,7 @@ class _ScanPass:
         lowering = Lowering()
 
         def pulled() -> tuple[Pullback, list[Any], list[Any]]:
-            row = [x[0] for x in xs]
-            back = Pullback(body, row, given[:count], list(later), [lowering.count(g) for g in later.values()], lowering, fixed)
+            back = Pullback(body, given[:count], list(later), [lowering.count(g) for g in later.values()], lowering, fixed)
             if not back.is_needed:
                 return back, [], []
             slices = [*xs, *carries, *(part for g in later.values() for part in lowering.take_slices_apart(g))]

@@ -74,9 +74,9 @@ class _While:
         row: list[Any] = []
         for k, (p, start) in enumerate(zip(self.passes, starts)):
             if k >= self.known and (row or recording):
-                p.try_out(start, row, recording)
+                p.try_out(self.flow.scan, start, row, recording)
             elif k >= self.known:  # it has no other results
-                p.start, p.others, p.edges = [x.detach() for x in start], [], []
+                p.start, p.row, p.others, p.edges = [x.detach() for x in start], [], [], []
             row += p.visible
         with switches.no_grad():
             found = self._run(starts)
@@ -134,9 +134,8 @@ class _WhilePass:
         def pulled() -> tuple[list[Pullback], list[list[Any]]]:
             found: list[Pullback] = []
             for k in range(len(starts) - 1, -1, -1):
-                row = [x for p in loop.passes[:k] for x in p.visible]
                 later, counts = (found[-1].totals, found[-1].total_counts) if found else ([], [])
-                back = Pullback(loop.passes[k], row, groups[k], later, counts, lowering)
+                back = Pullback(loop.passes[k], groups[k], later, counts, lowering)
                 if back.is_needed:
                     found.append(back)
             lowered = [lowering.take_all_apart(back.start) for back in found]
