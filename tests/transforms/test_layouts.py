@@ -97,3 +97,26 @@ def test_gradients_follow(name: str) -> None:
     expected = [values(func.grad(loss)(element)) for element in x]
     np.testing.assert_allclose(values(xp.compile(func.grad(loss))(x[0])), expected[0])
     np.testing.assert_allclose(values(func.vmap(func.grad(loss), in_dims=1)(xp.moveaxis(x, 0, 1).contiguous())), expected)
+
+
+@pytest.mark.parametrize("write", [_write_to_the_whole, _write_to_the_flat], ids=["whole", "flat"])
+@pytest.mark.parametrize("name", ["the same", "transposed", "some columns", "the same, contiguous"])
+def test_a_compiled_function_follows_the_layout_of_each_call(name: str, write: Any, xpgrad_device: str) -> None:
+    def function(x: Any) -> Any:
+        return write(VIEWS[name], x)
+
+    data = xp.asarray(np.linspace(0.1, 2.0, 12).reshape(4, 3).tolist(), device=xpgrad_device)
+    layouts = [
+        data,
+        xp.permute_dims(xp.permute_dims(data, (1, 0)).contiguous(), (1, 0)),
+        xp.stack([data, data], axis=2)[..., 0],
+        data[::-1],
+    ]
+    compiled = xp.compile(function)
+    for k in (0, 1, 2, 3, 1, 0):
+        np.testing.assert_allclose(values(compiled(layouts[k])), values(function(layouts[k])), rtol=1e-5)
+    leaf = layouts[1].detach().requires_grad_()
+    for first in (compiled(leaf), function(leaf)):
+        leaf.grad = None
+        xp.sum(first * first).backward()
+        np.testing.assert_allclose(values(leaf.grad), values(func.grad(lambda x: xp.sum(function(x) ** 2))(layouts[1])), rtol=1e-5)

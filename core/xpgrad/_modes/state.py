@@ -124,7 +124,9 @@ class Mode:
             self.auditing.record_computed(name, operands, out)
 
     def note_write(self, x: Any, value: Any) -> None:
-        """Notify the audit of a write to a Tensor."""
+        """Notify the capture and the audit of a write to a Tensor."""
+        if self.capturing is not None:
+            self.capturing.wrote()
         if self.auditing is not None:
             self.auditing.wrote(x, value)
 

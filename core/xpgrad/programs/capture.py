@@ -132,6 +132,9 @@ class CaptureBackend(Backend):
         """Return whether two arrays would share memory outside of the capture, where `reshape` copies some."""
         if x.__class__ is not self.raw or y.__class__ is not self.raw or math.prod(x.shape) == 1:  # the value may be a scalar
             return True
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.asked_layout = True
         return self.below.may_alias(x.value, y.value)
 
     def ones(self, shape: tuple[int, ...], dtype: DType, device: Device) -> Any:
@@ -563,6 +566,10 @@ class Taking:
         if type(x) is self.cls.inner and x._alias is None and x._node is None:
             x._array = self.cls.backend.raw(x._array)
             x.__class__ = self.cls
+
+    def wrote(self) -> None:
+        """Record that the function writes in place."""
+        self.recorder.writes = True
 
 
 def current_recorder() -> Any:

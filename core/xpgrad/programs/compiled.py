@@ -41,7 +41,7 @@ class _Compiled:
 
     def __init__(self, function: Any, key: Any, options: Any) -> None:
         self.function, self.key, self.options = function, key, options
-        template, cls, needs, recording, _ = key
+        template, cls, needs, recording, *_ = key
         backend = cls.backend
         self.template, self.cls, self.needs, self.recording = template, cls, needs, recording
         self.places = [i for i, need in enumerate(needs) if need]
@@ -70,6 +70,7 @@ class _Compiled:
         self.metas: list[Any] = []
         self.scalar = False
         self.watched: list[tuple[Any, int]] = []  # Tensors from outside, with the versions that they had
+        self.by_layout = False  # whether the program depends on the strides of the arguments: it writes, and a reshape copies some arrays
         self.direct: Callable[[Any], Any] | None = None
         self.failure: Exception | None = None  # what kept the backward from being captured
 
@@ -94,6 +95,7 @@ class _Compiled:
         count = 0 if later is None else sum(i is not None for i in later)
         outputs = program.outputs[: len(program.outputs) - count]
         self.watched = list(recorder.watched.values())
+        self.by_layout = recorder.writes and recorder.asked_layout and any(len(x.shape) > 1 for x in raws)
         if later is not None:
             places = iter(range(count))
             template = tuple(None if i is None else next(places) for i in later)
@@ -454,6 +456,9 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
         needs = tuple([t._node is not None for t in flat]) if recording else (False,) * len(flat)
         key = (template, cls, needs, recording, tuple([(a.shape, a.dtype) for a in arrays]))
         program = programs.get(key)
+        if program is not None and program is not _AS_IS and program.by_layout:
+            key = (*key, _layout(cls, arrays))
+            program = programs.get(key)
         if program is None or (program is not _AS_IS and program.watched and program.is_outdated):
             program = _Compiled(function, key, options)
         return program, flat, args, kwargs
@@ -499,6 +504,9 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             programs[program.key] = _AS_IS
             warnings.warn(f"`{_title(function)}` runs as it is, not compiled: {exc}", UserWarning, stacklevel=3)
             return function(*args, **kwargs)
+        if program.by_layout and len(program.key) == 5:
+            programs.setdefault(program.key, program)  # from now on, the layout is part of the key
+            program.key = (*program.key, _layout(program.cls, arrays))
         former = programs.get(program.key)
         if former is not program:
             programs[program.key] = program  # not before it has been seen to work
@@ -509,7 +517,12 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
                 renewals.append(program.key)
                 if len(renewals) == _MANY:
                     warnings.warn(_recapture_warning(_title(function)), UserWarning, stacklevel=3)
-        if quick is not None and program.template is None and all(a is b for a, b in zip(args, flat, strict=True)):
+        if (
+            quick is not None
+            and program.template is None
+            and not program.by_layout
+            and all(a is b for a, b in zip(args, flat, strict=True))
+        ):
             known[quick] = program
             program.direct = _direct(program)
         return _result(program, arrays, raws, gradients, flat, mode)
@@ -555,6 +568,11 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
 
 
 _AS_IS: Any = object()
+
+
+def _layout(cls: Any, arrays: list[Any]) -> tuple[Any, ...]:
+    """Return the strides of raw arrays with several axes; what a function computes of other arrays lies in row-major order."""
+    return tuple([cls.backend.strides(x) if len(x.shape) > 1 else None for x in arrays])
 
 
 def _title(function: Any) -> str:

@@ -84,6 +84,10 @@ class Recorder:
         Whether the capture is over, so that its symbols are invalid.
     runs : bool
         Whether the program will run. If not, only the dependences between its arrays matter.
+    asked_layout : bool
+        Whether the function asked if `reshape` copies, which depends on the layout of its arguments.
+    writes : bool
+        Whether it writes in place.
     """
 
     def __init__(self, table: Any, parent: Recorder | None = None, *, loops: bool = False) -> None:
@@ -102,6 +106,7 @@ class Recorder:
         self.watched: dict[int, tuple[Any, int]] = {}  # Tensors from outside with their versions, by identity
         self.closed: bool = False
         self.runs: bool = True if parent is None else parent.runs
+        self.asked_layout = self.writes = False
         self._places: list[Place | None] = []
         self._lines: tuple[dict[Variable, Any], dict[Variable, Any]] = ({}, {})  # of results of the forward, and of the backward
 
