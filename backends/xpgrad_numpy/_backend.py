@@ -165,7 +165,7 @@ class NumPyBackend(Backend):
     def separate(self, tensor: Any) -> None:
         array = tensor._array
         if array.__class__ is np.ndarray and array.base is not None:
-            tensor._array = array.copy()
+            tensor._array = _copy_with_layout(array)
 
     def sparse_matrix(self, values: Any, columns: Any, starts: Any, shape: tuple[int, int]) -> Any:
         from scipy.sparse import csr_array  # NB: loads SciPy
@@ -234,6 +234,31 @@ def _is_dense(x: Any) -> bool:
             return False
         expected *= size
     return True
+
+
+def _copy_with_layout(x: Any) -> Any:
+    """Return a copy of a view, with gaps where it has gaps, so that `reshape` and `ravel` copy it where they copy the view."""
+    flags = x.flags
+    if flags.c_contiguous or flags.f_contiguous:
+        return x.copy(order="K")
+    if x.ndim == 1:
+        out = np.empty(2 * x.size, x.dtype)[::2]
+    else:
+        shape, strides, item = x.shape, x.strides, x.itemsize
+        steps = [0] * x.ndim
+        inner, step, first = -1, 1, 0
+        for i in sorted((i for i, n in enumerate(shape) if n != 1), key=lambda i: (abs(strides[i]), -i)):
+            if inner < 0:
+                step = item if abs(strides[i]) == item else 2 * item
+            else:
+                step *= shape[inner] * (1 if abs(strides[i]) == abs(strides[inner]) * shape[inner] else 2)
+            steps[i], inner = step, i
+            if strides[i] < 0:
+                steps[i] = -step
+                first += step * (shape[i] - 1)
+        out = np.ndarray(shape, x.dtype, np.empty(step * shape[inner], np.uint8), first, steps)
+    out[...] = x
+    return out
 
 
 class ReadOnlyNumPyBackend(NumPyBackend):

@@ -1338,6 +1338,9 @@ class Backend(ABC):
     def separate(self, tensor: Any) -> None:  # noqa: B027 (optional)
         """Give a new view an array of its own, if its array is a view that refers to that of its base; see `is_unshared`.
 
+        If `may_alias` depends on strides, the copy needs gaps where the view has gaps: a later `reshape` must share memory or copy as if
+        it got the view.
+
         Parameters
         ----------
         tensor : Tensor

@@ -421,3 +421,62 @@ def test_a_gradient_is_not_written_into_numpys_array() -> None:
     assert xp.numpy_code(into_the_module)(x.detach()).tolist() == [2.0, 1.0, 1.0]
     with pytest.warns(UserWarning, match="Converting a tensor"):
         assert xp.numpy_code(lambda v: float(v[0]))(x) == 2.0
+
+
+#: Arrays that share the memory of `y` in NumPy, or do not.
+PARTS = (
+    "y.T", "y[:, :2]", "y[:, ::2]", "y[1:]", "y[::-1]", "y[:, ::-1]", "y[::-1, ::-1]", "y[:, 1:].T", "y[:, 1]", "y[:, :3][:, 1:]",
+    "y.reshape(2, 2, 4)[:, 1]", "y[:, None, :2]", "y.reshape(2, 2, 4).transpose(0, 2, 1)", "np.flip(y)", "np.flip(y, -1)", "np.flipud(y)",
+    "np.fliplr(y)", *(f"np.rot90(y, {k})" for k in range(4)), "np.einsum('ij->ji', y)", "np.einsum('ii->i', y)",
+    "np.einsum('iji->ij', y.reshape(2, 4, 2))", "np.diff(y, 0)", "np.asarray(y.T, order='C')", "np.asarray(y, order='F')",
+    "np.ascontiguousarray(y.T)", "np.ascontiguousarray(y[1:])", "np.asfortranarray(y)", "np.asfortranarray(y.T)", "np.array(y, ndmin=3)",
+    "np.array(y, copy=None, ndmin=3)", "y.T.copy()", "np.copy(y.T)", "np.array(y.T)", "y.T * 2.0", "y[:, :2] * y[:, 1:3]",
+)  # fmt: skip
+#: The same elements in one dimension.
+VECTORS = ("v.reshape(-1)", "v.ravel()", "v.ravel(order='F')", "v.flatten()", "v.T.reshape(-1)")
+WRITES = ("w[0] = 99.0", "v[..., 0] *= 2.0", "y[0] += 50.0; y[1:, 0] -= 7.0")
+
+
+def sharing(part: str, vector: str, write: str) -> Any:
+    """Return a program that writes to an array, a part of it, or the part's elements as a vector, and returns all three."""
+    names = {"np": np}
+    exec(f"def program(y):\n    v = {part}\n    w = {vector}\n    {write}\n    return y, v, w", names)  # noqa: S102 (the tables' texts)
+    return flat(names["program"]), flat(xp.numpy_code(names["program"]))  # type: ignore[arg-type]
+
+
+@pytest.mark.slow(one_in=3)
+@pytest.mark.parametrize("part", PARTS)
+def test_what_shares_memory_in_numpy_shares_it(part: str) -> None:
+    y = np.random.default_rng(3).normal(size=(4, 4))
+    for vector in VECTORS:
+        for write in WRITES:
+            plain, function = sharing(part, vector, write)
+            expected = [plain(np.copy(a)) for a in (y, y * 2.0)]
+            np.testing.assert_array_equal(values(function(xp.asarray(y))), expected[0], err_msg=f"{vector}; {write}")
+            for axis in (0, 1, 2):
+                batch = xp.asarray(np.stack([y, y * 2.0], axis=axis))
+                np.testing.assert_array_equal(values(xp.func.vmap(function, in_dims=axis)(batch)), expected, err_msg=f"{vector}; {write}")
+        np.testing.assert_array_equal(values(xp.compile(function)(xp.asarray(y))), expected[0], err_msg=f"{vector}; {write}")
+
+
+@pytest.mark.parametrize(
+    "view",
+    ["np.atleast_1d(s)", "s.reshape(1)", "np.ravel(s)", "s[None]", "np.expand_dims(s, 0)", "s[...]", "s.T", "np.asarray(s).reshape(1)"],
+)
+def test_an_array_of_a_scalar_does_not_share_its_memory(view: str, xpgrad_device: str) -> None:
+    plain, function = sharing("y.sum()", "v + 0.0", f"s = v; v = {view}; v *= y[0, 0]; v += s * s")
+    y = np.random.default_rng(3).normal(size=(2, 2))
+    x = xp.asarray(y, device=xpgrad_device)
+    np.testing.assert_allclose(values(function(x)), plain(y), rtol=1e-12)
+    np.testing.assert_allclose(values(xp.compile(function)(x)), plain(y), rtol=1e-12)
+    for transform in (xp.func.jacrev, xp.func.jacfwd):
+        np.testing.assert_allclose(values(transform(function)(x)).reshape(-1, 4), slopes(plain, (y,), 0), rtol=1e-6, atol=1e-7)
+
+
+def test_the_order_of_elements_in_memory_is_no_order() -> None:
+    x = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+    for order in ("A", "K"):
+        assert np.ravel(x, order).tolist() == [1.0, 2.0, 3.0, 4.0]
+        for function in (np.ravel, lambda a, order: np.reshape(a, -1, order=order)):
+            with pytest.raises(TypeError, match="order of elements"):
+                function(x.T, order)

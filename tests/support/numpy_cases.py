@@ -186,7 +186,12 @@ CASES: dict[str, list[Case]] = {
     "argmin": [_c(np.argmin, M)],
     "nanargmax": [_c(lambda x: np.nanargmax(x, axis=1), HOLES)],
     "nanargmin": [_c(np.nanargmin, HOLES)],
-    "diff": [_d(np.diff, M), _d(lambda x, a: np.diff(x, 2, 0, prepend=a), M, N[:1]), _d(lambda x, a: np.diff(x, append=a), V, V[0])],
+    "diff": [
+        _d(np.diff, M),
+        _d(lambda x, a: np.diff(x, 2, 0, prepend=a), M, N[:1]),
+        _d(lambda x, a: np.diff(x, append=a), V, V[0]),
+        _d(lambda x: np.diff(x, 0, prepend=1.0), M),
+    ],
     "ediff1d": [_d(np.ediff1d, M), _d(lambda x, a, b: np.ediff1d(x, to_end=a, to_begin=b), V, W[:2], W[0])],
     "trapezoid": [
         _d(np.trapezoid, M),
@@ -470,7 +475,7 @@ CASES: dict[str, list[Case]] = {
     # -- numbers
     "real": [_d(np.real, M), _d(np.real, Z)],
     "imag": [_d(np.imag, Z)],
-    "angle": [_d(np.angle, Z), _d(lambda x: np.angle(x, deg=True), Z)],
+    "angle": [_d(np.angle, Z), _d(np.angle, np.append(M, np.inf)), _d(lambda x: np.angle(x, deg=True), Z)],
     "real_if_close": [_d(lambda x: np.real_if_close(x + 0j), M), _d(np.real_if_close, M)],
     "round": [_d(lambda x: np.round(x, 1), M), _d(np.round, M)],
     "around": [_d(lambda x: np.around(100 * x, -1), M)],

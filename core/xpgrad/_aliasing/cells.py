@@ -229,6 +229,17 @@ def note_sharing(tensor: Any) -> None:
         cell.forget()
 
 
+def leave_memory(view: Any) -> None:
+    """Make a new view a copy, with memory of its own."""
+    if view.backend.capabilities.mutable:
+        view._array = view.backend.kernels.copy(view._array)
+    views = view._alias.cell.views
+    views[:] = [reference for reference in views if reference() is not view]
+    view._alias = None
+    if view._node is not None:
+        view._node._alias = None
+
+
 def alias_of(tensor: Any) -> Any:
     """Return the alias of a Tensor; create it if it has none."""
     alias = tensor._alias

@@ -60,7 +60,8 @@ def is_unshared(x: Any) -> bool:
 def renew_arrays(x: Any) -> None:
     """After a write in place to the memory of `x`, give those that share it, and have arrays of their own, the new values."""
     for t in _sharers(x):
-        t._array = _part(x.backend, x._alias.memory[0], t._alias.path)
+        t._array = follow(x._alias.memory[0], t._alias.path, x.backend.kernels)
+        _separate(t)
 
 
 def _sharers(x: Any) -> list[Any]:
@@ -68,10 +69,10 @@ def _sharers(x: Any) -> list[Any]:
     return [t for t in (reference() for reference in x._alias.cell.views) if t is not None and t is not x]
 
 
-def _part(backend: Any, root: Any, path: Any) -> Any:
-    """Return the array of a view of `root`, which may be written to later."""
-    part = follow(root, path, backend.kernels)
-    return backend.kernels.copy(part) if path and backend.capabilities.mutable and copies(state.current()) else part
+def _separate(x: Any) -> None:
+    """Give a view an array of its own while writes go to copies: it must not refer to that of its base (`is_unshared`)."""
+    if copies(state.current()) and x._alias.path and x.backend.capabilities.mutable:
+        x.backend.separate(x)
 
 
 def adopt(x: Any, node: Any) -> None:
@@ -114,11 +115,13 @@ def replace_arrays(x: Any, raw: Any) -> None:
         if keeps:
             alias.memory[0] = before.keep_history(alias.memory[0])
         root = alias.memory[0]
-        sharing = [(t, _part(backend, root, t._alias.path)) for t in (x, *_sharers(x))]
+        sharing = [(t, follow(root, t._alias.path, backend.kernels)) for t in (x, *_sharers(x))]
     for t, array in sharing:
         t._array = t._array.keep_history(array) if keeps else array  # a batch holds the history
+        if t._alias is not None:
+            _separate(t)
         if t.fresh is None and t._node is not None:
-            t._node.array_replaced(array)
+            t._node.array_replaced(t._array)
 
 
 def _update_at(backend: Any, alias: Any, raw: Any) -> bool:

@@ -57,8 +57,7 @@ def _stand_in(function: Any) -> Any:
         if like is None:
             return tree_map(_as_tensor, function(*args, **options))  # which NumPy's protocol computes if it gets a Tensor
         out = LIKE[name](like, *args, **options)
-        copies = out is like and (out.ndim == 0 or (name == "array" and options.get("copy", True)))
-        return _note_array(out.clone() if copies else out)
+        return _note_array(out.clone() if out is like and out.ndim == 0 else out)
 
     return compute
 

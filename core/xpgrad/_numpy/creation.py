@@ -9,10 +9,12 @@ import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.shapes import shape_tuple
 from xpgrad._numpy.adapters import adapt
+from xpgrad._numpy.manipulation import reverse_axes
 from xpgrad._numpy.operands import as_constant, as_floating, as_ints, lift, refuse, reshape_to_axis
 from xpgrad._numpy.table import LIKE, F, implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal
+from xpgrad.rules.creation import clone_contiguous
 from xpgrad.rules.indexing import add_slices
 
 # -- like a Tensor -----------------------------------------------------------------------------------------------------
@@ -153,12 +155,27 @@ def _implements_like(*names: str) -> Callable[[F], F]:
     return declare
 
 
-@_implements_like("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
-def _array(like: Any, obj: Any, dtype: Any = None, *, copy: Any = None, ndmin: int = 0, **options: Any) -> Any:
-    refuse("asarray", **{k: v for k, v in options.items() if k != "order"})
-    out = obj if isinstance(obj, Tensor) else as_constant("asarray", obj, like)
+@_implements_like("asarray", "asanyarray")
+def _asarray(like: Any, a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, ndmin: int = 0, **options: Any) -> Any:
+    refuse("asarray", **options)
+    out = a if isinstance(a, Tensor) else as_constant("asarray", a, like)
     out = out if dtype is None else out._cast(as_dtype(dtype, out.default_dtype))
+    out = _lay_out(out, order, copy is True and out is a)
     return out.reshape((1,) * (ndmin - out.ndim) + out.shape) if ndmin > out.ndim else out
+
+
+def _lay_out(x: Any, order: Any, copies: bool) -> Any:
+    """Return `x` in NumPy's `order`; a copy if it is in another order, or if `copies`."""
+    if order == "F":
+        return reverse_axes(_lay_out(reverse_axes(x), "C", copies))
+    if order == "C":
+        return clone_contiguous(x) if copies else x.contiguous()
+    return x.clone() if copies else x
+
+
+LIKE["array"] = lambda like, a, dtype=None, *, copy=True, **options: _asarray(like, a, dtype, copy=copy, **options)
+LIKE["ascontiguousarray"] = lambda like, a, dtype=None: _asarray(like, a, dtype, "C", ndmin=1)
+LIKE["asfortranarray"] = lambda like, a, dtype=None: _asarray(like, a, dtype, "F")
 
 
 def _declare_maker(name: str, *names: str) -> Any:

@@ -10,11 +10,12 @@ from typing import Any
 import xpgrad as xp
 from xpgrad import linalg
 from xpgrad._numpy.adapters import adapt
-from xpgrad._numpy.manipulation import trace
+from xpgrad._numpy.manipulation import diagonal, trace
 from xpgrad._numpy.operands import as_floating, can_read_values, lift, refuse, write_out
 from xpgrad._numpy.reductions import resolve_no_value
 from xpgrad._numpy.table import implements
 from xpgrad.rules.factorisations import eigen_pairs_by_upper
+from xpgrad.rules.utility import parse_equation
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -74,7 +75,23 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: An
     tensors = lift("einsum", *arrays)
     if dtype is not None:
         tensors = tuple(xp.astype(t, dtype) for t in tensors)
-    return write_out("einsum", out, xp.einsum(equation, *tensors))
+    view = _rearrange(equation, *tensors) if len(tensors) == 1 else None
+    return write_out("einsum", out, xp.einsum(equation, *tensors) if view is None else view)
+
+
+def _rearrange(equation: str, x: Any) -> Any:
+    """Return the Einstein sum of one operand as a view, as NumPy does; None if it sums."""
+    (labels,), output = parse_equation(equation, (x,))
+    if set(labels) != set(output):
+        return None
+    while len(labels) > len(output):
+        first = next(i for i, label in enumerate(labels) if label in labels[i + 1 :])
+        second = labels.index(labels[first], first + 1)
+        if x.shape[first] != x.shape[second]:
+            return None  # `xpgrad.einsum` raises
+        x = diagonal(x, 0, first, second)
+        labels = [*labels[:first], *labels[first + 1 : second], *labels[second + 1 :], labels[first]]
+    return xp.permute_dims(x, tuple(labels.index(label) for label in output))
 
 
 def _build_equation(operands: Any) -> tuple[str, list[Any]]:

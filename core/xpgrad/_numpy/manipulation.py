@@ -9,7 +9,7 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype, float64, real_of
-from xpgrad._basics.shapes import normalize_axis
+from xpgrad._basics.shapes import normalize_axes, normalize_axis
 from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.operands import as_constant, as_ints, as_tuple, lift, refuse, reshape_to_axis, resolve_axis, slice_axis
 from xpgrad._numpy.table import FUNCTIONS, implements
@@ -38,10 +38,10 @@ def _size(a: Any, axis: Any = None) -> int:
 # -- shapes ------------------------------------------------------------------------------------------------------------
 
 
-def _is_fortran_order(name: str, order: Any) -> bool:
-    """Return whether `order` is Fortran's; raise `TypeError` if it is none of NumPy's orders."""
-    if order not in ("C", "F", "A", "K", None):
-        refuse(name, order=order)
+def _is_fortran_order(name: str, x: Any, order: Any) -> bool:
+    """Return whether `order` is Fortran's; raise `TypeError` if it is that of the elements in memory, and `x` is not in row-major order."""
+    if order not in ("C", "F", None) and (order not in ("A", "K") or x.contiguous() is not x):
+        refuse(name, **{"order of elements": order})
     return bool(order == "F")
 
 
@@ -51,21 +51,23 @@ def _reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> An
         return xp.reshape(a, shape)
     (x,) = lift("reshape", a)
     target = as_ints("reshape", "shape", shape)
-    if _is_fortran_order("reshape", order):
-        return _reverse_axes(xp.reshape(_reverse_axes(x), as_tuple(target)[::-1], copy=copy))
+    if _is_fortran_order("reshape", x, order):
+        return reverse_axes(xp.reshape(reverse_axes(x), as_tuple(target)[::-1], copy=copy))
     return xp.reshape(x, target, copy=copy)
 
 
-def _reverse_axes(x: Any) -> Any:
+def reverse_axes(x: Any) -> Any:
+    """Return `x` with its axes in reverse order."""
     return xp.permute_dims(x, tuple(range(x.ndim))[::-1])
 
 
 @adapt("ravel")
 def _ravel(x: Any, order: Any = "C") -> Any:
-    return xp.reshape(_reverse_axes(x) if _is_fortran_order("ravel", order) else x, (-1,) if x.size else (0,))
+    x = reverse_axes(x) if _is_fortran_order("ravel", x, order) else x
+    return xp.reshape(x.contiguous(), (-1,) if x.size else (0,))
 
 
-adapt("transpose", lambda x, axes=None: _reverse_axes(x) if axes is None else xp.permute_dims(x, axes), ints=("axes",))
+adapt("transpose", lambda x, axes=None: reverse_axes(x) if axes is None else xp.permute_dims(x, axes), ints=("axes",))
 adapt("matrix_transpose", xp.matrix_transpose)
 adapt("linalg.matrix_transpose", xp.matrix_transpose)
 adapt("moveaxis", xp.moveaxis, ints=("source", "destination"))
@@ -223,9 +225,16 @@ _declare_split("dsplit", lambda x: 2)
 
 
 adapt("tile", lambda A, reps: xp.tile(A, as_tuple(reps)), ints=("reps",))
-adapt("flip", xp.flip)
-adapt("fliplr", lambda m: xp.flip(m, axis=1))
-adapt("flipud", lambda m: xp.flip(m, axis=0))
+
+
+@adapt("flip")
+def _flip(x: Any, axis: Any = None) -> Any:
+    axes = range(x.ndim) if axis is None else normalize_axes(axis, x.ndim, "flip") or ()
+    return x[tuple(slice(None, None, -1 if i in axes else None) for i in range(x.ndim))]
+
+
+adapt("fliplr", lambda m: _flip(m, 1))
+adapt("flipud", lambda m: _flip(m, 0))
 
 
 @adapt("repeat")
@@ -318,11 +327,8 @@ def _trim_zeros(x: Any, trim: str = "fb", axis: Any = None) -> Any:
 def _rot90(x: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     first, second = (normalize_axis(a, x.ndim, "rot90") for a in axes)
     k %= 4
-    if k == 0:
-        return xp.positive(x)
-    if k == 2:
-        return xp.flip(x, axis=(first, second))
-    return swapaxes(xp.flip(x, axis=second), first, second) if k == 1 else xp.flip(swapaxes(x, first, second), axis=second)
+    x = _flip(x, {0: (), 1: second, 2: (first, second), 3: first}[k])
+    return swapaxes(x, first, second) if k % 2 else x
 
 
 @adapt("roll", ints=("shift",))

@@ -19,7 +19,7 @@ adapt("fix", xp.trunc)
 
 @adapt("angle", floating=True)
 def _angle(z: Any, deg: bool = False) -> Any:
-    out = xp.atan2(xp.imag(z), xp.real(z)) if z.dtype.is_complex else xp.atan2(z * 0, z)
+    out = xp.atan2(xp.imag(z) if z.dtype.is_complex else xp.zeros_like(z), xp.real(z))
     return out * (180.0 / math.pi) if deg else out
 
 

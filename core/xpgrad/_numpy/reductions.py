@@ -303,6 +303,8 @@ for _name, _row, _fill in (("nanargmax", xp.argmax, -math.inf), ("nanargmin", xp
 @implements("diff")
 def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     x, before, after = lift("diff", a, resolve_no_value(prepend), resolve_no_value(append))
+    if n == 0:
+        return x
     shape = list(x.shape)
     if shape:
         shape[axis] = 1

@@ -13,11 +13,13 @@ from types import FrameType
 from typing import Any
 from weakref import ref
 
+from xpgrad._aliasing.cells import leave_memory
 from xpgrad._modes import state
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten
 from xpgrad.rules.conversion import asarray
+from xpgrad.rules.creation import clone_contiguous
 
 #: Methods that write what the function of this name returns into the array, and return None.
 _IN_PLACE = ("partition", "sort")
@@ -62,6 +64,11 @@ class Semantics:
         parts = key if isinstance(key, tuple) else (key,)
         single = out.ndim == 0 and out._is_view() and all(hasattr(part, "__index__") for part in parts)
         return out.clone() if single else out
+
+    def finish_view(self, x: Any, out: Any) -> None:
+        """Give a view of `x`, which has no axes, memory of its own if `x` is a scalar: later writes to the view do not change it."""
+        if self.is_scalar(x):
+            leave_memory(out)
 
     def from_sequence(self, x: Any) -> Any:
         """Return a list or a tuple, which is an operand, as a Tensor."""
@@ -117,7 +124,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "argsort": lambda x, axis=-1, kind=None, order=None, *, stable=None: FUNCTIONS["argsort"].call(x, axis, kind, order, stable=stable),
     "compress": _compress,
     "conjugate": lambda x: x.conj(),
-    "copy": lambda x, order="C": x.clone(),
+    "copy": lambda x, order="C": clone_contiguous(x) if order == "C" else x.clone(),
     "flatten": lambda x, order="C": FUNCTIONS["ravel"].call(x, order).clone(),
     "imag": lambda x: FUNCTIONS["zeros_like"].call(x),
     "item": _item,

@@ -310,7 +310,7 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
     if not operands:
         msg = "einsum needs at least one Tensor, e.g. `einsum('ij->ji', x)`"
         raise ValueError(msg)
-    inputs, output = _parse(equation, operands)
+    inputs, output = parse_equation(equation, operands)
     tensors = unify("einsum", list(operands))
     dtype = result_type(*tensors)
     terms = [_diagonals(x._cast(dtype), labels) for x, labels in zip(tensors, inputs)]
@@ -328,7 +328,7 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
     return x.clone() if shared else x
 
 
-def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[_Labels], _Labels]:
+def parse_equation(equation: str, operands: Sequence[Tensor]) -> tuple[list[_Labels], _Labels]:
     """Return the labels of each operand's axes, and those of the output."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     texts = left.split(",")
