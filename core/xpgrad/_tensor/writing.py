@@ -123,8 +123,7 @@ def check_writable(x: Any, value: Any, mode: Any) -> None:
             "function's argument, whose derivative would be lost. Write into a `clone()` of it"
         )
         raise RuntimeError(msg)
-    recorded = node is not None or getattr(value, "_node", None) is not None
-    if recorded and isinstance(alias.forbidden, ForbiddenView):
+    if isinstance(alias.forbidden, ForbiddenView) and _has_history(node, value):
         msg = (
             f"{alias.forbidden.output} is a view and is being modified inplace. {alias.forbidden.origin}. Such functions do not allow the "
             "output views to be modified inplace; use slices, or `clone()` the view"
@@ -138,12 +137,17 @@ def check_writable(x: Any, value: Any, mode: Any) -> None:
         raise RuntimeError(msg)
     if alias.forbidden is None:
         return
-    if isinstance(alias.forbidden, str) and alias.forbidden in UNRECORDED and (recorded or origin is not None):
+    if isinstance(alias.forbidden, str) and alias.forbidden in UNRECORDED and (origin is not None or _has_history(node, value)):
         msg = (
             f"A view was created in {UNRECORDED[alias.forbidden]} and is being modified inplace with grad mode enabled. Its history "
             "would be lost: create the view and write to it in the same mode"
         )
         raise RuntimeError(msg)
+
+
+def _has_history(node: Any, value: Any) -> bool:
+    """Return whether the destination of a write, whose node is given, or what is written has a history."""
+    return node is not None or getattr(value, "_node", None) is not None
 
 
 def _holds_argument(cell: Any) -> bool:
