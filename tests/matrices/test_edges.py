@@ -141,6 +141,13 @@ def test_least_squares_say_the_rank_and_shapes_do_not_depend_on_it() -> None:
     check(lambda b: linalg.lstsq(T(np.ones((3, 2))), b).x if b.device == "numpy" else b, [np.array([1.0, 2.0, 3.0])])
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_residues_of_0_have_second_derivatives(dtype: Any, xpgrad_device: str) -> None:
+    a = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], dtype)  # the first two equations are solved exactly
+    for b in (np.array([1.0, 2.0, 3.0], dtype), np.array([[1.0, 2.0], [2.0, 1.0], [3.0, 0.0]], dtype)):
+        check(lambda a, b: linalg.lstsq(a, b)[1], [a, b], xpgrad_device)
+
+
 def test_matrices_without_elements() -> None:
     for name in ("expm", "logm", "sqrtm"):
         for shape in ((0, 0), (2, 0, 0), (0, 3, 3)):

@@ -327,8 +327,8 @@ def lstsq(a: Tensor, b: Tensor, cond: float | None = None) -> LstsqResult:
         raw = s.detach()
         rank = total(raw > raw[..., :1] * rtol, axis=-1, dtype=a.default_dtype("indexing"))
     if rows > columns:
-        gap = _abs(b - matmul(a, x))
-        residues = total(gap * gap, axis=-2)
+        gap = b - matmul(a, x)  # NB: the square of `abs` has no second derivative at 0
+        residues = total(operations.real(conj(gap) * gap) if gap.dtype.is_complex else gap * gap, axis=-2)
         residues = reshape(residues, residues.shape[:-1]) if vector else residues
     else:
         residues = operations.zeros(0, dtype=_abs(a.detach()).dtype, device=a.device)
