@@ -236,6 +236,17 @@ def test_an_array_that_is_read_again_is_not_overwritten() -> None:
     check(b)
 
 
+@pytest.mark.parametrize(("kernel", "key"), [
+    ("written", (slice(None, None, -1),)), ("add_at", (slice(None, None, -1),)), ("scatter_into", [1, 0, 0, 3]),
+])  # fmt: skip
+def test_an_array_that_is_written_into_itself_is_copied(kernel: str, key: Any) -> None:
+    b = Builder()
+    y = b("multiply", b.input(np.arange(16.0).reshape(4, 4)), 2.0)
+    place = key if isinstance(key, tuple) else (b.input(np.array(key)),)
+    b.outputs = [b(kernel, y, place, y) if kernel == "written" else b(kernel, y, y, place)]
+    check(b)
+
+
 def test_a_sum_is_read_when_it_is_complete() -> None:
     b = Builder()
     x = b.input(np.arange(12.0).reshape(3, 4))

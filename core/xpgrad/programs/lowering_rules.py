@@ -205,14 +205,14 @@ def _pad(work: Lowering, o: Operation) -> None:
 @lowers("add_at", elements=(0, 1))
 def _add_at(work: Lowering, o: Operation) -> None:
     buffer, values, key = o.args
-    started = work.update(o.out, buffer)
+    started = work.update(o.out, buffer, values)
     work.store(o.out, "+=", values, work.views[o.out].indexed(_basic(key)), {started})
 
 
 @lowers("written", elements=(0, 2))
 def _written(work: Lowering, o: Operation) -> None:
     buffer, key, value = o.args
-    started = work.update(o.out, buffer)
+    started = work.update(o.out, buffer, value)
     work.store(o.out, "=", value, work.views[o.out].indexed(_basic(key)), {started})
 
 
@@ -248,7 +248,7 @@ def _segment_sum(work: Lowering, o: Operation) -> None:
 @lowers("scatter_into", elements=(0, 1))
 def _scatter_into(work: Lowering, o: Operation) -> None:
     buffer, values, key = o.args
-    _scatter(work, o.out, work.update(o.out, buffer), values, key)
+    _scatter(work, o.out, work.update(o.out, buffer, values), values, key)
 
 
 def _scatter(work: Lowering, out: Variable, started: Any, values: Any, key: Any) -> None:

@@ -454,9 +454,12 @@ class Lowering:
         self.store(out, "=", value, self.views[out], set(), makes)
         return makes
 
-    def update(self, out: Variable, buffer: Any) -> Any:
-        """Start a result as a copy of an array, in the array's memory if nothing else reads it; return the token to wait for."""
-        if isinstance(buffer, Variable) and self.is_free(buffer) and buffer.dtype is out.dtype:
+    def update(self, out: Variable, buffer: Any, values: Any) -> Any:
+        """Start a result as a copy of an array, to which `values` are written or added next; return the token to wait for.
+
+        It is in the array's memory if nothing else reads that, `values` included: the operation that reads both counts as one reader.
+        """
+        if isinstance(buffer, Variable) and buffer is not values and self.is_free(buffer) and buffer.dtype is out.dtype:
             view = self.views[buffer]
             self.views[out] = View(view.buffer, view.offset, out.shape, view.strides)
             return self.source(buffer)
