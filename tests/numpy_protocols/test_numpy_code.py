@@ -210,6 +210,18 @@ def pass_scalars(a):
     return total * larger * a * smallest
 
 
+def computed_arrays(a):
+    total, counts, kept = np.zeros(3) + 1.0, np.ones(3) * 2.0, np.ones(3)
+    first = np.atleast_1d(counts[0])
+    first -= a[1]
+    total += a
+    counts[[0, 2]] *= a[1]
+    kept[kept > 0] -= a
+    np.add.at(a, [0, 0, 1], 2.0)
+    np.subtract.at(total, [1, -1], np.arctan(0.5))
+    return total * counts * kept * a * first
+
+
 def methods(a):
     b, c = np.ndarray((2, 3)), a.copy()
     b[0], b[1] = np.full_like(a=a, fill_value=2.0) * np.copy(a=a), a.repeat(2)[1:4]
@@ -241,7 +253,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "integers": (integers, (RNG.normal(size=4),)),
     **{
         f.__name__: (f, (np.array([3.1, 1.2, 2.4]),))
-        for f in (accumulate, exchange, scalars, arrays_without_axes, same_arrays, pass_scalars, methods)
+        for f in (accumulate, exchange, scalars, arrays_without_axes, same_arrays, pass_scalars, computed_arrays, methods)
     },
 }
 #: Programs whose steps depend on values, which a program for all values cannot.

@@ -106,8 +106,8 @@ class Mode:
             for o in out if out.__class__ is tuple else (out,):
                 if o.backend.capabilities.mutable:
                     o.backend.separate(o)
-            if self.numpy is not None and not operands[0].ndim:
-                self.numpy.finish_view(operands[0], out)
+        if self.numpy is not None:
+            self.numpy.finish_operation(out, row, operands)
         if self.packing is not None and self.recording:
             self.packing.keep(out, row, operands)
         if profiling is not None and event is not None:  # what hooks packed is theirs: a checkpoint's node keeps nothing

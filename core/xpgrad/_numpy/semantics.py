@@ -15,6 +15,7 @@ from weakref import ref
 
 from xpgrad._aliasing.cells import leave_memory
 from xpgrad._modes import state
+from xpgrad._modes.batch_levels import note_made
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten
@@ -65,10 +66,14 @@ class Semantics:
         single = out.ndim == 0 and out._is_view() and all(hasattr(part, "__index__") for part in parts)
         return out.clone() if single else out
 
-    def finish_view(self, x: Any, out: Any) -> None:
-        """Give a view of `x`, which has no axes, memory of its own if `x` is a scalar: later writes to the view do not change it."""
-        if self.is_scalar(x):
+    def finish_operation(self, out: Any, row: Any, operands: tuple[Any, ...]) -> None:
+        """Give a view of a scalar memory of its own, and let elements of a batch write into what was computed within `vmap`."""
+        if row.is_view:
+            if operands[0].ndim or not self.is_scalar(operands[0]):
+                return
             leave_memory(out)
+        for x in out if out.__class__ is tuple else (out,):
+            note_made(x)
 
     def from_sequence(self, x: Any) -> Any:
         """Return a list or a tuple, which is an operand, as a Tensor."""

@@ -630,7 +630,7 @@ def _at(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any) -> None:
     if not isinstance(x, Tensor):
         msg = f"np.{ufunc.name}.at: a Tensor cannot be added into {type(x).__module__}.{type(x).__qualname__}; make the target a Tensor"
         raise TypeError(msg)
-    value = value if isinstance(value, Tensor) else as_constant(f"{ufunc.name}.at", value, x)
+    _, value = lift(f"{ufunc.name}.at", x, value)
     part = x[key]
     value = xp.broadcast_to(value._cast(x.dtype), part.shape)
     update = transpose_read(operations, value, key if basic_key(key) else prepare_key(x, key), x.shape)
