@@ -465,6 +465,18 @@ def test_an_argument_is_not_written_to() -> None:
     np.testing.assert_array_equal(x, V)
 
 
+@pytest.mark.parametrize(("at", "sign"), [(np.add.at, 1.0), (np.subtract.at, -1.0)])
+def test_a_sum_into_an_array_is_written(at: Any, sign: float) -> None:
+    def total(x: Any) -> Any:
+        out = x * 0.0 + 1.0
+        at(out, [0, 0, 1], x * x)
+        return OURS.np.sum(out * np.array([1.0, 2.0, 3.0]))
+
+    np.testing.assert_allclose(ours.grad(total)(np.array([1.0, 2.0, 3.0])), sign * np.array([2.0, 4.0, 12.0]))
+    with pytest.raises((RuntimeError, TypeError), match="in-place"):
+        ours.grad(lambda x: at(x, [0], 1.0))(V)
+
+
 @pytest.mark.parametrize(
     "convert", [float, complex, lambda x: x.item(), lambda x: x.tolist(), np.asarray, lambda x: np.zeros(1).__setitem__(0, x)]
 )

@@ -634,10 +634,8 @@ def _at(ufunc: Ufunc, inputs: tuple[Any, ...], out: Any) -> None:
     part = x[key]
     value = xp.broadcast_to(value._cast(x.dtype), part.shape)
     update = transpose_read(operations, value, key if basic_key(key) else prepare_key(x, key), x.shape)
-    if ufunc.name == "add":
-        x += update
-    else:
-        x -= update
+    write = Tensor.__iadd__ if ufunc.name == "add" else Tensor.__isub__  # NB: in HIPS autograd's dialect, `x += y` writes nothing
+    write(x, update)
 
 
 def _check_binary(ufunc: Ufunc, method: str) -> None:
