@@ -185,6 +185,29 @@ def test_distributions_on_integers(name: str, kind: str, xpgrad_device: str) -> 
     check(lambda p: ours(xp.asarray(values(places), device=p.device), *fixed, p), [np.array(shapes[-1])], xpgrad_device)
 
 
+@pytest.mark.parametrize("kind", ["logpmf", "pmf", "cdf", "logcdf", "sf"])
+@pytest.mark.parametrize("name", DISCRETE)
+def test_what_is_no_number_of_events_has_scipys_value(name: str, kind: str, xpgrad_device: str) -> None:
+    k = np.array([np.nan, np.inf, -np.inf])
+    ours, theirs = (getattr(getattr(module, name), kind) for module in (stats, scipy.stats))
+    found = ours(xp.asarray(k, device=xpgrad_device), *DISCRETE[name])
+    np.testing.assert_array_equal(values(found), theirs(k, *DISCRETE[name]))
+
+
+@pytest.mark.parametrize("kind", ["logpmf", "pmf"])
+@pytest.mark.parametrize(("name", "shapes"), [("binom", (5.0,)), ("bernoulli", ())])
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_a_probability_outside_of_the_support_has_no_derivative(
+    name: str, shapes: tuple[float, ...], p: float, kind: str, xpgrad_device: str
+) -> None:
+    """Not even if 0 or the largest number of events is impossible."""
+    leaf = xp.tensor(p, device=xpgrad_device, requires_grad=True)
+    k = xp.asarray([-2.0, 0.5, 9.0], device=xpgrad_device)
+    xp.sum(xp.exp(getattr(getattr(stats, name), kind)(k, *shapes, leaf))).backward()
+    assert leaf.grad is not None
+    assert leaf.grad.item() == 0.0
+
+
 TORCH = {
     "norm": ("Normal", (0.3, 1.4)), "expon": ("Exponential", (1 / 1.4,)), "laplace": ("Laplace", (0.3, 1.4)),
     "cauchy": ("Cauchy", (0.3, 1.4)),

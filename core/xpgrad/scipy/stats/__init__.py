@@ -263,10 +263,12 @@ poisson: Discrete = Discrete(
 )  # fmt: skip
 binom: Discrete = Discrete(
     "binom", ("n", "p"), 0.0, _INF, lambda n, p: (n >= 0) & (n == xp.round(n)) & _in_unit(p), logpmf=_binom_logpmf, last=lambda n, p: n,
+    inner=lambda n, p: xp.where(p > 0.5, n, xp.zeros_like(n)),
     cdf=lambda k, n, p: special.betaincc(k + 1.0, n - k, p), sf=lambda k, n, p: special.betainc(k + 1.0, n - k, p),
 )  # fmt: skip
 bernoulli: Discrete = Discrete(
     "bernoulli", ("p",), 0.0, 1.0, _in_unit, logpmf=lambda k, p: special.xlogy(k, p) + special.xlog1py(1.0 - k, -p), last=lambda p: 1.0,
+    inner=lambda p: xp.where(p > 0.5, xp.ones_like(p), xp.zeros_like(p)),
     cdf=lambda k, p: 1.0 - p, sf=lambda k, p: p,
 )  # fmt: skip
 

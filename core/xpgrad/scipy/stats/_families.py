@@ -398,6 +398,11 @@ class Continuous(_Family):
         return (operations.where(inside, z, ends) * scale + loc) * factor
 
 
+def _keep_nan(k: Any, value: Any) -> Any:
+    """Return `value`, but nan where the argument `k` is nan."""
+    return operations.where(operations.isnan(k), k, value)
+
+
 class Discrete(_Family):
     """A distribution on integers with a location; the shape parameters are differentiable.
 
@@ -418,7 +423,8 @@ class Discrete(_Family):
         Return, element by element, whether the shape parameters are valid. Values for invalid ones are nan. None accepts all.
     **functions : callable
         Functions of the integer, counted from the location, and the shape parameters: `logpmf`, `cdf` and `sf`. For a bounded
-        support, `last` returns its largest integer from the shape parameters.
+        support, `last` returns its largest integer from the shape parameters. If the probability of 0 may be 0, `inner` returns an
+        integer whose probability is not.
 
     See Also
     --------
@@ -466,8 +472,11 @@ class Discrete(_Family):
         """
         k, shapes, factor = self._of_k("logpmf", k, args, options)
         inside = self._inside(k, shapes) & (k == operations.round(k))
-        value = self.functions["logpmf"](operations.where(inside, k, operations.zeros_like(k * factor)), *shapes)
-        return operations.where(inside, value, operations.full_like(value, -math.inf)) * factor + 0.0 * k  # nan stays nan
+        inner = operations.zeros_like(k * factor)
+        if "inner" in self.functions:
+            inner = inner + self.functions["inner"](*shapes)
+        value = self.functions["logpmf"](operations.where(inside, k, inner), *shapes)
+        return _keep_nan(k, operations.where(inside, value, operations.full_like(value, -math.inf)) * factor)
 
     @_document_discrete
     def pmf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
@@ -572,4 +581,4 @@ class Discrete(_Family):
         safe = operations.where(under | beyond, operations.zeros_like(whole * factor), whole)
         value = self.functions[kind](safe, *shapes)
         edge = operations.ones_like(value)
-        return operations.where(under, edge * below, operations.where(beyond, edge * above, value)) * factor
+        return _keep_nan(k, operations.where(under, edge * below, operations.where(beyond, edge * above, value)) * factor)
