@@ -491,6 +491,26 @@ def _lax_recurrence(weight: Any, start: Any, xs: Any) -> Any:
     return jnp.sum(last**3) + jnp.sum(ys * ys)
 
 
+@pytest.mark.parametrize("loop", [
+    lambda x: func.while_loop(lambda c: c[0] < 4, lambda c: (c[0] + 1, c[1] * 0.5), (0, x)),
+    lambda x: func.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1] * i), (0, x)),
+    lambda x: func.scan(lambda c, _: ((c[0] + 1, c[1] * 0.5), c[0]), (0, x), length=3),
+    lambda x: func.scan(lambda c, v: (c * v, v), x, np.arange(3, dtype="float32")),
+])  # fmt: skip
+def test_numbers_and_arrays_go_to_the_device_of_a_number_that_jax_traces(loop: Any) -> None:
+    _, jnp = _with_jax()
+    x = xp.asarray(jnp.asarray(1.5, dtype="float32"))
+    _close(xp.compile(loop)(x), loop(x))
+    assert all(y.device == x.device for y in flatten(loop(x))[0])
+
+
+def test_a_traced_loop_has_one_device() -> None:
+    _, jnp = _with_jax()
+    xs = xp.asarray(np.arange(3, dtype="float32"), device="numpy")
+    with pytest.raises(xp.errors.DeviceMismatchError, match=r"got Tensors on jax:cpu:0 and numpy; move them to one device"):
+        xp.compile(lambda x: func.scan(lambda c, v: (c * v, None), x, xs))(xp.asarray(jnp.asarray(1.5)))
+
+
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("transform", ["grad", "hessian", "jacrev of grad", "jvp", "vmap of grad"])
 def test_traced_scan_agrees_with_lax(transform: str) -> None:

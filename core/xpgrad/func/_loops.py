@@ -9,10 +9,11 @@ from typing import Any
 from xpgrad._basics.arguments import as_flag, as_size, check_callable, shown
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._modes import state, switches
+from xpgrad._modes.captures import captured
 from xpgrad._operations.lift import is_constant, lift_leaves, lift_like
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.backend import ControlFlow
-from xpgrad.errors import CaptureError
+from xpgrad.errors import CaptureError, DeviceMismatchError
 from xpgrad.func._branches import choose
 from xpgrad.func._loop_lowering import bottom
 from xpgrad.func._scans import run_scan, scan_in_python
@@ -103,18 +104,7 @@ def _tensors(name: str, what: str, leaves: list[Any], beside: list[Any] | None =
         if not (isinstance(x, Tensor) or is_constant(x) or is_scalar(x)):
             msg = f"{name}: {what} must consist of Tensors, arrays and numbers in tuples, lists, dicts and dataclasses, but has {shown(x)}"
             raise TypeError(msg)
-    return [_captured(x._stand_in()) for x in lift_leaves(name, leaves, beside or (), numbers=True)]
-
-
-def _captured(x: Any) -> Any:
-    """Return a Tensor from outside as a constant of the running capture.
-
-    It is unchanged if nothing is captured, or if it is an element of a batch or on another device.
-    """
-    mode = state.current()
-    if mode is None or mode.capturing is None or x.depth or x.device != mode.capturing.cls.device:
-        return x
-    return mode.capturing.cls.lift(x)
+    return [captured(x._stand_in()) for x in lift_leaves(name, leaves, beside or (), numbers=True)]
 
 
 def _kind(x: Any) -> str:
@@ -133,17 +123,22 @@ class _Carry:
         The initial values.
     weak : list of bool
         Whether each initial value was given as a Python number, whose dtype follows that of the first step's result.
+    numbers : list
+        These numbers; None for the other initial values.
     """
 
     def __init__(self, name: str, body: str, what: str, value: Any, among: list[Any]) -> None:
         self.name, self.body, self.what = name, body, what
         leaves, structure = flatten(value)
         self.tree = _Tree(structure, leaves)
-        self.weak = [is_scalar(x) and not isinstance(x, Tensor) for x in leaves if x is not None]
+        given = [x for x in leaves if x is not None]
+        self.weak = [is_scalar(x) and not isinstance(x, Tensor) for x in given]
+        self.numbers = [x if weak else None for x, weak in zip(given, self.weak)]
         self.tensors = _tensors(name, f"`{what}`", leaves, among)
-        device = next((x.device for x in (*self.tensors, *among) if isinstance(x, Tensor) and x.ndim), None)
-        if device is not None:
-            self.move_numbers(device)
+        others = [*(x for x, weak in zip(self.tensors, self.weak) if not weak), *among]
+        found = next((x for x in others if x.ndim), next(iter(others), None))
+        if found is not None:
+            self.move_numbers(found.device)
 
     def build(self, tensors: Any) -> Any:
         return self.tree.build(tensors)
@@ -182,12 +177,12 @@ class _Carry:
                     "`xpgrad.astype`"
                 )
                 raise TypeError(msg)
-            new.append(_captured(x._stand_in()))
+            new.append(captured(x._stand_in()))
         return new
 
     def retype(self, change: _Retyped) -> None:
         """Give an initial value that is a number the dtype and the device that the first step returned for it."""
-        self.tensors[change.place] = self.tensors[change.place].to_device(change.device)._cast(change.dtype)
+        self.tensors[change.place] = self.tensors[change.place]._cast(change.dtype).to_device(change.device)
         self.weak[change.place] = False
 
     def start(self, probe: Callable[[list[Any]], Any]) -> None:
@@ -202,8 +197,11 @@ class _Carry:
                 self.weak = [False] * len(self.weak)
 
     def move_numbers(self, device: Any) -> None:
-        """Move the initial values that are numbers to a device."""
-        self.tensors = [x.to_device(device) if w and x.device != device else x for x, w in zip(self.tensors, self.weak)]
+        """Move the initial values that are numbers to a device; Python's have the default dtypes there."""
+        for k, (x, number) in enumerate(zip(self.tensors, self.numbers)):
+            if self.weak[k] and x.device != device:
+                is_python = type(number) in (bool, int, float, complex)
+                self.tensors[k] = full((), number, device=device) if is_python else x.to_device(device)
 
 
 class _Retyped(Exception):
@@ -223,11 +221,22 @@ def _is_wider(dtype: Any, than: Any) -> bool:
 
 
 def _own_flow(tensors: list[Any], kind: str) -> ControlFlow | None:
-    """Return the loops of the backend that computes with some Tensors if it has that kind of loop; None if Python's is to run."""
+    """Return the loops of the backend that computes with some Tensors if it has that kind of loop; None if Python's is to run.
+
+    Raises
+    ------
+    DeviceMismatchError
+        Another backend has some of the Tensors, and cannot compute with what this one traces.
+    """
     found = [bottom(x) for x in tensors]
-    for backend in dict.fromkeys(x.backend for x in found):
+    backends = list(dict.fromkeys(x.backend for x in found))
+    for backend in backends:
         flow: ControlFlow | None = backend.control_flow([x._array for x in found if x.backend is backend])
         if flow is not None and getattr(flow, kind) is not None:
+            if len(backends) > 1:
+                devices = " and ".join(dict.fromkeys(str(x.device) for x in found))
+                msg = f"a `{kind}` inside a function that is traced got Tensors on {devices}; move them to one device with `x.to_device`"
+                raise DeviceMismatchError(msg)
             return flow
     return None
 
@@ -384,7 +393,7 @@ def _scan(
     """Implement `scan` and `fori_loop`, `name`; `body` and `what` are the names of their arguments for `f` and `init`, for messages."""
     leaves, structure = flatten(xs)
     slices = _Tree(structure, leaves)
-    columns = _tensors(name, "`xs`", leaves)
+    columns = _tensors(name, "`xs`", leaves, flatten(init)[0])
     carry = _Carry(name, body, what, init, columns)
     n = _length(name, columns, length)
     found: list[Any] = []  # the structure of the results of a step
