@@ -166,6 +166,40 @@ def test_transforms_inside_of_a_function_belong_to_no_batch_of_gradients_around_
     np.testing.assert_allclose(found(xp.eye(2, device=DEVICE[0])).numpy(), np.diag([6.0, 12.0]))
 
 
+#: Transforms inside of a function of `w` that map over a constant `c`, or differentiate with respect to it.
+OF_CONSTANTS: dict[str, Callable[[Any, Any], Any]] = {
+    "vmap": lambda w, c: xp.func.vmap(lambda row: xp.sin(w * row) + row)(c),
+    "vmap beside what varies": lambda w, c: xp.func.vmap(lambda row, v: row + v * row[0], in_dims=(1, 0))(c, w),
+    "vmap in vmap": lambda w, c: xp.func.vmap(lambda row: xp.func.vmap(lambda v, u: v * u)(row, w))(c),
+    "vmap over columns in chunks": lambda w, c: xp.func.vmap(lambda column: w[:2] * column, in_dims=1, chunk_size=2)(c),
+    "vmap of a loop": lambda w, c: xp.func.vmap(lambda row: xp.func.scan(lambda s, v: (s * v + w, s), w, row)[0])(c),
+    "vmap of a branch": lambda w, c: xp.func.vmap(lambda row: xp.func.cond(row[0] > 0.5, lambda: w * row, lambda: w + row))(c),
+    "vmap of grad": lambda w, c: xp.func.vmap(xp.func.grad(lambda u, row: xp.sum(xp.sin(u * row))), in_dims=(None, 0))(w, c),
+    "grad": lambda w, c: xp.func.grad(lambda u: xp.sum(xp.sin(u * w)))(c),
+    "jacrev": lambda w, c: xp.func.jacrev(lambda u: xp.sin(u * w))(c[0]),
+    "jacfwd": lambda w, c: xp.func.jacfwd(lambda u: xp.sin(u * w))(c[0]),
+    "hessian": lambda w, c: xp.func.hessian(lambda u: xp.sum(xp.sin(u * w)))(c[0]),
+    "vjp": lambda w, c: xp.func.vjp(lambda u: xp.sin(u * w), c)[1](c)[0],
+    "jvp": lambda w, c: xp.func.jvp(lambda u: xp.sin(w * u), (c,), (c,))[1],
+    "jvp along what varies": lambda w, c: xp.func.jvp(lambda u: xp.sin(w * u), (c[0],), (w,))[1],
+    "linearize": lambda w, c: xp.func.linearize(lambda u: xp.sin(w * u), c)[1](c),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_CONSTANTS)
+def test_transforms_inside_of_a_function_take_constants(name: str) -> None:
+    constant = make(np.linspace(0.2, 1.4, 6).reshape(2, 3), False)
+
+    def function(w: Any) -> Any:
+        return OF_CONSTANTS[name](w, constant)
+
+    leaf = make([0.5, -1.0, 2.0])
+    found, wanted = xp.compile(function)(leaf), function(leaf)
+    np.testing.assert_allclose(found.detach().numpy(), wanted.detach().numpy(), rtol=1e-9)
+    first, second = (xp.autograd.grad(xp.sum(out * out), leaf)[0].numpy() for out in (found, wanted))
+    np.testing.assert_allclose(first, second, rtol=1e-9)
+
+
 def test_writes_before_the_backward_are_noticed() -> None:
     """A write to an argument raises in backward, except for a loss with precomputed gradients; one to a result is differentiated."""
     leaf = make([1.0, 2.0])

@@ -170,8 +170,8 @@ class _Compiled:
             outs = [self._own(o) for o in outs]
         own = set(nodes)
         for node in walk([o._node for o in outs if o._node is not None]):
-            # NB: a leaf that the function made, as transforms do, has an array that is traced.
-            if node.is_leaf and node not in own and not node.cls.backend.is_traced(node.array):
+            # NB: a leaf that the function made, as transforms do, is gone, or has an array that is traced.
+            if node.is_leaf and node not in own and not node.is_spent and not node.cls.backend.is_traced(node.array):
                 raise outside_error(node.variable)
         needed = True in self.needs  # NB: a result may depend on Tensors that a transform inside made, and on no argument that needs it
         self.requires = tuple([needed and o.requires_grad for o in outs])
@@ -454,7 +454,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             return None, flat, args, kwargs
         recording = state.records(mode)
         needs = tuple([t._node is not None for t in flat]) if recording else (False,) * len(flat)
-        key = (template, cls, needs, recording, tuple([(a.shape, a.dtype) for a in arrays]))
+        key: tuple[Any, ...] = (template, cls, needs, recording, tuple([(a.shape, a.dtype) for a in arrays]))
         program = programs.get(key)
         if program is not None and program is not _AS_IS and program.by_layout:
             key = (*key, _layout(cls, arrays))
