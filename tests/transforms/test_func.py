@@ -394,8 +394,25 @@ class Scaled(SavesInputs, xp.autograd.Function):
         return t * y * y + u * x * y * 2
 
 
+class ScaledBesides(Scaled):
+    """`Scaled` with a second output, which is not differentiable and has no tangent."""
+
+    @staticmethod
+    def forward(x: Any, y: Any) -> Any:
+        return x * y * y, x > y
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, *_: Any) -> Any:
+        return Scaled.backward(ctx, g)
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any, u: Any) -> Any:
+        return Scaled.jvp(ctx, t, u), None
+
+
 @pytest.mark.parametrize("dims", [(0, 0), (0, None), (None, 0)])
-def test_generated_rules_of_custom_functions(dims: Any, xpgrad_device: str) -> None:
+@pytest.mark.parametrize("scaled", [Scaled.apply, lambda x, y: ScaledBesides.apply(x, y)[0]], ids=["one", "two"])
+def test_generated_rules_of_custom_functions(scaled: Function, dims: Any, xpgrad_device: str) -> None:
     shape = (3, 2)
     x = xp.tensor(numbers(shape if dims[0] == 0 else shape[1:]), device=xpgrad_device, requires_grad=True)
     y = xp.tensor(numbers(shape if dims[1] == 0 else shape[1:], 4.0), device=xpgrad_device, requires_grad=True)
@@ -413,7 +430,7 @@ def test_generated_rules_of_custom_functions(dims: Any, xpgrad_device: str) -> N
         forward = func.vmap(lambda a, b: func.jvp(f, (a, b), (b, a))[1], in_dims=dims)(x, y)
         return [out, *first, *second, rows, *inner, jac, *outer, forward]
 
-    for a, b in zip(program(Scaled.apply), program(lambda x, y: x * y * y)):
+    for a, b in zip(program(scaled), program(lambda x, y: x * y * y)):
         _close(a, b)
 
 

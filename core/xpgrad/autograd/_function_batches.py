@@ -283,7 +283,7 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
                 inner.saved_for_forward = inner.saved_tensors = tuple(batch.element(s, m, at) for s, m in zip(saved, ctx.recipes[1]))
                 out = cls.jvp(inner, *(batch.element(t, m, at) for t, m in zip(tangents, batch.mapped)))
                 inner.saved_for_forward = inner.saved_tensors = ()
-                return tuple(batch.whole(o, at) for o in (out if isinstance(out, tuple) else (out,)))
+                return tuple(batch.whole(o, at) if isinstance(o, Tensor) else o for o in (out if isinstance(out, tuple) else (out,)))
 
     Generated.__name__ = Generated.__qualname__ = cls.__name__
     return Generated
