@@ -434,6 +434,31 @@ def test_generated_rules_of_custom_functions(scaled: Function, dims: Any, xpgrad
         _close(a, b)
 
 
+@pytest.mark.parametrize("key", [None, ..., slice(1)])
+def test_generated_rules_refuse_writes_to_returned_arguments(key: Any) -> None:
+    """Under `vmap` an argument that a Function returns, or a view of it, is a copy: a write to it would not reach the argument."""
+
+    class Returned(xp.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x if key is None else x[key]
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        Returned.apply(y).mul_(2.0)
+        return y
+
+    with pytest.raises(RuntimeError, match="under `vmap`"):
+        func.vmap(f)(xp.asarray(numbers((3, 2))))
+    assert func.vmap(lambda x: Returned.apply(x) * 2.0)(xp.asarray(numbers((3, 2)))).shape[0] == 3
+
+
 def test_generated_rules_undo_broadcasting() -> None:
     x, y = xp.tensor(numbers((3, 2)), requires_grad=True), xp.tensor(numbers((3,), 4.0), requires_grad=True)
     results: list[list[Any]] = []

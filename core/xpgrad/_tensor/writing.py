@@ -93,8 +93,9 @@ def check_writable(x: Any, value: Any, mode: Any) -> None:
         return
     if alias.cell.is_copy:
         msg = (
-            "this Tensor is a copy where other libraries return a view (a part that was taken backwards, or numbers in another dtype), so "
-            "a write to it would not reach the whole. Write with `x[key] = value`, or into a `clone()`"
+            "this Tensor is a copy where other libraries return a view (a part that was taken backwards, numbers in another dtype, or what "
+            "a custom Function returned of its argument under `vmap`), so a write to it would not reach the whole. Write with "
+            "`x[key] = value`, or into a `clone()`"
         )
         raise RuntimeError(msg)
     if not recording:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+from xpgrad._aliasing.cells import note_copy
 from xpgrad._modes.batch_levels import active_levels, at_levels
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._tensor.tensor import Tensor
@@ -158,6 +159,8 @@ class _Application:
         Whether `forward` returned a tuple.
     shapes : list
         The shapes of the elements that `forward` was given; None for other objects.
+    views : list of bool
+        For each result, whether `forward` returned an argument or a view of one. The caller gets a copy, to which writes raise.
     elements, outs : tuple
         The arguments and results of `forward`, until `setup_context` has run.
     """
@@ -166,6 +169,7 @@ class _Application:
         self.mapped, self.level, self.depth = mapped, level, depth
         self.several = False
         self.shapes: list[Any] = []
+        self.views: list[bool] = []
         self.elements: tuple[Any, ...] = ()
         self.outs: tuple[Any, ...] = ()
 
@@ -223,6 +227,9 @@ def _by_a_generated_rule(base: Any, cls: Any, below: list[Any], mapped: list[boo
     batch = _Application(mapped, level, depth)
     outs = _generate(base, cls, batch).apply(*below)
     results = tuple(batch.element(o, True, depth - 1) for o in outs)
+    for result, is_view in zip(results, batch.views):
+        if is_view:
+            note_copy(result)
     return results if batch.several else results[0]
 
 
@@ -241,6 +248,7 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
                 batch.several = isinstance(out, tuple)
                 batch.shapes = [e.shape if isinstance(e, Tensor) else None for e in elements]
                 batch.elements, batch.outs = tuple(elements), out if batch.several else (out,)
+                batch.views = [isinstance(o, Tensor) and any(_shares_memory(o, e) for e in elements) for o in batch.outs]
                 return tuple(batch.whole(o, at) if isinstance(o, Tensor) else o for o in batch.outs)
 
         @staticmethod
@@ -287,6 +295,12 @@ def _generate(base: Any, cls: Any, batch: _Application) -> Any:
 
     Generated.__name__ = Generated.__qualname__ = cls.__name__
     return Generated
+
+
+def _shares_memory(x: Any, y: Any) -> bool:
+    """Return whether `x` is `y`, or a view or a detached alias of it."""
+    alias = y._alias if isinstance(y, Tensor) else None
+    return x is y or (alias is not None and alias.cell is not None and x._alias is not None and x._alias.cell is alias.cell)
 
 
 def _deepest(items: Any) -> int:
