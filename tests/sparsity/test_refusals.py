@@ -108,6 +108,17 @@ def test_a_number_that_has_to_be_one_is_part_of_what_was_prepared() -> None:
         prepared(X, 0.5)
 
 
+@pytest.mark.parametrize("dtype", [xp.float32, xp.float64])
+def test_rounding_errors_of_a_constant_are_no_unsymmetric_hessian(dtype: Any) -> None:
+    def total(x: Any) -> Any:
+        weights = xp.exp(x - xp.max(x))
+        return xp.sum(weights / xp.sum(weights))
+
+    for factor in (0.01, 1.0, 100.0):
+        x = xp.asarray(np.random.default_rng(0).normal(size=4) * factor, dtype=dtype)
+        assert np.max(np.abs(sparse_hessian(total)(x).toarray())) < 1e-5
+
+
 def test_a_hessian_that_a_rule_makes_unsymmetric_is_refused_and_has_a_way() -> None:
     class Skewed(xp.autograd.Function):
         @staticmethod

@@ -103,12 +103,21 @@ def check_products(call: Call, hessian: bool, given: bool, prepared: Any) -> Non
 
 
 def _slope(call: Call) -> float:
-    """Return the size of the gradient divided by that of the arguments: much smaller second derivatives may be rounding errors."""
+    """Return the size of the gradient divided by that of the arguments: much smaller second derivatives may be rounding errors.
+
+    Of a function that is constant, such as a sum of probabilities, the gradient is a rounding error as well. So a small part of the
+    function's value, divided by the square of that of the arguments, is added.
+    """
+    (value,), _ = outputs_of(call, call.run())
     leaves, _ = flatten(grad(call.value, call.argnums)(*call.args, **call.kwargs))
-    slope = max((float(np.max(np.abs(host_values(g.detach())), initial=0.0)) for g in leaves), default=0.0)
-    size = max((float(np.max(np.abs(host_values(x)), initial=0.0)) for x in leaves_of(call)), default=0.0)
-    found = slope / (size or 1.0)
+    size = _largest(leaves_of(call)) or 1.0
+    small = 1e-6 if value.dtype.itemsize == 8 else 0.05
+    found = (_largest(leaves) + small * _largest([value]) / size) / size
     return found if np.isfinite(found) else 0.0
+
+
+def _largest(leaves: list[Any]) -> float:
+    return max((float(np.max(np.abs(host_values(x.detach())), initial=0.0)) for x in leaves), default=0.0)
 
 
 def _differ(expected: Any, computed: Any, size: Any, dtype: Any) -> Any:
