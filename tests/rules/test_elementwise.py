@@ -325,6 +325,11 @@ def test_pytorch_agrees_on_scalars_at_kinks_and_poles(name: str, scalar: float) 
             _gradients(torch, lambda x: getattr(xp, name)(scalar, x), operator, points, "numpy", 1)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_powers_have_mixed_derivatives_at_exponent_0(dtype: Any, xpgrad_device: str) -> None:
+    check(xp.pow, [np.asarray([0.5, 2.0, 3.0], dtype), np.asarray([0.0, 0.0, 2.0], dtype)], xpgrad_device)
+
+
 @pytest.mark.parametrize(("x", "bound"), [([1, 2], 1.5), ([1, 2], [1.5, 1.5]), ([1.0, 2.0], 1j), ([1.0, 2.0], [1j, 2j])])
 @pytest.mark.parametrize("side", ["min", "max"])
 def test_clip_refuses_bounds_that_its_dtype_cannot_hold(x: list[float], bound: Any, side: str) -> None:

@@ -133,7 +133,8 @@ def _pow_base(g: Any, x1: Any, x2: Any, xp: Any) -> Any:
         if x2 == 0:
             return xp.zeros_like(g)
         return g * x1 * 2 if x2 == 2 else g * (x1 ** (x2 - 1) * x2)
-    zero = x2 == 0
+    # NB: at other finite bases the formula gives 0 as well, and its derivative with respect to the exponent, 1 / x1.
+    zero = (x2 == 0) & ((x1 == 0) | ~xp.isfinite(x1))
     return xp.keep(~zero, g * (x2 * xp.pow(x1, xp.where(zero, xp.ones_like(x2), x2 - 1))))
 
 
