@@ -187,6 +187,9 @@ class NumPyBackend(Backend):
         return g.shape == () and bool(g == 1)
 
     def update(self, x: Any, key: Any, value: Any) -> Any:
+        mask = key[0] if key.__class__ is tuple and len(key) == 1 else key
+        if mask.__class__ is np.ndarray and mask.dtype == bool and np.may_share_memory(x, value):
+            value = value.copy()  # NumPy reads it while it writes
         x[key] = value
         return x
 

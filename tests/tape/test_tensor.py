@@ -695,6 +695,15 @@ def test_whether_memory_is_shared(xpgrad_device: str) -> None:
     assert np.shares_memory(xp.asarray(mine), mine)
 
 
+def test_a_mask_is_filled_from_the_array_itself(xpgrad_device: str) -> None:
+    """Law: the values are those before the write, whether or not it is recorded."""
+    for requires_grad in (False, True):
+        x = xp.tensor([1.0, 2.0, 3.0, 4.0], device=xpgrad_device, requires_grad=requires_grad) * 1.0
+        mask = xp.asarray([False, True, True, False], device=xpgrad_device)
+        x[mask] = x[2:0:-1]
+        assert x.tolist() == [1.0, 3.0, 2.0, 4.0]
+
+
 def test_a_write_of_a_part_of_itself(xpgrad_device: str) -> None:
     """The value is read before anything is overwritten; not every library does that by itself."""
     x = xp.tensor(np.arange(5.0), requires_grad=True, device=xpgrad_device)
