@@ -407,6 +407,21 @@ def test_branches_may_differ_from_step_to_step(name: str, kind: str, is_leaf: bo
            derivatives(functools.partial(function, loops=_Plain)))  # fmt: skip
 
 
+def test_a_loop_that_saves_carries_has_nothing_to_save_without_recording(xpgrad_device: str) -> None:
+    x = xp.tensor([0.5, 2.0], requires_grad=True, device=xpgrad_device)
+    step = lambda c, v: (c * v * x, c)  # noqa: E731
+    wanted = func.scan(step, x, x)
+    for mode in (xp.no_grad, xp.inference_mode):
+        with mode():
+            found = func.scan(step, x, x, checkpoint=True)
+        _close(found, wanted)
+        assert not any(y.requires_grad for y in found)
+    out = xp.sum(func.scan(step, x, x, checkpoint=True)[0])
+    with xp.no_grad():
+        (found,) = xp.autograd.grad(out, x)
+    _close(found, xp.autograd.grad(xp.sum(wanted[0]), x)[0])
+
+
 class _Plain:
     """Python's loops and branches."""
 

@@ -104,7 +104,7 @@ def _tensors(name: str, what: str, leaves: list[Any], beside: list[Any] | None =
         if not (isinstance(x, Tensor) or is_constant(x) or is_scalar(x)):
             msg = f"{name}: {what} must consist of Tensors, arrays and numbers in tuples, lists, dicts and dataclasses, but has {shown(x)}"
             raise TypeError(msg)
-    return [captured(x._stand_in()) for x in lift_leaves(name, leaves, beside or (), numbers=True)]
+    return [captured(x if x.is_inference() else x._stand_in()) for x in lift_leaves(name, leaves, beside or (), numbers=True)]
 
 
 def _kind(x: Any) -> str:
@@ -177,7 +177,7 @@ class _Carry:
                     "`xpgrad.astype`"
                 )
                 raise TypeError(msg)
-            new.append(captured(x._stand_in()))
+            new.append(captured(x if x.is_inference() else x._stand_in()))
         return new
 
     def retype(self, change: _Retyped) -> None:

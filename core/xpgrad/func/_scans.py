@@ -71,6 +71,7 @@ def scan_in_python(
     """Run a scan step by step, each of which is recorded as usual or, with `checkpoint`, computed again in a backward pass."""
     carry, rows, count = init, [], len(init)
     parts = [unstack(x) for x in xs]
+    saves = checkpoint and state.is_grad_enabled()
 
     def flat(inputs: list[Any], _: list[Any]) -> list[Any]:
         new, ys = step(inputs[:count], inputs[count:])
@@ -78,7 +79,7 @@ def scan_in_python(
 
     for k in range(length - 1, -1, -1) if reverse else range(length):
         row = [part[k] for part in parts]
-        if checkpoint:
+        if saves:
             outs = call_recomputed("scan", flat, [*carry, *row], [])
             carry, ys = outs[:count], outs[count:]
         else:
