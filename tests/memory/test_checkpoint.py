@@ -6,6 +6,7 @@ Functions are recomputed as often as in PyTorch, unless the documentation of `ch
 from __future__ import annotations
 
 import importlib
+import itertools
 import random
 import tracemalloc
 import warnings
@@ -187,6 +188,35 @@ def test_tangents_of_the_first_call_count_in_the_second(xpgrad_device: str) -> N
     for g, t in found[1:]:
         np.testing.assert_allclose(g, found[0][0])
         np.testing.assert_allclose(t, found[0][1])
+
+
+def in_reverse(f: Any) -> Any:
+    return lambda x: xp.sum(func.grad(f)(x) * x.detach())
+
+
+def in_forward_mode(f: Any) -> Any:
+    return lambda x: func.jvp(f, (x,), (x.detach(),))[1]
+
+
+BODIES: dict[str, Callable[[Any, Any], Any]] = {
+    "of an argument": lambda run, x: run(lambda u: xp.sin(u) * u[0], x),
+    "of a checkpoint": lambda run, x: run(lambda u: run(lambda u: xp.sin(u) * u[0], u * u) * u, x),
+    "closing over a tangent": lambda run, x: (lambda w: run(lambda u: u * w * w, x * x))(xp.exp(x)),
+    "closing over a view": lambda run, x: (lambda w: run(lambda u: u * w * w, x * x))(xp.exp(x)[::-1]),
+}
+
+
+@pytest.mark.parametrize("modes", [m for n in (1, 2, 3) for m in itertools.product([in_reverse, in_forward_mode], repeat=n)])
+@pytest.mark.parametrize("body", BODIES)
+def test_modes_nest_around_it_in_every_order(body: str, modes: Any) -> None:
+    """A pass that runs when a level of forward mode has ended calls the function again as if it had not."""
+    found = []
+    for run in (checkpoint, lambda f, x: f(x)):
+        derivative = lambda x, run=run: xp.sum(xp.sin(BODIES[body](run, x)))  # noqa: E731
+        for mode in modes:
+            derivative = mode(derivative)
+        found.append(float(derivative(xp.tensor([0.3, 1.1, -0.7]))))
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
 
 
 def test_a_gradient_inside_of_the_function(xpgrad_device: str) -> None:

@@ -41,7 +41,6 @@ def choose(branch: Callable[..., Any], holds: Any, branches: Sequence[Callable[[
         edges = list(dict.fromkeys(e for outs in samples for e in edges_outside(outs, [], start))) if recording else []
         with at_levels(()), switches.no_grad():
             outs = wrap(classes_of(samples[0]), branch(holds._array, lambda: raws_of(below(0)), lambda: raws_of(below(1))))
-        lowering.save_tangents()
         needs = [recording and (a._node is not None or b._node is not None) for a, b in zip(*samples)]
         if edges and True in needs:
             attach("CondBackward0", edges, outs, needs).pull = _CondPass(branch, holds, below, edges)

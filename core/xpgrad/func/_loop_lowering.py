@@ -15,7 +15,7 @@ from xpgrad._modes import state
 from xpgrad._modes.batch_levels import active_levels, at_levels
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._transforms.batch.batch import class_of_depth, put_in, take_out
-from xpgrad._transforms.forward.levels import with_levels
+from xpgrad._transforms.forward.levels import keep_tangents, reopen, with_levels
 from xpgrad.rules.creation import zeros_like
 from xpgrad.rules.manipulation import moveaxis
 
@@ -56,8 +56,6 @@ class Lowering:
     batches : dict of Level to tuple of BatchLevel
         The batches of which tangents are elements and values are not, as in `jacfwd`. They are found while Tensors are taken apart, which
         then begins again: see `settled`.
-    saved : list
-        What `Level.saved` returned for each level.
     """
 
     def __init__(self) -> None:
@@ -67,14 +65,7 @@ class Lowering:
         if mode is not None and state.carries_tangents():
             self.tangents = tuple(level for level in mode.levels if level.active)
         self.batches: dict[Any, tuple[Any, ...]] = {level.root: () for level in self.tangents}
-        self.saved: list[Any] = []
-
-    def save_tangents(self) -> None:
-        """Save the tangents, for `reopened`.
-
-        A loop does so after it has run: what its steps close over may be a view, whose tangent is derived, and gets a history, on request.
-        """
-        self.saved = [level.saved() for level in self.tangents]
+        keep_tangents(self.tangents)
 
     @contextmanager
     def reopened(self) -> Iterator[Lowering]:
@@ -89,11 +80,8 @@ class Lowering:
             if all(known.get(level.root) is level for level in self.tangents):
                 yield self
                 return
-            copies: dict[Any, Any] = {}
-            for level, tables in zip(self.tangents, self.saved):
-                copies[level] = known.get(level.root) or level.restored(tables, tuple([copies.get(o, o) for o in level.outer]))
             found = copy(self)
-            found.tangents = tuple(copies.values())
+            found.tangents = reopen(self.tangents)
             with with_levels((*found.tangents, *(level for level in known.values() if level not in found.tangents))):
                 yield found
 

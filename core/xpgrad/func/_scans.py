@@ -59,7 +59,6 @@ def run_scan(
         start = lowering.take_all_apart(init)
         with at_levels(()):
             carry, stacked = _Scan(loop, Pass("scan", below, reverse), length, unroll)(start, columns)
-        lowering.save_tangents()
         return lowering.assemble_all(carry, carry_counts), [lowering.assemble_slices(group) for group in grouped(stacked, y_counts)]
 
     return settled(run)
@@ -160,7 +159,6 @@ class _ScanPass:
             start = lowering.take_all_apart(back.start)
             with at_levels(()):
                 last, stacked = _Scan(scan.loop, Pass("scan", back.run, not body.reverse), scan.length, scan.unroll)(start, slices)
-            lowering.save_tangents()
             slopes = [lowering.assemble_slices(group) for group in grouped(stacked, back.total_counts)]
             return back, lowering.assemble_all(last, back.counts), slopes
 

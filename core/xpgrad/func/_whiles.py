@@ -50,7 +50,6 @@ def repeat_while(
         start = lowering.take_all_apart(init)
         with at_levels(()):
             (found,) = _While(flow, tested, [Pass("while_loop", run)])([start])
-        lowering.save_tangents()
         return lowering.assemble_all(found, counts)
 
     return settled(loop)
@@ -142,7 +141,6 @@ class _WhilePass:
             with at_levels(()):
                 passes = [*loop.passes, *(Pass("while_loop", back.run, not back.inner.reverse) for back in found)]
                 last = _While(loop.flow, loop.test, passes, len(starts))([*starts, *lowered]) if found else []
-            lowering.save_tangents()
             return found, [lowering.assemble_all(parts, back.counts) for back, parts in zip(found, last[len(starts) - 1 :])]
 
         of_starts: dict[tuple[int, int], Any] = {}

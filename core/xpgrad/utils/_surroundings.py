@@ -13,6 +13,7 @@ from xpgrad._modes.batch_levels import active_levels, at_levels
 from xpgrad._modes.setting import Setting
 from xpgrad._tape.streams import CLASSES, ambient_streams, on_streams
 from xpgrad._tensor.tensor import Tensor
+from xpgrad._transforms.forward.levels import Levels, keep_tangents, reopen
 
 
 class Surroundings:
@@ -29,6 +30,7 @@ class Surroundings:
     def __init__(self, args: Iterable[Any], preserve_rng_state: bool) -> None:
         mode = state.current()
         self._levels = () if mode is None else mode.levels
+        keep_tangents(self._levels)
         self._batches = active_levels()
         self._device = get_default_device()
         self._streams = ambient_streams() if CLASSES else None
@@ -48,7 +50,8 @@ class Surroundings:
 
         Selective checkpoints outside it are not consulted, since everything in it has run before.
         """
-        mode = state.mode_with(recording=True, inference=False, levels=self._levels, packing=packing, selecting=None)
+        levels = Levels(reopen(self._levels)) if self._levels else ()
+        mode = state.mode_with(recording=True, inference=False, levels=levels, packing=packing, selecting=None)
         return _Together(
             at_levels(self._batches), default_device(self._device), on_streams(self._streams), _RandomNumbers(self),
             Setting(state.VARIABLE, mode),

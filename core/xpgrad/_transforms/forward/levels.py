@@ -8,6 +8,7 @@ perturbations of different levels are never confused. The tangent of a result fo
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -41,17 +42,21 @@ class Level:
         Whether it belongs to `autograd.forward_ad`, which allows one at a time.
     records : bool
         Whether its tangents have a history even if the mode does not record: forward mode ignores `no_grad`, and `linearize` transposes.
+    keeps : bool
+        Whether its tangents are kept after its end, for functions that a backward pass calls again.
     root : Level
-        This level, or the one of which it is a copy (`restored`).
+        This level, or the one of which it is a copy (`reopened`).
     """
 
-    __slots__ = ("__weakref__", "_nodes", "_original", "_tensors", "outer", "records", "user")
+    __slots__ = ("__weakref__", "_ended", "_nodes", "_original", "_tensors", "keeps", "outer", "records", "user")
 
     def __init__(self, outer: tuple[Level, ...], user: bool = False, records: bool = False) -> None:
         self.outer = outer
         self.user = user
         self.records = records
+        self.keeps = False
         self._original: Level | None = None
+        self._ended: Any = None  # the tables below, once it has ended
         self._nodes: dict[Any, Any] = {}  # (id of the node, output number) -> (weak reference to the node, tangent)
         self._tensors: dict[int, Any] = {}  # id of the Tensor, or of a view's alias -> (weak reference to the Tensor, tangent or None)
 
@@ -61,24 +66,24 @@ class Level:
         return bool(self._nodes or self._tensors)
 
     def close(self) -> None:
-        """Drop all tangents (FWD-07)."""
+        """Drop all tangents (FWD-07), or keep them for `reopened`."""
+        if self.keeps:
+            self._ended = self._nodes, self._tensors
+            self._nodes, self._tensors = {}, {}
         self._nodes.clear()
         self._tensors.clear()
 
-    # -- after its end, where a loop runs its steps again ------------------------------------------------------------
+    # -- after its end, where a loop runs its steps again, or a checkpoint its function -------------------------------
 
     @property
     def root(self) -> Level:
         return self._original or self
 
-    def saved(self) -> Any:
-        """Return the tangents of all Tensors, for `restored`."""
-        return dict(self._nodes), dict(self._tensors)
-
-    def restored(self, tangents: Any, outer: tuple[Level, ...]) -> Level:
-        """Return a copy of this level, with other levels outside, at which Tensors that still exist have these tangents."""
+    def reopened(self, outer: tuple[Level, ...]) -> Level:
+        """Return a copy of this level, with other levels outside, at which Tensors that still exist have the tangents that they had."""
         found = Level(outer, self.user, self.records)
-        found._original, found._nodes, found._tensors = self.root, *map(dict, tangents)
+        tables = self._ended or (self._nodes, self._tensors)
+        found._original, found._nodes, found._tensors = self.root, *map(dict, tables)
         return found
 
     # -- what transforms ask ---------------------------------------------------------------------------------------
@@ -246,6 +251,22 @@ def _size_mismatch(x: Any, tangent: Any) -> str:
         "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is "
         f"of size {list(x.shape)} while the given forward gradient is of size {list(tangent.shape)}."
     )
+
+
+def keep_tangents(levels: Iterable[Level]) -> None:
+    """Keep the tangents of these levels after their end, for `reopen`."""
+    for level in levels:
+        level.keeps = True
+
+
+def reopen(levels: Iterable[Level]) -> tuple[Level, ...]:
+    """Return levels of an earlier call: those that are active, and copies of the others."""
+    mode = state.current()
+    known = {} if mode is None else {level.root: level for level in mode.levels}
+    found: dict[Level, Level] = {}
+    for level in levels:
+        found[level] = known.get(level.root) or level.reopened(tuple([found.get(o, o) for o in level.outer]))
+    return tuple(found.values())
 
 
 def with_levels(levels: tuple[Level, ...], records: bool = False) -> Setting[Any]:
