@@ -6,10 +6,10 @@ from typing import Any
 
 from xpgrad._modes import state
 
-__all__ = ["captured"]
+__all__ = ["as_captured"]
 
 
-def captured(x: Any) -> Any:
+def as_captured(x: Any) -> Any:
     """Return a Tensor from outside as a constant of the running capture.
 
     It is unchanged if nothing is captured, or if it is an element of a batch or on another device.

@@ -39,7 +39,7 @@ def _size(a: Any, axis: Any = None) -> int:
 
 
 def _is_fortran_order(name: str, x: Any, order: Any) -> bool:
-    """Return whether `order` is Fortran's; raise `TypeError` if it is that of the elements in memory, and `x` is not in row-major order."""
+    """Return whether `order` is Fortran's; "A" and "K", which follow the memory, raise TypeError unless `x` is in row-major order there."""
     if order not in ("C", "F", None) and (order not in ("A", "K") or x.contiguous() is not x):
         refuse(name, **{"order of elements": order})
     return bool(order == "F")

@@ -14,7 +14,7 @@ from xpgrad._basics.arguments import as_flag, check_callable, check_choice, chec
 from xpgrad._basics.faces import names_keywords
 from xpgrad._modes import state
 from xpgrad._modes.batch_levels import BatchLevel
-from xpgrad._modes.captures import captured
+from xpgrad._modes.captures import as_captured
 from xpgrad._modes.running import run_transformed
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._transforms.batch.batch import batch_class, enter, leave, lift
@@ -117,7 +117,7 @@ def batched_dual(tangents: Any, x: Any, directions: Any, level: BatchLevel) -> A
             shape = directions.shape
             directions = broadcast_view(reshape_to(directions, (shape[0], 1, *shape[1:])), (shape[0], size, *shape[1:]))
         return x.backend.wrap(x.backend.raw(batched_dual(tangents, value, directions, level), raw.level))
-    out = PRIMITIVES["alias"](captured(x._stand_in()))
+    out = PRIMITIVES["alias"](as_captured(x._stand_in()))
     tangents.set_tangent(out, enter(directions, level, batch_class(type(out))))
     return out
 

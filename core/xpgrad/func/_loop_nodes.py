@@ -23,7 +23,7 @@ from xpgrad.rules.creation import zeros
 
 __all__ = [
     "LoopNode", "attach", "begin", "cast_like", "classes_of", "continued", "edges_outside", "pull_back", "raws_of", "restored", "saved",
-    "unknown", "wrap", "wrap_arguments", "zeros_of",
+    "make_unknown", "wrap", "wrap_arguments", "zeros_of",
 ]  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def raws_of(tensors: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(x._stand_in()._array for x in tensors)
 
 
-def unknown(scan: Callable[..., Any] | None, tensors: Sequence[Any]) -> list[Any]:
+def make_unknown(scan: Callable[..., Any] | None, tensors: Sequence[Any]) -> list[Any]:
     """Return Tensors like these, without history, whose values the backend does not know while it traces.
 
     A step is tried out on them: with the values of the first step, a branch would be chosen, and the other one not seen.

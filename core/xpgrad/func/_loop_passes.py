@@ -12,7 +12,7 @@ from typing import Any
 from xpgrad._aliasing.cells import next_number
 from xpgrad._modes import switches
 from xpgrad.func._loop_lowering import Lowering
-from xpgrad.func._loop_nodes import begin, cast_like, continued, edges_outside, pull_back, unknown, zeros_of
+from xpgrad.func._loop_nodes import begin, cast_like, continued, edges_outside, make_unknown, pull_back, zeros_of
 from xpgrad.rules.creation import zeros_like
 
 __all__ = ["Pass", "Pullback", "Run"]
@@ -57,8 +57,8 @@ class Pass:
         self.title, self.run, self.reverse = title, run, reverse
 
     def try_out(self, scan: Callable[..., Any] | None, start: list[Any], row: list[Any], recording: bool) -> None:
-        """Run it once on the side, on Tensors like its first state and like a row that it will read; `scan` is for `unknown`."""
-        tensors = unknown(scan, [*start, *row])
+        """Run it once on the side, on Tensors like its first state and like a row that it will read; `scan` is for `make_unknown`."""
+        tensors = make_unknown(scan, [*start, *row])
         self.start, self.row = tensors[: len(start)], tensors[len(start) :]
         inner = [begin(x) if recording else x for x in tensors]
         first = next_number()

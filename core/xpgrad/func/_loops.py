@@ -9,7 +9,7 @@ from typing import Any
 from xpgrad._basics.arguments import as_flag, as_size, check_callable, shown
 from xpgrad._basics.scalars import as_scalar, is_scalar
 from xpgrad._modes import state, switches
-from xpgrad._modes.captures import captured
+from xpgrad._modes.captures import as_captured
 from xpgrad._operations.lift import is_constant, lift_leaves, lift_like
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.backend import ControlFlow
@@ -104,7 +104,7 @@ def _tensors(name: str, what: str, leaves: list[Any], beside: list[Any] | None =
         if not (isinstance(x, Tensor) or is_constant(x) or is_scalar(x)):
             msg = f"{name}: {what} must consist of Tensors, arrays and numbers in tuples, lists, dicts and dataclasses, but has {shown(x)}"
             raise TypeError(msg)
-    return [captured(x if x.is_inference() else x._stand_in()) for x in lift_leaves(name, leaves, beside or (), numbers=True)]
+    return [as_captured(x if x.is_inference() else x._stand_in()) for x in lift_leaves(name, leaves, beside or (), numbers=True)]
 
 
 def _kind(x: Any) -> str:
@@ -177,7 +177,7 @@ class _Carry:
                     "`xpgrad.astype`"
                 )
                 raise TypeError(msg)
-            new.append(captured(x if x.is_inference() else x._stand_in()))
+            new.append(as_captured(x if x.is_inference() else x._stand_in()))
         return new
 
     def retype(self, change: _Retyped) -> None:

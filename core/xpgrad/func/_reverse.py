@@ -16,7 +16,7 @@ from xpgrad._basics.arguments import as_flag, check_callable, check_chunk_size
 from xpgrad._basics.faces import names_keywords
 from xpgrad._modes import state, switches
 from xpgrad._modes.batch_levels import active_levels
-from xpgrad._modes.captures import captured
+from xpgrad._modes.captures import as_captured
 from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import lift_leaves, lift_like
 from xpgrad._tape.node import walk
@@ -43,7 +43,7 @@ def make_input(x: Any) -> Any:
 
     Inside `vmap` each element gets its own Tensor, even if all share `x`.
     """
-    x = captured(x)
+    x = as_captured(x)
     levels = active_levels()
     if not levels:
         return _begin(x)

@@ -13,7 +13,7 @@ from xpgrad._basics.arguments import check_callable, check_choice, check_chunk_s
 from xpgrad._basics.faces import names_keywords
 from xpgrad._basics.scalars import is_scalar
 from xpgrad._modes.batch_levels import BatchLevel, active_levels, run_within
-from xpgrad._modes.captures import captured
+from xpgrad._modes.captures import as_captured
 from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import lift_leaves
 from xpgrad._tensor.tensor import Tensor
@@ -100,7 +100,7 @@ def vmap(
             leaves = [x if d is None else next(found) for x, d in zip(leaves, dims)]
         size = _size(leaves, dims, name, in_dims)
         # NB: a batch of constants would have another class than one of captured values, with which it meets.
-        moved = [x if d is None else captured(_move_to_front(x, d)) for x, d in zip(leaves, dims)]
+        moved = [x if d is None else as_captured(_move_to_front(x, d)) for x, d in zip(leaves, dims)]
 
         def apply(chunk: list[Any], length: int) -> Any:
             level = BatchLevel(length, randomness)

@@ -15,7 +15,7 @@ from typing import Any
 
 from xpgrad._aliasing.cells import UNRECORDED, ForbiddenView
 from xpgrad._modes import state, switches
-from xpgrad._modes.captures import captured
+from xpgrad._modes.captures import as_captured
 from xpgrad._modes.setting import Setting
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import Row
@@ -107,7 +107,7 @@ class Level:
         if tangent.device != x.device:
             msg = f"a tangent must live where its primal lives, on {x.device}, but is on {tangent.device}; move it with `to_device`"
             raise RuntimeError(msg)
-        x, tangent = captured(x), captured(tangent)
+        x, tangent = as_captured(x), as_captured(tangent)
         if x.depth or tangent.depth:
             return self._dual_of_elements(x, tangent)
         if _steps(tangent) != _steps(x):
