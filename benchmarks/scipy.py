@@ -1,4 +1,4 @@
-"""Compare special functions with handwritten ones: ``python -m benchmarks.scipy`` times values and gradients in turns.
+"""Compare functions of `xpgrad.scipy` with handwritten ones: ``python -m benchmarks.scipy`` times values and gradients in turns.
 
 The handwritten version uses NumPy and SciPy on arrays with an explicit derivative; the results are compared first.
 """
@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse.linalg
 import scipy.special
 
 import xpgrad as xp
-from xpgrad.scipy import special, stats
+from xpgrad.scipy import sparse, special, stats
 
 __all__ = ["PROGRAMS", "measure_programs"]
 
@@ -107,6 +108,59 @@ def _gradient(function: Callable[[Any], Any], weights: Any = None) -> Program:
     return program
 
 
+#: A stencil on a grid of which a row has 316 points, and the matrix of an implicit step along a line.
+_STENCIL = scipy.sparse.diags_array([1.0, 1.0, -4.0, 1.0, 1.0], offsets=[-316, -1, 0, 1, 316], shape=(SIZE, SIZE)).tocsr()
+_STEP = scipy.sparse.diags_array([-0.25, 1.5, -0.25], offsets=[-1, 0, 1], shape=(SIZE, SIZE)).tocsc()
+_FACTORS = scipy.sparse.linalg.splu(_STEP)
+_SOLVE = sparse.linalg.factorized(_STEP)
+_CONVERTED = sparse.csr_array(_STENCIL)
+STEPS = 10
+
+
+def _stencil(x: Any) -> Any:
+    y = _STENCIL @ x
+    return np.sum(y * y), _STENCIL.T @ (2.0 * y)
+
+
+def _stencil_by_xpgrad(x: Any, matrix: Any = _STENCIL) -> Any:
+    y = matrix @ x
+    return xp.sum(y * y)
+
+
+def _implicit_steps(x: Any) -> Any:
+    for _ in range(STEPS):
+        x = _FACTORS.solve(x)
+    g = 2.0 * x
+    for _ in range(STEPS):
+        g = _FACTORS.solve(g, "T")
+    return np.sum(x * x), g
+
+
+def _implicit_steps_by_xpgrad(x: Any) -> Any:
+    for _ in range(STEPS):
+        x = _SOLVE(x)
+    return xp.sum(x * x)
+
+
+_PLACES = _STEP.tocoo().coords
+_ON_DIAGONAL = np.flatnonzero(_PLACES[0] == _PLACES[1])
+
+
+def _system(x: Any) -> Any:
+    """Solve with `x` added to the diagonal of the matrix."""
+    entries = _STEP.data.copy()
+    entries[_ON_DIAGONAL] += x
+    factors = scipy.sparse.linalg.splu(scipy.sparse.csc_array((entries, _STEP.indices, _STEP.indptr)))
+    u = factors.solve(_MEAN[:1].repeat(SIZE))
+    return np.sum(u * u), -factors.solve(2.0 * u, "T") * u
+
+
+def _system_by_xpgrad(x: Any) -> Any:
+    a = sparse.csc_array((_STEP.data, _STEP.indices, _STEP.indptr)) + sparse.diags_array(x, offsets=0)
+    u = sparse.linalg.spsolve(a, _MEAN[:1].repeat(SIZE))
+    return xp.sum(u * u)
+
+
 #: By name: the handwritten version, and xpgrad's.
 PROGRAMS: dict[str, tuple[Program, Program]] = {
     "logsumexp": (_logsumexp, _gradient(special.logsumexp)),
@@ -115,6 +169,10 @@ PROGRAMS: dict[str, tuple[Program, Program]] = {
     "norm.logpdf, by x, loc and scale": (_norm, _norm_by_xpgrad),
     "multivariate_normal.logpdf, by all": (_multivariate_normal, _multivariate_normal_by_xpgrad),
     "erf": (_erf, _gradient(lambda x: xp.sum(special.erf(x)))),
+    "product with a sparse matrix of SciPy's": (_stencil, _gradient(_stencil_by_xpgrad)),
+    "the same, converted once": (_stencil, _gradient(lambda x: _stencil_by_xpgrad(x, _CONVERTED))),
+    f"{STEPS} steps with a factorised matrix": (_implicit_steps, _gradient(_implicit_steps_by_xpgrad)),
+    "spsolve, by the diagonal": (_system, _gradient(_system_by_xpgrad)),
 }
 
 

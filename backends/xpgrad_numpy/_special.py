@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from xpgrad_numpy._matrix_functions import function as matrices
+from xpgrad_numpy._sparse import function as sparse_function
 
 __all__ = ["function"]
 
@@ -218,6 +219,8 @@ def function(name: str) -> Callable[..., Any] | None:
         return _OVER_AXES[name]
     if name.startswith("linalg_"):
         return matrices(name.removeprefix("linalg_"))
+    if name.startswith("sparse_"):
+        return sparse_function(name.removeprefix("sparse_"))
     if name.startswith("stats_"):
         return _find_quantile(name.removeprefix("stats_").removesuffix("_ppf"))
     if name in _ARRAYS:

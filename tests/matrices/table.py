@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as theirs
+import scipy.sparse as their_sparse
+import scipy.sparse.linalg  # noqa: F401 (loads it)
 
 import xpgrad as xp
 from support.central_differences import numbers
-from xpgrad.scipy import linalg as ours
+from xpgrad.scipy import linalg as ours, sparse as our_sparse
 
 __all__ = ["CASES", "KINDS", "Case", "apply_per_element", "matrices"]
 
@@ -103,7 +105,39 @@ def _of_low_rank(m: Any, u: Any, v: Any, b: Any) -> Any:
     return m.lstsq(u @ v, b, cond=1e-4)[0]
 
 
+#: The places of entries of a matrix of shape (4, 4), one of them twice.
+_ROW, _COL = np.array([0, 3, 1, 1, 2, 3, 0, 1]), np.array([0, 3, 1, 2, 2, 0, 3, 1])
+
+
+def _sparse_case(call: Callable[..., Any], *more: tuple[int, ...], shift: float = 3.0) -> Case:
+    """Make a case of ``call(module, matrix, *arrays)`` with `scipy.sparse` or ours: the first argument is the entries of the matrix."""
+
+    def whole(m: Any, data: Any, *rest: Any) -> Any:
+        m = their_sparse if m is theirs else our_sparse
+        return call(m, m.coo_array((data, (_ROW, _COL)), shape=(4, 4)).tocsr(), *rest)
+
+    def arrays(dtype: Any) -> list[np.ndarray]:
+        main = np.asarray((_ROW == _COL) * shift, dtype)
+        return [numbers(_ROW.shape, 1.0, dtype) + main, *(numbers(shape, 2.0 + k, dtype) for k, shape in enumerate(more))]
+
+    return Case("sparse", whole, arrays, (1, *(len(shape) for shape in more)))
+
+
+def _whole_structure(m: Any, a: Any, x: Any) -> Any:
+    b = (a * 2.0 - a.conj().T / 3.0)[1:, ::-1].multiply(x)
+    return (b[:, [3, 0, 0]] + (-b)[:, :3]).toarray(), a.diagonal() * a.trace(), a.sum(axis=0), a.sum(axis=1) * a.sum(), a[1, 1] + a[0, 1]
+
+
 CASES: dict[str, Case] = {
+    "sparse product": _sparse_case(lambda m, a, x: a @ x, (4, 2)),
+    "sparse product with a vector": _sparse_case(lambda m, a, x: a @ x, (4,)),
+    "sparse product from the left": _sparse_case(lambda m, a, x: x @ a, (2, 4)),
+    "sparse product of a vector and a transpose": _sparse_case(lambda m, a, x: x @ a.T, (4,)),
+    "sparse product of sparse matrices": _sparse_case(lambda m, a, x: (a @ a.T + m.diags_array(x) @ a).toarray(), (4,)),
+    "sparse structure": _sparse_case(_whole_structure, (3, 4)),
+    "sparse solution": _sparse_case(lambda m, a, b: m.linalg.spsolve(a, b), (4, 3)),
+    "sparse solution of a vector": _sparse_case(lambda m, a, b: m.linalg.factorized(a.tocsc())(b), (4,)),
+    "sparse solution of what needs a row exchange": _sparse_case(lambda m, a, b: m.linalg.spsolve(a[[3, 0, 1, 2]], b), (4,)),
     "expm": _one("expm", (2, 3, 3)),
     "logm": _one("logm", (2, 3, 3), 3.0),
     "sqrtm": _one("sqrtm", (2, 3, 3), 3.0),
@@ -152,4 +186,4 @@ CASES: dict[str, Case] = {
     ),
 }  # fmt: skip
 
-assert {c.name for c in CASES.values()} | {"cho_factor", "solve_lyapunov", "LstsqResult", "PolarResult"} == set(ours.__all__)
+assert {c.name for c in CASES.values()} | {"cho_factor", "solve_lyapunov", "LstsqResult", "PolarResult"} == {"sparse", *ours.__all__}

@@ -46,6 +46,7 @@ RUN = {
     "docs/signals.md": (),
     "docs/solvers.md": (),
     "docs/sparse.md": (),
+    "docs/sparse-matrices.md": (),
     "docs/subgradients.md": (),
     "docs/start.md": ("matplotlib",),
     "docs/testing-libraries.md": (),

@@ -42,7 +42,8 @@ SLOW = {
 HEAD = """# SciPy's functions
 
 `xpgrad.scipy.special` has SciPy's special functions for Tensors on every backend. They support gradients of every order, forward mode,
-`vmap` and `compile`. The names, arguments and values are SciPy's. Matrix functions are on [another page](matrix-functions.md).
+`vmap` and `compile`. The names, arguments and values are SciPy's. [Matrix functions](matrix-functions.md) and
+[sparse matrices](sparse-matrices.md) have pages of their own.
 
 ```python
 import xpgrad as xp

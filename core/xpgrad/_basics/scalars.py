@@ -38,6 +38,12 @@ def is_pandas(obj: Any) -> bool:
     return hasattr(type(obj), "__pandas_priority__")
 
 
+def is_scipy_sparse(obj: Any) -> bool:
+    """Return whether `obj` is a sparse array or matrix of SciPy's."""
+    cls = type(obj)
+    return cls.__module__.startswith("scipy.sparse.") and hasattr(cls, "tocoo")
+
+
 def is_container(obj: Any) -> bool:
     """Return whether `obj` computes by NumPy's protocol with the arrays that it holds, such as the objects of xarray and pint.
 

@@ -14,6 +14,7 @@ import xpgrad as xp
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import as_dtype
 from xpgrad._basics.keys import basic_key
+from xpgrad._basics.scalars import is_scipy_sparse
 from xpgrad._modes.state import is_grad_enabled
 from xpgrad._numpy.operands import (
     as_constant,
@@ -234,7 +235,17 @@ for _name in ("rad2deg", "degrees"):
     _compose(_name, real=True)(lambda x: x * (180.0 / math.pi))
 _compose("divmod", 2, numeric=False, multiple_results=True)(lambda a, b: (xp.floor_divide(a, b), xp.remainder(a, b)))
 _compose("logaddexp2", 2)(lambda a, b: xp.logaddexp(a * math.log(2.0), b * math.log(2.0)) / math.log(2.0))
-_compose("matmul", 2, numeric=False, is_generalized=True)(xp.matmul)
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    if not (is_scipy_sparse(a) or is_scipy_sparse(b)):
+        return xp.matmul(*lift("matmul", a, b))
+    from xpgrad.scipy.sparse._array import as_sparse  # loads late: SciPy's sparse arrays, when the first is met
+
+    return as_sparse("matmul", a, b) @ b if isinstance(b, Tensor) else a @ as_sparse("matmul", b, a)
+
+
+Ufunc("matmul", _matmul, 2, is_generalized=True)
 _compose("vecdot", 2, numeric=False, is_generalized=True)(xp.vecdot)
 _compose("matvec", 2, numeric=False, is_generalized=True)(lambda a, b: xp.squeeze(xp.matmul(a, xp.expand_dims(b, axis=-1)), axis=-1))
 _compose("vecmat", 2, numeric=False, is_generalized=True)(

@@ -7,12 +7,13 @@ and calls the operation again.
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.dtypes import bool_, iinfo, promote, promote_scalar
-from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
+from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array, is_scipy_sparse
 from xpgrad._basics.shapes import common_shape
 from xpgrad._operations.lift import ContainerError, find_strongest, is_movable, kind_of, lift_all, lift_matching
 from xpgrad._rows.namespace import operations
@@ -83,6 +84,24 @@ def _on_one_stage(tensors: list[Any]) -> list[Any]:
     return type(max(tensors, key=lambda t: t.stage)).align(tensors)
 
 
+def _multiply_sparse(row: Any, *operands: Any) -> Any:
+    """Return the product of a Tensor and one of SciPy's older sparse matrices, whose ``*`` is that of matrices.
+
+    Raises
+    ------
+    TypeError
+        For anything else between the elements of a Tensor and a sparse array.
+    """
+    matrix = next(x for x in operands if is_scipy_sparse(x))
+    if row.op == "*" and any(cls.__name__ == "spmatrix" for cls in type(matrix).__mro__):
+        return sys.modules["numpy"].matmul(*operands)  # which calls `_numpy`
+    msg = (
+        f"`{row.name}` does not combine the elements of a Tensor and of SciPy's {type(matrix).__name__}: use `A @ x` for the product of "
+        "matrices, or an array of `xpgrad.scipy.sparse.csr_array(A)`, which has `+`, `-`, `*` and `/`"
+    )
+    raise TypeError(msg)
+
+
 def coerce(row: Any, *args: Any) -> Any:
     """Apply an operation to operands that its generated text does not accept.
 
@@ -119,7 +138,7 @@ def coerce(row: Any, *args: Any) -> Any:
                     return NotImplemented
                 raise not_a_tensor(row.name, *args[:count])
             else:
-                return NotImplemented
+                return _multiply_sparse(row, *args) if is_scipy_sparse(x) else NotImplemented
     if arrays:
         try:
             operands = lift_all(row.name, operands)

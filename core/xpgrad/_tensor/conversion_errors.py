@@ -16,7 +16,10 @@ from typing import Any
 from xpgrad._basics.frames import find_user_frame
 
 #: The namespaces in which a function of the same name may be found.
-_NAMESPACES = ("", "linalg", "fft", "scipy.special", "scipy.linalg", "scipy.stats", "scipy.integrate", "scipy.optimize", "scipy.signal")
+_NAMESPACES = (
+    "", "linalg", "fft", "scipy.special", "scipy.linalg", "scipy.stats", "scipy.integrate", "scipy.optimize", "scipy.signal",
+    "scipy.sparse", "scipy.sparse.linalg",
+)  # fmt: skip
 #: Functions of NumPy that make an array of their first argument.
 _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 #: What to write instead of calls of other libraries.
@@ -120,6 +123,7 @@ def _same_name(name: str) -> str | None:
             module = importlib.import_module(path)
         except ImportError:  # SciPy is not installed
             continue
-        if name in getattr(module, "__all__", ()):
-            return f"{path}.{name}"
+        for ours in (name, name.replace("_matrix", "_array")):
+            if ours in getattr(module, "__all__", ()):
+                return f"{path}.{ours}"
     return None

@@ -10,6 +10,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.arguments import as_int, shown
 from xpgrad._basics.dtypes import promote
+from xpgrad._basics.scalars import is_scipy_sparse
 from xpgrad._basics.shapes import common_shape, normalize_axis
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.declare import composite, front, rule
@@ -32,6 +33,8 @@ def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
         except ContainerError:
             # As NumPy's arrays do. The reflected method is no help: pint's `__rmatmul__` exchanges the operands.
             return sys.modules["numpy"].matmul(x1, x2)
+    if is_scipy_sparse(x2):
+        return _with_sparse(x1, x2)
     for x in (x1, x2):
         if not isinstance(x, TensorBase):
             if not isinstance(x1, TensorBase):
@@ -62,6 +65,11 @@ def _matmul_general(row: Any, x1: Any, x2: Any) -> Any:
         return out
     shape = out.shape[:-2] + (() if x1.ndim == 1 else out.shape[-2:-1]) + (() if x2.ndim == 1 else out.shape[-1:])
     return reshape_to(out, shape)
+
+
+def _with_sparse(x1: Any, x2: Any) -> Any:
+    """Multiply a Tensor and a sparse array of SciPy's, which NumPy passes to `xpgrad.scipy.sparse`."""
+    return sys.modules["numpy"].matmul(x1, x2)
 
 
 def _refuse_scalar(x: Any) -> Any:
@@ -146,6 +154,8 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """
     first: Any = x1
     if not isinstance(x1, TensorBase):
+        if is_scipy_sparse(x1):
+            return _with_sparse(x1, x2)
         first, x2 = as_tensors("matmul", x1, x2)
     out = first._op_matmul_nd(x2)
     if out is NotImplemented:

@@ -1,9 +1,9 @@
 """`xpgrad.scipy`: differentiable functions with SciPy's names and meaning, for Tensors on every backend.
 
-`special` has special functions, `stats` distributions, `linalg` functions of matrices, `optimize` optimisers and solvers of equations,
-`integrate` differential equations and integrals, `signal` convolutions and filters, `fft` Fourier and cosine transforms, and `interpolate`
-interpolants. A function that is not composed of others is computed by the array's own library if it has the function, else by SciPy in host
-memory. SciPy is an optional dependency (``pip install 'xpgrad[scipy]'``).
+`special` has special functions, `stats` distributions, `linalg` functions of matrices, `sparse` sparse matrices, `optimize` optimisers and
+solvers of equations, `integrate` differential equations and integrals, `signal` convolutions and filters, `fft` Fourier and cosine
+transforms, and `interpolate` interpolants. A function that is not composed of others is computed by the array's own library if it has the
+function, else by SciPy in host memory. SciPy is an optional dependency (``pip install 'xpgrad[scipy]'``).
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ if typing.TYPE_CHECKING:
         linalg as linalg,
         optimize as optimize,
         signal as signal,
+        sparse as sparse,
         special as special,
         stats as stats,
     )
 
-__all__ = ["fft", "integrate", "interpolate", "linalg", "optimize", "signal", "special", "stats"]
+__all__ = ["fft", "integrate", "interpolate", "linalg", "optimize", "signal", "sparse", "special", "stats"]
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xpgrad.func._sparse.dependence import Dependence, broadcast, gather_sets, union, union_along
+from xpgrad.func._sparse.dependence import Dependence, broadcast, by_places, gather_sets, union, union_along
 from xpgrad.func._sparse.host import np
 from xpgrad.func._sparse.layout_rules import nonzero
 from xpgrad.func._sparse.propagation import Rule, Walk
@@ -129,10 +129,26 @@ def _cross(walk: Walk, operation: Operation) -> Dependence:
 
 def _solve(walk: Walk, operation: Operation) -> Dependence | None:
     """Return the dependence of ``solve(a, b)``: a column depends on all of that column of `b`. None if `a` depends on the input."""
-    a, b = operation.args
+    a, b, *_ = operation.args
     if a in walk.tracked:
         return None
     return broadcast(union_along(walk.dependence_of(b), -1 if len(b.shape) == 1 else -2), operation.out.shape)
+
+
+def _sparse_product(walk: Walk, operation: Operation) -> Dependence:
+    """Return the dependence of a product with a sparse matrix: an element depends on the factors of the products that it adds up."""
+    entries, x, key, _ = operation.args
+    rows, columns = (walk.value(part) for part in key)
+    shape = operation.out.shape
+    each = (*shape[:-2], len(rows), shape[-1])
+    parts = []
+    if entries in walk.tracked:
+        parts.append(broadcast(walk.dependence_of(entries), each))
+    if x in walk.tracked:
+        found = walk.dependence_of(x)
+        parts.append(broadcast(found.rearrange(found.which[..., columns, :]), each))
+    places = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)[..., rows, :]
+    return by_places(parts[0] if len(parts) == 1 else union(*parts), places, shape)
 
 
 RULES_OF_KINDS: dict[str, Rule] = {"reduction": _reduction, "transform": _mixed_along}
@@ -140,4 +156,5 @@ RULES_OF_KINDS: dict[str, Rule] = {"reduction": _reduction, "transform": _mixed_
 RULES: dict[str, Rule] = {
     "running_sum": _running, "matmul": _matmul, "linalg.matmul": _matmul,
     "vecdot": _vecdot, "linalg.vecdot": _vecdot, "linalg.outer": _outer, "linalg.cross": _cross, "linalg.solve": _solve,
+    "special_sparse_product": _sparse_product, "special_sparse_solution": _solve,
 }  # fmt: skip
