@@ -38,7 +38,7 @@ def address(built: Path) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Start a headless browser."""
     sync_api = pytest.importorskip("playwright.sync_api")
