@@ -35,7 +35,10 @@ MODULES = (
     *("linalg", "fft", "func"),
     *(f"autograd{part}" for part in ("", ".function", ".functional", ".graph", ".forward_ad", ".grad_mode", ".anomaly_mode", ".profiler")),
     *("autograd.interop", "utils.checkpoint"),
-    *(f"scipy.{part}" for part in ("special", "stats", "linalg", "signal", "fft", "interpolate", "integrate", "optimize")),
+    *(
+        f"scipy.{part}"
+        for part in ("special", "stats", "linalg", "sparse", "sparse.linalg", "signal", "fft", "interpolate", "integrate", "optimize")
+    ),
     *("testing", "errors", "registry", "backend", "hookspecs", "dialects.libtorch", "dialects.oneflow"),
 )
 
