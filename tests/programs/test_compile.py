@@ -18,6 +18,7 @@ import pytest
 
 import xpgrad as xp
 from support import DEVICES
+from xpgrad.autograd import forward_ad
 from xpgrad.programs.structure import name_tensors
 
 pytestmark = pytest.mark.slow(one_in=3)
@@ -1088,6 +1089,24 @@ def test_nan_as_an_argument_compiles_once() -> None:
     compiled(make([1.0], False), float("nan"))
     assert len(calls) == first
     assert first < 4
+
+
+def test_forward_mode_runs_inside(xpgrad_device: str) -> None:
+    """Law: a level that the function enters and leaves computes the same compiled, and so do the gradients of its tangents."""
+
+    def slope(x: Any) -> Any:
+        with forward_ad.dual_level():
+            out = xp.sum(forward_ad.make_dual(x, x * 2.0) ** 3)
+            return forward_ad.unpack_dual(out).tangent
+
+    x = xp.tensor([1.0, 2.0], device=xpgrad_device, requires_grad=True)
+    compiled = xp.compile(slope)
+    for point in (x, x.detach() * 3.0):
+        assert compiled(point).tolist() == slope(point).tolist()
+    assert xp.autograd.grad(compiled(x), x)[0].tolist() == xp.autograd.grad(slope(x), x)[0].tolist() == [18.0, 72.0]
+    assert xp.func.grad(compiled)(x).tolist() == [18.0, 72.0]
+    assert xp.compile(xp.func.grad(slope))(x).tolist() == [18.0, 72.0]
+    assert forward_ad._current() is None
 
 
 @pytest.mark.parametrize(

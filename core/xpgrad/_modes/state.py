@@ -164,6 +164,11 @@ def mode_with(**changes: Any) -> Mode | None:
     return None if new == _COMMON else NO_GRAD if new == _NO_GRAD else Mode(*new)
 
 
+def are_equal(a: Mode | None, b: Mode | None) -> bool:
+    """Return whether two modes are the same combination; None stands for the default mode."""
+    return a is b or (_COMMON if a is None else _values_of(a)) == (_COMMON if b is None else _values_of(b))
+
+
 def restoring(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function so that the mode is restored after it, even after an interrupt.
 

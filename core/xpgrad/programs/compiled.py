@@ -192,7 +192,7 @@ class _Compiled:
             state.put(mode)
             with at_levels(()):  # the capture of a backward pass may run inside a batch of gradients, which does not concern the function
                 yield
-            if state.current() is not mode:
+            if not state.are_equal(state.current(), mode):  # forward mode ends in an equal one
                 msg = (
                     f"`{_title(self.function)}`, which is compiled, changes the mode beyond its end, as by `set_grad_enabled(False)`; "
                     "write `with xpgrad.set_grad_enabled(...):` inside of it, or call it outside"
