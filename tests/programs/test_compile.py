@@ -1091,6 +1091,30 @@ def test_nan_as_an_argument_compiles_once() -> None:
     assert first < 4
 
 
+_TABLE, _PICKS = np.arange(9.0, dtype=np.float32).reshape(3, 3), np.array([0, 2, 1])
+#: Reads from a Tensor from outside, at constant places of NumPy's or in lists.
+READS: dict[str, Callable[[Any], Any]] = {
+    "array": lambda c: c[_PICKS],
+    "list": lambda c: c[[2, 0, 1]],
+    "mask": lambda c: c[np.array([True, False, True])],
+    "pair": lambda c: c[_PICKS, [0, 1, 1]],
+    "ellipsis": lambda c: c[..., _PICKS],
+    "take": lambda c: xp.take(c, _PICKS, axis=0),
+    "take_along_axis": lambda c: xp.take_along_axis(c, np.stack([_PICKS] * 3), axis=1),
+    "np.take": lambda c: np.take(c, _PICKS, axis=1),
+    "sum at places": lambda c: c.clone().index_add_(0, xp.asarray(_PICKS, device=c.device), c),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_constants_are_read_at_constant_places(name: str, xpgrad_device: str) -> None:
+    constant, x = xp.asarray(_TABLE, device=xpgrad_device), xp.ones((), dtype=xp.float32, device=xpgrad_device)
+    for function in (lambda x: READS[name](constant) * x, lambda x: READS[name](constant + x)):
+        assert xp.compile(function)(x).tolist() == function(x).tolist()
+        total = lambda x, f=function: xp.sum(f(x) ** 2)  # noqa: E731 (a closure)
+        assert xp.compile(xp.func.grad(total))(x).item() == pytest.approx(xp.func.grad(total)(x).item())
+
+
 def test_forward_mode_runs_inside(xpgrad_device: str) -> None:
     """Law: a level that the function enters and leaves computes the same compiled, and so do the gradients of its tangents."""
 

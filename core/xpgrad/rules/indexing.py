@@ -21,6 +21,7 @@ from xpgrad._basics.dtypes import iinfo
 from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, is_basic, zero_step_error
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
 from xpgrad._basics.shapes import common_shape, normalize_axis
+from xpgrad._modes.captures import as_captured
 from xpgrad._modes.state import current
 from xpgrad._operations.declare import front, rule, view
 from xpgrad._operations.lift import as_tensor, lift
@@ -186,9 +187,14 @@ def _lift_indexed(name: str, x: Any, indices: Any) -> Any:
 
 
 def to_level_of(x: Tensor, *parts: Any) -> Tensor:
-    """Lift `x` to the highest stage of the indices `parts` if that is higher; else return it unchanged."""
+    """Lift `x` to the highest stage of the indices `parts` if that is higher; else return it unchanged.
+
+    In a function that is being compiled, indices that are no Tensors become constants of its capture.
+    """
     highest = max((p for p in parts if isinstance(p, TensorBase)), key=lambda p: p.stage, default=x)
-    return type(highest).align([x, highest])[0] if highest.stage > x.stage else x
+    if highest.stage > x.stage:
+        x = type(highest).align([x, highest])[0]
+    return x if x.stage or all(isinstance(p, (TensorBase, *BASIC_PARTS)) for p in parts) else as_captured(x)
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:

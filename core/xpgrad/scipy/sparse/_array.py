@@ -20,7 +20,7 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._sparse.host import np, sparse
 from xpgrad.linalg import matrix_transpose
 from xpgrad.rules.elementwise import conj
-from xpgrad.rules.indexing import fit_index, prepare_key, scatter_add, to_signed
+from xpgrad.rules.indexing import fit_index, prepare_key, scatter_add, to_level_of, to_signed
 from xpgrad.rules.manipulation import broadcast_to, concat, reshape
 from xpgrad.rules.reduction import sum as total
 from xpgrad.scipy.sparse import _rows
@@ -229,7 +229,7 @@ class SparseArray:
         tensor([[0., 2.],
                 [3., 0.]])
         """
-        return scatter_add(self.data, prepare_key(self.data, (self.row, self.col)), self.shape)
+        return _add_up(self.data, (self.row, self.col), self.shape)
 
     # -- products ------------------------------------------------------------------------------------------------------
 
@@ -446,7 +446,7 @@ class SparseArray:
         tensor([0., 0.])
         """
         on = np.flatnonzero(self.row == self.col)
-        return _add_up(self.data[on], self.row[on], min(self.shape))
+        return _add_up(self.data[on], (self.row[on],), (min(self.shape),))
 
     def trace(self) -> Tensor:
         """Return the sum of the main diagonal.
@@ -495,7 +495,7 @@ class SparseArray:
         if (at := as_int(axis, "sum", "axis")) not in (-2, -1, 0, 1):
             msg = f"sum: `axis` must be 0 or 1, but got {at}"
             raise ValueError(msg)
-        return _add_up(self.data, self.row, self.shape[0]) if at % 2 else _add_up(self.data, self.col, self.shape[1])
+        return _add_up(self.data, (self.row if at % 2 else self.col,), (self.shape[0 if at % 2 else 1],))
 
     def _merged(self) -> SparseArray:
         """Return the array with one entry at each place."""
@@ -508,7 +508,7 @@ class SparseArray:
         number = np.empty(len(flat), dtype=np.int64)
         number[order] = np.cumsum(is_first) - 1
         row, col = np.divmod(flat[is_first], self.shape[1])
-        return self._of(_add_up(self.data, number, len(row)), row, col, self.shape)
+        return self._of(_add_up(self.data, (number,), (len(row),)), row, col, self.shape)
 
     def __getitem__(self, key: Any) -> Any:
         merged = self._merged()
@@ -552,9 +552,10 @@ def _as_shape(name: str, shape: Any) -> tuple[int, int]:
     return rows, columns
 
 
-def _add_up(data: Tensor, places: Any, count: int) -> Tensor:
-    """Return zeros of length `count` with `data` added at `places`."""
-    return scatter_add(data, prepare_key(data, (places,)), (count,))
+def _add_up(data: Tensor, places: tuple[Any, ...], shape: tuple[int, ...]) -> Tensor:
+    """Return zeros of a shape with `data` added at `places`, an index array for each axis."""
+    data = to_level_of(data, *places)
+    return scatter_add(data, prepare_key(data, places), shape)
 
 
 def _product_of_sparse(a: SparseArray, b: SparseArray) -> SparseArray:
