@@ -806,6 +806,18 @@ def test_the_oldest_files_are_deleted_beyond_the_limit(folder: Path, monkeypatch
     assert cache.load("k4") == bytes(100)
 
 
+def test_the_folder_is_not_measured_at_each_save(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With tens of thousands of files, that would take longer than a compilation."""
+    measured = []
+    monkeypatch.setattr(cache, "entries", lambda: measured.append(None) or [])
+    for k in range(20):
+        cache.save(f"k{k}", bytes(100))
+    assert len(measured) <= 1
+    for k in range(20):
+        cache.save(f"k{k}", bytes(1 << 20))
+    assert 4 <= len(measured) <= 7
+
+
 def test_the_text_is_the_same_in_every_run(fresh: machines.Machine) -> None:
     """The cache finds code by its text."""
     texts = set()

@@ -14,6 +14,7 @@ from pathlib import Path
 __all__ = ["clear", "entries", "folder", "load", "save"]
 
 _LIMIT = 256 << 20  # bytes of all files
+_saved: int | None = None  # bytes that this process saved since it last measured the folder; None before the first time
 _HEAD = b"xpgrad machine code 1\n"
 _SUFFIX = ".o"
 
@@ -61,7 +62,7 @@ def save(key: str, code: bytes) -> None:
             file.write(_HEAD + hashlib.sha256(code).digest() + code)
         Path(place).replace(target / f"{key}{_SUFFIX}")
         place = None
-        _delete_oldest()
+        _keep_limit(len(code))
     except (OSError, RuntimeError):
         pass
     finally:
@@ -73,11 +74,12 @@ def save(key: str, code: bytes) -> None:
 def entries() -> list[tuple[Path, int, float]]:
     """Return the files with their sizes in bytes and times of last use, the oldest first."""
     found = []
-    with contextlib.suppress(OSError, RuntimeError):
-        for path in folder().glob(f"*{_SUFFIX}"):
+    with contextlib.suppress(OSError, RuntimeError), os.scandir(folder()) as files:
+        for file in files:
             with contextlib.suppress(OSError):
-                info = path.stat()
-                found.append((path, info.st_size, info.st_mtime))
+                if file.name.endswith(_SUFFIX):
+                    info = file.stat()
+                    found.append((Path(file.path), info.st_size, info.st_mtime))
     return sorted(found, key=lambda entry: entry[2])
 
 
@@ -91,9 +93,19 @@ def clear() -> int:
     return count
 
 
-def _delete_oldest() -> None:
+def _keep_limit(added: int) -> None:
+    """Delete the oldest files beyond the limit, at the first call and whenever a 64th of the limit has been added.
+
+    A folder may have tens of thousands of files, so that measuring it each time would take longer than most compilations.
+    """
+    global _saved
+    margin = _LIMIT >> 6
+    if _saved is not None and _saved + added < margin:
+        _saved += added
+        return
+    _saved = 0
     found = entries()
-    excess = sum(size for _, size, _ in found) - _LIMIT
+    excess = sum(size for _, size, _ in found) + margin - _LIMIT
     for path, size, _ in found:
         if excess <= 0:
             break
