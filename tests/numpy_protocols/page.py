@@ -68,11 +68,11 @@ print(np.median(np.fft.rfft(x.detach()).real))  # tensor(3.)
   `xpgrad.reshape`.
 * **Methods of universal functions**: `reduce` and `accumulate` (one operation for sums, products and extrema, step by step for the others),
   `outer`, `reduceat`, and `at` for `np.add` and `np.subtract`.
-* **Cases in which NumPy does not call xpgrad.** These are an argument that is a list of lists, a method of a NumPy array (`array.dot(x)`),
-  an object array that contains Tensors, and the options that NumPy reads itself (`np.sum(array, initial=x)`). NumPy then converts the
-  Tensor, which raises if it requires grad. If NumPy needs one number (`initial=x`), `float(x)` warns, as in PyTorch, and the result has no
-  gradient; inside a function that a transform runs it raises. An object array computes with each Tensor separately and keeps their
-  histories.
+* **Cases in which NumPy does not call xpgrad.** These are a list that contains Tensors, unless the function joins arrays
+  (`np.stack([x, y])`), a method of a NumPy array (`array.dot(x)`), an object array that contains Tensors, and the options that NumPy reads
+  itself (`np.sum(array, initial=x)`). NumPy then converts the Tensor, which raises if it requires grad. If NumPy needs one number
+  (`initial=x`), `float(x)` warns, as in PyTorch, and the result has no gradient; inside a function that a transform runs it raises. An
+  object array computes with each Tensor separately and keeps their histories.
 * **`like=x`** creates an array on the device of `x`: `np.zeros(3, like=x)`, `np.asarray(array, like=x)`.
 
 A NumPy call on Tensors takes less than 1.5 us longer than the same call in xpgrad (`python -m benchmarks.protocols`).
@@ -80,7 +80,8 @@ A NumPy call on Tensors takes less than 1.5 us longer than the same call in xpgr
 ## Programs that make arrays
 
 `np.zeros(3)` and `np.array([1.0, 2.0])` get no Tensor, so they return arrays of NumPy's, into which no Tensor can be written. `numpy_code`
-runs a function, and the functions of the same module that it calls, with versions of these that return Tensors:
+runs a function or a method with versions of these that return Tensors. So do all functions of the same module that it calls, also decorated
+ones, and the methods of its classes:
 
 ```python
 def solve(a, b):  # forward substitution
@@ -100,9 +101,16 @@ print(xp.compile(run)(a, b))  # tensor([1., 2.])
 Elements are scalars, as in NumPy: `s = a[0]; s += 1` does not change `a`, and `a[0], a[1] = a[1], a[0]` exchanges two elements. Everywhere
 else `a[0]` is a view, as in PyTorch, and `s += 1` writes into it. Methods and attributes that PyTorch has in another form, such as
 `a.transpose()`, `a.sort()`, `a.repeat(2)`, `a.std(ddof=1)`, `a.sum(0, out=s)`, `a.reshape(6, order="F")` and `a.flat[1:]`, are NumPy's, and
-the parts of `np.r_` and `np.c_` may be Tensors. What is missing raises an error: assignments to `a.shape`, dtypes by NumPy's codes (write
-`a.astype("float32")`), `np.nditer`, and what shows memory, e.g. `a.strides`. To write a number that has a gradient into an array of
-NumPy's, such as one from a random generator or a global name, raises an error, because the gradient would be lost.
+the parts of `np.r_` and `np.c_` may be Tensors. Functions, except universal ones, take lists that contain Tensors: `np.mean([x, y])`,
+`np.diag([x, y])`. `a.item()` and `a.tolist()` return scalars that keep their gradients, `np.vectorize` calls its function with each
+element, and what generators of `np.random` draw are Tensors.
+
+What is missing raises an error: assignments to `a.shape`, dtypes by NumPy's codes (write `a.astype("float32")`), `np.nditer`, and what
+shows memory, e.g. `a.strides`. To write a number that has a gradient into an array of NumPy's, such as one that a global name or an object
+made before holds, raises an error, because the gradient would be lost.
+
+During a call, the names of the function's module that mean NumPy, or functions of it, mean the versions. Code of other modules runs as it
+is. In other threads the versions do what NumPy does.
 
 Programs written for NumPy often overwrite what a gradient needs, and write to their arguments: both work here. The old values are kept, and
 arguments are copied first, so that the caller's do not change; return what you need of them. Under `vmap`, each element has its own arrays.

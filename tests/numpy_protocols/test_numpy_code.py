@@ -6,13 +6,18 @@ helpers. Each returns what it computed.
 
 from __future__ import annotations
 
+import functools
+import threading
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
 import numpy as np
 import pytest
 from numpy import linspace, zeros as nothing
+from numpy.linalg import norm
 
 import xpgrad as xp
 from support.central_differences import values
@@ -230,12 +235,95 @@ def methods(a):
     return total * c * [1.0, 2.0, 3.0] if isinstance(b, np.ndarray) and np.isscalar(a[0]) and not np.isscalar(b) else None
 
 
+@dataclass
+class Link:
+    """A part of a robot's arm."""
+
+    length: Any
+    twist: float = 0.5
+
+    def transform(self, angle):
+        c, s = np.cos(angle + self.twist), np.sin(angle)
+        return np.array([[c, -s, self.length * c], [s, c, self.length * s], [0, 0, 1]])
+
+
+class Grid:
+    """A state of several arrays, which methods change."""
+
+    def __init__(self, n):
+        self.values, self.history = np.zeros(n), []
+
+    def step(self, source):
+        self.values[1:] += 0.5 * self.values[:-1] ** 2
+        self.values += source
+        self.history.append(self.values.sum())
+
+
+def classes(a):
+    grid, place = Grid(3), np.eye(3)
+    for k in range(3):
+        grid.step(a * k)
+        place = place @ Link(a[k]).transform(a[0])
+    return grid.values, np.array(grid.history), place
+
+
+def doubled(function):
+    @functools.wraps(function)
+    def call(*args):
+        out = np.zeros(3)
+        out[:] = function(*args)
+        return 2.0 * out
+
+    return call
+
+
+@doubled
+def decorated(a):
+    out = np.empty(3)
+    out[:2], out[2] = a[1:], a[0]
+    return out
+
+
+@functools.lru_cache
+def nodes(n):
+    return np.linspace(0.0, 1.0, n)
+
+
+@np.vectorize
+def piece(a, k=2):
+    return a**k if k > 1 else -a, a / k
+
+
+def functions_in_objects(a):
+    table, grid = {"f": decorated}, nodes(3) + a
+    first, second = piece(a, [1, 2, 3])
+    return table["f"](a), first * second, piece(a[0])[1], np.vectorize(lambda x, n: x * n, excluded={1})(a, n=2.0), grid
+
+
+def lists_of_scalars(a):
+    x, y, z = a
+    rotation = np.diag([x, y]) @ np.linalg.inv([[x, 1.0], [0.5, z]])
+    last = deque([x, y, z], maxlen=2)
+    numbers = [np.mean([x, y]), norm([x, y, z]), np.max((x, 1.5, z)), np.median([z, y, 1.0]), np.sum(last), a.item(1), sum(a.tolist())]
+    arrays = np.full((2, 2), [x, 1.0]), np.vstack([[x, y], [1.0, z]]), np.fromiter((v * v for v in a), float), np.array(last)
+    return (rotation[range(2), range(2)] * np.size([x, y]), np.array(numbers), *arrays)
+
+
+def noise(a):
+    rng = np.random.default_rng(3)
+    out = rng.normal(size=3)
+    out *= a
+    out += np.random.RandomState(0).uniform(size=3) * a
+    return out + rng.permutation(3)
+
+
 def _positive(n):
     a = np.random.default_rng(n).normal(size=(n, n))
     return a @ a.T + n * np.eye(n)
 
 
 RNG = np.random.default_rng(0)
+OBJECTS = (classes, functions_in_objects, lists_of_scalars, noise)
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cumulative product": (cumulative_product, (RNG.uniform(0.5, 1.5, 4),)),
     "jacobi": (jacobi, (RNG.normal(size=(5, 4)),)),
@@ -253,7 +341,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "integers": (integers, (RNG.normal(size=4),)),
     **{
         f.__name__: (f, (np.array([3.1, 1.2, 2.4]),))
-        for f in (accumulate, exchange, scalars, arrays_without_axes, same_arrays, pass_scalars, computed_arrays, methods)
+        for f in (accumulate, exchange, scalars, arrays_without_axes, same_arrays, pass_scalars, computed_arrays, methods, *OBJECTS)
     },
 }
 #: Programs whose steps depend on values, which a program for all values cannot.
@@ -370,7 +458,7 @@ SCALE = 2.0
 
 def scaled(x):
     global CALLS
-    CALLS = 1  # stays inside
+    CALLS = 1
     out = np.zeros(2)
     out[:] = x * SCALE + CALLS
     return out
@@ -387,6 +475,50 @@ def test_global_names_are_those_of_the_module_at_the_call(monkeypatch: pytest.Mo
     assert f(x).tolist() == [4.0, 7.0]
     with pytest.raises(NameError, match="NOWHERE"):
         xp.numpy_code(missing)(x)
+
+
+def test_a_generator_runs_step_by_step() -> None:
+    def partial_sums(x):
+        out = np.zeros(1)
+        for part in x:
+            out += part
+            yield out.copy()
+
+    x = xp.tensor([1.0, 2.0], requires_grad=True)
+    found = list(xp.numpy_code(partial_sums)(x))
+    assert [values(part.detach()).tolist() for part in found] == [[1.0], [3.0]]
+    assert xp.autograd.grad(found[1], x)[0].tolist() == [1.0, 1.0]
+
+
+def test_names_of_the_module_are_numpys_elsewhere() -> None:
+    """In other threads during a call, and everywhere after it, also if the function raised."""
+    inside, checked = threading.Event(), threading.Event()
+    before = {name: globals()[name] for name in ("np", "numpy", "nothing", "norm", "piece", "nodes")}
+
+    def wait(x):
+        inside.set()
+        checked.wait(10)
+        raise ArithmeticError
+
+    def run():
+        with pytest.raises(ArithmeticError):
+            xp.numpy_code(wait)(xp.asarray([1.0]))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    inside.wait(10)
+    made = [nothing(2), np.zeros(2), np.linspace(0, 1, 2), np.ndarray(2), np.r_[1.0, 2.0], np.random.default_rng(0).normal(size=2)]
+    made += [piece(np.ones(2))[0], np.fromiter([1.0], float), np.vectorize(float)(np.ones(2)), nodes(2)]
+    checked.set()
+    thread.join()
+    assert xp.numpy_code(lambda x: nodes(3) * x)(xp.asarray([2.0])).tolist() == [0.0, 1.0, 2.0]
+    made.append(nodes(3))
+    assert {type(x) for x in made} == {numpy.ndarray}
+    assert before.items() <= globals().items()
+    with pytest.raises(TypeError, match="signature"):
+        xp.numpy_code(lambda x: np.vectorize(sum, signature="(n)->()")(x))(xp.asarray([1.0]))
+    with pytest.raises(ValueError, match="without elements"):
+        xp.numpy_code(lambda x: np.vectorize(float)(x[:0]))(xp.asarray([1.0]))
 
 
 def test_the_dtype_decides_what_is_a_tensor(xpgrad_device: str) -> None:

@@ -1,27 +1,35 @@
 """Runs functions that were written for NumPy with Tensors: what they make with NumPy's functions becomes a Tensor.
 
 NumPy's functions take Tensors (`dispatch`), but those that make arrays from shapes and numbers get none, and return arrays of NumPy's, into
-which no Tensor can be written. So the function reads its global names through a dict that has stand-ins for NumPy's functions.
+which no Tensor can be written; and NumPy does not find Tensors in lists. So during a call, the names of the function's module that mean
+NumPy, or functions of it, mean stand-ins.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
+import itertools
 import sys
+import threading
 import types
+from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from xpgrad._backends.classes import host_backend
 from xpgrad._backends.default_device import default_device
 from xpgrad._basics.dtypes import DTYPES
+from xpgrad._basics.threads import renew_in_children
 from xpgrad._modes import state
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._modes.setting import Setting
 from xpgrad._numpy import chapters as chapters
+from xpgrad._numpy.dispatch import array_function, has_rule
 from xpgrad._numpy.semantics import Joiner, Semantics, enumerate_elements, first_tensor, make_array_class
 from xpgrad._numpy.table import LIKE
+from xpgrad._numpy.vectorized import Vectorized
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import tree_map
 from xpgrad.rules.conversion import asarray
@@ -36,7 +44,10 @@ _np: Any = sys.modules[host_backend().array_types()[0].__module__]
 
 def _as_tensor(x: Any) -> Any:
     """Return a floating-point or complex array of NumPy's as a Tensor in memory of its own; return anything else unchanged."""
-    dtype = DTYPES.get(x.dtype.name) if isinstance(x, _np.ndarray) else None
+    if not isinstance(x, _np.ndarray):
+        random = sys.modules.get("numpy.random")
+        return _make_generator_class()(x.bit_generator) if random is not None and type(x) is random.Generator else x
+    dtype = DTYPES.get(x.dtype.name)
     return x if dtype is None or not dtype.differentiable else _note_array(note_made(asarray(x, copy=True)))
 
 
@@ -46,33 +57,64 @@ def _note_array(x: Any) -> Any:
     return x if mode is None or mode.numpy is None else mode.numpy.note_array(x)
 
 
+def _is_running() -> bool:
+    """Return whether this thread runs code for NumPy: only then a stand-in differs from what it stands for."""
+    mode = state.current()
+    return mode is not None and mode.numpy is not None
+
+
+def _as_tensor_inside(x: Any) -> Any:
+    """Do what `_as_tensor` does while this thread runs code for NumPy."""
+    return _as_tensor(x) if _is_running() else x
+
+
 @functools.cache
 def _stand_in(function: Any) -> Any:
     """Return a function like NumPy's, whose results are Tensors where NumPy's are floating-point or complex arrays."""
-    name = function.__name__
+    name = getattr(function, "__name__", "")
+    makes = name in LIKE and getattr(_np, name, None) is function
 
     @functools.wraps(function)
     def compute(*args: Any, **options: Any) -> Any:
-        like = first_tensor((args, options)) if name in LIKE else None
-        if like is None:
-            return tree_map(_as_tensor, function(*args, **options))  # which NumPy's protocol computes if it gets a Tensor
-        out = LIKE[name](like, *args, **options)
-        return _note_array(out.clone() if out is like and out.ndim == 0 else out)
+        if not _is_running():
+            return function(*args, **options)
+        # NumPy finds Tensors among the arguments by itself, but not in lists.
+        if makes or any(isinstance(x, (list, tuple, deque)) for x in (*args, *options.values())):
+            like = first_tensor((args, options))
+            if like is not None and has_rule(function):
+                out = array_function(like, function, (Tensor,), args, options)
+                return _note_array(out.clone() if out is like and out.ndim == 0 else out) if makes else out
+        return tree_map(_as_tensor, function(*args, **options))  # which NumPy's protocol computes if it gets a Tensor
 
     return compute
 
 
+@functools.cache
+def _make_generator_class() -> Any:
+    """Return the class of random generators whose arrays are Tensors; they share the state of the generators that they stand for."""
+    base: Any = _np.random.Generator
+
+    def convert(draw: Any) -> Any:
+        return functools.wraps(draw)(lambda *args, **options: tree_map(_as_tensor_inside, draw(*args, **options)))
+
+    draws = {name: convert(draw) for name, draw in vars(base).items() if not name.startswith("_") and callable(draw)}
+    return type("Generator", (base,), draws)
+
+
 def _replace(x: Any) -> Any:
-    """Return what a function gets in the place of a global object: stand-ins of NumPy and its functions, without classes and ufuncs."""
-    if x is _np:
-        return _NUMPY
+    """Return what stands for a global object: stand-ins of NumPy and its functions, without ufuncs and most classes; else `x`."""
+    kind = x.__class__
+    if kind is types.ModuleType:
+        return _find_module(x) if x.__name__ in _MODULES else x
+    if kind is _np.vectorize:
+        return Vectorized(x, _as_tensor_inside)
     for numpys, own in _STAND_INS:
         if x is numpys:
             return own
     name = getattr(x, "__name__", "")
-    if not callable(x) or isinstance(x, (type, _np.ufunc)) or getattr(_np, name, None) is not x:
+    if kind is type or kind is _np.ufunc or not name or not callable(x):
         return x
-    return _stand_in(x)
+    return _stand_in(x) if any(getattr(sys.modules.get(module), name, None) is x for module in _MODULES) else x
 
 
 def _is_scalar(x: Any) -> bool:
@@ -83,55 +125,107 @@ def _is_scalar(x: Any) -> bool:
     return bool(_np.isscalar(x))
 
 
+def _from_iterable(items: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
+    """Stand in for `numpy.fromiter`."""
+    if not _is_running():
+        return _np.fromiter(items, dtype, count, **options)
+    found = list(items if count < 0 else itertools.islice(items, count))
+    like = first_tensor(found)
+    return _as_tensor(_np.fromiter(found, dtype, count, **options)) if like is None else LIKE["array"](like, found, dtype=dtype)
+
+
 #: What stands for objects of NumPy's that are not functions that make arrays.
 _STAND_INS = (
-    (_np.ndarray, make_array_class(_as_tensor)),
+    (_np.ndarray, make_array_class(_as_tensor_inside)),
     (_np.isscalar, _is_scalar),
     (_np.ndenumerate, enumerate_elements),
-    (_np.r_, Joiner(_np.r_, False, _as_tensor)),
-    (_np.c_, Joiner(_np.c_, True, _as_tensor)),
+    (_np.fromiter, _from_iterable),
+    (_np.vectorize, lambda *args, **options: Vectorized(_np.vectorize(*args, **options), _as_tensor_inside)),
+    (_np.r_, Joiner(_np.r_, False, _as_tensor_inside)),
+    (_np.c_, Joiner(_np.c_, True, _as_tensor_inside)),
 )
+#: The modules whose functions have stand-ins.
+_MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.lib", "numpy.lib.stride_tricks")
 
 
 class _NumPy(types.ModuleType):
-    """NumPy, with the stand-ins."""
+    """A module of NumPy's, with the stand-ins."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        found = _replace(getattr(_np, name))
+        found = _replace(getattr(self._module, name))
         setattr(self, name, found)
         return found
 
 
-_NUMPY = _NumPy(_np.__name__, _np.__doc__)
+@functools.cache
+def _find_module(module: Any) -> Any:
+    return _NumPy(module)
 
 
-class _Globals(dict[str, Any]):
-    """The global names of a function, read from its module: NumPy and its functions are replaced, and so are the module's functions.
+def _forget(x: Any, names: dict[str, Any]) -> Any:
+    """Return a function with a cache like that of a function of a module, which is empty: what NumPy computed are no Tensors."""
+    inner: Any = getattr(x, "__wrapped__", None)
+    if getattr(inner, "__globals__", None) is not names:
+        return x
+    return functools.update_wrapper(functools.lru_cache(**x.cache_parameters())(inner), inner)
 
-    Python reads global names from what is not exactly a dict through `__getitem__`. Names that the function assigns are kept here.
+
+_LOCK = threading.RLock()
+renew_in_children(globals(), "_LOCK")
+
+
+class _StandIns:
+    """Context manager in which the global names of a module that mean NumPy, or functions of it, mean the stand-ins.
+
+    All code of the module finds them: functions, methods of its classes, decorated functions. In other threads, the stand-ins do what NumPy
+    does.
+
+    Parameters
+    ----------
+    names : dict
+        The global names of the module.
     """
 
-    def __init__(self, module: dict[str, Any]) -> None:
-        super().__init__()
-        self.module = module
-        self.known: dict[types.FunctionType, Any] = {}
-        if "__builtins__" in module:
-            self["__builtins__"] = module["__builtins__"]
+    #: For each module in use, by the `id` of its names: how often, and the name, the object and the stand-in of what was replaced.
+    active: ClassVar[dict[int, tuple[int, list[tuple[str, Any, Any]]]]] = {}
 
-    def __missing__(self, name: str) -> Any:
-        x = self.module[name]
-        if not isinstance(x, types.FunctionType) or x.__globals__ is not self.module:
-            return _replace(x)
-        if x not in self.known:
-            self.known[x] = _with_globals(x, self)
-        return self.known[x]
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.names = names
+
+    def __enter__(self) -> None:
+        key = id(self.names)
+        with _LOCK:
+            count, replaced = self.active.get(key, (0, []))
+            self.active[key] = count + 1, replaced
+            if not count:
+                for name, x in list(self.names.items()):
+                    kind = x.__class__
+                    own = _replace(x) if kind in _REPLACED else _forget(x, self.names) if kind is functools._lru_cache_wrapper else x
+                    if own is not x:
+                        replaced.append((name, x, own))
+                        self.names[name] = own
+
+    def __exit__(self, *exc: object) -> None:
+        key = id(self.names)
+        with _LOCK:
+            count, replaced = self.active[key]
+            self.active[key] = count - 1, replaced
+            if count > 1:
+                return
+            del self.active[key]
+            for name, x, own in replaced:
+                if self.names.get(name) is own:  # the function has not assigned it
+                    self.names[name] = x
 
 
-def _with_globals(function: types.FunctionType, names: _Globals) -> Any:
-    """Return a copy of a function that looks up global names in another table."""
-    made = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return functools.update_wrapper(made, function)
+#: The classes of the objects that have stand-ins.
+_REPLACED = frozenset(
+    type(x) for x in (_np, _np.sum, _np.zeros, _np.eye, _np.isscalar, _np.ndarray, _np.r_, _np.c_, _np.vectorize(max), _np.random.rand)
+)
 
 
 def _own(x: Any) -> Any:
@@ -145,8 +239,8 @@ def numpy_code(func: F) -> F:
     Parameters
     ----------
     func : function
-        A function written in Python, with NumPy under any name among its global names. Functions of the same module that it calls are
-        treated alike; those of other modules run as they are.
+        A function or a method written in Python, with NumPy under any name among its global names. All code of the same module that it
+        calls is treated alike: functions, also decorated ones, and methods of classes. That of other modules runs as it is.
 
     Returns
     -------
@@ -170,7 +264,8 @@ def numpy_code(func: F) -> F:
     Outside of `compile`, slices are copied when they are read, and a write copies the array that it changes only if something else refers
     to that array, such as a node that saved it; on other libraries than NumPy, always. `compile(numpy_code(func))` makes one program of
     all, without copies.
-    A name that `func` imports in its body is not replaced.
+    A name that `func` imports in its body is not replaced. During a call, the global names of the module of `func` that mean NumPy mean
+    stand-ins, which other threads do not notice: they do there what NumPy does.
 
     Examples
     --------
@@ -191,18 +286,28 @@ def numpy_code(func: F) -> F:
     if not isinstance(inner, types.FunctionType):
         msg = f"numpy_code takes a function written in Python, but got {type(func).__name__} {func!r:.60}"
         raise TypeError(msg)
-    first = (func.__self__,) if isinstance(func, types.MethodType) else ()
-    run = _with_globals(inner, _Globals(inner.__globals__))
+
+    steps = inspect.isgeneratorfunction(inner)
+
+    def run(like: Any, call: Callable[[], Any]) -> Any:
+        with (
+            Setting(state.VARIABLE, state.current() if _is_running() else state.mode_with(copies=True, numpy=Semantics())),
+            nullcontext() if like is None else default_device(like.device),
+            _StandIns(inner.__globals__),
+        ):
+            return call()
 
     @functools.wraps(func)
     def compute(*args: Any, **options: Any) -> Any:
-        mode = state.current()
-        inside = mode is not None and mode.numpy is not None
         like = first_tensor((args, options))
-        with (
-            Setting(state.VARIABLE, mode if inside else state.mode_with(copies=True, numpy=Semantics())),
-            nullcontext() if like is None else default_device(like.device),
-        ):
-            return run(*first, *tree_map(_own, args), **tree_map(_own, options))
+        out = run(like, lambda: func(*tree_map(_own, args), **tree_map(_own, options)))
+        return _run_steps(out, functools.partial(run, like)) if steps else out
 
     return cast("F", compute)
+
+
+def _run_steps(generator: Any, run: Callable[[Callable[[], Any]], Any]) -> Any:
+    """Yield what a generator yields; `run` calls what computes the next value."""
+    end = object()
+    while (value := run(lambda: next(generator, end))) is not end:
+        yield value

@@ -184,6 +184,9 @@ def _declare_maker(name: str, *names: str) -> Any:
         given = dict(zip(names, args)) | options
         shape = as_ints(name, "shape", given.pop("shape"))
         value = [given.pop("fill_value")] if name == "full" else []
+        if value and isinstance(value[0], (list, tuple)):
+            filled = _asarray(like, value[0], given.pop("dtype", None))
+            return xp.broadcast_to(filled, shape).clone()
         return getattr(xp, name)(shape, *value, dtype=given.pop("dtype", None), device=like.device)
 
     LIKE[name] = make

@@ -46,6 +46,12 @@ def array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> 
 _PREFIXES = {"numpy": "", "numpy.linalg": "linalg.", "numpy.fft": "fft.", "numpy.lib.stride_tricks": "lib.stride_tricks."}
 
 
+def has_rule(func: Any) -> bool:
+    """Return whether `array_function` has an implementation of a NumPy function."""
+    inner = _PREFIXES.get(getattr(func, "__module__", None) or "")
+    return inner is not None and (inner + func.__name__ in FUNCTIONS or (not inner and func.__name__ in LIKE))
+
+
 def _look_up(x: Any, func: Any) -> Any:
     """Return the implementation of a NumPy function; None for a function that was called with ``like=x``.
 

@@ -21,18 +21,19 @@ from xpgrad.linalg import diagonal as diagonal_of
 
 @implements("shape", differentiable=False, note="a tuple of ints")
 def _shape(a: Any) -> tuple[int, ...]:
-    return tuple(a.shape)
+    return tuple(lift("shape", a)[0].shape)
 
 
 @implements("ndim", differentiable=False, note="an int")
 def _ndim(a: Any) -> int:
-    return len(a.shape)
+    return len(lift("ndim", a)[0].shape)
 
 
 @implements("size", differentiable=False, note="an int")
 def _size(a: Any, axis: Any = None) -> int:
-    axes = range(len(a.shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    return math.prod(a.shape[i] for i in axes)
+    shape = lift("size", a)[0].shape
+    axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return math.prod(shape[i] for i in axes)
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -38,6 +39,8 @@ def as_constant(name: str, x: Any, like: Tensor) -> Tensor:
     """
     if (scalar := _as_number(x)) is not NOT_SCALAR:
         return xp.asarray(scalar, device=like.device)
+    if isinstance(x, (deque, range)):
+        x = list(x)
     if isinstance(x, (list, tuple)):
         if _find_tensors(x):  # stacking keeps each Tensor of the list in the graph
             return xp.asarray(x)
@@ -115,7 +118,7 @@ def lift(name: str, *args: Any) -> Any:
         return args
     if len(args) == 2 and (found := _lift_pair(*args)) is not None:
         return found
-    tensors = [a for a in args if isinstance(a, Tensor)]
+    tensors = [a for a in args if isinstance(a, Tensor)] or [t for a in args for t in _find_tensors(a)]
     like = _reference_tensor(name, tensors)
     return _unify_tensors(name, [a if a is None or isinstance(a, Tensor) else _lift_constant(name, a, tensors, like) for a in args])
 
@@ -147,7 +150,7 @@ def lift_weak(name: str, *args: Any) -> Any:
     """Convert arrays to Tensors on one device, and numbers to Python scalars, so that they do not raise the precision of the result."""
     if len(args) == 2 and (found := _lift_pair(*args)) is not None:
         return found
-    tensors = [a for a in args if isinstance(a, Tensor)]
+    tensors = [a for a in args if isinstance(a, Tensor)] or [t for a in args for t in _find_tensors(a)]
     like = _reference_tensor(name, tensors)
     out = []
     for a in args:
@@ -193,7 +196,7 @@ def lift_sequence(name: str, arrays: Any) -> list[Any]:
 def _find_tensors(x: Any) -> list[Any]:
     if isinstance(x, Tensor):
         return [x]
-    return [t for item in x for t in _find_tensors(item)] if isinstance(x, (list, tuple)) else []
+    return [t for item in x for t in _find_tensors(item)] if isinstance(x, (list, tuple, deque)) else []
 
 
 def can_read_values(x: Any) -> bool:

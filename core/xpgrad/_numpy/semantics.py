@@ -114,7 +114,15 @@ def _item(x: Any, *index: Any) -> Any:
     if index:
         place = _one_tuple(index)
         x = x[place] if isinstance(place, tuple) else x.reshape(-1)[place]
+    if x.dtype.differentiable:
+        return x.reshape(()).clone()  # a scalar, which keeps its derivative
     return Tensor.item.__wrapped__(x.reshape(()))  # type: ignore[attr-defined]  # what `as_in_numpy_code` decorates
+
+
+def _to_list(x: Any) -> Any:
+    if x.dtype.differentiable:
+        return [_to_list(part) for part in x] if x.ndim else x.clone()
+    return Tensor.tolist.__wrapped__(x)  # type: ignore[attr-defined]  # as above
 
 
 def _compress(x: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
@@ -133,6 +141,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "flatten": lambda x, order="C": FUNCTIONS["ravel"].call(x, order).clone(),
     "imag": lambda x: FUNCTIONS["zeros_like"].call(x),
     "item": _item,
+    "tolist": _to_list,
     "reshape": lambda x, *shape, order="C", copy=None: FUNCTIONS["reshape"].call(x, _one_tuple(shape), order),
     "transpose": lambda x, *axes: FUNCTIONS["transpose"].call(x, _one_tuple(axes) if axes else None),
     "view": lambda x, *dtype: x.reshape(*dtype) if dtype else x[...],

@@ -69,7 +69,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     if weights is not None and method != "inverted_cdf":
         msg = f"np.{name}: only `method='inverted_cdf'` takes `weights`, but got method={method!r}"
         raise ValueError(msg)
-    x, at = lift(name, a, q) if isinstance(q, Tensor) else lift(name, a, as_constant(name, q, a))
+    if not isinstance(q, Tensor):
+        (a,) = lift(name, a)
+    x, at = lift(name, a, q if isinstance(q, Tensor) else as_constant(name, q, a))
     given, x, at = x.dtype, as_floating(x), as_floating(at)
     if x.dtype.is_complex or at.dtype.is_complex:
         msg = f"np.{name} needs an order, which complex numbers do not have; take `np.abs(x)` or `np.real(x)` first"

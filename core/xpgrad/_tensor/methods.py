@@ -188,6 +188,7 @@ class TensorMethods(TensorBase):
     def __dlpack_device__(self) -> Any:
         return self.backend.own(self).__dlpack_device__()
 
+    @as_in_numpy_code
     def tolist(self) -> Any:
         """Return the values as Python scalars in nested lists.
 

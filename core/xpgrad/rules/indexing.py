@@ -116,6 +116,8 @@ def prepare_key(x: Tensor, key: Any) -> tuple[Any, ...]:
 def _index_array(x: Tensor, part: Any) -> Any:
     """Return an advanced part of a key as a copied raw array, so that later writes to the caller's array do not affect gradients."""
     if not isinstance(part, TensorBase):
+        if isinstance(part, range):
+            part = list(part)
         if not (is_raw_array(part) or isinstance(part, (list, tuple, bool))):
             msg = (
                 f"a Tensor is indexed by integers, slices, `...`, None, masks and integer arrays, not by {type(part).__name__} {part!r:.40}"
