@@ -6,11 +6,13 @@ helpers. Each returns what it computed.
 
 from __future__ import annotations
 
+import copy
 import functools
+import numbers
 import threading
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy
@@ -317,13 +319,50 @@ def noise(a):
     return out + rng.permutation(3)
 
 
+def copies(a):
+    first, second = copy.copy(a), copy.deepcopy({"a": a})["a"]
+    first[0], second[1:] = a[1], 2.0 * first[:-1]
+    made = asdict(Link(a[2] * second))
+    made["length"] *= 2.0
+    return a, first, second, made["length"]
+
+
+def kinds_of(x):
+    """What NumPy's users write to tell scalars from arrays."""
+    yield from (isinstance(x, float), isinstance(x, (int, np.floating)), isinstance(x, numbers.Number), isinstance(x, np.ndarray))
+    yield from (isinstance(x, Iterable), hasattr(x, "__len__"), hasattr(x, "__iter__"), hasattr(x, "shape"), hasattr(x, "other"))
+    yield from (type(x) == np.ndarray, type(x) is np.ndarray, type(x) is np.float64, type(x) in (float, np.float64))  # noqa: E721 (theirs)
+    yield from (isinstance(type(x), type), issubclass(type(x), float))
+
+
+def classes_of_arrays(a):
+    found = np.array([list(kinds_of(x)) for x in (a, a[0], a.sum(), np.zeros(2), np.array(1.0), 1.0 * a[0])], dtype=float)
+    return a[0] * (found @ 2.0 ** np.arange(found.shape[1])) + np.finfo(type(a[0])).eps
+
+
+def numbers_of_arrays(a):
+    k, text = int(a[1] * 1.5), "%.1f %s" % (a[0], f"{a[1]:.1f}")  # noqa: UP031 (as they write)
+    mesh, z = np.mgrid[0:1:3j], np.zeros(3, dtype=complex)
+    mesh *= a
+    z.real = a
+    z.imag[1:] = a[k] * mesh[:2]
+    z.imag *= 2.0
+    return a[k] * len(text), mesh, z.real, z.imag, np.ogrid[0:2, 0:3][0] * a[0]
+
+
+def least_squares(a):
+    matrix = np.vstack([np.arange(4.0), np.ones(4), np.array([0.0, a[1], 0.0, 1.0])]).T
+    (slope, offset, _), residuals, rank, singular = np.linalg.lstsq(matrix, np.append(a, a[0] ** 2), rcond=None)
+    return slope, offset, residuals, singular * rank
+
+
 def _positive(n):
     a = np.random.default_rng(n).normal(size=(n, n))
     return a @ a.T + n * np.eye(n)
 
 
 RNG = np.random.default_rng(0)
-OBJECTS = (classes, functions_in_objects, lists_of_scalars, noise)
+OBJECTS = (classes, functions_in_objects, lists_of_scalars, noise, copies, classes_of_arrays, numbers_of_arrays, least_squares)
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cumulative product": (cumulative_product, (RNG.uniform(0.5, 1.5, 4),)),
     "jacobi": (jacobi, (RNG.normal(size=(5, 4)),)),
@@ -345,7 +384,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     },
 }
 #: Programs whose steps depend on values, which a program for all values cannot.
-DEPENDING = {"trapezoid"}
+DEPENDING = {"trapezoid", "numbers_of_arrays"}
 each = pytest.mark.parametrize("name", PROGRAMS)
 
 
@@ -488,6 +527,18 @@ def test_a_generator_runs_step_by_step() -> None:
     found = list(xp.numpy_code(partial_sums)(x))
     assert [values(part.detach()).tolist() for part in found] == [[1.0], [3.0]]
     assert xp.autograd.grad(found[1], x)[0].tolist() == [1.0, 1.0]
+
+
+def test_numbers_with_a_gradient_are_no_keys() -> None:
+    def count(x):
+        return len({*x, *x, *x.tolist()}) * x[0]
+
+    x = xp.asarray([1.0, 2.0])
+    assert xp.numpy_code(count)(x).item() == 2.0  # equal numbers are one key
+    for transform in (xp.func.grad, xp.compile):
+        with pytest.raises(TypeError, match="cannot be a key"):
+            transform(xp.numpy_code(count))(x)
+    assert len({x[0], x[0]}) == 2  # elsewhere, Tensors are different objects
 
 
 def test_names_of_the_module_are_numpys_elsewhere() -> None:

@@ -272,13 +272,33 @@ def test_shallow_copies_keep_history_and_memory(xpgrad_device: str) -> None:
     y = x * 3
     z = copy.copy(y)
     assert z is not y
-    assert z.grad_fn is y.grad_fn
     assert grad(xp.sum(z * y), x)[0].tolist() == [18.0, 36.0]
     if xpgrad_device == "numpy":
         assert np.shares_memory(z.detach().numpy(), y.detach().numpy())
     again = copy.copy(x)
     xp.sum(again).backward()
     assert x.grad.tolist() == [1.0, 1.0]
+    with xp.no_grad():
+        assert copy.copy(y).requires_grad
+    z[0] = 5.0  # a write to one is a write to the other
+    assert (y.tolist(), z.tolist()) == ([5.0, 6.0], [5.0, 6.0])
+    y[1:] *= 2.0
+    assert [grad(xp.sum(part * part), x, retain_graph=True)[0].tolist() for part in (y, z)] == [[0.0, 144.0]] * 2
+
+
+def test_parts_of_complex_numbers_are_written() -> None:
+    x = make([1.0, 2.0], "numpy", rg=True)
+    z = xp.asarray([1.0 + 1.0j, 2.0]) * 1.0
+    z.real = x * x
+    z.imag = 3.0
+    z.imag *= x
+    assert z.tolist() == [1.0 + 3.0j, 4.0 + 6.0j]
+    assert grad(xp.sum(z.real * z.imag), x)[0].tolist() == [9.0, 36.0]
+    y = x * 1.0
+    y.real = [5.0, 6.0]
+    assert y.tolist() == [5.0, 6.0]
+    with pytest.raises(TypeError, match="no imaginary part that can be written"):
+        y.imag = 1.0
 
 
 def test_deep_copies_and_pickles_are_leaves_of_their_own(xpgrad_device: str) -> None:

@@ -26,8 +26,9 @@ from xpgrad._modes import state
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._modes.setting import Setting
 from xpgrad._numpy import chapters as chapters
+from xpgrad._numpy.classes import has_attribute, is_instance, make_array_class, make_type_class
 from xpgrad._numpy.dispatch import array_function, has_rule
-from xpgrad._numpy.semantics import Joiner, Semantics, enumerate_elements, first_tensor, make_array_class
+from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor
 from xpgrad._numpy.table import LIKE
 from xpgrad._numpy.vectorized import Vectorized
 from xpgrad._tensor.tensor import Tensor
@@ -134,9 +135,12 @@ def _from_iterable(items: Any, dtype: Any, count: int = -1, **options: Any) -> A
     return _as_tensor(_np.fromiter(found, dtype, count, **options)) if like is None else LIKE["array"](like, found, dtype=dtype)
 
 
+_ARRAY_CLASS = make_array_class(_as_tensor_inside)
 #: What stands for objects of NumPy's that are not functions that make arrays.
 _STAND_INS = (
-    (_np.ndarray, make_array_class(_as_tensor_inside)),
+    (_np.ndarray, _ARRAY_CLASS),
+    (_np.mgrid, Grid(_np.mgrid, _as_tensor_inside)),
+    (_np.ogrid, Grid(_np.ogrid, _as_tensor_inside)),
     (_np.isscalar, _is_scalar),
     (_np.ndenumerate, enumerate_elements),
     (_np.fromiter, _from_iterable),
@@ -144,6 +148,8 @@ _STAND_INS = (
     (_np.r_, Joiner(_np.r_, False, _as_tensor_inside)),
     (_np.c_, Joiner(_np.c_, True, _as_tensor_inside)),
 )
+#: What stands for Python's functions that ask for the class of an array.
+_BUILTINS = {"isinstance": is_instance, "hasattr": has_attribute, "type": make_type_class(_ARRAY_CLASS)}
 #: The modules whose functions have stand-ins.
 _MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.lib", "numpy.lib.stride_tricks")
 
@@ -167,11 +173,17 @@ def _find_module(module: Any) -> Any:
 
 
 def _forget(x: Any, names: dict[str, Any]) -> Any:
-    """Return a function with a cache like that of a function of a module, which is empty: what NumPy computed are no Tensors."""
+    """Return a function like one of the module with a cache: the new cache is empty, and does not keep results for Tensors."""
     inner: Any = getattr(x, "__wrapped__", None)
     if getattr(inner, "__globals__", None) is not names:
         return x
-    return functools.update_wrapper(functools.lru_cache(**x.cache_parameters())(inner), inner)
+    kept = functools.lru_cache(**x.cache_parameters())(inner)
+
+    @functools.wraps(inner)
+    def call(*args: Any, **options: Any) -> Any:
+        return (kept if first_tensor((args, options)) is None else inner)(*args, **options)
+
+    return call
 
 
 _LOCK = threading.RLock()
@@ -202,6 +214,10 @@ class _StandIns:
             count, replaced = self.active.get(key, (0, []))
             self.active[key] = count + 1, replaced
             if not count:
+                for name, own in _BUILTINS.items():
+                    if name not in self.names:
+                        replaced.append((name, None, own))
+                        self.names[name] = own
                 for name, x in list(self.names.items()):
                     kind = x.__class__
                     own = _replace(x) if kind in _REPLACED else _forget(x, self.names) if kind is functools._lru_cache_wrapper else x
@@ -218,13 +234,31 @@ class _StandIns:
                 return
             del self.active[key]
             for name, x, own in replaced:
-                if self.names.get(name) is own:  # the function has not assigned it
+                if self.names.get(name) is not own:  # the function has assigned it
+                    continue
+                if x is None:
+                    del self.names[name]
+                else:
                     self.names[name] = x
 
 
 #: The classes of the objects that have stand-ins.
 _REPLACED = frozenset(
-    type(x) for x in (_np, _np.sum, _np.zeros, _np.eye, _np.isscalar, _np.ndarray, _np.r_, _np.c_, _np.vectorize(max), _np.random.rand)
+    type(x)
+    for x in (
+        _np,
+        _np.sum,
+        _np.zeros,
+        _np.eye,
+        _np.isscalar,
+        _np.ndarray,
+        _np.r_,
+        _np.c_,
+        _np.mgrid,
+        _np.ogrid,
+        _np.vectorize(max),
+        _np.random.rand,
+    )
 )
 
 

@@ -151,16 +151,23 @@ def least_squares(a: Any, b: Any, rcond: Any) -> Any:
     return xp.matmul(linalg.pinv(a, rtol=rcond), b)
 
 
-@adapt("linalg.lstsq", arrays=2, floating=True, note="differentiable while the rank stays the same; `rcond` is a constant")
+@adapt(
+    "linalg.lstsq", arrays=2, floating=True,
+    note="differentiable while the rank stays the same; `rcond` is a constant; in `vmap` and compiled functions the residuals are those of "
+    "a matrix of full rank",
+)  # fmt: skip
 def solve_least_squares(x: Any, y: Any, rcond: Any = None) -> Any:
     """Return the solution, the sums of squared residuals, the rank and the singular values (`numpy.linalg.lstsq`)."""
     rows, columns = x.shape
     limit = xp.finfo(x.dtype).eps * max(rows, columns) if rcond is None or rcond < 0 else rcond
     solution = least_squares(x, y, limit)
-    rank = int(linalg.matrix_rank(x.detach(), rtol=limit))
+    rank: Any = linalg.matrix_rank(x.detach(), rtol=limit)
+    readable = can_read_values(rank)
+    rank = int(rank) if readable else rank
     residual = y - xp.matmul(x, solution)
     squares = xp.sum(xp.real(residual * xp.conj(residual)) if residual.dtype.is_complex else residual * residual, axis=0)
-    squares = xp.reshape(squares, (-1,)) if rank == columns and rows > columns else xp.zeros((0,), dtype=squares.dtype, device=x.device)
+    unique = rows > columns and (not readable or rank == columns)
+    squares = xp.reshape(squares, (-1,)) if unique else xp.zeros((0,), dtype=squares.dtype, device=x.device)
     return solution, squares, rank, linalg.svdvals(x)
 
 

@@ -14,11 +14,11 @@ from typing import Any
 from weakref import ref
 
 from xpgrad._aliasing.cells import leave_memory
-from xpgrad._modes import state
 from xpgrad._modes.batch_levels import note_made
+from xpgrad._numpy.operands import can_read_values
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.func._tree import flatten
+from xpgrad.func._tree import flatten, tree_map
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import clone_contiguous
 
@@ -29,6 +29,7 @@ _OTHERS = ("resize",)
 #: NumPy: `chapters` loaded it.
 _np: Any = sys.modules["numpy"]
 _STORE = dis.opmap["STORE_SUBSCR"]
+_OPERATOR, _REMAINDER = dis.opmap["BINARY_OP"], [name for name, _ in dis._nb_ops].index("NB_REMAINDER")  # type: ignore[attr-defined]
 
 
 class Semantics:
@@ -100,6 +101,29 @@ class Semantics:
             Flat(x)[:] = value
         return name == "flat"
 
+    def hash_of(self, x: Any) -> int:
+        """Return the hash of a Tensor; that of a scalar is the number's, because equal numbers are one key.
+
+        Raises
+        ------
+        TypeError
+            If the scalar carries a derivative: what is stored for a number may have another history than the scalar that finds it.
+        """
+        if not self.is_scalar(x):
+            return object.__hash__(x)
+        if _is_followed(x):
+            msg = (
+                "a number that has a gradient, or whose value is not known yet, cannot be a key of a dict or an element of a set; use an "
+                "index, or `x.detach()` if a constant is meant"
+            )
+            raise TypeError(msg)
+        return hash(Tensor.item.__wrapped__(x))  # type: ignore[attr-defined]  # as below
+
+    def is_formatting(self, frame: FrameType) -> bool:
+        """Return whether a frame is computing ``text % x``: the only operator that asks a Tensor for a number."""
+        code, place = frame.f_code.co_code, frame.f_lasti
+        return code[place] == _OPERATOR and code[place + 1] == _REMAINDER
+
     def refuses_number(self, frame: FrameType) -> bool:
         """Return whether a frame is writing an element into an array, which is NumPy's if it asks for a number."""
         return frame.f_code.co_code[frame.f_lasti] == _STORE
@@ -119,8 +143,13 @@ def _item(x: Any, *index: Any) -> Any:
     return Tensor.item.__wrapped__(x.reshape(()))  # type: ignore[attr-defined]  # what `as_in_numpy_code` decorates
 
 
+def _is_followed(x: Any) -> bool:
+    """Return whether a Tensor carries a derivative, or has values that cannot be read."""
+    return bool(x.requires_grad or x._has_tangent() or x._transformed_by() is not None or not can_read_values(x))
+
+
 def _to_list(x: Any) -> Any:
-    if x.dtype.differentiable:
+    if _is_followed(x):
         return [_to_list(part) for part in x] if x.ndim else x.clone()
     return Tensor.tolist.__wrapped__(x)  # type: ignore[attr-defined]  # as above
 
@@ -188,6 +217,24 @@ class Flat:
         self.base[tuple(_np.unravel_index(places, self.base.shape))] = value
 
 
+class Grid:
+    """What stands for `numpy.mgrid` and `numpy.ogrid`.
+
+    Parameters
+    ----------
+    numpys : object
+        The object of NumPy's.
+    convert : callable
+        It turns NumPy's arrays into Tensors.
+    """
+
+    def __init__(self, numpys: Any, convert: Callable[[Any], Any]) -> None:
+        self.numpys, self.convert = numpys, convert
+
+    def __getitem__(self, key: Any) -> Any:
+        return tree_map(self.convert, self.numpys[key])
+
+
 class Joiner:
     """What stands for `numpy.r_` and `numpy.c_`, whose parts may be Tensors.
 
@@ -233,28 +280,3 @@ def enumerate_elements(x: Any) -> Any:
 
 def _call(semantics: Semantics, name: str, x: Any, *args: Any, **options: Any) -> Any:
     return semantics.call_method(name, x, args, options)
-
-
-class _ArrayClass(type):
-    """The class of `NDARRAY`, of which Tensors are instances, too, unless they are scalars."""
-
-    def __call__(cls, *args: Any, **options: Any) -> Any:
-        made = _np.ndarray(*args, **options)
-        return made if len(args) > 2 or "buffer" in options else cls.convert(made)
-
-    def __instancecheck__(cls, x: Any) -> bool:
-        mode = state.current()
-        return isinstance(x, _np.ndarray) or (
-            isinstance(x, Tensor) and mode is not None and mode.numpy is not None and not mode.numpy.is_scalar(x)
-        )
-
-    def __subclasscheck__(cls, other: type) -> bool:
-        return issubclass(other, _np.ndarray)
-
-    def __getattr__(cls, name: str) -> Any:
-        return getattr(_np.ndarray, name)
-
-
-def make_array_class(convert: Callable[[Any], Any]) -> Any:
-    """Return what stands for `numpy.ndarray`; `convert` turns the arrays that it makes into Tensors."""
-    return _ArrayClass("ndarray", (), {"convert": staticmethod(convert), "__module__": "numpy"})

@@ -8,7 +8,8 @@ from types import FrameType
 from typing import Any
 
 from xpgrad._aliasing.cells import Alias, View, alias_of, chain_of, follow, note_sharing, share_inference
-from xpgrad._modes.switches import no_grad
+from xpgrad._modes.state import current
+from xpgrad._modes.switches import enable_grad, no_grad
 from xpgrad._rows.namespace import operations
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import alias as view_of_all
@@ -25,8 +26,11 @@ def _refuse(x: Any, what: str) -> None:
 
 def shallow(x: Any) -> Any:
     """Return another Tensor object with the same memory, history, tangents and gradient."""
-    if x._has_tangent():
-        return view_of_all(x)  # an operation, which carries them
+    if _is_in_numpy_code():
+        return x.clone()  # as NumPy's arrays are copied
+    if x._has_tangent() or not x.is_leaf:
+        with enable_grad():
+            return view_of_all(x)  # an operation, which carries them, and which writes to either of the two note
     node = x._node  # first: a stale view becomes one of its normal class
     out = object.__new__(type(x))
     out._array, out._node = x.backend.own(x), node
@@ -48,13 +52,20 @@ def shallow(x: Any) -> Any:
 def deep(x: Any, memo: dict[int, Any]) -> Any:
     """Return a leaf with copies of the values and of `.grad`; a Tensor that carries a derivative of a transform is cloned instead.
 
-    So is one that requires grad if xarray copies it: xarray's operations make deep copies on the way, and would lose the gradient.
+    So is every Tensor in code that was written for NumPy, and one that requires grad if xarray copies it: xarray's operations make deep
+    copies on the way, and would lose the gradient.
 
     The copy of a view is a view of the copy of its base, as in PyTorch.
     """
     if id(x) in memo:
         return memo[id(x)]
-    if x.depth or x._has_tangent() or x._transformed_by() is not None or (x.requires_grad and _is_copied_by_xarray()):
+    if (
+        x.depth
+        or x._has_tangent()
+        or x._transformed_by() is not None
+        or _is_in_numpy_code()
+        or (x.requires_grad and _is_copied_by_xarray())
+    ):
         memo[id(x)] = out = x.clone()
         return out
     _refuse(x, "deepcopy")
@@ -70,6 +81,11 @@ def deep(x: Any, memo: dict[int, Any]) -> Any:
     if grad is not None:
         out.grad = copy.deepcopy(grad, memo) if grad.is_leaf else grad.detach().clone()
     return out
+
+
+def _is_in_numpy_code() -> bool:
+    mode = current()
+    return mode is not None and mode.numpy is not None
 
 
 def _is_copied_by_xarray() -> bool:

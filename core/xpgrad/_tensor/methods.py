@@ -267,10 +267,13 @@ class TensorMethods(TensorBase):
             raise RuntimeError(msg)
 
     def _warned_item(self, what: str) -> Any:
+        mode = state.current()
+        numpy = None if mode is None else mode.numpy
+        if numpy is not None and numpy.is_formatting(sys._getframe(2)):
+            return self._item(what)
         self._refuse_number(what)
         if self._node is not None:
-            mode = state.current()
-            if mode is not None and mode.numpy is not None and mode.numpy.refuses_number(sys._getframe(2)):
+            if numpy is not None and numpy.refuses_number(sys._getframe(2)):
                 msg = (
                     "a Tensor that requires grad is written into an array of NumPy's, which would lose its gradient. Make the array inside "
                     "of the function, with `np.zeros`, `np.empty` or `np.array`, or pass it as an argument"
@@ -307,7 +310,11 @@ class TensorMethods(TensorBase):
         return float(value)
 
     def __int__(self) -> int:
-        value = self._warned_item("int(x)")
+        mode = state.current()
+        if mode is not None and mode.numpy is not None:
+            value = self._item("int(x)")  # a step function, as the conversion of an array
+        else:
+            value = self._warned_item("int(x)")
         if isinstance(value, complex):
             msg = "int() does not accept a complex Tensor; take `xpgrad.real(x)` first"
             raise TypeError(msg)
@@ -329,6 +336,10 @@ class TensorMethods(TensorBase):
             msg = f"only a 0-d integer Tensor can be used as an index, not shape {self.shape} of dtype {self.dtype}"
             raise TypeError(msg)
         return int(self._item("operator.index(x)"))
+
+    def __hash__(self) -> int:
+        mode = state.current()
+        return object.__hash__(self) if mode is None or mode.numpy is None else int(mode.numpy.hash_of(self))
 
     def __format__(self, spec: str) -> str:
         if not spec:
@@ -686,6 +697,10 @@ class TensorMethods(TensorBase):
         """
         return elementwise.real(self)
 
+    @real.setter
+    def real(self: Any, value: Any) -> None:
+        self.real[...] = value
+
     @property
     def imag(self: Any) -> Tensor:
         """Imaginary part of a complex Tensor, as a view.
@@ -703,6 +718,13 @@ class TensorMethods(TensorBase):
             msg = f"`.imag` needs a complex Tensor, but this one has dtype {self.dtype}; use `xpgrad.zeros_like(x)` for a real one"
             raise missing(TypeError)(msg)
         return elementwise.imag(self)
+
+    @imag.setter
+    def imag(self: Any, value: Any) -> None:
+        if not self.dtype.is_complex:
+            msg = f"a real Tensor has no imaginary part that can be written: it has dtype {self.dtype}; cast it with `xpgrad.astype` first"
+            raise TypeError(msg)
+        self.imag[...] = value
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """Return this Tensor on another device, or itself if it is there; the gradient moves back.

@@ -1,0 +1,81 @@
+"""Classes in code that was written for NumPy: Tensors are arrays or scalars there, also for `isinstance`, `type` and `hasattr`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad._modes import state
+from xpgrad._tensor.tensor import Tensor
+
+__all__ = ["has_attribute", "is_instance", "make_array_class", "make_type_class"]
+
+#: NumPy: `chapters` loaded it.
+_np: Any = sys.modules["numpy"]
+
+
+def _class_in_numpy(x: Any) -> Any:
+    """Return the class that a Tensor would have in NumPy, while this thread runs code for NumPy; None for anything else."""
+    mode = state.current()
+    if not isinstance(x, Tensor) or mode is None or mode.numpy is None:
+        return None
+    return getattr(_np, x.dtype.name, None) if mode.numpy.is_scalar(x) else _np.ndarray
+
+
+def is_instance(x: Any, classes: Any) -> bool:
+    """Stand in for `isinstance`: a scalar is an instance of `float` and `numpy.floating`, an array of `numpy.ndarray`."""
+    own = _class_in_numpy(x)
+    if own is None or issubclass(own, classes):
+        return own is not None or isinstance(x, classes)
+    named = classes if isinstance(classes, tuple) else (classes,)
+    return any(isinstance(cls, type) and issubclass(cls, Tensor) and isinstance(x, cls) for cls in named)
+
+
+def has_attribute(x: Any, name: str) -> bool:
+    """Stand in for `hasattr`: a scalar has no length and cannot be iterated over."""
+    own = _class_in_numpy(x)
+    return hasattr(x if own is None or own is _np.ndarray else own, name)
+
+
+class _ArrayClass(type):
+    """The class of what stands for `numpy.ndarray`, of which Tensors are instances, too, unless they are scalars."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        made = _np.ndarray(*args, **options)
+        return made if len(args) > 2 or "buffer" in options else cls.convert(made)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, _np.ndarray) or _class_in_numpy(x) is _np.ndarray
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, _np.ndarray)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(_np.ndarray, name)
+
+
+def make_array_class(convert: Callable[[Any], Any]) -> Any:
+    """Return what stands for `numpy.ndarray`; `convert` turns the arrays that it makes into Tensors."""
+    return _ArrayClass("ndarray", (), {"convert": staticmethod(convert), "__module__": "numpy"})
+
+
+class _TypeClass(type):
+    """The class of what stands for `type`."""
+
+    arrays: Any
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        own = _class_in_numpy(args[0]) if len(args) == 1 else None
+        return type(*args, **options) if own is None else cls.arrays if own is _np.ndarray else own
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, type)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, type)
+
+
+def make_type_class(arrays: Any) -> Any:
+    """Return what stands for `type`; it returns `arrays`, which stands for `numpy.ndarray`, as the class of an array."""
+    return _TypeClass("type", (type,), {"arrays": arrays})
