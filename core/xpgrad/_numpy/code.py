@@ -69,6 +69,9 @@ def _as_tensor_inside(x: Any) -> Any:
     return _as_tensor(x) if _is_running() else x
 
 
+_SEQUENCES = frozenset((list, tuple, deque))
+
+
 @functools.cache
 def _stand_in(function: Any) -> Any:
     """Return a function like NumPy's, whose results are Tensors where NumPy's are floating-point or complex arrays."""
@@ -80,9 +83,9 @@ def _stand_in(function: Any) -> Any:
         if not _is_running():
             return function(*args, **options)
         # NumPy finds Tensors among the arguments by itself, but not in lists.
-        if makes or any(isinstance(x, (list, tuple, deque)) for x in (*args, *options.values())):
+        if makes or not (_SEQUENCES.isdisjoint(map(type, args)) and _SEQUENCES.isdisjoint(map(type, options.values()))):
             like = first_tensor((args, options))
-            if like is not None and has_rule(function):
+            if like is not None and (makes or has_rule(function)):
                 out = array_function(like, function, (Tensor,), args, options)
                 return _note_array(out.clone() if out is like and out.ndim == 0 else out) if makes else out
         return tree_map(_as_tensor, function(*args, **options))  # which NumPy's protocol computes if it gets a Tensor
@@ -102,6 +105,11 @@ def _make_generator_class() -> Any:
     return type("Generator", (base,), draws)
 
 
+def _is_numpys(function: Any) -> bool:
+    module = getattr(function, "__module__", None)
+    return module is None or module.startswith("numpy")  # functions of `numpy.random` have no module
+
+
 def _replace(x: Any) -> Any:
     """Return what stands for a global object: stand-ins of NumPy and its functions, without ufuncs and most classes; else `x`."""
     kind = x.__class__
@@ -115,7 +123,7 @@ def _replace(x: Any) -> Any:
     name = getattr(x, "__name__", "")
     if kind is type or kind is _np.ufunc or not name or not callable(x):
         return x
-    return _stand_in(x) if any(getattr(sys.modules.get(module), name, None) is x for module in _MODULES) else x
+    return _stand_in(x) if _is_numpys(x) and any(getattr(sys.modules.get(module), name, None) is x for module in _MODULES) else x
 
 
 def _is_scalar(x: Any) -> bool:
@@ -220,6 +228,8 @@ class _StandIns:
                         self.names[name] = own
                 for name, x in list(self.names.items()):
                     kind = x.__class__
+                    if kind is types.FunctionType and not _is_numpys(x):  # first: most names of a module
+                        continue
                     own = _replace(x) if kind in _REPLACED else _forget(x, self.names) if kind is functools._lru_cache_wrapper else x
                     if own is not x:
                         replaced.append((name, x, own))
