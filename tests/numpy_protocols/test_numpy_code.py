@@ -319,12 +319,19 @@ def noise(a):
     return out + rng.permutation(3)
 
 
+def add_to_both(a, b):
+    a += b[0]
+    return a * b
+
+
 def copies(a):
     first, second = copy.copy(a), copy.deepcopy({"a": a})["a"]
     first[0], second[1:] = a[1], 2.0 * first[:-1]
     made = asdict(Link(a[2] * second))
     made["length"] *= 2.0
-    return a, first, second, made["length"]
+    same = a.conj()  # real arrays return themselves
+    same *= second
+    return a, first, second, made["length"], [1.0, a[0], 2.0] @ np.outer(a, a), add_to_both(second, second)
 
 
 def kinds_of(x):
@@ -527,6 +534,14 @@ def test_a_generator_runs_step_by_step() -> None:
     found = list(xp.numpy_code(partial_sums)(x))
     assert [values(part.detach()).tolist() for part in found] == [[1.0], [3.0]]
     assert xp.autograd.grad(found[1], x)[0].tolist() == [1.0, 1.0]
+
+
+def test_the_same_argument_twice_is_one_array() -> None:
+    x = xp.tensor([1.0, 2.0], requires_grad=True)
+    found = xp.numpy_code(add_to_both)(x, b=x)
+    assert found.tolist() == add_to_both(*[np.array([1.0, 2.0])] * 2).tolist() == [4.0, 9.0]
+    xp.sum(found).backward()
+    assert (x.grad.tolist(), x.tolist()) == ([14.0, 6.0], [1.0, 2.0])
 
 
 def test_numbers_with_a_gradient_are_no_keys() -> None:

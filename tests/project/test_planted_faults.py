@@ -217,7 +217,7 @@ FAULTS = [
     Fault("the backward pass of a scan goes forward", LOOPS + "_scans.py", "back.run, not body.reverse", "back.run, body.reverse", "tests/transforms/test_loops.py -k test_gradients_reach"),
     Fault("a pass through a scan goes on behind what its steps close over", LOOPS + "_loop_nodes.py", "cut_below([out._node for out, _ in pairs], own, start, type(pairs[0][0]))", "[]",
           "tests/transforms/test_loops.py -k test_gradients_reach"),
-    Fault("a NumPy program writes to the caller's arguments", "core/xpgrad/_numpy/code.py", "func(*tree_map(_own, args), **tree_map(_own, options))", "func(*args, **options)",
+    Fault("a NumPy program writes to the caller's arguments", "core/xpgrad/_numpy/code.py", "func(*tree_map(own, args), **tree_map(own, options))", "func(*args, **options)",
           "tests/numpy_protocols/test_numpy_code.py -k numpys"),
     Fault("what a NumPy program overwrites is not kept", "core/xpgrad/_numpy/code.py", "copies=True, ", "", "tests/numpy_protocols/test_numpy_code.py -k differences"),
     Fault("elements are views in a NumPy program", "core/xpgrad/_numpy/semantics.py", "return out.clone() if single else out", "return out", "tests/numpy_protocols/test_numpy_code.py -k numpys"),

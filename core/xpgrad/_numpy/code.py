@@ -272,9 +272,16 @@ _REPLACED = frozenset(
 )
 
 
-def _own(x: Any) -> Any:
-    """Return an argument in memory of the function's own."""
-    return x.clone() if isinstance(x, Tensor) else _as_tensor(x)
+def _make_owner() -> Callable[[Any], Any]:
+    """Return a function that returns an argument in memory of the function's own, and the same for the same argument."""
+    made: dict[int, Any] = {}
+
+    def own(x: Any) -> Any:
+        if id(x) not in made:
+            made[id(x)] = x.clone() if isinstance(x, Tensor) else _as_tensor(x)
+        return made[id(x)]
+
+    return own
 
 
 def numpy_code(func: F) -> F:
@@ -344,7 +351,8 @@ def numpy_code(func: F) -> F:
     @functools.wraps(func)
     def compute(*args: Any, **options: Any) -> Any:
         like = first_tensor((args, options))
-        out = run(like, lambda: func(*tree_map(_own, args), **tree_map(_own, options)))
+        own = _make_owner()
+        out = run(like, lambda: func(*tree_map(own, args), **tree_map(own, options)))
         return _run_steps(out, functools.partial(run, like)) if steps else out
 
     return cast("F", compute)

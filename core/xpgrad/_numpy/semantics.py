@@ -21,6 +21,7 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten, tree_map
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import clone_contiguous
+from xpgrad.rules.elementwise import conj
 
 #: Methods that write what the function of this name returns into the array, and return None.
 _IN_PLACE = ("partition", "sort")
@@ -165,6 +166,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "T": lambda x: FUNCTIONS["transpose"].call(x),
     "argsort": lambda x, axis=-1, kind=None, order=None, *, stable=None: FUNCTIONS["argsort"].call(x, axis, kind, order, stable=stable),
     "compress": _compress,
+    "conj": lambda x: conj(x) if x.dtype.is_complex else x,
     "conjugate": lambda x: x.conj(),
     "copy": lambda x, order="C": clone_contiguous(x) if order == "C" else x.clone(),
     "flatten": lambda x, order="C": FUNCTIONS["ravel"].call(x, order).clone(),

@@ -146,8 +146,8 @@ def _keepdims_option(keepdims: bool, keepdim: Any) -> dict[str, Any]:
     return {"keepdims": True} if keepdims_of(keepdims, keepdim) else {}
 
 
-#: Functions that NumPy's arrays have as methods with further arguments.
-_NUMPYS = ("clip", "round")
+#: Functions that NumPy's arrays have as methods with further arguments, or with another result.
+_NUMPYS = ("clip", "conj", "round")
 
 
 def _make_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -378,6 +378,8 @@ class TensorMethods(TensorBase):
         return self._op_abs()
 
     def __rmatmul__(self: Any, other: Any, /) -> Tensor:
+        if isinstance(other, (list, tuple)) and (first := self._from_sequence(other)) is not None:
+            other = first
         return linear_algebra.matmul(other, self)
 
     def __iter__(self: Any) -> Iterator[Tensor]:
