@@ -26,8 +26,11 @@ def _class_in_numpy(x: Any) -> Any:
 def is_instance(x: Any, classes: Any) -> bool:
     """Stand in for `isinstance`: a scalar is an instance of `float` and `numpy.floating`, an array of `numpy.ndarray`."""
     own = _class_in_numpy(x)
-    if own is None or issubclass(own, classes):
-        return own is not None or isinstance(x, classes)
+    try:
+        if own is None or issubclass(own, classes):
+            return own is not None or isinstance(x, classes)
+    except TypeError:  # a protocol that only instances can be compared with
+        return isinstance(x, classes)
     named = classes if isinstance(classes, tuple) else (classes,)
     return any(isinstance(cls, type) and issubclass(cls, Tensor) and isinstance(x, cls) for cls in named)
 
