@@ -629,6 +629,15 @@ def test_a_gradient_is_not_written_into_numpys_array() -> None:
         xp.numpy_code(into_the_module)(x)
     assert "written into an array of NumPy's, which would lose its gradient" in str(raised.value.__cause__)
     assert xp.numpy_code(into_the_module)(x.detach()).tolist() == [2.0, 1.0, 1.0]
+
+    def computed_from_integers(x, first):
+        weights = np.arange(first, 2) / 2
+        weights *= x
+        return weights
+
+    assert xp.numpy_code(computed_from_integers)(x, 0.0).tolist() == [0.0, 1.5]
+    with pytest.raises(TypeError, match=r"what is computed from integers, such as `np.arange\(3\) / 2`"):
+        xp.numpy_code(computed_from_integers)(x, 0)
     with pytest.warns(UserWarning, match="Converting a tensor"):
         assert xp.numpy_code(lambda v: float(v[0]))(x) == 2.0
 

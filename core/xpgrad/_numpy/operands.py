@@ -12,6 +12,7 @@ import xpgrad as xp
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import promote, promote_scalar
 from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
+from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import is_movable, lift as lift_raw, lift_matching
 from xpgrad._tensor.tensor import Tensor
@@ -310,10 +311,15 @@ def write_out(name: str, out: Any, result: Any, where: Any = None) -> Any:
         (out,) = out
     if not isinstance(out, Tensor):
         what = f"{type(out).__module__}.{type(out).__qualname__}"
-        msg = (
-            f"np.{name}: `out` is {what}, but the operands are Tensors on {result.device}: the result would leave the graph; write "
-            "`out[...] = result.detach().numpy()` after it, or give a Tensor"
-        )
+        mode = state.current()
+        if mode is not None and mode.numpy is not None:
+            advice = (
+                "make the array inside of the function, of floating-point numbers (what is computed from integers, such as "
+                "`np.arange(3) / 2`, stays NumPy's; `np.arange(3.0) / 2` does not), or pass it as an argument"
+            )
+        else:
+            advice = "write `out[...] = result.detach().numpy()` after it, or give a Tensor"
+        msg = f"np.{name}: `out` is {what}, but the operands are Tensors on {result.device}: the result would leave the graph; {advice}"
         raise TypeError(msg)
     if where is not None:
         result = xp.where(where, result, out)

@@ -276,7 +276,8 @@ class TensorMethods(TensorBase):
             if numpy is not None and numpy.refuses_number(sys._getframe(2)):
                 msg = (
                     "a Tensor that requires grad is written into an array of NumPy's, which would lose its gradient. Make the array inside "
-                    "of the function, with `np.zeros`, `np.empty` or `np.array`, or pass it as an argument"
+                    "of the function, with `np.zeros`, `np.empty` or `np.array` of floating-point numbers (what is computed from integers "
+                    "stays NumPy's), or pass it as an argument"
                 )
                 raise RuntimeError(msg)
             warnings.warn(
