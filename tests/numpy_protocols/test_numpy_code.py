@@ -315,8 +315,21 @@ def noise(a):
     rng = np.random.default_rng(3)
     out = rng.normal(size=3)
     out *= a
-    out += np.random.RandomState(0).uniform(size=3) * a
-    return out + rng.permutation(3)
+    state = np.random.RandomState(0)
+    more = state.uniform(size=3)
+    more -= a * state.rand()
+    kinds = np.random.Generator, np.random.RandomState
+    assert [isinstance(x, kind) for x in (rng, _GENERATOR, state) for kind in kinds] == [True, False, True, False, False, True]
+    return draw(rng, a) * out + rng.permutation(3) + more
+
+
+_GENERATOR = np.random.default_rng(1)
+
+
+def draw(generator, a):
+    out = generator.standard_normal(3)
+    out += a
+    return out
 
 
 def add_to_both(a, b):
@@ -542,6 +555,18 @@ def test_the_same_argument_twice_is_one_array() -> None:
     assert found.tolist() == add_to_both(*[np.array([1.0, 2.0])] * 2).tolist() == [4.0, 9.0]
     xp.sum(found).backward()
     assert (x.grad.tolist(), x.tolist()) == ([14.0, 6.0], [1.0, 2.0])
+
+
+def test_generators_that_are_arguments_keep_their_state() -> None:
+    x = xp.asarray([0.0, 0.0, 1.0])
+    given, same = np.random.default_rng(3), np.random.default_rng(3)
+    found = [xp.numpy_code(draw)(given, x).tolist() for _ in range(2)]
+    assert found == [draw(same, np.array([0.0, 0.0, 1.0])).tolist() for _ in range(2)]
+    assert given.normal() == same.normal()
+    assert isinstance(given.normal(size=1), np.ndarray)
+    given, same = np.random.RandomState(3), np.random.RandomState(3)
+    found = [xp.numpy_code(lambda x: x + given.normal(size=3))(x).tolist() for _ in range(2)]  # stays NumPy's
+    assert found == [(np.array([0.0, 0.0, 1.0]) + same.normal(size=3)).tolist() for _ in range(2)]
 
 
 def test_numbers_with_a_gradient_are_no_keys() -> None:

@@ -46,8 +46,9 @@ _np: Any = sys.modules[host_backend().array_types()[0].__module__]
 def _as_tensor(x: Any) -> Any:
     """Return a floating-point or complex array of NumPy's as a Tensor in memory of its own; return anything else unchanged."""
     if not isinstance(x, _np.ndarray):
-        random = sys.modules.get("numpy.random")
-        return _make_generator_class()(x.bit_generator) if random is not None and type(x) is random.Generator else x
+        cls: Any = type(x)
+        # A `RandomState` keeps numbers besides its bit generator, so that two cannot share one.
+        return _make_generator_class(cls)(x.bit_generator) if _is_generator_class(cls) and hasattr(x, "bit_generator") else x
     dtype = DTYPES.get(x.dtype.name)
     return x if dtype is None or not dtype.differentiable else _note_array(note_made(asarray(x, copy=True)))
 
@@ -93,16 +94,29 @@ def _stand_in(function: Any) -> Any:
     return compute
 
 
+def _is_generator_class(cls: Any) -> bool:
+    random = sys.modules.get("numpy.random")
+    return random is not None and (cls is random.Generator or cls is random.RandomState)
+
+
+class _GeneratorClass(type):
+    """The class of the classes of random generators whose arrays are Tensors."""
+
+    numpys: Any
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, cls.numpys)
+
+
 @functools.cache
-def _make_generator_class() -> Any:
-    """Return the class of random generators whose arrays are Tensors; they share the state of the generators that they stand for."""
-    base: Any = _np.random.Generator
+def _make_generator_class(numpys: Any) -> Any:
+    """Return a class like one of NumPy's random generators, which draws Tensors; it can share the state of one of NumPy's."""
 
     def convert(draw: Any) -> Any:
         return functools.wraps(draw)(lambda *args, **options: tree_map(_as_tensor_inside, draw(*args, **options)))
 
-    draws = {name: convert(draw) for name, draw in vars(base).items() if not name.startswith("_") and callable(draw)}
-    return type("Generator", (base,), draws)
+    draws = {name: convert(draw) for name, draw in vars(numpys).items() if not name.startswith("_") and callable(draw)}
+    return _GeneratorClass(numpys.__name__, (numpys,), {"numpys": numpys, **draws})
 
 
 def _is_numpys(function: Any) -> bool:
@@ -120,6 +134,8 @@ def _replace(x: Any) -> Any:
     for numpys, own in _STAND_INS:
         if x is numpys:
             return own
+    if _is_generator_class(x):
+        return _make_generator_class(x)
     name = getattr(x, "__name__", "")
     if kind is type or kind is _np.ufunc or not name or not callable(x):
         return x
