@@ -379,9 +379,8 @@ class TensorMethods(TensorBase):
         return self._op_abs()
 
     def __rmatmul__(self: Any, other: Any, /) -> Tensor:
-        if isinstance(other, (list, tuple)) and (first := self._from_sequence(other)) is not None:
-            other = first
-        return linear_algebra.matmul(other, self)
+        first: Any = self._from_sequence(other) if other.__class__ in (list, tuple) else None
+        return linear_algebra.matmul(other if first is None else first, self)
 
     def __iter__(self: Any) -> Iterator[Tensor]:
         if self.ndim == 0:
