@@ -112,8 +112,24 @@ codes (write `a.astype("float32")`), `np.nditer`, and what shows memory, e.g. `a
 array of NumPy's, such as one that a global name or an object made before holds, or one computed from integers (`np.arange(3) / 2`), raises
 an error, because the gradient would be lost.
 
-During a call, the names of the function's module that mean NumPy, or functions of it, mean the versions. Code of other modules runs as it
-is. In other threads the versions do what NumPy does.
+SciPy's functions, classes and distributions are those of `xpgrad.scipy` if they get Tensors or functions: solvers, differential
+equations, distributions, interpolants, sparse matrices, and of `scipy.linalg` also `cholesky`, `det`, `eigh`, `eigvalsh`, `inv`, `norm`,
+`pinv`, `solve`, `svd` and `svdvals`. Those of which xpgrad has none raise for a Tensor that requires grad.
+
+```python
+from scipy.integrate import solve_ivp
+
+
+def swing(length):  # a program for NumPy and SciPy
+    motion = solve_ivp(lambda t, y: [y[1], -9.81 / length * np.sin(y[0])], (0.0, 1.0), [0.5, 0.0], rtol=1e-8, atol=1e-8)
+    return motion.y[0, -1]
+
+
+print(f"{float(xp.func.grad(xp.numpy_code(swing))(2.0)):.4f}")  # 0.2235
+```
+
+During a call, the names of the function's module that mean NumPy, SciPy, or functions of them, mean the versions. Code of other modules
+runs as it is. In other threads the versions do what NumPy and SciPy do.
 
 Programs written for NumPy often overwrite what a gradient needs, and write to their arguments: both work here. The old values are kept, and
 arguments are copied first, so that the caller's do not change; return what you need of them. Under `vmap`, each element has its own arrays.

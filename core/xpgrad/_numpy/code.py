@@ -28,6 +28,7 @@ from xpgrad._modes.setting import Setting
 from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.classes import has_attribute, is_instance, make_array_class, make_type_class
 from xpgrad._numpy.dispatch import array_function, has_rule
+from xpgrad._numpy.scipys import find_stand_in, is_scipys
 from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor
 from xpgrad._numpy.table import LIKE
 from xpgrad._numpy.vectorized import Vectorized
@@ -127,6 +128,8 @@ def _is_numpys(function: Any) -> bool:
 def _replace(x: Any) -> Any:
     """Return what stands for a global object: stand-ins of NumPy and its functions, without ufuncs and most classes; else `x`."""
     kind = x.__class__
+    if is_scipys(x):
+        return find_stand_in(x, _as_tensor_inside)
     if kind is types.ModuleType:
         return _find_module(x) if x.__name__ in _MODULES else x
     if kind is _np.vectorize:
@@ -244,9 +247,13 @@ class _StandIns:
                         self.names[name] = own
                 for name, x in list(self.names.items()):
                     kind = x.__class__
-                    if kind is types.FunctionType and not _is_numpys(x):  # first: most names of a module
+                    scipys = is_scipys(x)
+                    if kind is types.FunctionType and not scipys and not _is_numpys(x):  # first: most names of a module
                         continue
-                    own = _replace(x) if kind in _REPLACED else _forget(x, self.names) if kind is functools._lru_cache_wrapper else x
+                    if scipys or kind in _REPLACED:
+                        own = _replace(x)
+                    else:
+                        own = _forget(x, self.names) if kind is functools._lru_cache_wrapper else x
                     if own is not x:
                         replaced.append((name, x, own))
                         self.names[name] = own
@@ -331,8 +338,9 @@ def numpy_code(func: F) -> F:
     Outside of `compile`, slices are copied when they are read, and a write copies the array that it changes only if something else refers
     to that array, such as a node that saved it; on other libraries than NumPy, always. `compile(numpy_code(func))` makes one program of
     all, without copies.
-    A name that `func` imports in its body is not replaced. During a call, the global names of the module of `func` that mean NumPy mean
-    stand-ins, which other threads do not notice: they do there what NumPy does.
+    SciPy's functions that get Tensors or functions are those of `xpgrad.scipy`, where it has them.
+    A name that `func` imports in its body is not replaced. During a call, the global names of the module of `func` that mean NumPy or SciPy
+    mean stand-ins, which other threads do not notice: they do there what NumPy and SciPy do.
 
     Examples
     --------

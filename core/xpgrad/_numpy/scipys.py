@@ -1,0 +1,178 @@
+"""What stands for SciPy in code that was written for NumPy: the functions of `xpgrad.scipy`, if they are given Tensors or functions.
+
+SciPy's functions convert their arguments to NumPy's arrays. Those of which nothing here has the name stay SciPy's, and raise for a Tensor
+that requires grad.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from xpgrad import linalg
+from xpgrad._modes import state
+from xpgrad._numpy.semantics import first_tensor
+from xpgrad._tensor.tensor import Tensor
+
+__all__ = ["find_stand_in", "is_scipys"]
+
+#: NumPy: `chapters` loaded it.
+_np: Any = sys.modules["numpy"]
+#: The modules of `xpgrad.scipy` whose names have stand-ins. The universal functions of `special` call NumPy's protocol themselves.
+_MODULES = ("fft", "integrate", "interpolate", "linalg", "optimize", "signal", "sparse", "sparse.linalg", "special", "stats")
+
+
+def is_scipys(x: Any) -> bool:
+    """Return whether an object is a module, function, class or distribution of SciPy's."""
+    if isinstance(x, types.ModuleType):
+        return x.__name__.partition(".")[0] == "scipy"
+    return (getattr(x, "__module__", None) or "").startswith("scipy.") and callable(x)
+
+
+def find_stand_in(x: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return what stands for an object of SciPy's: the object itself if nothing here has its name.
+
+    Parameters
+    ----------
+    x : object
+        For which `is_scipys` is true.
+    convert : callable
+        It turns NumPy's arrays into Tensors.
+    """
+    if isinstance(x, types.ModuleType):
+        return _find_module(x, convert)
+    own = _find_own(x)
+    if own is None:
+        return x
+    if isinstance(x, type):
+        return _ClassStandIn(x.__name__, (), {"theirs": x, "own": staticmethod(own), "__module__": x.__module__})
+    return _make_function(x, own, convert) if callable(own) else _Distribution(x, own, convert)
+
+
+@functools.cache
+def _find_own(x: Any) -> Any:
+    """Return the object of `xpgrad.scipy` that has the public name of an object of SciPy's; None if there is none."""
+    for name in _MODULES:
+        if (theirs := sys.modules.get(f"scipy.{name}")) is not None:
+            own = importlib.import_module(f"xpgrad.scipy.{name}")
+            for public in own.__all__:
+                if getattr(theirs, public, None) is x:
+                    return getattr(own, public)
+            for public, function in _OTHERS.items():
+                if public.rpartition(".")[0] == name and getattr(theirs, public.rpartition(".")[2], None) is x:
+                    return function
+    return None
+
+
+def _quad(func: Any, a: Any, b: Any, args: Any = (), *, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8, limit: int = 50) -> Any:
+    from xpgrad.scipy.integrate import quad_vec  # loads late: SciPy's functions, when the first is called
+
+    args = args if isinstance(args, tuple) else (args,)
+    return quad_vec(lambda x: func(x, *args), a, b, epsabs=epsabs, epsrel=epsrel, limit=limit)
+
+
+#: Functions of SciPy's whose names `xpgrad.scipy` does not have, because the standard or NumPy has them.
+_OTHERS: dict[str, Callable[..., Any]] = {
+    "integrate.quad": _quad,
+    "linalg.cholesky": lambda a, lower=False: linalg.cholesky(a, upper=not lower),
+    "linalg.det": lambda a: linalg.det(a),
+    "linalg.eigh": lambda a: tuple(linalg.eigh(a)),
+    "linalg.eigvalsh": lambda a: linalg.eigvalsh(a),
+    "linalg.inv": lambda a: linalg.inv(a),
+    "linalg.norm": lambda a, ord=None, axis=None, keepdims=False: _np.linalg.norm(a, ord, axis, keepdims),
+    "linalg.pinv": lambda a: linalg.pinv(a),
+    "linalg.solve": lambda a, b: linalg.solve(a, b),
+    "linalg.svd": lambda a, full_matrices=True: tuple(linalg.svd(a, full_matrices=full_matrices)),
+    "linalg.svdvals": lambda a: linalg.svdvals(a),
+}
+
+
+def _is_ours(own: Any, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    """Return whether a call is computed here: it has Tensors, or functions, which may compute with some, and arguments that we know."""
+    mode = state.current()
+    if mode is None or mode.numpy is None:
+        return False
+    if first_tensor((args, options)) is not None:
+        return True
+    if not any(isinstance(x, (types.FunctionType, types.MethodType)) for x in (*args, *options.values())):
+        return False
+    try:
+        inspect.signature(own).bind(*args, **options)
+    except TypeError:
+        return False
+    return True
+
+
+def _make_function(theirs: Any, own: Any, convert: Callable[[Any], Any]) -> Any:
+    @functools.wraps(theirs)
+    def compute(*args: Any, **options: Any) -> Any:
+        if _is_ours(own, args, options):
+            # Nothing is overwritten here.
+            return own(*args, **{k: x for k, x in options.items() if k != "check_finite" and not k.startswith("overwrite_")})
+        out = theirs(*args, **options)
+        return tuple(map(convert, out)) if type(out) is tuple else convert(out)
+
+    return compute
+
+
+class _ClassStandIn(type):
+    """The class of what stands for a class of SciPy's; instances of both are its instances."""
+
+    theirs: Any
+    own: Any
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        if not isinstance(cls.own, type) and args and isinstance(args[0], Tensor):
+            return cls.theirs(args[0].numpy(), *args[1:], **options)  # the pattern of a dense matrix is that of its values
+        return (cls.own if _is_ours(cls.own, args, options) else cls.theirs)(*args, **options)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        if isinstance(x, cls.theirs):
+            return True
+        return isinstance(x, cls.own if isinstance(cls.own, type) else importlib.import_module("xpgrad.scipy.sparse").SparseArray)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, cls.theirs)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.theirs, name)
+
+
+class _Distribution:
+    """What stands for a distribution of `scipy.stats`."""
+
+    def __init__(self, theirs: Any, own: Any, convert: Callable[[Any], Any]) -> None:
+        self._theirs, self._own, self._convert = theirs, own, convert
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._theirs(*args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._theirs, name)
+        own = getattr(self._own, name, None)
+        return _make_function(found, own, self._convert) if callable(own) and isinstance(found, types.MethodType) else found
+
+
+class _Module(types.ModuleType):
+    """A module of SciPy's, with the stand-ins."""
+
+    def __init__(self, module: Any, convert: Callable[[Any], Any]) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self._module, self._convert = module, convert
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        if is_scipys(found):
+            found = find_stand_in(found, self._convert)
+            setattr(self, name, found)
+        return found
+
+
+@functools.cache
+def _find_module(module: Any, convert: Callable[[Any], Any]) -> Any:
+    return _Module(module, convert)

@@ -1,0 +1,158 @@
+"""Law: programs for NumPy and SciPy compute SciPy's values in `numpy_code`, and their gradients are those of differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy", reason="runs programs that use it")
+
+import scipy.fft
+import scipy.linalg
+import scipy.ndimage
+import scipy.signal
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+from scipy import stats
+from scipy.integrate import odeint, quad, simpson, solve_ivp, trapezoid
+from scipy.interpolate import CubicSpline, interp1d
+from scipy.optimize import brentq, minimize
+from scipy.sparse.linalg import spsolve
+from scipy.special import erf, logsumexp
+from scipy.stats import multivariate_normal, norm
+
+import xpgrad as xp
+
+# -- programs: nothing in them knows of xpgrad -----------------------------------------------------------------------
+
+
+def finite_elements(k: Any) -> Any:
+    i = np.arange(len(k))
+    entries = np.concatenate([k, -k, -k, k])
+    matrix = sp.coo_array((entries, (np.concatenate([i, i, i + 1, i + 1]), np.concatenate([i, i + 1, i, i + 1])))).tocsr()
+    return spla.spsolve(matrix[1:][:, 1:], np.ones(len(k))).sum()
+
+
+def tridiagonal(k: Any) -> Any:
+    n = len(k)
+    matrix = sp.diags_array([2 + k, -np.ones(n - 1), -np.ones(n - 1)], offsets=[0, 1, -1]).tocsc()
+    return spsolve(matrix, k).sum()
+
+
+def sparse_constant(p: Any) -> Any:
+    matrix = sp.csr_array(np.eye(3) * 2.0)
+    assert sp.issparse(matrix)
+    assert isinstance(matrix, sp.csr_array)
+    return (matrix @ p).sum()
+
+
+def oscillator(p: Any) -> Any:
+    return solve_ivp(lambda t, y: [y[1], -p[0] * y[0] - p[1] * y[1]], (0, 2.0), [1.0, 0.0], rtol=1e-9, atol=1e-11).y[0, -1]
+
+
+def decay(p: Any) -> Any:
+    return odeint(lambda y, t: -p[0] * y + p[1], np.array([1.0]), np.linspace(0, 1, 4), rtol=1e-9, atol=1e-9)[-1, 0]
+
+
+def root(p: Any) -> Any:
+    return brentq(lambda x: x**3 - p[0] * x - p[1], 0.0, 5.0)
+
+
+def minimum(p: Any) -> Any:
+    return minimize(lambda x: np.sum((x - p) ** 4 + (x - p) ** 2), np.zeros(len(p)), tol=1e-10).x.sum()
+
+
+def integral(p: Any) -> Any:
+    value, _ = quad(lambda x, rate: np.exp(-rate * x), 0, 1, args=(p[0],))
+    return value + trapezoid(p**2, dx=0.1) + simpson(p**2, dx=0.1)
+
+
+def densities(p: Any) -> Any:
+    normal = norm.logpdf(np.array([0.1, 0.5]), p[0], np.exp(p[1])).sum() + stats.gamma.logpdf(p[2] ** 2 + 0.1, 2.0)
+    return normal + multivariate_normal.logpdf(np.array([0.1, 0.2]), mean=p[:2], cov=np.eye(2) * np.exp(p[2]))
+
+
+def interpolants(p: Any) -> Any:
+    x = np.arange(3.0)
+    spline = CubicSpline(x, p)
+    assert isinstance(spline, CubicSpline)
+    return (spline(np.array([0.5, 1.5])) * interp1d(x, p)(np.array([0.2, 1.1]))).sum()
+
+
+def special_functions(p: Any) -> Any:
+    return logsumexp(p) * erf(p[0]) + scipy.special.gammaln(p**2 + 1).sum()
+
+
+def matrices(p: Any) -> Any:
+    a = np.eye(3) * 3 + np.outer(p, p)
+    w, v = scipy.linalg.eigh(a + np.diag([0.0, 1.0, 2.0]))
+    solved = scipy.linalg.solve(a, p, check_finite=False).sum() + scipy.linalg.solve_triangular(np.triu(a), p, overwrite_b=False).sum()
+    factors = scipy.linalg.cholesky(a).sum() + 2.0 * scipy.linalg.cholesky(a, lower=True)[2, 0] + scipy.linalg.expm(a / 4.0).sum()
+    products = scipy.linalg.det(a) + scipy.linalg.inv(a).sum() + scipy.linalg.pinv(a)[0, 1] + scipy.linalg.norm(a) + scipy.linalg.norm(a, 1)
+    return solved + factors + products + w[0] + abs(v[0, 0]) + scipy.linalg.svdvals(a)[0] + scipy.linalg.svd(a)[1][1]
+
+
+def signals(p: Any) -> Any:
+    return (scipy.signal.fftconvolve(p, np.array([1.0, 2.0])) ** 2).sum() + (abs(scipy.fft.fft(p)) ** 2).sum()
+
+
+def arrays_of_scipys(p: Any) -> Any:
+    table = scipy.linalg.toeplitz([1.0, 2.0, 3.0])
+    table[0] = p
+    drawn = stats.norm.rvs(size=3, random_state=0)
+    smooth = scipy.ndimage.gaussian_filter(np.arange(9.0).reshape(3, 3).T.tolist(), 1.0)
+    return table.sum() * drawn.sum() + (smooth @ p).sum()
+
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    f.__name__: f
+    for f in (
+        finite_elements, tridiagonal, sparse_constant, oscillator, decay, root, minimum, integral, densities, interpolants,
+        special_functions, matrices, signals, arrays_of_scipys,
+    )
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_with_scipy(name: str) -> None:
+    program, x = PROGRAMS[name], np.array([0.7, 0.3, 0.9])
+    run = xp.numpy_code(program)
+    np.testing.assert_allclose(float(run(xp.asarray(x))), program(x), rtol=1e-6)
+    expected = [(program(x + d) - program(x - d)) / 2e-5 for d in 1e-5 * np.eye(3)]
+    np.testing.assert_allclose(xp.func.grad(run)(x).numpy(), expected, rtol=1e-4, atol=1e-6)
+    leaf = xp.tensor(x, requires_grad=True)
+    run(leaf).backward()
+    assert leaf.grad is not None
+    np.testing.assert_allclose(leaf.grad.numpy(), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(float(program(x)), float(run(x)), rtol=1e-6)  # outside, SciPy is SciPy again
+    assert norm is stats.norm
+    assert spsolve is spla.spsolve
+
+
+def other(p: Any) -> Any:
+    return scipy.ndimage.gaussian_filter(p, 1.0).sum()
+
+
+def unknown_option(p: Any) -> Any:
+    return scipy.linalg.solve(np.outer(p, p) + np.eye(3), p, assume_a="pos").sum()
+
+
+def dense_pattern(p: Any) -> Any:
+    return (sp.csr_array(np.outer(p, p)) @ p).sum()
+
+
+@pytest.mark.parametrize(
+    ("program", "error", "message"),
+    [
+        (other, RuntimeError, "gradient would be lost"),
+        (unknown_option, TypeError, "unexpected keyword argument 'assume_a'"),
+        (dense_pattern, RuntimeError, "requires grad"),
+    ],
+)
+def test_what_has_no_derivative_here_raises(program: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        xp.numpy_code(program)(xp.tensor([0.7, 0.3, 0.9], requires_grad=True))
