@@ -401,6 +401,16 @@ class _Extension:
         return found
 
 
+def _into_new_memory(kernels: Kernels, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a library's function to copy an operand that it returned: a write to the result would change the operand."""
+
+    def call(x: Any, *args: Any, **options: Any) -> Any:
+        out = function(x, *args, **options)
+        return kernels.copy(x) if out is x else out
+
+    return call
+
+
 class Kernels:
     """The raw namespace in which rules run.
 
@@ -423,6 +433,8 @@ class Kernels:
             else:
                 default = getattr(DefaultKernels, name, None)
                 found = functools.partial(default, self) if default is not None else getattr(backend.namespace(), name, None)
+                if found is not None and kernel_of(name).may_return_operand and backend.capabilities.mutable:
+                    found = _into_new_memory(self, found)
         if found is None:
             msg = f"backend {backend.table_name!r} has no function `{name}`"
             raise CapabilityError(msg)

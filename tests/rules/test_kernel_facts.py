@@ -123,6 +123,20 @@ def test_each_operation_does_what_its_facts_say(name: str, complex_too: bool, mo
                 raise AssertionError(f"{operation.name}: {facts}") from exc
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+@pytest.mark.parametrize("name", [*UNARY, *(row.public[0] for row in ROWS.values() if row.facts.kind == "reduction")])
+def test_a_write_to_a_result_does_not_change_the_operand(name: str, dtype: str, xpgrad_device: str) -> None:
+    for value in (1, [1]):
+        x = xp.asarray(value, dtype=getattr(xp, dtype), device=xpgrad_device)
+        try:
+            out = getattr(xp, name)(x)
+        except TypeError:
+            pytest.skip("not a function of such numbers")
+        if ROWS.get(name) is None or ROWS[name].facts.memory != "view":
+            out[...] = xp.logical_not(out) if out.dtype is xp.bool else out + 4
+            assert x.tolist() == value
+
+
 def test_every_name_in_the_table_is_a_kernel() -> None:
     for name in KERNELS:
         if name in ("branch", "loop", "part", "products", "scan", "unwind", "while") or name.startswith("special_"):

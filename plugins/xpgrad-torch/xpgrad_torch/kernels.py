@@ -349,10 +349,11 @@ def expand_reduced(g: Any, shape: Any, axes: Any, keepdims: bool) -> Any:
 
 @kernel
 def reduce_prod(x: Any, axes: Any, keepdims: bool) -> Any:
-    if axes == ():
+    axes = range(x.ndim) if axes is None else axes
+    if not axes:
         return x.clone() if _is_float(x) else _as_total(x.to(torch.int64, copy=True), x)
     out = x
-    for axis in sorted(range(x.ndim) if axes is None else axes, reverse=True):
+    for axis in sorted(axes, reverse=True):
         out = torch.prod(out, axis, keepdims)
     out = torch.prod(out) if out.dtype in _SMALL else out  # a small integer is widened even if there was no axis to reduce
     return _as_total(out, x) if out.dtype is _INT64 else out
