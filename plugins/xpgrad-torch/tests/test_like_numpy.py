@@ -268,6 +268,31 @@ def test_functions_of_pytorch_do_not_take_tensors_that_have_a_gradient(expressio
         eval(expression, scope)
 
 
+ENTRIES = ["xp.asarray(t)", "xp.tensor(t)", "xp.asarray([t, t])", "xp.from_dlpack(t)", "x * t", "t * x", "xp.where(x > 0, t, x)"]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # PyTorch's own call of it
+@pytest.mark.parametrize("expression", ENTRIES)
+def test_tensors_that_pytorch_differentiates_by_are_refused(expression: str) -> None:
+    """PyTorch would find a derivative of zero."""
+
+    def f(t: Any) -> Any:
+        return eval(expression, {"xp": xp, "x": xp.ones(2, device="torch"), "t": t}).array.sum()
+
+    t = torch.ones(2)
+    nested = lambda t: torch.func.jvp(lambda s: f(t) + s.sum(), (torch.ones(2),), (torch.ones(2),))[0]  # noqa: E731
+    for derive in (
+        lambda: f(t.clone().requires_grad_()), lambda: torch.func.grad(f)(t), lambda: torch.func.jvp(f, (t,), (t,)),
+        lambda: torch.func.jacfwd(nested)(t), lambda: torch.func.grad(nested)(t),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"Pass `x\.detach\(\)`"):
+            derive()
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(TypeError, match="with a tangent"):
+        f(torch.autograd.forward_ad.make_dual(t, t))
+    scaled = torch.func.jvp(lambda s: s * f(t), (t,), (t,))[1]  # a constant
+    assert scaled.tolist() == [f(t).item()] * 2
+
+
 def test_dtypes_come_in_and_go_out() -> None:
     for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "complex64"):
         host = np.array([1, 0, 1]).astype(name)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from xpgrad import Device
 from xpgrad.backend import Backend, Capabilities
@@ -43,6 +44,13 @@ class _Namespace:
             return self._library.linspace(start, stop, num, dtype=dtype, **options)
         exact = self._library.linspace(start, stop, num, dtype=torch.float64, **options)
         return exact != 0 if dtype is torch.bool else torch.floor(exact).to(dtype)
+
+
+def has_tangent(x: Any) -> bool:
+    """Return whether PyTorch's forward mode differentiates by what a tensor depends on; in nested transforms an outer one may."""
+    if torch._C._functorch.is_gradtrackingtensor(x):
+        return True
+    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(x).tangent is not None
 
 
 @functools.cache
@@ -111,7 +119,7 @@ class TorchBackend(Backend):
         return (x if x.device.type == "cpu" else x.cpu()).numpy()
 
     def device_of(self, x: Any) -> Device:
-        if x.requires_grad:
+        if x.requires_grad or has_tangent(x):
             self.refuse(x)
         found = self._devices.get(x.device)
         if found is None:
@@ -138,13 +146,20 @@ class TorchBackend(Backend):
         Raises
         ------
         TypeError
-            If the tensor requires grad, because PyTorch's autograd would miss a gradient, or if it is sparse, quantized or of a subclass.
+            If the tensor requires grad or has a tangent, because PyTorch's autograd would miss a derivative, or if it is sparse, quantized
+            or of a subclass.
         """
         if x.requires_grad:
             msg = (
                 f"a torch.Tensor of shape {tuple(x.shape)} that requires grad was given to xpgrad, but PyTorch's autograd does not see "
                 "what xpgrad computes: its gradient would be lost. Pass `x.detach()`, and ask xpgrad for the gradient with "
                 "`xpgrad.tensor(x.detach(), requires_grad=True)`"
+            )
+            raise TypeError(msg)
+        if has_tangent(x):
+            msg = (
+                f"a torch.Tensor of shape {tuple(x.shape)} with a tangent of PyTorch's forward mode was given to xpgrad, which does not "
+                "pass it on: the derivative would be lost. Pass `x.detach()`, and use `xpgrad.func.jvp` for the derivative"
             )
             raise TypeError(msg)
         if x.layout is not torch.strided or x.is_quantized or type(x) not in _PLAIN:
