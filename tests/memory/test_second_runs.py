@@ -18,6 +18,7 @@ from memory.test_checkpoint import leaf
 from memory.test_saved_tensors import find_saved_arrays
 from support.central_differences import loss, numbers, values
 from xpgrad.autograd import graph
+from xpgrad.func import fori_loop
 from xpgrad.utils.checkpoint import CheckpointError, checkpoint
 
 # -- what is refused ----------------------------------------------------------------------------------------------------------
@@ -176,7 +177,21 @@ def test_random_numbers_of_numpy(xpgrad_device: str) -> None:
         assert bool(np.random.random_sample() == following) is preserve, "computing again took numbers from the sequence"  # noqa: NPY002
 
 
-def test_random_numbers_of_the_backend() -> None:
+#: How a checkpoint of a function gets a Tensor, whose device is not the default device.
+WAYS: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
+    "argument": checkpoint,
+    "keyword": lambda f, x: checkpoint(lambda *, x: f(x), x=x),
+    "in a list": lambda f, x: checkpoint(lambda xs: f(xs[0]), [x]),
+    "in a dict by keyword": lambda f, x: checkpoint(lambda *, xs: f(xs["x"]), xs={"x": x}),
+    "closure": lambda f, x: checkpoint(lambda: f(x)),
+    "moved": lambda f, x: checkpoint(lambda y: f(y.to_device(x.device)), x.to_device("numpy")),
+    "in a checkpoint": lambda f, x: checkpoint(lambda xs: checkpoint(lambda xs: f(xs[0]), xs), [x]),
+    "loop": lambda f, x: fori_loop(0, 1, lambda _, carry: {"x": f(carry["x"])}, {"x": x}, checkpoint=True)["x"],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_random_numbers_of_the_backend(way: str) -> None:
     torch = pytest.importorskip("torch", reason="a backend with a generator of its own")
     pytest.importorskip("xpgrad_torch", reason="a backend with a generator of its own")
 
@@ -187,7 +202,7 @@ def test_random_numbers_of_the_backend() -> None:
     torch.manual_seed(3)
     expected = values(xp.autograd.grad(xp.sum(f(x)), x)[0])
     torch.manual_seed(3)
-    y = checkpoint(f, x)
+    y = WAYS[way](f, x)
     next_number = torch.rand(1)
     (g,) = xp.autograd.grad(xp.sum(y), x)
     np.testing.assert_allclose(values(g), expected)

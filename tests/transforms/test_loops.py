@@ -407,6 +407,69 @@ def test_branches_may_differ_from_step_to_step(name: str, kind: str, is_leaf: bo
            derivatives(functools.partial(function, loops=_Plain)))  # fmt: skip
 
 
+def noise() -> Any:
+    return xp.asarray(np.random.uniform(1.0, 2.0, 3))  # noqa: NPY002 (the global generator is meant)
+
+
+#: Functions of a vector that are linear, so that the value divided by the argument is the gradient of their sum.
+RANDOM: dict[str, Callable[[Any], Any]] = {
+    "no loop": lambda x: x * noise(),
+    "scan": lambda x: func.scan(lambda c, _: (c * noise(), None), x, length=3)[0],
+    "outputs": lambda x: func.scan(lambda c, _: (c, x * noise()), x, length=3, reverse=True)[1].sum(axis=0),
+    "carries": lambda x: func.scan(lambda c, _: (c * noise(), None), x, length=3, checkpoint=True)[0],
+    "fori_loop": lambda x: func.fori_loop(0, 3, lambda _, c: {"c": c["c"] * noise()}, {"c": x}, checkpoint=True)["c"],
+    "while_loop": lambda x: func.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * noise()), (xp.asarray(0), x))[1],
+    "cond": lambda x: func.cond(x[0] > 0, lambda x: x * noise(), lambda x: x / noise(), x),
+    "nested": lambda x: func.scan(
+        lambda c, _: (func.fori_loop(0, 2, lambda _, c: func.cond(c[0] > 0, lambda c: c * noise(), lambda c: c, c), c) * noise(), None),
+        x * noise(), length=2, checkpoint=True,
+    )[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("name", RANDOM)
+def test_a_step_that_runs_again_draws_the_same_random_numbers(name: str, compiled: bool) -> None:
+    f = xp.compile(RANDOM[name]) if compiled else RANDOM[name]
+    ones = xp.ones(3)
+    x = xp.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for _ in range(2):
+        x.grad = None
+        y = f(x)
+        xp.sum(y).backward()
+        assert x.grad is not None
+        np.testing.assert_allclose(values(x.grad), values(y.detach() / x.detach()))
+    gradient, (y,) = func.grad(lambda x: (xp.sum(y := f(x)), (y,)), has_aux=True)(x.detach())
+    np.testing.assert_allclose(values(gradient), values(y / x.detach()))
+    y, tangent = func.jvp(f, (x.detach(),), (ones,))
+    np.testing.assert_allclose(values(tangent), values(y / x.detach()))
+    y, pull = func.vjp(xp.compile(lambda x: func.vjp(f, x)[1](ones)[0] * x), x.detach())  # linear again
+    np.testing.assert_allclose(values(pull(ones)[0]), values(y / x.detach()))
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_a_constant_may_be_a_cotangent_in_a_compiled_function(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transforms.test_loops.noise", lambda: xp.asarray([1.5, 2.0, 0.5]))
+    xp.real(xp.tensor(1j, requires_grad=True) * 2).backward()  # from here on passes ask whether gradients are complex
+    x, seed = xp.asarray([1.0, 2.0, 3.0]), xp.asarray([1.0, 0.5, 2.0])
+    leaf = xp.tensor(x, requires_grad=True)
+    for run, start in (
+        (lambda x: func.vjp(RANDOM[name], x)[1](seed)[0], x),
+        (lambda x: xp.autograd.grad(RANDOM[name](x), x, seed)[0], leaf),
+        (lambda x: xp.autograd.grad(RANDOM[name](x), x, seed, create_graph=True)[0], leaf),
+    ):  # fmt: skip
+        np.testing.assert_allclose(values(xp.compile(run)(start).detach()), values(run(start).detach()))
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_each_step_in_python_draws_its_own_random_numbers(checkpoint: bool) -> None:
+    np.random.seed(3)  # noqa: NPY002
+    expected = [noise().tolist() for _ in range(3)]
+    np.random.seed(3)  # noqa: NPY002
+    y = func.scan(lambda c, _: (c, noise() + 0.0 * c), xp.zeros(3).requires_grad_(), length=3, checkpoint=checkpoint)[1]
+    assert y.tolist() == expected
+
+
 def test_a_loop_that_saves_carries_has_nothing_to_save_without_recording(xpgrad_device: str) -> None:
     x = xp.tensor([0.5, 2.0], requires_grad=True, device=xpgrad_device)
     step = lambda c, v: (c * v * x, c)  # noqa: E731

@@ -75,6 +75,11 @@ def tensor_class(device: Device) -> Any:
     return cls
 
 
+def classes_in_use() -> list[Any]:
+    """Return the classes of Tensors on the devices that have been used."""
+    return list(dict.fromkeys(_classes.copy().values()))
+
+
 def when_class_is_made(listener: Callable[[Any], None]) -> None:
     """Register a function that is called with each new Tensor class, so that a backend can register the class with its library.
 

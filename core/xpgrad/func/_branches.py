@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xpgrad._aliasing.cells import next_number
+from xpgrad._backends.generators import repeat_draws
 from xpgrad._modes import state, switches
 from xpgrad._modes.batch_levels import at_levels
 from xpgrad.func._loop_lowering import Lowering, settled
@@ -26,7 +27,7 @@ def choose(branch: Callable[..., Any], holds: Any, branches: Sequence[Callable[[
     branches : sequence of callable
         They return Tensors of the same shapes and dtypes.
     """
-    lowering = Lowering()
+    lowering, branches = Lowering(), [repeat_draws(f) for f in branches]
     counts: list[int] = []
 
     def below(k: int) -> list[Any]:

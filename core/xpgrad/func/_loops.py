@@ -352,7 +352,8 @@ def scan(
     unroll : int or bool
         The number of steps in one iteration of a library's own loop; other loops ignore it.
     checkpoint : bool
-        Save the carries only, and compute the steps again in the backward pass. Compiled loops always do so.
+        Save the carries only, and compute the steps again in the backward pass. Compiled loops always do so. Steps that run again draw the
+        same numbers from the global random generators of NumPy and of the devices in use, but not from others.
 
     Returns
     -------

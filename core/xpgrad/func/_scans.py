@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._backends.generators import repeat_draws
 from xpgrad._modes import state, switches
 from xpgrad._modes.batch_levels import at_levels
 from xpgrad._tape.node import slot_of
@@ -40,7 +41,7 @@ def run_scan(
     unroll : int or bool
         For the backend.
     """
-    lowering = Lowering()
+    lowering, step = Lowering(), repeat_draws(step)
     carry_counts, x_counts = [lowering.count(c) for c in init], [lowering.count(x) for x in xs]
     shared: list[list[Any] | None] = []
     y_counts: list[int] = []
@@ -79,7 +80,7 @@ def scan_in_python(
     for k in range(length - 1, -1, -1) if reverse else range(length):
         row = [part[k] for part in parts]
         if saves:
-            outs = call_recomputed("scan", flat, [*carry, *row], [])
+            outs = call_recomputed("scan", repeat_draws(flat), [*carry, *row], [])
             carry, ys = outs[:count], outs[count:]
         else:
             carry, ys = step(carry, row)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._backends.generators import repeat_draws
 from xpgrad._modes import state, switches
 from xpgrad._modes.batch_levels import at_levels
 from xpgrad.backend import ControlFlow
@@ -34,7 +35,7 @@ def repeat_while(
     step : callable
     init : list of Tensor
     """
-    lowering = Lowering()
+    lowering, test, step = Lowering(), repeat_draws(test), repeat_draws(step)
     counts = [lowering.count(x) for x in init]
 
     def tested(parts: list[Any]) -> Any:

@@ -174,7 +174,7 @@ def checkpoint(
     early_stop : bool, default True
         Stop recomputing after the last value that is needed. `set_checkpoint_early_stop` overrides it.
     preserve_rng_state : bool, default True
-        Draw the same random numbers again from the global generators of NumPy and of the backends of the arguments
+        Draw the same random numbers again from the global generators of NumPy and of the devices that have been used
         (`Backend.get_rng_state`). The function is responsible for other generators and keys.
 
     Returns
@@ -238,7 +238,7 @@ def checkpoint(
         function, args, kwargs, again_context,
         early_stop=early_stop if override is None else override, check=determinism_check == "default",
         debug=debug if debug_override is None else debug_override,
-        surroundings=Surroundings((*args, *kwargs.values()), preserve_rng_state),
+        surroundings=Surroundings(preserve_rng_state),
     )  # fmt: skip
     before = state.current()
     try:
@@ -531,7 +531,7 @@ class _Reentrant(Function):
     @staticmethod
     def forward(ctx: Any, function: Any, preserve: bool, *args: Any) -> Any:
         ctx.function = function
-        ctx.surroundings = Surroundings(args, preserve)
+        ctx.surroundings = Surroundings(preserve)
         ctx.others = [None if isinstance(a, Tensor) else a for a in args]
         ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         ctx.save_for_backward(*(args[i] for i in ctx.places))

@@ -17,6 +17,7 @@ import pytest
 import xpgrad as xp
 import xpgrad_dask
 from xpgrad.errors import CapabilityError, DeviceMismatchError
+from xpgrad.utils.checkpoint import checkpoint
 
 Function = Callable[[Any], Any]
 
@@ -445,6 +446,16 @@ def test_values_that_come_back_cannot_change_a_graph() -> None:
 def test_dask_is_not_imported_before_it_is_used() -> None:
     program = "import sys, xpgrad, xpgrad_dask; xpgrad.asarray([1.0]); xpgrad.backend_names(); assert 'dask' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_a_checkpoint_draws_the_same_random_numbers_again() -> None:
+    x = xp.tensor([1.0, 2.0, 3.0], device="dask", requires_grad=True)
+    y = checkpoint(lambda xs: xs[0] * xp.asarray(da.random.normal(size=3, chunks=2)), [x])
+    following = da.random.normal(size=3, chunks=2)
+    y.sum().backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), y.detach().numpy() / [1.0, 2.0, 3.0])
+    assert not np.any(following.compute() == da.random.normal(size=3, chunks=2).compute())
 
 
 def test_repr() -> None:

@@ -149,6 +149,14 @@ class DaskBackend(Backend):
     def same_layout(self, x: Any, like: Any) -> bool:
         return bool(x.chunks == like.chunks)
 
+    # NB: dask's functions without a generator draw from a `RandomState` that it makes at the first of these calls.
+
+    def get_rng_state(self, device: Device) -> Any:
+        return da.random._cached_states.setdefault("numpy", da.random.RandomState())._numpy_state.get_state()
+
+    def set_rng_state(self, device: Device, state: Any) -> None:
+        da.random._cached_states["numpy"]._numpy_state.set_state(state)
+
     def stand_in(self, x: Any) -> Any:
         return da.Array({}, f"xpgrad-stand-in-{next(_COUNT)}", x.chunks, dtype=x.dtype, meta=x._meta) if isinstance(x, da.Array) else x
 

@@ -1,0 +1,55 @@
+"""The global random generators of libraries, for functions that run again and must draw the same numbers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from xpgrad._backends.classes import classes_in_use, host_backend, tensor_class
+from xpgrad._backends.default_device import get_default_device
+
+__all__ = ["RandomStates", "repeat_draws"]
+
+
+class RandomStates:
+    """The states of the global generators of NumPy and of all devices in use, when it is created.
+
+    A function may draw from the generator of any device, also if its arguments are elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[Any, Any, Any]] = []
+        places = [host_backend().devices()[0], get_default_device()]
+        for cls in dict.fromkeys([*map(tensor_class, places), *classes_in_use()]):
+            numbers = cls.backend.get_rng_state(cls.device)
+            if numbers is not None:
+                self._entries.append((cls.backend, cls.device, numbers))
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Return a context manager in which the generators continue from these states; afterwards they continue from their own."""
+        own = [backend.get_rng_state(device) for backend, device, _ in self._entries]
+        try:
+            for backend, device, numbers in self._entries:
+                backend.set_rng_state(device, numbers)
+            yield
+        finally:
+            for (backend, device, _), numbers in zip(self._entries, own):
+                backend.set_rng_state(device, numbers)
+
+
+def repeat_draws(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function to draw the same random numbers from global generators in each call as in the first."""
+    states: list[RandomStates] = []
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        if not states:
+            states.append(RandomStates())
+            return function(*args)
+        with states[0].restored():
+            return function(*args)
+
+    return call
