@@ -11,6 +11,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._basics.arguments import as_flag
 from xpgrad._basics.scalars import is_raw_array
 from xpgrad._modes import state, switches
+from xpgrad._modes.captures import as_captured
 from xpgrad._modes.running import transforming
 from xpgrad._rows.namespace import operations
 from xpgrad._tape.edges import GradientEdge, node_of, output_edge
@@ -334,8 +335,9 @@ def _seed(i: int, root: Any, node: Any, g: Any, graph: bool, create: bool) -> An
             raise RuntimeError(msg)
         g = (g if graph else g.detach()).to_device(cls.device)
     if graph:
-        return g._cast(dtype) if create else _drop_history(g)._cast(dtype)
-    return g._array if g_dtype is dtype else g.detach()._cast(dtype)._array
+        return as_captured(g if create else _drop_history(g))._cast(dtype)
+    g = as_captured(g if g._node is None else g.detach())
+    return g._array if g_dtype is dtype else g._cast(dtype)._array
 
 
 def input_list(inputs: Any, name: str) -> list[Any]:
