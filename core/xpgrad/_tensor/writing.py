@@ -67,6 +67,8 @@ def check_writable(x: Any, value: Any, mode: Any) -> None:
         For a leaf that requires grad while recording, an inference tensor outside inference mode, expanded memory, or a view whose history
         would be lost.
     """
+    if mode is not None and mode.capturing is not None:
+        mode.capturing.check_writable(x)
     if getattr(value, "stage", 0) > x.stage:
         become_batched(x, type(value))
     if x.is_inference():

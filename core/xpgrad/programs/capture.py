@@ -25,10 +25,10 @@ from xpgrad._rows.row import ROWS
 from xpgrad._tensor.missing import MissingAttributes
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.backend import Backend, Capabilities, ControlFlow
-from xpgrad.errors import missing
+from xpgrad.errors import CaptureError, missing
 from xpgrad.programs.evaluation import kernel_for
 from xpgrad.programs.program import Inner, Passes, Program, Steps, Variable
-from xpgrad.programs.recorder import Recorder, refusal
+from xpgrad.programs.recorder import Recorder, refusal, user_line
 from xpgrad.programs.refusals import device_error, outside_error
 from xpgrad.programs.selected_kernels import WATCHED, compute_selected, has_selection
 from xpgrad.programs.selections import Length, Selected, is_mask, selection_error
@@ -566,6 +566,15 @@ class Taking:
         if type(x) is self.cls.inner and x._alias is None and x._node is None:
             x._array = self.cls.backend.raw(x._array)
             x.__class__ = self.cls
+
+    def check_writable(self, x: Any) -> None:
+        """Raise a `CaptureError` for a Tensor from outside."""
+        if type(x) is self.cls.inner:
+            msg = (
+                f"a compiled function writes to a Tensor from outside{user_line()}: that would happen only once, when it is compiled; "
+                "return the new value and write it outside, or write into a `clone()`"
+            )
+            raise CaptureError(msg)
 
     def wrote(self) -> None:
         """Record that the function writes in place."""
