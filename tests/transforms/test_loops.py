@@ -461,6 +461,15 @@ def test_a_constant_may_be_a_cotangent_in_a_compiled_function(name: str, monkeyp
         np.testing.assert_allclose(values(xp.compile(run)(start).detach()), values(run(start).detach()))
 
 
+def test_chunks_draw_the_same_random_numbers() -> None:
+    x = xp.asarray([1.0, 1.0, 1.0])
+    jacobian = values(func.jacfwd(lambda x: x * noise()[0], chunk_size=1)(x))
+    assert len(set(np.diag(jacobian).tolist())) == 1
+    for randomness, count in (("same", 1), ("different", 2)):
+        found = func.vmap(func.grad(lambda x: x * noise()[0]), chunk_size=2, randomness=randomness)(x)
+        assert len(set(found.tolist())) == count
+
+
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_each_step_in_python_draws_its_own_random_numbers(checkpoint: bool) -> None:
     np.random.seed(3)  # noqa: NPY002

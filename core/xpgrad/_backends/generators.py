@@ -45,11 +45,11 @@ def repeat_draws(function: Callable[..., Any]) -> Callable[..., Any]:
     states: list[RandomStates] = []
 
     @functools.wraps(function)
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         if not states:
             states.append(RandomStates())
-            return function(*args)
+            return function(*args, **kwargs)
         with states[0].restored():
-            return function(*args)
+            return function(*args, **kwargs)
 
     return call

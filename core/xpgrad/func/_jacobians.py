@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._backends.generators import repeat_draws
 from xpgrad._basics.arguments import as_flag, check_callable, check_choice, check_chunk_size
 from xpgrad._basics.faces import names_keywords
 from xpgrad._modes import state
@@ -77,6 +78,7 @@ def jacfwd(
         places, leaves, structure = select_arguments("jacfwd", args, argnums)
         total = sum(math.prod(x.shape) for x in leaves)
         step = max(min(chunk_size or total, total), 1)
+        function = func if step >= total else repeat_draws(func)
         columns: list[list[Any]] = []
         outs: list[Any] = []
         aux: Any = None
@@ -86,7 +88,7 @@ def jacfwd(
             level = BatchLevel(stop - start, randomness)
             with new_level() as tangents:
                 duals = [batched_dual(tangents, x, d, level) for x, d in zip(leaves, basis(leaves, start, stop))]
-                out = run_transformed("jacfwd", (), func, *put_back(args, argnums, places, unflatten(structure, duals)), **kwargs)
+                out = run_transformed("jacfwd", (), function, *put_back(args, argnums, places, unflatten(structure, duals)), **kwargs)
                 out, aux = _split_aux("jacfwd", out, has_aux)
                 outs, out_structure = _outputs("jacfwd", out)
                 found = [stacked_tangents(tangents, o, level) for o in outs]

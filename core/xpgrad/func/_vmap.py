@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._backends.generators import repeat_draws
 from xpgrad._basics.arguments import check_callable, check_choice, check_chunk_size
 from xpgrad._basics.faces import names_keywords
 from xpgrad._basics.scalars import is_scalar
@@ -41,7 +42,8 @@ def vmap(
     out_dims : int, None, or nested tuples, lists and dicts of them
         Position of the batch's axis in each result; None for a result that does not depend on the element.
     randomness : {"error", "different", "same"}
-        Accepted for compatibility with PyTorch: xpgrad has no random functions.
+        For compatibility with PyTorch: xpgrad has no random functions. What `func` draws from global random generators is the same for all
+        elements, also if there are chunks; with "different", each chunk draws its own.
     chunk_size : int, optional
         Largest number of elements to process at once. A smaller one needs less memory.
 
@@ -102,22 +104,27 @@ def vmap(
         # NB: a batch of constants would have another class than one of captured values, with which it meets.
         moved = [x if d is None else as_captured(_move_to_front(x, d)) for x, d in zip(leaves, dims)]
 
+        step = size if chunk_size is None else min(chunk_size, size)
+        function = repeat_draws(func) if step < size and randomness != "different" else func
+
         def apply(chunk: list[Any], length: int) -> Any:
             level = BatchLevel(length, randomness)
             above = active_levels()
 
             def run() -> Any:
                 inside = [x if d is None else _enter_batch(x, d, level, len(above) + 1) for x, d in zip(chunk, dims)]
-                out = run_transformed("vmap", (), func, *unflatten(structure, inside), **kwargs)  # as in PyTorch, keywords are not mapped
+                out = run_transformed(
+                    "vmap", (), function, *unflatten(structure, inside), **kwargs
+                )  # as in PyTorch, keywords are not mapped
                 return _leave_batch(out, level, len(above) + 1, out_dims, name)
 
             return run_within(level, run)
 
-        if chunk_size is None or chunk_size >= size:
+        if step == size:
             return apply(moved, size)
         pieces = [
-            apply([x if d is None else x[start : start + chunk_size] for x, d in zip(moved, dims)], min(chunk_size, size - start))
-            for start in range(0, size, chunk_size)
+            apply([x if d is None else x[start : start + step] for x, d in zip(moved, dims)], min(step, size - start))
+            for start in range(0, size, step)
         ]
         return _concat_chunks(pieces, out_dims, name)
 
