@@ -334,10 +334,10 @@ def _seed(i: int, root: Any, node: Any, g: Any, graph: bool, create: bool) -> An
             msg = f"invalid gradient at index {i} - expected device {cls.device} but got {g.device}; move it with `to_device`"
             raise RuntimeError(msg)
         g = (g if graph else g.detach()).to_device(cls.device)
+    g = as_captured(g)
     if graph:
-        return as_captured(g if create else _drop_history(g))._cast(dtype)
-    g = as_captured(g if g._node is None else g.detach())
-    return g._array if g_dtype is dtype else g._cast(dtype)._array
+        return g._cast(dtype) if create else _drop_history(g)._cast(dtype)
+    return g._array if g_dtype is dtype else g.detach()._cast(dtype)._array
 
 
 def input_list(inputs: Any, name: str) -> list[Any]:

@@ -50,7 +50,7 @@ def has_tangent(x: Any) -> bool:
     """Return whether PyTorch's forward mode differentiates by what a tensor depends on; in nested transforms an outer one may."""
     if torch._C._functorch.is_gradtrackingtensor(x):
         return True
-    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(x).tangent is not None
+    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
 
 
 @functools.cache
