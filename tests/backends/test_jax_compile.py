@@ -37,3 +37,25 @@ def test_the_benchmark_compares_equal_results() -> None:
     command = [sys.executable, "-m", "benchmarks.compile", "--first", "xpgrad", "chain"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=240)
     assert float(run.stdout) > 0.0, run.stderr
+
+
+@pytest.mark.parametrize("loop", [False, True], ids=["no loop", "loop"])
+def test_value_and_gradients_draw_the_same_random_numbers(loop: bool) -> None:
+    def noise() -> Any:
+        return xp.asarray(np.random.uniform(1.0, 2.0, 3), dtype=xp.float32, device="jax")  # noqa: NPY002 (the global generator is meant)
+
+    def scaled(x: Any) -> Any:
+        return xp.func.fori_loop(0, 3, lambda _, x: x * noise(), x) if loop else x * noise()
+
+    f = xp.compile(scaled)
+    x = xp.tensor([1.0, 2.0, 3.0], dtype=xp.float32, device="jax", requires_grad=True)
+    y = f(x)
+    (g,) = xp.autograd.grad(xp.sum(y), x)
+    np.testing.assert_allclose(g.numpy(), (y / x).detach().numpy(), rtol=1e-5)
+    ones = xp.ones_like(x.detach())
+    y, pull = xp.func.vjp(f, x.detach())
+    np.testing.assert_allclose(pull(ones)[0].numpy(), (y / x.detach()).numpy(), rtol=1e-5)
+    if not loop:
+        y = f(x)
+        (g,) = xp.autograd.grad(xp.sum(y), x, create_graph=True)
+        np.testing.assert_allclose(g.detach().numpy(), (y / x).detach().numpy(), rtol=1e-5)

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
+from xpgrad._backends.generators import repeat_draws
 from xpgrad._basics.arguments import as_flag, check_callable
 from xpgrad._basics.threads import can_start_threads
 from xpgrad._modes import state
@@ -47,6 +48,7 @@ class _Compiled:
         self.places = [i for i, need in enumerate(needs) if need]
         self.scale: Any
         if backend.capabilities.jit:
+            self.function = repeat_draws(function)  # value and gradients are traced separately
             options.emitter_for(backend)
             self.inside = cls
             self.forward = backend.compile(self._traced_forward)
