@@ -101,6 +101,25 @@ def test_reductions_of_no_elements(name: str, shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(np.asarray(found), expected)
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "x[x > 0]",
+        "x[:, [0, 1]]",
+        "xp.take_along_axis(x, xp.argsort(x, axis=-1), axis=-1)",
+        "x.median(-1)[0]",
+        "x * xp.argmax(x, axis=1, keepdims=True)",
+        "(x * 1.0).index_add_(1, i, x)",
+    ],
+)
+def test_gradients_of_empty_arrays(expression: str) -> None:
+    x = xp.zeros((0, 3), device="mlx").requires_grad_()
+    out = eval(expression, {"xp": xp, "x": x, "i": xp.asarray([0, 1, 1], device="mlx")})
+    xp.sum(out).backward()
+    assert x.grad is not None
+    assert x.grad.shape == (0, 3)
+
+
 def test_there_is_no_largest_of_no_elements() -> None:
     x = xp.zeros((0, 3), device="mlx")
     for extreme in (xp.max, xp.min):

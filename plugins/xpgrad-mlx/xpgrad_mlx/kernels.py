@@ -60,10 +60,12 @@ def written(xp: Any, buffer: Any, key: Any, value: Any) -> Any:
 
 @kernel
 def segment_sum(values: Any, positions: Any, size: int) -> Any:
-    return mx.zeros((size,), dtype=values.dtype).at[positions].add(values)
+    out = mx.zeros((size,), dtype=values.dtype)
+    return out.at[positions].add(values) if size else out  # NB: MLX refuses to add nothing to nothing
 
 
 @kernel
 def last_writer(positions: Any, size: int) -> Any:
     number = mx.arange(1, positions.shape[0] + 1, dtype=mx.int64)
-    return mx.zeros((size,), dtype=mx.int64).at[positions].maximum(number)
+    out = mx.zeros((size,), dtype=mx.int64)
+    return out.at[positions].maximum(number) if size else out

@@ -230,6 +230,8 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: Any = False) -> Any:
 def _find_place(function: Any, x: Any, axis: int | None, keepdims: Any) -> Any:
     if not x.ndim:  # MLX's function fails for 0-d arrays
         return mx.zeros((), dtype=mx.int64)
+    if not x.size and axis is not None and x.shape[axis]:  # MLX's function refuses rows that are not there
+        return mx.any(x, axis=axis, keepdims=keepdims).astype(mx.int64)
     return function(x, axis=axis, keepdims=keepdims).astype(mx.int64)
 
 
