@@ -736,6 +736,94 @@ def test_writes_are_noticed_if_only_carries_are_saved() -> None:
         func.scan(writing, xp.ones(2, device="numpy"), xp.ones((3, 2), device="numpy"), checkpoint=True)
 
 
+def _writes_to_carry(loop: Any, x: Any) -> Any:
+    kept = x * 1
+
+    def step(c: Any) -> Any:
+        with xp.no_grad():
+            c *= 2
+        return c
+
+    return kept, loop(step, kept)
+
+
+def _writes_to_closure(loop: Any, x: Any) -> Any:
+    kept = [x * 1]  # in a container
+
+    def step(c: Any) -> Any:
+        with xp.no_grad():
+            kept[0][0] += 1
+        return c + kept[0]
+
+    return kept[0], loop(step, x)
+
+
+def _writes_to_view(loop: Any, x: Any) -> Any:
+    kept = x * 1
+    part = kept[1:]
+
+    def step(c: Any) -> Any:
+        with xp.no_grad():
+            part[...] = 7
+        return c + kept
+
+    return kept, loop(step, x)
+
+
+_WRITTEN_LOOPS: dict[str, Any] = {
+    "scan": lambda step, x: func.scan(lambda c, _: (step(c), None), x, length=3)[0],
+    "scan of slices": lambda step, x: func.scan(lambda c, v: (c + step(v), None), x * 0, xp.stack([x, x]))[0],
+    "no steps": lambda step, x: func.scan(lambda c, _: (step(c), None), x, length=0)[0],
+    "checkpoint": lambda step, x: func.scan(lambda c, _: (step(c), None), x, length=3, checkpoint=True)[0],
+    "fori_loop": lambda step, x: func.fori_loop(0, 3, lambda _, c: step(c), x),
+    "fori_loop to a Tensor": lambda step, x: func.fori_loop(0, xp.astype(xp.abs(x[0]), xp.int64), lambda _, c: step(c), x),
+    "while_loop": lambda step, x: func.while_loop(lambda c: xp.sum(c) < 40, step, x),
+    "cond": lambda step, x: func.cond(xp.sum(x) > 7, step, lambda c: c + 0, x),
+    "cond without operands": lambda step, x: func.cond(xp.sum(x) > 7, lambda: step(x * 1), lambda: x * 1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+@pytest.mark.parametrize("function", [_writes_to_carry, _writes_to_closure, _writes_to_view])
+@pytest.mark.parametrize("name", list(_WRITTEN_LOOPS))
+def test_writes_take_effect_as_in_python_or_are_refused(name: str, function: Any, dtype: str) -> None:
+    loop = _WRITTEN_LOOPS[name]
+    rows = np.array([[1, 2, 3], [4, 5, 6]], dtype)
+
+    def outcome(run: Callable[[], Any]) -> list[Any] | None:
+        try:
+            return [x.tolist() for x in run()]
+        except RuntimeError as exc:
+            if "in place" not in str(exc) and "in-place" not in str(exc):
+                raise
+            return None
+
+    expected = [outcome(lambda row=row: function(loop, xp.asarray(row))) for row in rows]
+    compiled = xp.compile(lambda x: function(loop, x))
+    for row, wanted in zip(rows, expected):
+        assert outcome(lambda row=row: compiled(xp.asarray(row))) in (wanted, None)
+    found = outcome(lambda: func.vmap(lambda x: function(loop, x))(xp.asarray(rows)))
+    assert found is None or [list(r) for r in zip(*found)] == expected
+
+
+def test_a_step_runs_once_if_the_carry_begins_with_a_number() -> None:
+    calls = xp.zeros(2)
+
+    def step(c: Any, v: Any) -> Any:
+        calls[0] += 1
+        return c + v, None
+
+    def body(c: Any) -> Any:
+        calls[1] += 1
+        return c + 1
+
+    assert func.scan(step, 0.0, xp.asarray([1.0, 2.0]))[0] == 3
+    assert func.while_loop(lambda c: c < 3, body, 0.0) == 3
+    assert calls.tolist() == [2.0, 3.0]
+    with pytest.raises(RuntimeError, match="writes in place"):  # the first step would run twice: the carry turns out to be real
+        func.scan(step, 0, xp.asarray([1.0, 2.0]))
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_anomaly_mode_checks_loops() -> None:
     x = xp.tensor([0.0, 1.0], requires_grad=True)

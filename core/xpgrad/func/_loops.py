@@ -16,6 +16,7 @@ from xpgrad.backend import ControlFlow
 from xpgrad.errors import CaptureError, DeviceMismatchError
 from xpgrad.func._branches import choose
 from xpgrad.func._loop_lowering import bottom
+from xpgrad.func._loop_writes import check_unwritten, closed_over, refusing_writes, versions_of
 from xpgrad.func._scans import run_scan, scan_in_python
 from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.func._whiles import repeat_while
@@ -178,6 +179,7 @@ class _Carry:
                 )
                 raise TypeError(msg)
             new.append(as_captured(x if x.is_inference() else x._stand_in()))
+        self.weak = [False] * len(self.weak)
         return new
 
     def retype(self, change: _Retyped) -> None:
@@ -187,14 +189,25 @@ class _Carry:
 
     def start(self, probe: Callable[[list[Any]], Any]) -> None:
         """Settle the dtypes of initial values that are numbers: run `probe`, a step that is not recorded, until they stay the same."""
-        while True in self.weak:
+        if True in self.weak:
+            with switches.no_grad():
+                self.settled(lambda: probe(self.tensors))
+
+    def settled(self, run: Callable[[], Any], *functions: Any) -> Any:
+        """Call a function that runs steps, which are `functions`; again if the first step gives a number another dtype or device.
+
+        Raises
+        ------
+        RuntimeError
+            It is to be called again, and has written to a Tensor from outside.
+        """
+        known = versions_of(closed_over(*functions)) if True in self.weak else []
+        while True:
             try:
-                with switches.no_grad():
-                    probe(self.tensors)
+                return run()
             except _Retyped as change:
+                check_unwritten(self.name, self.body, known)
                 self.retype(change)
-            else:
-                self.weak = [False] * len(self.weak)
 
     def move_numbers(self, device: Any) -> None:
         """Move the initial values that are numbers to a device; Python's have the default dtypes there."""
@@ -414,22 +427,27 @@ def _scan(
             raise TypeError(msg)
         return new, _tensors(name, f"the results of `{body}`", same, carry.tensors)
 
+    guarded = refusing_writes(name, body, step, [f])
     if not n:
         zero = [zeros(x.shape[1:], dtype=x.dtype, device=x.device) for x in columns]
         with switches.no_grad():
-            carry.start(lambda values: step(values, zero))
-            _, ys = step(carry.tensors, zero)
+            carry.start(lambda values: guarded(values, zero))
+            _, ys = guarded(carry.tensors, zero)
             ys = [zeros((0, *y.shape), dtype=y.dtype, device=y.device) for y in ys]
         return carry.build(carry.tensors), found[0].build(ys)
-    edge = n - 1 if reverse else 0
-    carry.start(lambda values: step(values, [x[edge] for x in columns]))
-    flow = _own_flow([*carry.tensors, *columns], "scan")
-    if flow is not None and flow.scan is not None:
+
+    def run() -> tuple[list[Any], list[Any]]:
+        nonlocal f
+        flow = _own_flow([*carry.tensors, *columns], "scan")
+        if flow is None or flow.scan is None:
+            f = _with_present_values(f) if checkpoint else f
+            return scan_in_python(guarded if checkpoint else step, carry.tensors, columns, n, reverse, checkpoint)
+        edge = n - 1 if reverse else 0
+        carry.start(lambda values: guarded(values, [x[edge] for x in columns]))
         f = _with_present_values(f)
-        last, ys = run_scan(flow.scan, step, carry.tensors, columns, n, reverse, unroll)
-    else:
-        f = _with_present_values(f) if checkpoint else f
-        last, ys = scan_in_python(step, carry.tensors, columns, n, reverse, checkpoint)
+        return run_scan(flow.scan, guarded, carry.tensors, columns, n, reverse, unroll)
+
+    last, ys = carry.settled(run, f)
     return carry.build(last), found[0].build(ys)
 
 
@@ -648,29 +666,32 @@ def _while(name: str, test: Any, what_is_tested: str, body: Any, body_name: str,
         new = step(values)
         return [where(held, x, old) for x, old in zip(new, values)] if isinstance(held, Tensor) and held.depth else new
 
+    guarded = refusing_writes(name, body_name, stepped, [test, body])
+    mode = state.current()
+    capturing = mode is not None and mode.capturing is not None  # steps of a capture are recorded one by one while the condition is known
     if True in carry.weak:
         first = holds(carry.tensors)
         if isinstance(first, Tensor):
             carry.move_numbers(first.device)
-        if _may_run(first):
-            carry.start(step)
     values = carry.tensors
-    mode = state.current()
-    capturing = mode is not None and mode.capturing is not None  # steps of a capture are recorded one by one while the condition is known
     while True:
         flow = None if capturing else _own_flow(values, "while_loop")
         held = None if flow is not None else holds(values)
         if flow is None and isinstance(held, Tensor):
             flow = _own_flow([held], "while_loop")
-        if flow is not None:
-            test, body = _with_present_values(test), _with_present_values(body)
-            return carry.build(repeat_while(flow, tested, stepped, values))
-        if isinstance(held, Tensor) and held.depth:
+        if flow is not None or (isinstance(held, Tensor) and held.depth):
+            if True in carry.weak and _may_run(first):
+                carry.start(guarded)
+                values = carry.tensors
+                continue
+            if flow is not None:
+                test, body = _with_present_values(test), _with_present_values(body)
+                return carry.build(repeat_while(flow, tested, guarded, values))
             if not _known(name, instead, any_of(bottom(held))):
                 return carry.build(values)
-            values = [where(held, x, old) for x, old in zip(step(values), values)]
+            values = guarded(values)
         elif _known(name, instead, held):
-            values = step(values)
+            values = carry.settled(lambda: step(carry.tensors), body) if True in carry.weak else step(values)
         else:
             return carry.build(values)
 
@@ -747,11 +768,9 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
             raise TypeError(msg)
         return _tensors("cond", f"the result of `{name}`", same, list(flatten(operands)[0]))
 
-    def first() -> list[Any]:
-        return branch(true_fun, "true_fun")
-
-    def second() -> list[Any]:
-        return branch(false_fun, "false_fun")
+    given = [x for x in flatten(operands)[0] if isinstance(x, Tensor)]
+    first = refusing_writes("cond", "true_fun", lambda: branch(true_fun, "true_fun"), [true_fun], given)
+    second = refusing_writes("cond", "false_fun", lambda: branch(false_fun, "false_fun"), [false_fun], given)
 
     if flow is not None:
         true_fun, false_fun = _with_present_values(true_fun), _with_present_values(false_fun)
