@@ -373,6 +373,31 @@ def test_results_share_no_memory_with_the_arguments(emitter: str | None) -> None
         assert not any(np.shares_memory(values(y), values(z)) for k, y in enumerate(outs) for z in outs[:k])
 
 
+WRITTEN: dict[str, Any] = {
+    "a stack": lambda x: func.scan(lambda c, v: (c, c * v), x, x)[1],
+    "a stack of transposed arrays": lambda x: func.scan(lambda c, v: (c, (c * v).T), xp.stack([x, x, x]), x)[1],
+    "a carry": lambda x: func.scan(lambda c, v: (c * v, None), xp.broadcast_to(x, (3, 3)), x)[0],
+    "while": lambda x: func.while_loop(lambda c: xp.sum(c) < 100, lambda c: c * 2, xp.broadcast_to(x, (3, 3))),
+    "a branch": lambda x: func.cond(xp.sum(x) > 0, lambda: xp.stack([x, x]).T * x[:, None], lambda: xp.ones((3, 2))),
+}
+
+
+@pytest.mark.parametrize("emitter", EMITTERS)
+@pytest.mark.parametrize("name", list(WRITTEN))
+def test_results_can_be_written_to(name: str, emitter: str | None) -> None:
+    """Views of results lie in memory as those of Python's loops do."""
+
+    def function(x: Any) -> Any:
+        found = WRITTEN[name](x)
+        found[0] = 50.0
+        xp.reshape(found, (-1,))[1:] *= 2.0
+        xp.reshape(xp.matrix_transpose(found), (-1,))[1:] *= 3.0
+        return found
+
+    x = xp.asarray([1.0, 2.0, 3.0], device="numpy")
+    assert xp.compile(function, emitter=_available(emitter))(x).tolist() == function(x).tolist()
+
+
 def test_known_conditions_stay_pythons() -> None:
     """A loop whose condition does not depend on the arguments is recorded step by step, and can be differentiated twice."""
     compiled = _agrees(

@@ -388,29 +388,29 @@ class CaptureBackend(Backend):
 
         program, found, shared = self._inside(parent, flat, inputs)
         args = (*(tuple([parent.variable(x) for x in group]) for group in (init, xs)), shared)
-        values = [x.value for x in found[:count]] + [below.kernels.broadcast_to(y.value, (length, *y.shape)) for y in found[count:]]
+        values = [x.value for x in found[:count]] + [_stack_of(below, y.value, length) for y in found[count:]]
         results = tuple(self._add_inner(parent, "scan", args, Steps(program, count, length, reverse), values))
         return results[:count], results[count:]
 
     def _while(self, test: Any, step: Any, init: tuple[Any, ...]) -> Any:
         """Record a loop whose number of steps is not known; return the last carry."""
         parent: Recorder = current_recorder().open[-1]
-        programs, read = self._test_and_step(parent, test, step, init)
+        programs, found, read = self._test_and_step(parent, test, step, init)
         args = (tuple([parent.variable(x) for x in init]), *read)
-        return tuple(self._add_inner(parent, "while", args, Inner(programs), [c.value for c in init]))
+        return tuple(self._add_inner(parent, "while", args, Inner(programs), [x.value for x in found]))
 
-    def _test_and_step(self, parent: Recorder, test: Any, step: Any, init: tuple[Any, ...]) -> tuple[tuple[Program, ...], tuple[Any, ...]]:
-        """Record the test and the step of a loop; return their programs, and what each reads besides the carry."""
+    def _test_and_step(self, parent: Recorder, test: Any, step: Any, init: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Record the test and the step of a loop; return their programs, the results of a step, and what each reads besides the carry."""
         inputs = [(c, c.value) for c in init]
         tested, _, read = self._inside(parent, lambda carry: (test(carry),), inputs)
-        program, _, shared = self._inside(parent, step, inputs)
-        return (tested, program), (read, shared)
+        program, found, shared = self._inside(parent, step, inputs)
+        return (tested, program), found, (read, shared)
 
     def _unwind(self, test: Any, step: Any, init: tuple[Any, ...], passes: Sequence[tuple[Any, tuple[Any, ...], bool]]) -> Any:
         """Record a loop whose number of steps is not known, and passes over its steps; return the last state of each pass."""
         parent: Recorder = current_recorder().open[-1]
-        found, read = self._test_and_step(parent, test, step, init)
-        programs, args = list(found), [tuple([parent.variable(x) for x in init]), *read]
+        two, _, read = self._test_and_step(parent, test, step, init)
+        programs, args = list(two), [tuple([parent.variable(x) for x in init]), *read]
         row = [(x, x.value) for x in init]
         for function, start, _ in passes:
             count, own = len(start), [(x, x.value) for x in start]
@@ -458,6 +458,16 @@ def _inner(one: Any, other: Any) -> Any:
     if one is None:
         return other
     return other if other is not None and other.depth > one.depth else one
+
+
+def _stack_of(below: Any, x: Any, length: int) -> Any:
+    """Return a stack of copies of an array, which lies in memory as a stack of the results of steps does."""
+    if not below.capabilities.strides:
+        return below.kernels.broadcast_to(x, (length, *x.shape))
+    out = below.kernels.stack([x])
+    while out.shape[0] < length:
+        out = below.kernels.concat([out, below.kernels.index_basic(out, (slice(0, length - out.shape[0]),))])
+    return out
 
 
 class _Extension:
