@@ -806,6 +806,36 @@ def test_writes_take_effect_as_in_python_or_are_refused(name: str, function: Any
     assert found is None or [list(r) for r in zip(*found)] == expected
 
 
+#: Functions of an array that return operands of a loop, and what the loop or branch returns as it is or a view of it.
+_KEPT: dict[str, Any] = {
+    "scan": lambda y: (y, *func.scan(lambda c, v: ((c[0] + v, c[1]), None), (y[0], y), y)[0]),
+    "scan of slices": lambda y: (y, func.scan(lambda c, v: (v, None), y[0], xp.stack([y, y * 2])[:, 0])[0]),
+    "two": lambda y: func.scan(lambda c, v: ((c[0] + 1, c[0]), None), (y, y), y)[0],
+    "one twice": lambda y: func.scan(lambda c, v: ((c[0] * 1, c[0][::-1]), None), (y, y), length=1)[0],
+    "no steps": lambda y: (y, func.scan(lambda c, _: (c + 1, None), y, length=0)[0]),
+    "while_loop": lambda y: (y, func.while_loop(lambda c: xp.sum(c) < 7, lambda c: c * 2, y)),
+    "view": lambda y: (y, func.while_loop(lambda c: c[0, 0] > 3, lambda c: c - 1, y[None].T)),
+    "cond": lambda y: (y, func.cond(xp.sum(y) > 7, lambda y: y, lambda y: y * 2, y)),
+    "cond of a closure": lambda y: (y, func.cond(xp.sum(y) > 7, lambda: {"a": y[1:]}, lambda: {"a": y[:-1]})["a"]),
+}
+
+
+@pytest.mark.parametrize("name", list(_KEPT))
+def test_results_share_no_memory_with_operands(name: str) -> None:
+    def function(x: Any) -> tuple[Any, ...]:
+        found = _KEPT[name](x * 1.0)
+        for k, out in enumerate(found):
+            out[...] = xp.sum(x) + k
+        return tuple(found)
+
+    rows = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    compiled = xp.compile(function)
+    for row in rows:
+        expected = [np.full(out.shape, row.sum() + k).tolist() for k, out in enumerate(_KEPT[name](xp.asarray(row)))]
+        for run in (function, compiled, lambda x: [out[0] for out in func.vmap(function)(x[None])]):
+            assert [out.tolist() for out in run(xp.asarray(row))] == expected
+
+
 def test_a_step_runs_once_if_the_carry_begins_with_a_number() -> None:
     calls = xp.zeros(2)
 

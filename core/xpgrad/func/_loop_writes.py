@@ -1,19 +1,39 @@
-"""Refuse writes of the functions of loops and branches to Tensors that they did not make, where they do not run once for each step.
+"""Writes in loops and branches: results that share no memory with operands, and errors for writes that would be lost or repeated.
 
 A library that traces a function runs it another number of times than the loop has steps, and so do backward passes that compute steps
-again, and `vmap`, which runs both branches. A write to a Tensor from outside would then be lost or repeated.
+again, and `vmap`, which runs both branches. A write to a Tensor that the function did not make would then be lost or repeated. Such a loop
+returns new arrays even if a step returns its carry. Python's loops do so as well, so that later writes do the same everywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["check_unwritten", "closed_over", "refusing_writes", "versions_of"]
+__all__ = ["check_unwritten", "closed_over", "refusing_writes", "separate", "versions_of"]
+
+
+def separate(results: Sequence[Any], given: Iterable[Any]) -> list[Any]:
+    """Return results as Tensors that share no memory with each other and with the given Tensors: those that do are copied."""
+    known: set[Any] = set()
+    for x in given:
+        known.update(_identities(x))
+    found = []
+    for x in results:
+        own = x.clone() if not known.isdisjoint(_identities(x)) else x
+        known.update(_identities(own))
+        found.append(own)
+    return found
+
+
+def _identities(x: Any) -> tuple[int, ...]:
+    """Return what is common to Tensors that share memory."""
+    alias = x._alias
+    return (id(x),) if alias is None or alias.cell is None else (id(x), id(alias.cell))
 
 
 def closed_over(*functions: Any) -> list[Any]:
@@ -33,26 +53,21 @@ def closed_over(*functions: Any) -> list[Any]:
     return list(found.values())
 
 
-def _contents(x: Any) -> Iterator[Any]:
-    """Yield what a function or a container refers to."""
+def _contents(x: Any) -> Iterable[Any]:
+    """Return what a function or a container refers to."""
     if isinstance(x, FunctionType):
-        yield from _cell_values(x.__closure__ or ())
-        yield from x.__defaults__ or ()
-        yield from (x.__kwdefaults__ or {}).values()
-        for name in _names(x.__code__):
-            value = x.__globals__.get(name)
-            if isinstance(value, (Tensor, tuple, list, dict)):
-                yield value
-    elif isinstance(x, MethodType):
-        yield from (x.__self__, x.__func__)
-    elif isinstance(x, partial):
-        yield from (x.func, *x.args, *x.keywords.values())
-    elif isinstance(x, (tuple, list)):
-        yield from x
-    elif isinstance(x, dict):
-        yield from x.values()
-    elif not isinstance(x, type) and type(x).__module__ != "builtins":
-        yield from getattr(x, "__dict__", {}).values()
+        found = [*_cell_values(x.__closure__ or ()), *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+        named = [x.__globals__.get(name) for name in _names(x.__code__)]
+        return found + [value for value in named if isinstance(value, (Tensor, tuple, list, dict))]
+    if isinstance(x, (tuple, list)):
+        return x
+    if isinstance(x, dict):
+        return x.values()
+    if isinstance(x, MethodType):
+        return x.__self__, x.__func__
+    if isinstance(x, partial):
+        return x.func, *x.args, *x.keywords.values()
+    return () if isinstance(x, type) or type(x).__module__ == "builtins" else getattr(x, "__dict__", {}).values()
 
 
 def _cell_values(cells: tuple[CellType, ...]) -> Iterator[Any]:
@@ -63,12 +78,11 @@ def _cell_values(cells: tuple[CellType, ...]) -> Iterator[Any]:
             continue
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    """Yield the names of globals and attributes in the code of a function, and of functions that are defined in it."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
+@lru_cache(maxsize=1024)
+def _names(code: CodeType) -> tuple[str, ...]:
+    """Return the names of globals and attributes in the code of a function, and of functions that are defined in it."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return tuple(dict.fromkeys([*code.co_names, *(name for c in inner for name in _names(c))]))
 
 
 def versions_of(tensors: Iterable[Any]) -> list[tuple[Any, int]]:

@@ -16,7 +16,7 @@ from xpgrad.backend import ControlFlow
 from xpgrad.errors import CaptureError, DeviceMismatchError
 from xpgrad.func._branches import choose
 from xpgrad.func._loop_lowering import bottom
-from xpgrad.func._loop_writes import check_unwritten, closed_over, refusing_writes, versions_of
+from xpgrad.func._loop_writes import check_unwritten, closed_over, refusing_writes, separate, versions_of
 from xpgrad.func._scans import run_scan, scan_in_python
 from xpgrad.func._tree import Structure, flatten, unflatten
 from xpgrad.func._whiles import repeat_while
@@ -143,6 +143,10 @@ class _Carry:
 
     def build(self, tensors: Any) -> Any:
         return self.tree.build(tensors)
+
+    def finish(self, tensors: list[Any]) -> Any:
+        """Return the last values, which share no memory with the first ones."""
+        return self.build(separate(tensors, self.tensors))
 
     def check(self, out: Any) -> list[Any]:
         """Return the Tensors of the carry that a step returned.
@@ -434,14 +438,15 @@ def _scan(
             carry.start(lambda values: guarded(values, zero))
             _, ys = guarded(carry.tensors, zero)
             ys = [zeros((0, *y.shape), dtype=y.dtype, device=y.device) for y in ys]
-        return carry.build(carry.tensors), found[0].build(ys)
+        return carry.finish(carry.tensors), found[0].build(ys)
 
     def run() -> tuple[list[Any], list[Any]]:
         nonlocal f
         flow = _own_flow([*carry.tensors, *columns], "scan")
         if flow is None or flow.scan is None:
             f = _with_present_values(f) if checkpoint else f
-            return scan_in_python(guarded if checkpoint else step, carry.tensors, columns, n, reverse, checkpoint)
+            last, ys = scan_in_python(guarded if checkpoint else step, carry.tensors, columns, n, reverse, checkpoint)
+            return separate(last, [*carry.tensors, *columns]), ys
         edge = n - 1 if reverse else 0
         carry.start(lambda values: guarded(values, [x[edge] for x in columns]))
         f = _with_present_values(f)
@@ -688,12 +693,12 @@ def _while(name: str, test: Any, what_is_tested: str, body: Any, body_name: str,
                 test, body = _with_present_values(test), _with_present_values(body)
                 return carry.build(repeat_while(flow, tested, guarded, values))
             if not _known(name, instead, any_of(bottom(held))):
-                return carry.build(values)
+                return carry.finish(values)
             values = guarded(values)
         elif _known(name, instead, held):
             values = carry.settled(lambda: step(carry.tensors), body) if True in carry.weak else step(values)
         else:
-            return carry.build(values)
+            return carry.finish(values)
 
 
 def _may_run(held: Any) -> bool:
@@ -754,7 +759,16 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     flow = _own_flow([held], "cond") if isinstance(held, Tensor) and not held.depth else None
     if flow is None and not (isinstance(held, Tensor) and held.depth):
         instead = "use `xpgrad.where` on the results of both functions, call it outside, or compile with `fallback=True`"
-        return (true_fun if _known("cond", instead, held) else false_fun)(*operands)
+        function = true_fun if _known("cond", instead, held) else false_fun
+        out = function(*operands)
+        if isinstance(out, Tensor):
+            return separate([out], closed_over(function, operands))[0]
+        leaves, structure = flatten(out)
+        places = [k for k, x in enumerate(leaves) if isinstance(x, Tensor)]
+        found = separate([leaves[k] for k in places], closed_over(function, operands))
+        for k, x in zip(places, found):
+            leaves[k] = x
+        return unflatten(structure, leaves)
     trees: list[_Tree] = []
 
     def branch(function: Any, name: str) -> list[Any]:
