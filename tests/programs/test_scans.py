@@ -377,6 +377,7 @@ WRITTEN: dict[str, Any] = {
     "a stack": lambda x: func.scan(lambda c, v: (c, c * v), x, x)[1],
     "a stack of transposed arrays": lambda x: func.scan(lambda c, v: (c, (c * v).T), xp.stack([x, x, x]), x)[1],
     "a carry": lambda x: func.scan(lambda c, v: (c * v, None), xp.broadcast_to(x, (3, 3)), x)[0],
+    "a carry that stays": lambda x: func.scan(lambda c, v: (c, None), xp.broadcast_to(x, (3, 3)), x)[0],
     "while": lambda x: func.while_loop(lambda c: xp.sum(c) < 100, lambda c: c * 2, xp.broadcast_to(x, (3, 3))),
     "a branch": lambda x: func.cond(xp.sum(x) > 0, lambda: xp.stack([x, x]).T * x[:, None], lambda: xp.ones((3, 2))),
 }

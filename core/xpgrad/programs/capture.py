@@ -371,7 +371,9 @@ class CaptureBackend(Backend):
         return program, results, tuple([parent.variable(symbol) for symbol, _ in shared])
 
     def _add_inner(self, parent: Recorder, name: str, args: tuple[Any, ...], inner: Inner, values: Sequence[Any]) -> list[Any]:
-        """Record a loop or a branch; return the symbols of its results, whose values are given."""
+        """Record a loop or a branch; return the symbols of its results, whose values are copies of those given, which may be views."""
+        if self.below.capabilities.view_aliases:
+            values = [kernel_for(self.below, "clone")(x) for x in values]
         variables = tuple([Variable(tuple(x.shape), self.below.dtype_of(x.dtype)) for x in values])
         parent.record(name, args, {"inner": inner}, variables, True)
         return [self.raw(self.below.stand_in(x), v, parent) for x, v in zip(values, variables)]
