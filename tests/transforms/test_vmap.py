@@ -549,3 +549,29 @@ def test_hooks_may_give_what_all_elements_share(kind: str, create: bool) -> None
     wrong.register_hook(lambda g: xp.asarray([5, 6]))
     with pytest.raises(RuntimeError, match="has changed the type of value"):
         xp.autograd.grad(wrong * 1, x, eye, is_grads_batched=True, create_graph=create)
+
+
+_PROMOTED: dict[str, Function] = {
+    "add": xp.add, "where": lambda a, b: xp.where(a > 0, a, b), "hypot": xp.hypot,
+    "nested": lambda a, b: vmap(xp.multiply, (0, None))(a, b),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(_PROMOTED))
+@pytest.mark.parametrize("number", ["int32", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool", "float32"])
+def test_a_number_that_all_elements_share_promotes_as_outside(dtype: str, number: str, name: str, xpgrad_device: str) -> None:
+    """A 0-d Tensor beside a batched one takes part in promotion: `1000` beside int8 would overflow."""
+    try:
+        a = xp.ones((2, 3), dtype=dtype, device=xpgrad_device)
+        b = xp.full((), 1000, dtype=number, device=xpgrad_device)
+    except xp.errors.CapabilityError:
+        pytest.skip("the device lacks the dtype")
+    for args, dims in (((a, b), (0, None)), ((b, a), (None, 0))):
+        try:
+            expected = _PROMOTED[name](*(x if d is None else x[0] for x, d in zip(args, dims)))
+        except (TypeError, ValueError):  # not defined for bool, or nested with the number first
+            continue
+        found = vmap(_PROMOTED[name], dims)(*args)
+        assert found.dtype is expected.dtype
+        assert found[0].tolist() == expected.tolist()

@@ -77,10 +77,12 @@ def _numbers(tensors: list[Any]) -> list[Any]:
 
 def _on_one_stage(tensors: list[Any]) -> list[Any]:
     """Convert Tensors to the class of the highest stage among them; elements of a batch and captured values have a stage above 0."""
-    # 0-d Tensors on a host device move first, because a batch has the device of the Tensor that holds it.
+    # 0-d Tensors on another, host device move first, because a batch has the device of the Tensor that holds it.
     anchors = [t for t in tensors if t.stage and not is_movable(t)]
     if anchors:
-        tensors = [_move(t, anchors, type(anchors[0])) if not t.stage and is_movable(t) else t for t in tensors]
+        device = anchors[0].device
+        moves = [not t.stage and is_movable(t) and t.device != device for t in tensors]
+        tensors = [_move(t, anchors, type(anchors[0])) if m else t for t, m in zip(tensors, moves)]
     return type(max(tensors, key=lambda t: t.stage)).align(tensors)
 
 
