@@ -373,6 +373,40 @@ def test_results_share_no_memory_with_the_arguments(emitter: str | None) -> None
         assert not any(np.shares_memory(values(y), values(z)) for k, y in enumerate(outs) for z in outs[:k])
 
 
+_AT_ZERO = np.asarray([0.0, 1.0, 2.0])
+#: Functions of `a` that take the root of constants, some of which are 0: there a tangent of 0 would give nan.
+FLAT: dict[str, Any] = {
+    "slices": lambda a: func.scan(lambda c, v: (xp.sqrt(v) + c * a, xp.sqrt(v)), a, xp.asarray(_AT_ZERO)),
+    "slices, recomputed": lambda a: func.scan(lambda c, v: (xp.sqrt(v) + c * a, xp.sqrt(v)), a, xp.asarray(_AT_ZERO), checkpoint=True),
+    "carry": lambda a: func.scan(lambda c, v: ((c[0] * v + a, c[1] * 0.0), xp.sqrt(c[1] * v)), (a, xp.zeros(())), xp.asarray(_AT_ZERO)),
+    "carry that gets a tangent": lambda a: func.scan(
+        lambda c, v: ((c[1], c[2], a * c[2] + v), c[0] + xp.sqrt(v)), (xp.ones(()), xp.ones(()), xp.ones(())), xp.asarray(_AT_ZERO)
+    ),
+    "stacked results": lambda a: xp.sqrt(func.scan(lambda c, v: (c * a, v), a, xp.asarray(_AT_ZERO))[1]) * a,
+    "while": lambda a: func.while_loop(lambda c: c[0] < 50.0, lambda c: (c[0] * a + 1.0 + xp.sqrt(c[1]), c[1] * 1.0), (a, xp.zeros(()))),
+    "branch": lambda a: xp.sqrt(func.cond(a > 0.0, lambda: xp.zeros(()), lambda: xp.ones(()))) + a * a,
+}
+MODES: dict[str, Any] = {
+    "jvp": lambda f: lambda a: func.jvp(f, (a,), (a,)),
+    "jvp of jvp": lambda f: lambda a: func.jvp(lambda a: func.jvp(f, (a,), (a,)), (a,), (a,)),
+    "hessian": lambda f: func.hessian(lambda a: sum(xp.sum(xp.sin(x)) for x in flatten(f(a))[0])),
+    "vmap": lambda f: lambda a: func.vmap(lambda a: func.jvp(f, (a,), (a,)))(xp.stack([a, 2.0 * a])),
+    "jacfwd of vmap": lambda f: lambda a: func.jacfwd(lambda a: tuple(flatten(func.vmap(f)(a))[0]))(xp.stack([a, 2.0 * a])),
+}
+
+
+@pytest.mark.parametrize("emitter", EMITTERS)
+@pytest.mark.parametrize("mode", list(MODES))
+@pytest.mark.parametrize("name", list(FLAT))
+@pytest.mark.filterwarnings("ignore")
+def test_constants_have_no_tangents_where_slopes_are_infinite(name: str, mode: str, emitter: str | None) -> None:
+    """What does not depend on the argument has no tangent in a compiled loop, as in Python's."""
+    function, a = MODES[mode](FLAT[name]), xp.asarray(1.5, dtype="float64", device="numpy")
+    found, expected = (flatten(f(a))[0] for f in (xp.compile(function, emitter=_available(emitter)), function))
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_allclose(values(x), values(y), rtol=1e-12)
+
+
 WRITTEN: dict[str, Any] = {
     "a stack": lambda x: func.scan(lambda c, v: (c, c * v), x, x)[1],
     "a stack of transposed arrays": lambda x: func.scan(lambda c, v: (c, (c * v).T), xp.stack([x, x, x]), x)[1],

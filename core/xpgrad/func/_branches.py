@@ -33,8 +33,8 @@ def choose(branch: Callable[..., Any], holds: Any, branches: Sequence[Callable[[
     def below(k: int) -> list[Any]:
         with lowering.reopened() as now:
             outs = branches[k]()
-            counts[:] = [now.count(x) for x in outs]
-            return now.take_all_apart(outs)
+            now.fit(counts, outs)
+            return now.take_all_apart(outs, counts)
 
     def run() -> list[Any]:
         start = next_number()

@@ -23,7 +23,7 @@ __all__ = ["Lowering", "bottom", "grouped", "levels_of", "settled"]
 
 
 class _Rebatched(Exception):
-    """Raised if tangents turn out to be a batch of which the values are not elements: lowering begins again."""
+    """Raised if Tensors turn out to have tangents, or these to be a batch of which the values are not elements: lowering begins again."""
 
 
 def bottom(x: Any) -> Any:
@@ -85,45 +85,49 @@ class Lowering:
             with with_levels((*found.tangents, *(level for level in known.values() if level not in found.tangents))):
                 yield found
 
-    def take_apart(self, x: Any) -> list[Any]:
+    def take_apart(self, x: Any, count: int | None = None) -> list[Any]:
         """Return the value and the tangents of a Tensor, below the batches; a Tensor that the elements share is repeated.
+
+        With a `count` of 1 it has no tangents, and is the only part.
 
         Raises
         ------
         _Rebatched
             The tangents are a batch of a level that `batches` lacks.
         """
-        return self._split(_outside(x, self.levels)._stand_in())
+        outside = _outside(x, self.levels)._stand_in()
+        return [outside] if count == 1 else self._split(outside)
 
     def assemble(self, parts: list[Any]) -> Any:
         """Undo `take_apart`."""
         return _inside(self.joined(parts), self.levels)
 
-    def take_all_apart(self, tensors: Sequence[Any]) -> list[Any]:
+    def take_all_apart(self, tensors: Sequence[Any], counts: Sequence[int] | None = None) -> list[Any]:
         """Return the parts of several Tensors."""
-        return [part for x in tensors for part in self.take_apart(x)]
+        return [part for x, n in zip(tensors, counts or [None] * len(tensors)) for part in self.take_apart(x, n)]
 
     def assemble_all(self, parts: Sequence[Any], counts: Sequence[int]) -> list[Any]:
         """Return Tensors from their parts; `counts` are the numbers of parts."""
         return [self.assemble(group) for group in grouped(parts, counts)]
 
-    def take_slices_apart(self, x: Any) -> list[Any]:
+    def take_slices_apart(self, x: Any, count: int | None = None) -> list[Any]:
         """Do the same as `take_apart` for a stack of Tensors; the first axis of the parts goes along the stack."""
-        return self._stacks(self.take_apart(x), len(self.levels))
+        return self._stacks(self.take_apart(x, count), len(self.levels))
 
-    def take_shared_apart(self, x: Any) -> list[Any] | None:
+    def take_shared_apart(self, x: Any, count: int) -> list[Any] | None:
         """Do the same for a stack that all elements of the batches share, which is not repeated; None if they do not share it.
 
         `joined` undoes it for a slice.
         """
         if not self.levels:
-            return self.take_slices_apart(x)
+            return self.take_slices_apart(x, count)
         found = [x]
         for level in reversed(self.tangents) if x.dtype.differentiable else ():
             found += [t for t in map(level.tangent, found) if t is not None]
         if any(level in self.levels for y in found for level in levels_of([y])):
             return None
-        return self._stacks(self._split(bottom(x)._stand_in()), 0)
+        below = bottom(x)._stand_in()
+        return self._stacks([below] if count == 1 else self._split(below), 0)
 
     def assemble_slices(self, parts: list[Any]) -> Any:
         """Undo `take_slices_apart`."""
@@ -145,6 +149,26 @@ class Lowering:
     def count(self, x: Any) -> int:
         """Return the number of parts of a Tensor."""
         return 2 ** len(self.tangents) if x.dtype.differentiable else 1
+
+    def fitting_count(self, x: Any) -> int:
+        """Return the number of parts that a Tensor needs: 1 if it has no tangents, since tangents of 0 become nan at infinite slopes."""
+        return self.count(x) if any(level.tangent(x) is not None for level in self.tangents) else 1
+
+    def fit(self, counts: list[int], tensors: Sequence[Any]) -> None:
+        """Make `counts` large enough for Tensors; empty counts are those that they need.
+
+        Raises
+        ------
+        _Rebatched
+            They were too small.
+        """
+        found = list(map(self.fitting_count, tensors))
+        is_known = bool(counts)
+        larger = [max(pair) for pair in zip(counts, found)] if is_known else found
+        if larger != counts:
+            counts[:] = larger
+            if is_known:
+                raise _Rebatched
 
     def _split(self, x: Any) -> list[Any]:
         """Return the value and the tangents, those of the outermost level next to what they belong to."""

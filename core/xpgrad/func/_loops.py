@@ -666,12 +666,13 @@ def _while(name: str, test: Any, what_is_tested: str, body: Any, body_name: str,
             held = full((), held, device=values[0].device)
         return held
 
+    guarded = refusing_writes(name, body_name, step, [test, body])
+
     def stepped(values: list[Any]) -> list[Any]:
         held = holds(values)
-        new = step(values)
+        new = guarded(values)
         return [where(held, x, old) for x, old in zip(new, values)] if isinstance(held, Tensor) and held.depth else new
 
-    guarded = refusing_writes(name, body_name, stepped, [test, body])
     mode = state.current()
     capturing = mode is not None and mode.capturing is not None  # steps of a capture are recorded one by one while the condition is known
     if True in carry.weak:
@@ -691,10 +692,10 @@ def _while(name: str, test: Any, what_is_tested: str, body: Any, body_name: str,
                 continue
             if flow is not None:
                 test, body = _with_present_values(test), _with_present_values(body)
-                return carry.build(repeat_while(flow, tested, guarded, values))
+                return carry.build(repeat_while(flow, tested, stepped, values))
             if not _known(name, instead, any_of(bottom(held))):
                 return carry.finish(values)
-            values = guarded(values)
+            values = [where(held, x, old) for x, old in zip(guarded(values), values)]
         elif _known(name, instead, held):
             values = carry.settled(lambda: step(carry.tensors), body) if True in carry.weak else step(values)
         else:

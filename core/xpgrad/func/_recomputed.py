@@ -32,18 +32,18 @@ def call_recomputed(
         Those in `plain` are in no batch and have no tangents, and stay so.
     """
     lowering = Lowering()
-    counts: list[int] = [lowering.count(x) for x in inputs]
+    counts: list[int] = [lowering.fitting_count(x) for x in inputs]
     out_counts: list[int] = []
     width = sum(counts)
 
     def below(parts: list[Any]) -> list[Any]:
         with lowering.reopened() as now:
             outs = function(now.assemble_all(parts[:width], counts), parts[width:])
-            out_counts[:] = [now.count(x) for x in outs]
-            return now.take_all_apart(outs)
+            now.fit(out_counts, outs)
+            return now.take_all_apart(outs, out_counts)
 
     def run() -> list[Any]:
-        parts = lowering.take_all_apart(inputs)
+        parts = lowering.take_all_apart(inputs, counts)
         with at_levels(()):
             outs = _call(what, below, [*parts, *plain])
         return lowering.assemble_all(outs, out_counts)

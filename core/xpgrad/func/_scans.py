@@ -42,7 +42,7 @@ def run_scan(
         For the backend.
     """
     lowering, step = Lowering(), repeat_draws(step)
-    carry_counts, x_counts = [lowering.count(c) for c in init], [lowering.count(x) for x in xs]
+    carry_counts, x_counts = [lowering.fitting_count(c) for c in init], [lowering.fitting_count(x) for x in xs]
     shared: list[list[Any] | None] = []
     y_counts: list[int] = []
 
@@ -51,13 +51,16 @@ def run_scan(
             columns = zip(grouped(x, x_counts), shared)
             slices = [now.assemble(group) if found is None else now.joined(group) for group, found in columns]
             new, ys = step(now.assemble_all(carry, carry_counts), slices)
-            y_counts[:] = [now.count(y) for y in ys]
-            return now.take_all_apart(new), now.take_all_apart(ys)
+            now.fit(carry_counts, new)
+            now.fit(y_counts, ys)
+            return now.take_all_apart(new, carry_counts), now.take_all_apart(ys, y_counts)
 
     def run() -> tuple[list[Any], list[Any]]:
-        shared[:] = [lowering.take_shared_apart(x) for x in xs]
-        columns = [part for x, found in zip(xs, shared) for part in (lowering.take_slices_apart(x) if found is None else found)]
-        start = lowering.take_all_apart(init)
+        shared[:] = [lowering.take_shared_apart(x, n) for x, n in zip(xs, x_counts)]
+        columns = [
+            part for x, n, found in zip(xs, x_counts, shared) for part in (lowering.take_slices_apart(x, n) if found is None else found)
+        ]
+        start = lowering.take_all_apart(init, carry_counts)
         with at_levels(()):
             carry, stacked = _Scan(loop, Pass("scan", below, reverse), length, unroll)(start, columns)
         return lowering.assemble_all(carry, carry_counts), [lowering.assemble_slices(group) for group in grouped(stacked, y_counts)]

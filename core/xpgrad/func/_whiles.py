@@ -36,7 +36,7 @@ def repeat_while(
     init : list of Tensor
     """
     lowering, test, step = Lowering(), repeat_draws(test), repeat_draws(step)
-    counts = [lowering.count(x) for x in init]
+    counts = [lowering.fitting_count(x) for x in init]
 
     def tested(parts: list[Any]) -> Any:
         with lowering.reopened() as now:
@@ -45,10 +45,12 @@ def repeat_while(
 
     def run(parts: list[Any], row: list[Any]) -> tuple[list[Any], list[Any]]:
         with lowering.reopened() as now:
-            return now.take_all_apart(step(now.assemble_all(parts, counts))), []
+            new = step(now.assemble_all(parts, counts))
+            now.fit(counts, new)
+            return now.take_all_apart(new, counts), []
 
     def loop() -> list[Any]:
-        start = lowering.take_all_apart(init)
+        start = lowering.take_all_apart(init, counts)
         with at_levels(()):
             (found,) = _While(flow, tested, [Pass("while_loop", run)])([start])
         return lowering.assemble_all(found, counts)
