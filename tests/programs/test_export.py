@@ -23,6 +23,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "nothing to do with one": (lambda x, y: xp.sum(x), (rng.normal(size=3), rng.normal(size=2))),
     "a dict and a number": (lambda p, k: xp.sum(p["a"] * p["b"]) * k, ({"a": rng.normal(size=3), "b": rng.normal(size=3)}, 2.5)),
     "a small constant": (lambda x: xp.sum(x * xp.asarray([1.0, -0.0, np.inf, 2.0])[:2]), (rng.normal(size=2),)),
+    "an empty constant": (lambda x: xp.sum(x) + xp.sum(x[:0] * np.ones((0, 2))), (rng.normal(size=(4, 2)),)),
     "an inverse": (lambda x: xp.sum(xp.linalg.inv(x)), (rng.normal(size=(3, 3)) + 5 * np.eye(3),)),
     "blocks": (lambda x, y: xp.sum(xp.sin(x * y) / (1 + x * x)), (rng.normal(size=40000), rng.normal(size=40000))),
     "a matrix in blocks": (lambda x, b: xp.sum(xp.log(xp.sum(xp.exp(x * b), axis=1))), (rng.normal(size=(2000, 30)), rng.normal(size=30))),

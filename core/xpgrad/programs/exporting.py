@@ -232,6 +232,8 @@ def _kind(v: Variable) -> str:
 def _constant(name: str, raw: Any) -> str:
     """Print a constant as a literal, or as a call that makes an equal array; raise ValueError if it has no such text."""
     dtype = _numpy_name(raw.dtype.name)
+    if not raw.size:  # lists do not show all its lengths
+        return f"np.zeros({tuple(raw.shape)}, np.{dtype})"
     if raw.size > _SMALL:
         first = raw.flat[0]
         if raw.tobytes() == first.tobytes() * raw.size:
