@@ -104,7 +104,8 @@ class Lowering:
 
     def take_all_apart(self, tensors: Sequence[Any], counts: Sequence[int] | None = None) -> list[Any]:
         """Return the parts of several Tensors."""
-        return [part for x, n in zip(tensors, counts or [None] * len(tensors)) for part in self.take_apart(x, n)]
+        known: Sequence[int | None] = counts or [None] * len(tensors)
+        return [part for x, n in zip(tensors, known) for part in self.take_apart(x, n)]
 
     def assemble_all(self, parts: Sequence[Any], counts: Sequence[int]) -> list[Any]:
         """Return Tensors from their parts; `counts` are the numbers of parts."""

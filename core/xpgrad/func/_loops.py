@@ -682,7 +682,7 @@ def _while(name: str, test: Any, what_is_tested: str, body: Any, body_name: str,
     values = carry.tensors
     while True:
         flow = None if capturing else _own_flow(values, "while_loop")
-        held = None if flow is not None else holds(values)
+        held: Any = None if flow is not None else holds(values)
         if flow is None and isinstance(held, Tensor):
             flow = _own_flow([held], "while_loop")
         if flow is not None or (isinstance(held, Tensor) and held.depth):
