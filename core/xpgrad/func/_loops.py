@@ -675,6 +675,7 @@ def _while(name: str, test: Any, what_is_tested: str, body: Any, body_name: str,
 
     mode = state.current()
     capturing = mode is not None and mode.capturing is not None  # steps of a capture are recorded one by one while the condition is known
+    first: Any = None
     if True in carry.weak:
         first = holds(carry.tensors)
         if isinstance(first, Tensor):
