@@ -40,9 +40,11 @@ class _Pattern:
         return kind((entries if self.order is None else entries[self.order], self.indices, self.starts), shape=shape)
 
     def factors(self, linalg: Any, sparse: Any, entries: Any, shape: tuple[int, int]) -> Any:
-        """Return the factors of the transpose, which those of the last call are if the entries are the same."""
+        """Return the factors of the transpose, which those of the last call are if the entries are the same; None if one is not finite."""
         known = self._factors
         if known is None or known[0].dtype != entries.dtype or not np.array_equal(known[0], entries):
+            if not np.isfinite(entries).all():
+                return None
             # NB: SuperLU adds up entries of one place in the matrix that it is given.
             known = self._factors = (entries.copy(), linalg.splu(self.matrix(sparse.csc_array, entries, shape).copy()))
         return known[1]
@@ -118,9 +120,8 @@ def _solve(sparse: Any, entries: Any, b: Any, rows: Any, columns: Any, shape: tu
     def one(entries: Any, b: Any) -> Any:
         if 0 in b.shape:
             return b
-        if not (np.isfinite(entries).all() and np.isfinite(b).all()):
-            return np.full_like(b, np.nan)
-        return pattern.factors(linalg, sparse, entries, shape).solve(b, "N" if turned else "T")
+        factors = pattern.factors(linalg, sparse, entries, shape) if np.isfinite(b).all() else None
+        return np.full_like(b, np.nan) if factors is None else factors.solve(b, "N" if turned else "T")
 
     return _map_batch(one, entries, b, shape[0])
 
