@@ -72,6 +72,7 @@ def integral(p: Any) -> Any:
 
 def densities(p: Any) -> Any:
     normal = norm.logpdf(np.array([0.1, 0.5]), p[0], np.exp(p[1])).sum() + stats.gamma.logpdf(p[2] ** 2 + 0.1, 2.0)
+    normal = normal + norm(p[0], scale=np.exp(p[1])).cdf(0.3) + stats.gamma(p[2] ** 2 + 1.0).logpdf(np.array([0.5, 2.0])).sum()
     return normal + multivariate_normal.logpdf(np.array([0.1, 0.2]), mean=p[:2], cov=np.eye(2) * np.exp(p[2]))
 
 
@@ -131,6 +132,20 @@ def test_programs_with_scipy(name: str) -> None:
     np.testing.assert_allclose(float(program(x)), float(run(x)), rtol=1e-6)  # outside, SciPy is SciPy again
     assert norm is stats.norm
     assert spsolve is spla.spsolve
+
+
+def test_options_that_only_scipy_has() -> None:
+    """They are SciPy's where no derivative is lost, and the result is a Tensor, into which Tensors can be written."""
+
+    def program(p: Any) -> Any:
+        solved = scipy.linalg.solve(np.outer(p, p) + np.eye(3), p, assume_a="pos")
+        solved[0] = p[1]
+        return solved
+
+    x = np.array([0.7, 0.3, 0.9])
+    out = xp.numpy_code(program)(xp.asarray(x))
+    assert isinstance(out, xp.Tensor)
+    np.testing.assert_allclose(out.numpy(), program(x))
 
 
 def other(p: Any) -> Any:

@@ -16,8 +16,9 @@ from typing import Any
 
 from xpgrad import linalg
 from xpgrad._modes import state
-from xpgrad._numpy.semantics import first_tensor
+from xpgrad._numpy.semantics import first_tensor, is_followed
 from xpgrad._tensor.tensor import Tensor
+from xpgrad.func._tree import flatten
 
 __all__ = ["find_stand_in", "is_scipys"]
 
@@ -92,28 +93,37 @@ _OTHERS: dict[str, Callable[..., Any]] = {
 }
 
 
+_signature = functools.cache(inspect.signature)
+
+
 def _is_ours(own: Any, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
-    """Return whether a call is computed here: it has Tensors, or functions, which may compute with some, and arguments that we know."""
+    """Return whether a call is computed here: it has Tensors, or functions, which may compute with some.
+
+    With arguments that we do not know it is SciPy's, unless a derivative would be lost: then our function says what it does not know.
+    """
     mode = state.current()
     if mode is None or mode.numpy is None:
         return False
-    if first_tensor((args, options)) is not None:
-        return True
-    if not any(isinstance(x, (types.FunctionType, types.MethodType)) for x in (*args, *options.values())):
+    tensors = [x for x in flatten((args, options))[0] if isinstance(x, Tensor)]
+    if not tensors and not any(isinstance(x, (types.FunctionType, types.MethodType)) for x in (*args, *options.values())):
         return False
     try:
-        inspect.signature(own).bind(*args, **options)
+        _signature(own).bind(*args, **_without_flags(options))
     except TypeError:
-        return False
+        return any(map(is_followed, tensors))
     return True
+
+
+def _without_flags(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options without those that say what may be overwritten, or need not be checked: nothing is overwritten here."""
+    return {k: x for k, x in options.items() if k != "check_finite" and not k.startswith("overwrite_")}
 
 
 def _make_function(theirs: Any, own: Any, convert: Callable[[Any], Any]) -> Any:
     @functools.wraps(theirs)
     def compute(*args: Any, **options: Any) -> Any:
         if _is_ours(own, args, options):
-            # Nothing is overwritten here.
-            return own(*args, **{k: x for k, x in options.items() if k != "check_finite" and not k.startswith("overwrite_")})
+            return own(*args, **_without_flags(options))
         out = theirs(*args, **options)
         return tuple(map(convert, out)) if type(out) is tuple else convert(out)
 
@@ -150,12 +160,25 @@ class _Distribution:
         self._theirs, self._own, self._convert = theirs, own, convert
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        return self._theirs(*args, **options)
+        return _Frozen(self, args, options) if first_tensor((args, options)) is not None else self._theirs(*args, **options)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._theirs, name)
         own = getattr(self._own, name, None)
         return _make_function(found, own, self._convert) if callable(own) and isinstance(found, types.MethodType) else found
+
+
+class _Frozen:
+    """What stands for a distribution with its parameters, which are Tensors: its methods get them after their own arguments."""
+
+    def __init__(self, distribution: _Distribution, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self._distribution, self._args, self._options = distribution, args, options
+
+    def __getattr__(self, name: str) -> Any:
+        return functools.partial(self._call, getattr(self._distribution, name))
+
+    def _call(self, method: Any, *args: Any, **options: Any) -> Any:
+        return method(*args, *self._args, **self._options, **options)
 
 
 class _Module(types.ModuleType):

@@ -112,7 +112,7 @@ class Semantics:
         """
         if not self.is_scalar(x):
             return object.__hash__(x)
-        if _is_followed(x):
+        if is_followed(x):
             msg = (
                 "a number that has a gradient, or whose value is not known yet, cannot be a key of a dict or an element of a set; use an "
                 "index, or `x.detach()` if a constant is meant"
@@ -144,13 +144,13 @@ def _item(x: Any, *index: Any) -> Any:
     return Tensor.item.__wrapped__(x.reshape(()))  # type: ignore[attr-defined]  # what `as_in_numpy_code` decorates
 
 
-def _is_followed(x: Any) -> bool:
+def is_followed(x: Any) -> bool:
     """Return whether a Tensor carries a derivative, or has values that cannot be read."""
     return bool(x.requires_grad or x._has_tangent() or x._transformed_by() is not None or not can_read_values(x))
 
 
 def _to_list(x: Any) -> Any:
-    if _is_followed(x):
+    if is_followed(x):
         return [_to_list(part) for part in x] if x.ndim else x.clone()
     return Tensor.tolist.__wrapped__(x)  # type: ignore[attr-defined]  # as above
 
