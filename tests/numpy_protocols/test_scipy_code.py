@@ -160,6 +160,13 @@ def dense_pattern(p: Any) -> Any:
     return (sp.csr_array(np.outer(p, p)) @ p).sum()
 
 
+def test_the_message_names_the_function_and_what_differs() -> None:
+    with pytest.raises(RuntimeError, match=r"use `xpgrad\.linalg\.cholesky`, whose arguments and results are the Array API's"):
+        scipy.linalg.cholesky(xp.tensor(np.eye(2), requires_grad=True))
+    with pytest.raises(RuntimeError, match=r"use `xpgrad\.scipy\.linalg\.expm`$"):
+        scipy.linalg.expm(xp.tensor(np.eye(2), requires_grad=True))
+
+
 @pytest.mark.parametrize(
     ("program", "error", "message"),
     [

@@ -97,7 +97,9 @@ def _advice(text: str, frame: FrameType) -> str:
             return "put Tensors together with `xpgrad.stack([...])`"
         return "use the Tensor without the conversion"
     if module in ("numpy", "scipy") and (ours := _same_name(name)):
-        return f"use `{ours}`"
+        # SciPy's Cholesky factor is the upper one, for instance.
+        differs = module == "scipy" and ours.startswith("xpgrad.linalg.")
+        return f"use `{ours}`" + (", whose arguments and results are the Array API's" if differs else "")
     return "use a function of xpgrad, or give the call a derivative with `xpgrad.autograd.custom_rule`"
 
 
