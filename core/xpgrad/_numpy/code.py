@@ -234,6 +234,7 @@ class _StandIns:
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
+        self.known: dict[str, tuple[Any, Any]] = {}  # functions, classes and modules of the last call, with what stands for them
 
     def __enter__(self) -> None:
         key = id(self.names)
@@ -247,13 +248,13 @@ class _StandIns:
                         self.names[name] = own
                 for name, x in list(self.names.items()):
                     kind = x.__class__
-                    scipys = is_scipys(x)
-                    if kind is types.FunctionType and not scipys and not _is_numpys(x):  # first: most names of a module
-                        continue
-                    if scipys or kind in _REPLACED:
-                        own = _replace(x)
-                    else:
+                    if kind not in _REPLACED and not is_scipys(x):
                         own = _forget(x, self.names) if kind is functools._lru_cache_wrapper else x
+                    else:
+                        known = self.known.get(name)
+                        if known is None or known[0] is not x:
+                            known = self.known[name] = (x, _replace(x))
+                        own = known[1]
                     if own is not x:
                         replaced.append((name, x, own))
                         self.names[name] = own
@@ -362,13 +363,13 @@ def numpy_code(func: F) -> F:
         msg = f"numpy_code takes a function written in Python, but got {type(func).__name__} {func!r:.60}"
         raise TypeError(msg)
 
-    steps = inspect.isgeneratorfunction(inner)
+    steps, stand_ins = inspect.isgeneratorfunction(inner), _StandIns(inner.__globals__)
 
     def run(like: Any, call: Callable[[], Any]) -> Any:
         with (
             Setting(state.VARIABLE, state.current() if _is_running() else state.mode_with(copies=True, numpy=Semantics())),
             nullcontext() if like is None else default_device(like.device),
-            _StandIns(inner.__globals__),
+            stand_ins,
         ):
             return call()
 

@@ -30,9 +30,12 @@ _MODULES = ("fft", "integrate", "interpolate", "linalg", "optimize", "signal", "
 
 def is_scipys(x: Any) -> bool:
     """Return whether an object is a module, function, class or distribution of SciPy's."""
-    if isinstance(x, types.ModuleType):
+    kind = type(x)
+    if kind is types.FunctionType or issubclass(kind, type) or kind.__module__ == "uarray":  # those of `scipy.fft` are uarray's
+        return (x.__module__ or "").startswith("scipy.")
+    if issubclass(kind, types.ModuleType):
         return x.__name__.partition(".")[0] == "scipy"
-    return (getattr(x, "__module__", None) or "").startswith("scipy.") and callable(x)
+    return kind.__module__.startswith("scipy.") and callable(x)
 
 
 def find_stand_in(x: Any, convert: Callable[[Any], Any]) -> Any:
