@@ -91,6 +91,15 @@ pinverse: `xpgrad.linalg.pinv`
 symeig: `xpgrad.linalg.eigh`
 ger: `xpgrad.linalg.outer`
 block_diag: `xpgrad.scipy.linalg.block_diag`
+scipy.sparse.coo_matrix: `xpgrad.scipy.sparse.coo_array`
+scipy.sparse.csr_matrix: `xpgrad.scipy.sparse.csr_array`
+scipy.sparse.csc_matrix: `xpgrad.scipy.sparse.csc_array`
+scipy.sparse.diags: `xpgrad.scipy.sparse.diags_array`
+scipy.sparse.eye_array scipy.sparse.kron scipy.sparse.hstack scipy.sparse.vstack scipy.sparse.block_array: SciPy's own, for constant
+     matrices, whose products with Tensors are differentiable
+scipy.sparse.linalg.splu: `xpgrad.scipy.sparse.linalg.factorized`
+scipy.sparse.linalg.cg scipy.sparse.linalg.gmres scipy.sparse.linalg.bicgstab scipy.sparse.linalg.minres:
+     `xpgrad.scipy.sparse.linalg.spsolve`, or `xpgrad.scipy.optimize.custom_root` with an iteration of your own
 kron: `xpgrad.einsum('ij,kl->ikjl', A, B)`, reshaped
 fft.fft2: `xpgrad.fft.fftn(x, axes=(-2, -1))`
 fft.ifft2: `xpgrad.fft.ifftn(x, axes=(-2, -1))`
@@ -469,7 +478,7 @@ REASONS: str = """
 (q_|.*quant|fbgemm|fused_moving|choose_qparams|qint|quint|qscheme|int_repr|dequantize|per_channel|per_tensor).*: xpgrad has no
      quantised Tensors
 (to_|is_)?sparse.*|to_mkldnn|to_padded_tensor|(hs|ds|s)mm|hspmm|spmm|sspaddmm|saddmm|.*(crow|ccol|col|row)_indices.*|coalesce|
-    is_coalesced|dense_dim|to_dense: xpgrad has no sparse Tensors; `xpgrad.func.sparse_jacobian` returns a sparse matrix
+    is_coalesced|dense_dim|to_dense: xpgrad has no sparse Tensors, but sparse matrices, in `xpgrad.scipy.sparse`
 (adaptive_|fractional_|lp_|avg_|max_)?.*(pool|unpool)[123]d.*|conv.*|(batch|layer|group|instance|rms|local_response)_norm.*|
     .*dropout.*|embedding.*|(lstm|gru|rnn)_.*|lstm|gru|.*(_loss|_shuffle|_attention)(_.*)?: xpgrad has no layers of neural networks;
      write it in functions of the standard
