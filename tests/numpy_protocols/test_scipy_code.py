@@ -36,6 +36,19 @@ def finite_elements(k: Any) -> Any:
     return spla.spsolve(matrix[1:][:, 1:], np.ones(len(k))).sum()
 
 
+def older_matrices(k: Any) -> Any:
+    i = np.arange(len(k))
+    row, col = np.concatenate([i, i, i + 1, i + 1]), np.concatenate([i, i + 1, i, i + 1])
+    stiffness = sp.coo_matrix((np.concatenate([k, -k, -k, k]), (row, col)), shape=(4, 4)).tocsr()
+    assert sp.issparse(stiffness)
+    assert isinstance(stiffness, sp.csr_matrix)
+    assert not isinstance(stiffness, sp.csr_array)
+    free = np.arange(1, 4)
+    inner = stiffness[np.ix_(free, free)] + sp.diags([k, 0.1, 0.1], [0, 1, -1], shape=(3, 3)) * 2.0 + sp.identity(3)
+    u = spla.spsolve(inner, np.array([1.0, 2.0, 3.0]))
+    return (inner * u).sum() * ((u * inner) @ u) + inner.multiply(np.outer(k, k)).sum() + (inner * inner.T)[0, 1]
+
+
 def tridiagonal(k: Any) -> Any:
     n = len(k)
     matrix = sp.diags_array([2 + k, -np.ones(n - 1), -np.ones(n - 1)], offsets=[0, 1, -1]).tocsc()
@@ -111,7 +124,7 @@ def arrays_of_scipys(p: Any) -> Any:
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     f.__name__: f
     for f in (
-        finite_elements, tridiagonal, sparse_constant, oscillator, decay, root, minimum, integral, densities, interpolants,
+        finite_elements, older_matrices, tridiagonal, sparse_constant, oscillator, decay, root, minimum, integral, densities, interpolants,
         special_functions, matrices, signals, arrays_of_scipys,
     )
 }  # fmt: skip

@@ -80,7 +80,29 @@ def _quad(func: Any, a: Any, b: Any, args: Any = (), *, epsabs: float = 1.49e-8,
     return quad_vec(lambda x: func(x, *args), a, b, epsabs=epsabs, epsrel=epsrel, limit=limit)
 
 
-#: Functions of SciPy's whose names `xpgrad.scipy` does not have, because the standard or NumPy has them.
+def _is_sparse(x: Any) -> bool:
+    return isinstance(x, _sparse().SparseArray)
+
+
+def _sparse() -> Any:
+    return importlib.import_module("xpgrad.scipy.sparse._array")
+
+
+def _build_matrix(name: str) -> Callable[..., Any]:
+    """Return a function like one of `xpgrad.scipy.sparse` that makes a matrix, whose ``*`` is the product of matrices."""
+
+    def build(arg: Any, shape: Any = None) -> Any:
+        own = importlib.import_module("xpgrad.scipy.sparse")
+        return _sparse().SparseMatrix.like(getattr(own, name)(arg, shape))
+
+    return build
+
+
+def _diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None) -> Any:  # noqa: A002 (SciPy's name)
+    return _sparse().SparseMatrix.like(importlib.import_module("xpgrad.scipy.sparse").diags_array(diagonals, offsets=offsets, shape=shape))
+
+
+#: Functions of SciPy's whose names `xpgrad.scipy` does not have, because the standard or NumPy has them, or SciPy has newer ones.
 _OTHERS: dict[str, Callable[..., Any]] = {
     "integrate.quad": _quad,
     "linalg.cholesky": lambda a, lower=False: linalg.cholesky(a, upper=not lower),
@@ -93,6 +115,11 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "linalg.solve": lambda a, b: linalg.solve(a, b),
     "linalg.svd": lambda a, full_matrices=True: tuple(linalg.svd(a, full_matrices=full_matrices)),
     "linalg.svdvals": lambda a: linalg.svdvals(a),
+    "sparse.coo_matrix": _build_matrix("coo_array"),
+    "sparse.csc_matrix": _build_matrix("csc_array"),
+    "sparse.csr_matrix": _build_matrix("csr_array"),
+    "sparse.diags": _diags,
+    "sparse.issparse": _is_sparse,
 }
 
 
@@ -107,7 +134,10 @@ def _is_ours(own: Any, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     mode = state.current()
     if mode is None or mode.numpy is None:
         return False
-    tensors = [x for x in flatten((args, options))[0] if isinstance(x, Tensor)]
+    leaves = flatten((args, options))[0]
+    tensors = [x for x in leaves if isinstance(x, Tensor)]
+    if "xpgrad.scipy.sparse" in sys.modules:
+        tensors += [x.data for x in leaves if _is_sparse(x)]
     if not tensors and not any(isinstance(x, (types.FunctionType, types.MethodType)) for x in (*args, *options.values())):
         return False
     try:
@@ -147,7 +177,9 @@ class _ClassStandIn(type):
     def __instancecheck__(cls, x: Any) -> bool:
         if isinstance(x, cls.theirs):
             return True
-        return isinstance(x, cls.own if isinstance(cls.own, type) else importlib.import_module("xpgrad.scipy.sparse").SparseArray)
+        if isinstance(cls.own, type):
+            return isinstance(x, cls.own)
+        return _is_sparse(x) and isinstance(x, _sparse().SparseMatrix) == cls.__name__.endswith("_matrix")
 
     def __subclasscheck__(cls, other: type) -> bool:
         return issubclass(other, cls.theirs)

@@ -153,7 +153,7 @@ class SparseArray:
 
     def __repr__(self) -> str:
         more = ", requires_grad=True" if self.data.requires_grad else ""
-        return f"<SparseArray: {self.shape[0]} x {self.shape[1]}, {self.nnz} entries, {self.dtype} on {self.device}{more}>"
+        return f"<{type(self).__name__}: {self.shape[0]} x {self.shape[1]}, {self.nnz} entries, {self.dtype} on {self.device}{more}>"
 
     def tocsr(self) -> SparseArray:
         """Return the array itself, as `tocsc`, `tocoo` and `copy` do: it has one format, and nothing changes it.
@@ -324,18 +324,18 @@ class SparseArray:
         if isinstance(other, SparseArray) or is_scipy_sparse(other):
             msg = "the elements of two sparse arrays are not multiplied or divided here; use `toarray()` of one of them"
             raise TypeError(msg)
-        if is_scalar(other) or (isinstance(other, TensorBase) and not other.ndim):
+        if _is_number(other):
             return other
         x: Any = lift_all("multiply", (self.data, other))[1]
         if not isinstance(x, Tensor):
             return NotImplemented
         return broadcast_to(x, self.shape)[self.row, self.col]
 
-    def __mul__(self, other: Any) -> SparseArray:
+    def _times_elements(self, other: Any) -> SparseArray:
         x = self._elements(other)
         return NotImplemented if x is NotImplemented else self._with(self.data * x)
 
-    __rmul__ = __mul__
+    __mul__ = __rmul__ = _times_elements
 
     def __truediv__(self, other: Any) -> SparseArray:
         x = self._elements(other)
@@ -368,7 +368,7 @@ class SparseArray:
         tensor([[ 0., 20.],
                 [ 3.,  0.]])
         """
-        return self * other
+        return self._times_elements(other)
 
     def __add__(self, other: Any) -> Any:
         if is_scalar(other):
@@ -523,6 +523,27 @@ class SparseArray:
         return self._of(merged.data[found.data - 1], row, col, found.shape)
 
 
+class SparseMatrix(SparseArray):
+    """A `SparseArray` whose ``*`` is the product of matrices, as that of SciPy's older classes, such as `scipy.sparse.csr_matrix`."""
+
+    @classmethod
+    def like(cls, a: SparseArray) -> SparseMatrix:
+        """Return the matrix with the entries of an array."""
+        out = cls.__new__(cls)
+        out.data, out.row, out.col, out.shape, out._key = a.data, a.row, a.col, a.shape, a._key
+        return out
+
+    def __mul__(self, other: Any) -> Any:
+        return self._times_elements(other) if _is_number(other) else self @ other
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._times_elements(other) if _is_number(other) else self.__rmatmul__(other)
+
+
+def _is_number(x: Any) -> bool:
+    return is_scalar(x) or (isinstance(x, TensorBase) and not x.ndim)
+
+
 def _as_places(name: str, places: Any) -> Any:
     """Return rows or columns as a NumPy array of integers that nobody else writes to."""
     found = np.array(places.numpy() if isinstance(places, TensorBase) else places)
@@ -569,7 +590,7 @@ def _product_of_sparse(a: SparseArray, b: SparseArray) -> SparseArray:
     left = np.repeat(np.arange(a.nnz), counts)
     within = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
     right = order[np.repeat(starts[:-1][a.col], counts) + within]
-    return SparseArray._of(a.data[left] * b.data[right], a.row[left], b.col[right], (a.shape[0], b.shape[1]))._merged()
+    return a._of(a.data[left] * b.data[right], a.row[left], b.col[right], (a.shape[0], b.shape[1]))._merged()
 
 
 def as_sparse(name: str, matrix: Any, beside: Any = None) -> SparseArray:
