@@ -40,7 +40,7 @@ def _multiply(xp: Any, entries: Any, x: Any, key: Any, lengths: tuple[int, int])
     lambda g, x, entries_shape, key, xp: _entries_of_outer(g, x, key, entries_shape, xp),
     lambda g, entries, x_shape, key, lengths, xp: xp.sum_to(xp.special_sparse_product(entries, g, key[::-1], lengths[::-1]), x_shape),
     composed=_multiply, elementwise=False, batch="broadcast", fresh=False, kind="opaque", memory="new", dtype="same", keyed=True,
-    spelled="matrix @ x",
+    public="matmul",
 )  # fmt: skip
 def _sparse_product(entries: Any, x: Any, key: Any, lengths: Any) -> Any:
     """Return the product of a sparse matrix with entries (..., K, 1) and `x` of shape (..., N, M)."""
@@ -68,7 +68,7 @@ def _solve_adjoint(g: Any, entries: Any, key: Any, lengths: tuple[int, int], xp:
     ),
     lambda g, entries, b_shape, key, lengths, xp: xp.sum_to(_solve_adjoint(g, entries, key, lengths, xp), b_shape),
     composed=_solve, elementwise=False, batch="broadcast", fresh=False, kind="opaque", memory="new", dtype="same", keyed=True,
-    spelled="spsolve(matrix, b)",
+    public="scipy.sparse.linalg.spsolve",
 )  # fmt: skip
 def _sparse_solution(entries: Any, b: Any, key: Any, lengths: Any) -> Any:
     """Solve ``a @ x == b`` for a sparse matrix `a` with entries (..., K, 1) and `b` of shape (..., N, M)."""

@@ -9,7 +9,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._basics.faces import public_names, refusal
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import lift_all
-from xpgrad._rows.namespace import operations
+from xpgrad._rows.namespace import EXTRAS, operations
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.manipulation import reshape
 from xpgrad.scipy.linalg._operands import as_floating
@@ -68,6 +68,9 @@ def spsolve(A: Any, b: Tensor) -> Tensor:
     """
     beside = b if isinstance(b, TensorBase) else A if isinstance(A, SparseArray) else None
     return _solve("spsolve", as_sparse("scipy.sparse.linalg.spsolve", A, beside), b)
+
+
+EXTRAS["scipy.sparse.linalg.spsolve"] = spsolve
 
 
 def _solve(name: str, matrix: SparseArray, b: Any) -> Tensor:
