@@ -67,8 +67,7 @@ class SparseArray:
     tensor([ 1., 10., 10.])
     """
 
-    __array_ufunc__ = None  # the operators of NumPy's arrays leave it to the reflected method
-    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__: None = None  # the operators of NumPy's arrays leave it to the reflected method
 
     data: Tensor
     row: Any
@@ -172,7 +171,10 @@ class SparseArray:
         """
         return self
 
-    tocsc = tocoo = copy = tocsr
+    # NB: each alone, for type checkers.
+    tocsc = tocsr
+    tocoo = tocsr
+    copy = tocsr
 
     def detach(self) -> SparseArray:
         """Return the array with its entries detached from the graph.
@@ -335,7 +337,11 @@ class SparseArray:
         x = self._elements(other)
         return NotImplemented if x is NotImplemented else self._with(self.data * x)
 
-    __mul__ = __rmul__ = _times_elements
+    def __mul__(self, other: Any) -> Any:
+        return self._times_elements(other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._times_elements(other)
 
     def __truediv__(self, other: Any) -> SparseArray:
         x = self._elements(other)
