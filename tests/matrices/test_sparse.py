@@ -111,6 +111,14 @@ def test_a_matrix_that_changes_is_converted_again() -> None:
         np.testing.assert_allclose(values(a @ x), a @ values(x), rtol=1e-14)
 
 
+def test_a_matrix_that_was_resized_is_converted_again() -> None:
+    """Its arrays stay as they are if it gets more columns."""
+    a, x = theirs.csr_array(DENSE), T(numbers((4,), 1.0))
+    assert (x @ a).shape == (4,)
+    a.resize((4, 6))
+    assert (x @ a).tolist() == (values(x) @ a).tolist()
+
+
 def test_what_inference_mode_made_is_not_kept() -> None:
     a, x = theirs.csr_array(DENSE), xp.tensor(numbers((4,), 1.0), requires_grad=True)
     with xp.inference_mode():
@@ -200,7 +208,7 @@ def test_diagonals_are_scipys(offsets: list[int], m: int, n: int, wide: bool) ->
 
 def test_diagonals_of_numbers_and_without_a_shape() -> None:
     d = numbers((3,), 1.0)
-    for diagonals, offsets in ((d, 0), (d, -2), ([d, 2.0], (0, 1)), ([1.0], 0), ([[1.0, 2.0]], [1])):
+    for diagonals, offsets in ((d, 0), (d, np.int64(-2)), ([d, 2.0], (0, 1)), ([1.0], 0), ([[1.0, 2.0]], [1])):
         given = diagonals if isinstance(diagonals, list) else T(diagonals)
         expected = theirs.diags_array(diagonals, offsets=offsets)
         np.testing.assert_allclose(values(sparse.diags_array(given, offsets=offsets).toarray()), expected.toarray())

@@ -58,7 +58,6 @@ def find_stand_in(x: Any, convert: Callable[[Any], Any]) -> Any:
     return _make_function(x, own, convert) if callable(own) else _Distribution(x, own, convert)
 
 
-@functools.cache
 def _find_own(x: Any) -> Any:
     """Return the object of `xpgrad.scipy` that has the public name of an object of SciPy's; None if there is none."""
     for name in _MODULES:

@@ -196,7 +196,9 @@ def to_level_of(x: Tensor, *parts: Any) -> Tensor:
     highest = max((p for p in parts if isinstance(p, TensorBase)), key=lambda p: p.stage, default=x)
     if highest.stage > x.stage:
         x = type(highest).align([x, highest])[0]
-    return x if x.stage or all(isinstance(p, (TensorBase, *BASIC_PARTS)) for p in parts) else as_captured(x)
+    if x.stage or (mode := current()) is None or mode.capturing is None:
+        return x
+    return x if all(isinstance(p, (TensorBase, *BASIC_PARTS)) for p in parts) else as_captured(x)
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:

@@ -535,8 +535,7 @@ class SparseMatrix(SparseArray):
     @classmethod
     def like(cls, a: SparseArray) -> SparseMatrix:
         """Return the matrix with the entries of an array."""
-        out = cls.__new__(cls)
-        out.data, out.row, out.col, out.shape, out._key = a.data, a.row, a.col, a.shape, a._key
+        out: Any = cls._of(a.data, a.row, a.col, a.shape, a._key)
         return out
 
     def __mul__(self, other: Any) -> Any:
@@ -645,7 +644,7 @@ _CONSTANTS: dict[int, tuple[Any, list[Any], SparseArray]] = {}
 def _known_constant(matrix: Any, parts: list[Any]) -> SparseArray | None:
     """Return what was made of a matrix, if the matrix has not changed since."""
     known = _CONSTANTS.get(id(matrix))
-    if known is None or known[0]() is not matrix or len(parts) != len(known[1]):
+    if known is None or known[0]() is not matrix or known[2].shape != matrix.shape or len(parts) != len(known[1]):
         return None
     return known[2] if all(map(np.array_equal, parts, known[1])) else None
 

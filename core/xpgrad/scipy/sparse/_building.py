@@ -7,7 +7,7 @@ from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._basics.arguments import as_int, shown
-from xpgrad._basics.scalars import is_scipy_sparse
+from xpgrad._basics.scalars import is_scalar, is_scipy_sparse
 from xpgrad._operations.lift import as_operand
 from xpgrad._rows.namespace import operations
 from xpgrad._tensor.tensor import Tensor
@@ -226,9 +226,10 @@ def diags_array(diagonals: Any, *, offsets: int | Sequence[int] = 0, shape: tupl
     tensor([1., 1., 1.])
     """
     name = "scipy.sparse.diags_array"
-    if isinstance(offsets, int):
-        diagonals, offsets = [diagonals], (offsets,)
-    at = tuple(as_int(k, name, "offsets") for k in offsets)
+    if is_scalar(offsets):
+        diagonals = [diagonals]
+    several: Any = (offsets,) if is_scalar(offsets) else offsets
+    at = tuple(as_int(k, name, "offsets") for k in several)
     given = [operations.asarray(d) if isinstance(d, (list, tuple)) else as_operand(name, d) for d in diagonals]
     if len(given) != len(at) or len(set(at)) != len(at) or not at:
         msg = f"{name}: {len(given)} diagonals do not fit to the offsets {at}, which must be different"

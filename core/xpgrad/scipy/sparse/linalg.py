@@ -12,7 +12,7 @@ from xpgrad._operations.lift import lift_all
 from xpgrad._rows.namespace import EXTRAS, operations
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.manipulation import reshape
-from xpgrad.scipy.linalg._operands import as_floating
+from xpgrad.scipy.linalg._operands import as_floating, restore_vector
 from xpgrad.scipy.sparse import _rows
 from xpgrad.scipy.sparse._array import SparseArray, as_sparse
 
@@ -89,7 +89,7 @@ def _solve(name: str, matrix: SparseArray, b: Any) -> Tensor:
     dtype = operations.result_type(data, right)
     columns = (reshape(right, (*right.shape, 1)) if right.ndim == 1 else right)._cast(dtype)
     out = _rows._sparse_solution(reshape(data._cast(dtype), (matrix.nnz, 1)), columns, matrix._key, matrix.shape)
-    return reshape(out, out.shape[:-1]) if right.ndim == 1 else out
+    return restore_vector(out, right.ndim == 1)
 
 
 def factorized(A: Any) -> Callable[[Tensor], Tensor]:
