@@ -50,12 +50,12 @@ class _Pattern:
         return known[1]
 
 
-#: By the ids of the arrays of rows and columns, which the value refers to weakly: their pattern.
-_PATTERNS: dict[tuple[int, int], tuple[Any, Any, _Pattern]] = {}
+#: By the ids of the arrays of rows and columns, which the value refers to weakly, and the number of rows: their pattern.
+_PATTERNS: dict[tuple[int, int, int], tuple[Any, Any, _Pattern]] = {}
 
 
-def _known_pattern(rows: Any, columns: Any) -> _Pattern | None:
-    found = _PATTERNS.get((id(rows), id(columns)))
+def _known_pattern(rows: Any, columns: Any, count: int) -> _Pattern | None:
+    found = _PATTERNS.get((id(rows), id(columns), count))
     return found[2] if found is not None and found[0]() is rows and found[1]() is columns else None
 
 
@@ -64,11 +64,11 @@ def _find_pattern(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[_Pat
 
     So a function, its derivatives and further calls compress and factorise a matrix once.
     """
-    if (found := _known_pattern(rows, columns)) is not None:
+    if (found := _known_pattern(rows, columns, shape[0])) is not None:
         return found, False
-    if (found := _known_pattern(columns, rows)) is not None:
+    if (found := _known_pattern(columns, rows, shape[1])) is not None:
         return found, True
-    key = (id(rows), id(columns))
+    key = (id(rows), id(columns), shape[0])
 
     def forget(_: Any) -> None:
         _PATTERNS.pop(key, None)

@@ -111,6 +111,19 @@ def test_a_matrix_that_changes_is_converted_again() -> None:
         np.testing.assert_allclose(values(a @ x), a @ values(x), rtol=1e-14)
 
 
+def test_rows_and_columns_may_be_one_array() -> None:
+    """So they are for a diagonal in a program that keeps equal constants once; the matrix and its transpose then differ in their shapes."""
+    from xpgrad_numpy._special import function
+
+    product: Any = function("sparse_matmul")
+    entries, places = np.array([[2.0], [3.0]]), np.array([0, 1])
+    for shape in ((3, 2), (2, 3), (2, 2)):
+        dense = np.zeros(shape)
+        dense[places, places] = entries[:, 0]
+        x = numbers((shape[1], 2), 1.0)
+        np.testing.assert_allclose(product(entries, x, places, places, shape), dense @ x)
+
+
 def test_a_matrix_that_was_resized_is_converted_again() -> None:
     """Its arrays stay as they are if it gets more columns."""
     a, x = theirs.csr_array(DENSE), T(numbers((4,), 1.0))
