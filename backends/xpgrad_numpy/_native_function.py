@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from xpgrad.programs.native.llvm_text import Kernel, region_kernel
-from xpgrad.programs.native.machine import Machine
+from xpgrad.programs.native.machine import Code, Machine
 from xpgrad.programs.regions import Advance, Lowered, Repeat
 from xpgrad.programs.views import Buffer
 from xpgrad_numpy._native_calls import ARGUMENT_FLAGS, RESULT_FLAGS, driver_text
@@ -32,26 +32,26 @@ class _Definition(ctypes.Structure):
 
 _FASTCALL = 0x0080
 _new_function = ctypes.pythonapi.PyCFunction_NewEx
-_new_function.restype, _new_function.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+_new_function.restype, _new_function.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
 _definitions: dict[int, _Definition] = {}
 
 
-def _built_in(address: int, table: bytes) -> Callable[..., Any]:
-    """Return the machine code at an address as a built-in function, with a table as its `self`."""
-    definition = _definitions.get(address)
+def _built_in(driver: Code, table: bytes, used: list[Any]) -> Callable[..., Any]:
+    """Return the driver as a built-in function, with a table as its `self`; in place of a module it keeps what the table refers to."""
+    definition = _definitions.get(driver.address)
     if definition is None:
         # NB: Python keeps its address, so that another thread's must not replace it.
-        definition = _definitions.setdefault(address, _Definition(b"xpgrad_run", address, _FASTCALL, None))
-    function: Callable[..., Any] = _new_function(ctypes.addressof(definition), table, None)
+        definition = _definitions.setdefault(driver.address, _Definition(b"xpgrad_run", driver.address, _FASTCALL, None))
+    function: Callable[..., Any] = _new_function(ctypes.addressof(definition), table, used)
     return function
 
 
 @functools.cache
-def _driver(machine: Machine) -> int:
-    """Return the address of the function that runs the steps of a table."""
+def _driver(machine: Machine) -> Code:
+    """Return the function that runs the steps of a table; it stays loaded."""
     machine.llvm.add_symbol("PyArray_Type", id(np.ndarray))
-    (address,) = machine.load([driver_text().replace("@xpgrad_run", "@NAME")])
-    return address
+    (code,) = machine.load([driver_text().replace("@xpgrad_run", "@NAME")])
+    return code
 
 
 def machine_function(lowered: Lowered, machine: Machine, otherwise: Callable[..., Any], threads: int = 1) -> Callable[..., tuple[Any, ...]]:
@@ -76,11 +76,11 @@ def machine_function(lowered: Lowered, machine: Machine, otherwise: Callable[...
     head = _Head(lowered, constants, workspace)
     groups = head.groups(lowered, machine)
     if threads == 1:
-        call = _built_in(_driver(machine), head.table(groups, head.is_long))
+        call = _built_in(_driver(machine), head.table(groups, head.is_long), head.used)
     else:
         call = _in_threads(_driver(machine), head, groups, threads)
     space: dict[str, Any] = {
-        "call": call, "empty": np.empty, "otherwise": otherwise, "suitable": suitable, "pool": [], "keep": constants,
+        "call": call, "empty": np.empty, "otherwise": otherwise, "suitable": suitable, "pool": [],
         "kinds": [(np.dtype(v.dtype.name), v.shape) for v in program.inputs],
     }  # fmt: skip
     exec(_text(lowered, workspace, space), space)  # noqa: S102 (our own text)
@@ -203,6 +203,7 @@ class _Head:
         if workspace:
             described.append(("float64", (workspace,), RESULT_FLAGS))
         self.count, self.constants = len(described), [c.ctypes.data for c in constants]
+        self.used: list[Any] = [*constants]  # also the kernels
         self.words: list[int] = []
         for name, shape, flags in described:
             dtype = np.dtype(name)
@@ -214,7 +215,7 @@ class _Head:
         self.places |= {b: (self.count + k, 0) for k, b in enumerate(lowered.constants)}
 
     def groups(self, lowered: Lowered, machine: Machine) -> list[_Group]:
-        """Return the steps that run all regions."""
+        """Load the kernels, and return the steps that run all regions."""
         calls: list[tuple[Kernel, Advance, int]] = []
         for region in lowered.regions:
             if isinstance(region, Repeat):
@@ -222,8 +223,9 @@ class _Head:
                 calls += [(region_kernel(lowered, inside, machine.target, advance), advance, region.count) for inside, advance in found]
             else:
                 calls.append((region_kernel(lowered, region, machine.target), Advance(), 1))
-        addresses = machine.load(kernel.text for kernel, _, _ in calls)
-        steps = iter([self.steps(*call, address) for call, address in zip(calls, addresses)])
+        kernels = machine.load(kernel.text for kernel, _, _ in calls)
+        self.used += kernels
+        steps = iter([self.steps(*call, code.address) for call, code in zip(calls, kernels)])
         groups: list[_Group] = []
         for repeats, regions in itertools.groupby(lowered.regions, key=lambda region: isinstance(region, Repeat)):
             if repeats:
@@ -282,13 +284,13 @@ class _Head:
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and number of threads
 
 
-def _in_threads(address: int, head: _Head, groups: list[_Group], threads: int) -> Callable[..., Any]:
+def _in_threads(driver: Code, head: _Head, groups: list[_Group], threads: int) -> Callable[..., Any]:
     """Return a function like the built-in one, in which several threads share the pieces of a nest."""
     stages: list[list[Callable[..., Any]]] = []
 
     def add(shares: list[list[_Group]]) -> None:
         release = len(shares) > 1 or head.is_long
-        stages.append([_built_in(address, head.table(share, release)) for share in shares])
+        stages.append([_built_in(driver, head.table(share, release), head.used) for share in shares])
 
     for group in groups:
         if group.times > 1 and all(step.piece is None for step in group.steps):

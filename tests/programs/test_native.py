@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
 import stat
+import subprocess
+import sys
+import textwrap
 import threading
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -33,6 +38,7 @@ from programs.building import (
     parts_of,
     random_program,
 )  # fmt: skip
+from support import search_path
 from support.central_differences import values
 from xpgrad import func
 from xpgrad.__main__ import main
@@ -835,9 +841,99 @@ def test_batches_of_another_size_use_the_same_code(fresh: machines.Machine) -> N
     f = xp.compile(lambda x, w: xp.sum(xp.tanh(x * w), axis=1), emitter="native")
     w = xp.asarray(np.linspace(0.0, 1.0, 10))
     f(xp.asarray(np.ones((64, 10))), w)
-    count = len(fresh.addresses)
+    count = len(fresh.loaded)
     f(xp.asarray(np.ones((50, 10))), w)
-    assert len(fresh.addresses) == count
+    assert len(fresh.loaded) == count
+
+
+def linear(k: int) -> Any:
+    """The function ``x * k + x``, with a kernel that no other `k` has."""
+    b = Builder()
+    x = b.input(np.ones(3))
+    return native_function(b.program(b("add", b("multiply", x, float(k)), x)), BACKEND)
+
+
+def memory_maps() -> int:
+    return len(Path("/proc/self/maps").read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells and limits the maps")
+def test_code_that_nothing_uses_is_unloaded(fresh: machines.Machine) -> None:
+    """Otherwise a process that goes on compiling reaches the limit of memory maps, beyond which code cannot run."""
+    kept = linear(-1)
+    fresh.recent = deque(maxlen=4)
+    counts = []
+    for k in range(60):
+        function = linear(k)
+        call = function.call
+        assert function(np.ones(3))[0].tolist() == [k + 1.0] * 3
+        del function
+        gc.collect()
+        out = np.empty(3)
+        call(np.ones(3), out)  # keeps its kernels alone
+        assert out.tolist() == [k + 1.0] * 3
+        counts.append(memory_maps())
+    assert len(fresh.loaded) <= 8
+    assert counts[-1] - counts[10] < 30
+    assert kept(np.ones(3))[0].tolist() == [0.0] * 3
+
+
+def test_beyond_the_limit_of_memory_maps_numpy_runs(fresh: machines.Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    linear(0)
+    monkeypatch.delenv("XPGRAD_EMITTER", raising=False)
+    monkeypatch.setattr(machines, "_most_functions", lambda: len(fresh.loaded))
+    _backend._warn_once.cache_clear()
+    x = xp.asarray([1.0, 2.0])
+    with pytest.raises(MemoryError, match="max_map_count"):
+        xp.compile(lambda x: xp.sin(x) * 7.0, emitter="native")(x)
+    with pytest.warns(RuntimeWarning, match="could not be compiled .MemoryError"):
+        assert xp.compile(lambda x: x * 7.0 + 3.0)(x).tolist() == [10.0, 17.0]
+    _backend._warn_once.cache_clear()
+
+
+_FORKS = """
+    import os, signal, threading, time
+    import numpy as np
+    import xpgrad as xp
+
+    stop = threading.Event()
+
+    def compile_one(k):
+        f = xp.compile(lambda x: xp.sum(xp.sin(x * float(k)) * xp.exp(x)), emitter="native")
+        return float(f(xp.asarray(np.full(3, 0.5))))
+
+    def work():
+        k = 1
+        while not stop.is_set():
+            compile_one(k)
+            k += 1
+
+    compile_one(0)
+    thread = threading.Thread(target=work)
+    thread.start()
+    failed = 0
+    for n in range(15):
+        time.sleep(0.003)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)  # a child that waits for ever is killed
+            os._exit(not np.isclose(compile_one(-1 - n), 3 * np.sin(-0.5 - n / 2) * np.exp(0.5)))
+        failed += os.waitpid(child, 0)[1] != 0
+    stop.set()
+    thread.join()
+    print(failed)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.timeout(200)
+def test_a_child_compiles_whatever_other_threads_were_compiling(tmp_path: Path) -> None:
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(_FORKS)],
+        capture_output=True, text=True, timeout=180, check=False,
+        env={**os.environ, "PYTHONPATH": search_path(), "XPGRAD_CACHE": str(tmp_path)},
+    )  # fmt: skip
+    assert found.stdout == "0\n", found.stderr
 
 
 # -- choosing an emitter -------------------------------------------------------------------------------------------------------

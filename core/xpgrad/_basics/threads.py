@@ -30,6 +30,12 @@ def renew_in_children(module: dict[str, Any], name: str) -> None:
         os.register_at_fork(after_in_child=renew)
 
 
+def wait_in_forks(lock: threading.RLock) -> None:
+    """Let a fork wait until no other thread holds a lock, so that the child finds in order what it protects, as in another library."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+
 def can_start_threads() -> bool:
     """Return whether a thread can be started now.
 

@@ -8,23 +8,28 @@ import hashlib
 import platform
 import sys
 import threading
+from collections import deque
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
-from xpgrad._basics.threads import renew_in_children
+from xpgrad._basics.threads import wait_in_forks
 from xpgrad.programs.native import cache
 from xpgrad.programs.native.llvm_text import Target
 from xpgrad.programs.scalars import SCALARS
 
-__all__ = ["Machine", "machine"]
+__all__ = ["Code", "Machine", "machine"]
 
 _FORMAT = "1"  # of what is in the cache; another number makes it new
+_RECENT = 256  # functions that stay loaded without a user, for programs that are compiled again
+_MAPS = 4  # at most as many pieces of memory with rights of their own does a loaded function have
 #: The variants of glibc's vector functions by the width of vectors: the letter in their names.
 _WIDTHS = {512: "e", 256: "d", 128: "b"}
 
 
-_LOCK = threading.RLock()
-renew_in_children(globals(), "_LOCK")
+_LOCK = threading.RLock()  # for all that LLVM does
+wait_in_forks(_LOCK)
 
 
 @functools.cache
@@ -38,11 +43,42 @@ def machine() -> Machine:
     ImportError
         llvmlite is not installed.
     """
-    return Machine()
+    with _LOCK:
+        return Machine()
+
+
+@functools.cache
+def _most_functions() -> int:
+    """Return how many functions may be loaded at a time. Beyond Linux's limit of maps, LLVM's would not become executable, and crash."""
+    try:
+        return int(Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii")) // _MAPS
+    except (OSError, ValueError):
+        return sys.maxsize
+
+
+class Code:
+    """A function in machine code, which stays loaded as long as this object.
+
+    Parameters
+    ----------
+    engine : ExecutionEngine
+        That of llvmlite which has loaded it.
+    address : int
+    unused : list
+        Gets the engine when this object goes.
+    """
+
+    __slots__ = ("__weakref__", "_engine", "_unused", "address")
+
+    def __init__(self, engine: Any, address: int, unused: list[Any]) -> None:
+        self._engine, self.address, self._unused = engine, address, unused
+
+    def __del__(self) -> None:
+        self._unused.append(self._engine)  # any thread may run this, at any time
 
 
 class Machine:
-    """The compiler for this processor, and the code that has been loaded.
+    """The compiler for this processor, and the code that is loaded.
 
     Parameters
     ----------
@@ -67,8 +103,9 @@ class Machine:
         self.has_products: bool = self.find_products()
         self.find_python()
         self.compiler: Any = self.new_compiler()
-        self.addresses: dict[str, int] = {}
-        self.kept: list[Any] = []
+        self.loaded: WeakValueDictionary[str, Code] = WeakValueDictionary()
+        self.recent: deque[Code] = deque(maxlen=_RECENT)
+        self.unused: list[Any] = []  # engines that the next call of `load` closes
 
     def new_compiler(self) -> Any:
         """Return a compiler for this processor."""
@@ -125,30 +162,42 @@ class Machine:
 
     # -- code ----------------------------------------------------------------------------------------------------------------------
 
-    def load(self, texts: Iterable[str]) -> list[int]:
-        """Return the addresses of functions; compile those that are neither loaded nor in the cache."""
-        texts = list(texts)
-        with _LOCK:
-            for text in texts:
-                if text not in self.addresses:
-                    self.addresses[text] = self.load_one(text)
-            return [self.addresses[text] for text in texts]
+    def load(self, texts: Iterable[str]) -> list[Code]:
+        """Return functions, which stay loaded as long as the caller keeps them; compile those that are neither loaded nor in the cache.
 
-    def load_one(self, text: str) -> int:
-        """Load a function from the cache, or compile and cache it first; return its address."""
+        Raises
+        ------
+        MemoryError
+            The process has loaded as many as the system allows.
+        """
+        found = []
+        with _LOCK:
+            while self.unused:
+                self.unused.pop().close()
+            for text in texts:
+                code = self.loaded.get(text)
+                if code is None:
+                    code = self.loaded[text] = self.load_one(text)
+                    self.recent.append(code)
+                found.append(code)
+        return found
+
+    def load_one(self, text: str) -> Code:
+        """Load a function from the cache, or compile and cache it first."""
+        if len(self.loaded) >= _most_functions():
+            msg = f"{len(self.loaded)} functions are loaded, and the system's limit of memory maps (vm.max_map_count) allows no more"
+            raise MemoryError(msg)
         llvm, key = self.llvm, self.key(text)
         name = f"xpgrad_{key}"
-        code = cache.load(key)
-        if code is None:
-            code = self.compile(text.replace("@NAME", f"@{name}"))
-            cache.save(key, code)
+        object_code = cache.load(key)
+        if object_code is None:
+            object_code = self.compile(text.replace("@NAME", f"@{name}"))
+            cache.save(key, object_code)
         # NB: an engine of its own, since one resolves addresses in its first object file only.
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.new_compiler())
-        file = llvm.ObjectFileRef.from_data(code)
-        engine.add_object_file(file)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
         engine.finalize_object()
-        self.kept += [engine, file]
-        return int(engine.get_function_address(name))
+        return Code(engine, int(engine.get_function_address(name)), self.unused)
 
     def key(self, text: str) -> str:
         """Return a function's key in the cache: a hash of everything on which its code depends."""
