@@ -878,6 +878,19 @@ def test_code_that_nothing_uses_is_unloaded(fresh: machines.Machine) -> None:
     assert kept(np.ones(3))[0].tolist() == [0.0] * 3
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="where Linux tells how much memory a process has")
+def test_compiling_leaves_no_memory(fresh: machines.Machine) -> None:
+    b = a_program()
+    function = native_function(b.program(*b.outputs), BACKEND)
+    text = max(fresh.loaded, key=len).replace("@NAME", "@kernel")
+    sizes = []
+    for _ in range(80):
+        fresh.compile(text)
+        sizes.append(int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+    assert sizes[-1] - sizes[19] < 2 << 20
+    del function
+
+
 def test_beyond_the_limit_of_memory_maps_numpy_runs(fresh: machines.Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     linear(0)
     monkeypatch.delenv("XPGRAD_EMITTER", raising=False)

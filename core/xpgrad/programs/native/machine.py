@@ -217,5 +217,10 @@ class Machine:
         tuning = llvm.create_pipeline_tuning_options(speed_level=3)
         tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = True
         builder = llvm.create_pass_builder(self.compiler, tuning)
-        builder.getModulePassManager().run(module, builder)
+        passes = builder.getModulePassManager()
+        passes.run(module, builder)
+        # llvmlite does not free them: of its two base classes the first has a `_dispose` that does nothing.
+        if type(passes)._dispose is llvm.ffi.ObjectRef._dispose:
+            llvm.newpassmanagers.NewPassManager._dispose(passes)
+            passes.detach()
         return module
