@@ -145,6 +145,12 @@ def test_conversions_return_the_gradient_in_the_first_dtype(narrow: str, wide: s
     assert not xp.astype(xp.tensor([1.5], device=xpgrad_device, requires_grad=True), "int32").requires_grad
 
 
+@pytest.mark.parametrize("function", [xp.add, xp.minimum, xp.broadcast_arrays, lambda a, b: xp.broadcast_shapes(a.shape, b.shape)])
+def test_shapes_that_do_not_broadcast_are_refused_in_the_words_that_programs_look_for(function: Function) -> None:
+    with pytest.raises(ValueError, match=r"shapes \(2,\), \(3,\) could not be broadcast together: axis -1 has 2 and 3"):
+        function(xp.ones(2), xp.ones(3))
+
+
 # -- products ----------------------------------------------------------------------------------------------------------------------
 
 

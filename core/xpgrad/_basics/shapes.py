@@ -49,8 +49,10 @@ def common_shape(*shapes: Sequence[int], name: str = "") -> tuple[int, ...]:
         out[:0] = [1] * (len(shape) - len(out))
         for i, n in enumerate(shape, start=len(out) - len(shape)):
             if n not in (1, out[i]) and out[i] != 1:
-                start = f"{name}: " if name else ""
-                msg = f"{start}shapes {', '.join(str(tuple(s)) for s in shapes)} do not broadcast: axis {i - len(out)} has {out[i]} and {n}"
+                start = f"{name}: shapes" if name else "shapes"
+                given = ", ".join(str(tuple(s)) for s in shapes)
+                # NumPy and SciPy's tests look for "not be broadcast".
+                msg = f"{start} {given} could not be broadcast together: axis {i - len(out)} has {out[i]} and {n}"
                 raise ValueError(msg)
             out[i] = n if out[i] == 1 else out[i]
     return tuple(out)
