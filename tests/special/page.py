@@ -20,6 +20,7 @@ SLOW = {
     "stdtrit": 20,
     "owens_t": 20,
     "betaincinv": 10,
+    "betainccinv": 10,
     "gammaincinv": 20,
     "gammainccinv": 20,
     "chdtri": 20,

@@ -22,7 +22,7 @@ from xpgrad.scipy import special
 
 COUNT = 5
 #: Functions whose reference is slow to compute.
-SLOW = {"stdtrit": 2, "owens_t": 2, "betaincinv": 2, "gammaincinv": 2, "gammainccinv": 2, "y1": 3, "yn": 3}
+SLOW = {"stdtrit": 2, "owens_t": 2, "betaincinv": 2, "betainccinv": 2, "gammaincinv": 2, "gammainccinv": 2, "y1": 3, "yn": 3}
 #: Functions for which mpmath takes more than a second.
 SLOWER = {"chdtri", "fdtri", "gdtrc", "k0e", "k1", "k1e", "kn", "lpmv", "stdtr"}
 #: Functions over axes, with a static argument or without a derivative, which have separate tests.
@@ -73,7 +73,7 @@ def test_values_and_derivatives_are_mpmaths(name: str, order: int) -> None:
 
 
 #: Inverses whose value underflows to 0, or is rounded to 1, for an argument of 0.001: the density there is not known.
-SATURATED = {"betaincinv", "fdtri", "gammaincinv"}
+SATURATED = {"betaincinv", "betainccinv", "fdtri", "gammaincinv"}
 
 
 @_each
@@ -254,6 +254,7 @@ BEYOND: dict[str, list[tuple[float, ...]]] = {
     "y1": [(-1.0,)], "yn": [(2.0, -1.0)], "yv": [(0.5, -1.0)], "iv": [(0.5, -1.0)], "kv": [(0.5, -1.0)],
     "gammainc": [(1.0, -1.0), (-1.0, 1.0)], "gammaincc": [(1.0, -1.0), (-1.0, 1.0)], "gammaincinv": [(1.0, 1.5), (1.0, -0.5)],
     "gammainccinv": [(1.0, 1.5)], "betainc": [(1.0, 1.0, 1.5), (-1.0, 1.0, 0.5), (1.0, 1.0, -0.5)], "betaincc": [(1.0, 2.0, 1.5)],
+    "betainccinv": [(1.0, 2.0, 1.5)],
     "betaincinv": [(1.0, 2.0, 1.5)], "zeta": [(0.5, 2.0), (2.5, -0.5)], "beta": [(-1.0, 0.5)], "exp1": [(-1.0,)], "expi": [(0.0,)],
     "polygamma": [(-1.0, 2.0), (0.5, 2.0), (-2.0, 0.5)],
 }  # fmt: skip

@@ -65,6 +65,19 @@ def test_continuous_distributions(name: str, kind: str, xpgrad_device: str) -> N
     check(ours, points, xpgrad_device, order=2 if twice else 1)
 
 
+@pytest.mark.parametrize("name", [n for n in CONTINUOUS if n not in ("truncnorm", "vonmises")])
+def test_quantiles_near_the_ends(name: str) -> None:
+    """Law: quantiles invert the probability of the nearer tail, and their derivatives the density, where it is far below rounding."""
+    shapes, tail = (0.3, 2.5) if name == "beta" else CONTINUOUS[name], 2.0**-50
+    family = getattr(stats, name)
+    for quantile, nearer, q in (("ppf", "cdf", tail), ("isf", "sf", tail), ("ppf", "sf", 1 - tail), ("isf", "cdf", 1 - tail)):
+        at = xp.tensor(q, requires_grad=True)
+        x = getattr(family, quantile)(at, *shapes)
+        np.testing.assert_allclose(getattr(family, nearer)(x, *shapes).item(), tail, rtol=1e-6)
+        slope = xp.autograd.grad(x, at)[0].item() * family.pdf(x.detach(), *shapes).item()
+        np.testing.assert_allclose(slope, 1.0 if quantile == "ppf" else -1.0, rtol=1e-6)
+
+
 def _gamma(x: Any, a: Any, loc: Any, scale: Any) -> Any:
     z = (x - loc) / scale
     return (a - 1) * mpmath.log(z) - z - mpmath.loggamma(a) - mpmath.log(scale)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from xpgrad._basics.docstrings import shares
 from xpgrad._rows.namespace import operations
 from xpgrad.scipy._declare import front, operands_of
-from xpgrad.scipy._incomplete import ONCE, betainc, betaincc, betaincinv, gammainc, gammaincc, gammainccinv
+from xpgrad.scipy._incomplete import ONCE, betainc, betaincc, betainccinv, betaincinv, gammainc, gammaincc, gammainccinv
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -223,11 +223,11 @@ def fdtri(dfn: Operand, dfd: Operand, p: Operand, /) -> Tensor:
     tensor(8.)
     """
     m, n, y = operands_of("fdtri", ("dfn", "dfd", "p"), (dfn, dfd, p))
-    low = y < 0.5
+    # The quotient of the share below and that above: each from `y` where it is the smaller one, so that it keeps its digits.
     half = operations.zeros_like(y) + 0.5
-    # From the nearer end, since the other one has lost the digits of its distance to 1.
+    low = y < betainc(m * 0.5, n * 0.5, half)
     below = betaincinv(m * 0.5, n * 0.5, operations.where(low, y, half))
-    above = betaincinv(n * 0.5, m * 0.5, operations.where(low, half, 1.0 - y))
+    above = betainccinv(n * 0.5, m * 0.5, operations.where(low, half, y))
     return operations.where(low, below / (1.0 - below), (1.0 - above) / above) * n / m
 
 
@@ -421,7 +421,7 @@ def bdtri(k: Operand, n: Operand, y: Operand, /) -> Tensor:
     tensor(-1.)
     """
     given = _Trials("bdtri", k, n, y)
-    value = betaincinv(given.above, given.left, 1.0 - given.p)
+    value = betainccinv(given.above, given.left, given.p)
     return _guard(value, given.possible & ~given.negative & ~given.whole)
 
 

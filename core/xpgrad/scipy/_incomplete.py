@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
     from xpgrad.rules.elementwise import Operand
 
-__all__ = ["betainc", "betaincc", "betaincinv", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "stdtr", "stdtrit"]
+__all__ = [
+    "betainc", "betaincc", "betainccinv", "betaincinv", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "stdtr", "stdtrit",
+]  # fmt: skip
 
 _STEP = 1.0 / 16.0
 #: The abscissas and weights of the formula: the integral over the half line is the sum of ``weight * f(abscissa)``.
@@ -270,6 +272,22 @@ def _beta_quantile_by_a(g: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
 
 def _beta_quantile_by_b(g: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
     return g * (xp.special_betainc_by_a(b, a, 1.0 - out, out) / _beta_density(a, b, out, xp))
+
+
+@special(_beta_quantile_by_a, _beta_quantile_by_b, lambda g, a, b, out, xp: -g / _beta_density(a, b, out, xp))
+@_document_beta
+def betainccinv(a: Operand, b: Operand, y: Operand, /) -> Tensor:
+    """Return the inverse of `betaincc` in `x`.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.betainccinv(1.0, 2.0, 0.25)  # x with (1 - x)**2 = 0.25
+    tensor(0.5)
+    >>> xp.func.grad(special.betainccinv, argnums=(0, 2))(1.0, 2.0, 0.25)
+    (tensor(0.2699), tensor(-1.))
+    """
 
 
 @special(_beta_quantile_by_a, _beta_quantile_by_b, lambda g, a, b, out, xp: g / _beta_density(a, b, out, xp))

@@ -77,10 +77,20 @@ laplace: Continuous = Continuous(
     "laplace", (), -_INF, _INF, None, logpdf=lambda z: -xp.abs(z) - math.log(2.0), cdf=lambda z: _laplace_tail(-z), sf=_laplace_tail,
     ppf=_laplace_quantile, isf=lambda q: -_laplace_quantile(q),
 )  # fmt: skip
+
+
+def _cauchy_quantile(q: Any) -> Any:
+    """Return the quantile of the standard Cauchy distribution at `q`, from the nearer end or from the median, to keep all digits."""
+    right = q > 0.5
+    tail = xp.where(right, 1.0 - q, q)
+    size = xp.where(tail > 0.25, xp.tan((0.5 - tail) * math.pi), 1.0 / xp.tan(tail * math.pi))
+    return xp.where(right, size, -size)
+
+
 cauchy: Continuous = Continuous(
     "cauchy", (), -_INF, _INF, None, logpdf=lambda z: -xp.log1p(z * z) - math.log(math.pi),
     cdf=lambda z: xp.atan2(xp.ones_like(z), -z) * (1 / math.pi), sf=lambda z: xp.atan2(xp.ones_like(z), z) * (1 / math.pi),
-    ppf=lambda q: xp.tan((q - 0.5) * math.pi), isf=lambda q: -xp.tan((q - 0.5) * math.pi),
+    ppf=_cauchy_quantile, isf=lambda q: -_cauchy_quantile(q),
 )  # fmt: skip
 logistic: Continuous = Continuous(
     "logistic", (), -_INF, _INF, None, logpdf=lambda z: special.log_expit(z) + special.log_expit(-z), cdf=special.expit,
@@ -126,7 +136,7 @@ beta: Continuous = Continuous(
     "beta", ("a", "b"), 0.0, 1.0, _positive,
     logpdf=lambda z, a, b: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b),
     cdf=lambda z, a, b: special.betainc(a, b, z), sf=lambda z, a, b: special.betaincc(a, b, z),
-    ppf=lambda q, a, b: special.betaincinv(a, b, q), isf=lambda q, a, b: 1.0 - special.betaincinv(b, a, q),
+    ppf=lambda q, a, b: special.betaincinv(a, b, q), isf=lambda q, a, b: special.betainccinv(a, b, q),
 )  # fmt: skip
 t: Continuous = Continuous(
     "t", ("df",), -_INF, _INF, _positive,
