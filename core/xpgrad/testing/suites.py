@@ -32,8 +32,9 @@ __all__ = ["Suite", "SuiteError", "load", "patch", "prepare", "run"]
 FOLDER = Path(__file__).parent / "_suites"
 
 
-#: How an error says that something without a derivative refuses a Tensor that requires grad.
-_REFUSAL = re.compile(r"^E .*requires grad", re.MULTILINE)
+#: How an error says that something without a derivative refuses a Tensor that requires grad, or a copy of one with a history. The text is
+#: Python's traceback, in which source code is indented further.
+_REFUSAL = r"^ {0,2}\S.*(?:requires grad|\(graph leaves\) support the)"
 
 
 class SuiteError(RuntimeError):
@@ -99,6 +100,8 @@ class Suite:
         The modules that its tests import, besides pytest and what the project itself needs.
     conversions : tuple of str
         The names that its tests give to functions that convert or compare results.
+    refusals : tuple of str
+        Regular expressions for the errors with which its code in C replaces a refusal.
     insertions : tuple of Insertion
     expected : dict of str to str
         By regular expression for the name of a test: the reason why it fails.
@@ -111,6 +114,7 @@ class Suite:
     arguments: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     conversions: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
     insertions: tuple[Insertion, ...] = ()
     expected: Mapping[str, str] = field(default_factory=dict)
 
@@ -169,7 +173,7 @@ def load(name: str) -> Suite:
     facts = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     insertions = tuple(Insertion(**i) for i in facts.pop("insert", []))
     expected = {e["tests"]: e["reason"] for e in facts.pop("expected", [])}
-    facts |= {key: tuple(facts.get(key, ())) for key in ("arguments", "needs", "conversions")}
+    facts |= {key: tuple(facts.get(key, ())) for key in ("arguments", "needs", "conversions", "refusals")}
     return Suite(name=name, insertions=insertions, expected=expected, **facts)
 
 
@@ -275,7 +279,8 @@ def run(suite: Suite, share: str = "0/1", extra: Sequence[str] = (), requires_gr
         arguments = [a.replace("{folder}", str(package)) for a in suite.arguments]
         environment |= {CONVERSIONS: " ".join(suite.conversions)}
         plugins = ["-p", "no:cacheprovider", "-p", "xpgrad.testing._suite_plugin"]
-        plugins += ["-p", "xpgrad.testing._suite_gradients"] if requires_grad else []
+        # Python's tracebacks, because thousands of tests are refused: pytest parses whole files for each of its own.
+        plugins += ["-p", "xpgrad.testing._suite_gradients", "--tb=native"] if requires_grad else []
         command = [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, *extra]
         code = subprocess.run(command, cwd=folder, env=environment, check=False).returncode
         if not outcomes.exists():
@@ -283,8 +288,9 @@ def run(suite: Suite, share: str = "0/1", extra: Sequence[str] = (), requires_gr
             raise SuiteError(msg)
         lines = [json.loads(line) for line in outcomes.read_text(encoding="utf-8").splitlines()]
     found = list(_last(lines).values())
+    refusal = re.compile("|".join((_REFUSAL, *suite.refusals)), re.MULTILINE)
     for outcome in found if requires_grad else []:
-        if outcome["outcome"] == "failed" and _REFUSAL.search(outcome["text"]):
+        if outcome["outcome"] == "failed" and refusal.search(outcome["text"]):
             outcome["outcome"] = "refused"
     return found
 
