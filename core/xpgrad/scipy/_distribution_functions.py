@@ -223,11 +223,13 @@ def fdtri(dfn: Operand, dfd: Operand, p: Operand, /) -> Tensor:
     tensor(8.)
     """
     m, n, y = operands_of("fdtri", ("dfn", "dfd", "p"), (dfn, dfd, p))
-    # The quotient of the share below and that above: each from `y` where it is the smaller one, so that it keeps its digits.
-    half = operations.zeros_like(y) + 0.5
-    low = y < betainc(m * 0.5, n * 0.5, half)
-    below = betaincinv(m * 0.5, n * 0.5, operations.where(low, y, half))
-    above = betainccinv(n * 0.5, m * 0.5, operations.where(low, half, y))
+    # The share below, or that above: each from `y` where it is the smaller one, so that it keeps its digits. Elsewhere it is that of the
+    # uniform distribution, since its own may be rounded to 1, where the density is not known.
+    half, one = operations.zeros_like(y) + 0.5, operations.ones_like(y)
+    first, second = m * 0.5, n * 0.5
+    low = y < betainc(first, second, half)
+    below = betaincinv(operations.where(low, first, one), operations.where(low, second, one), operations.where(low, y, half))
+    above = betainccinv(operations.where(low, one, second), operations.where(low, one, first), operations.where(low, half, y))
     return operations.where(low, below / (1.0 - below), (1.0 - above) / above) * n / m
 
 

@@ -218,6 +218,9 @@ def betainc_by_a(xp: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
     fall = xp.where(fall > 0, xp.where(fall < p, fall, p), xp.zeros_like(fall))  # far away it is p
     scale = 1.0 / (fall + xp.where(p < 1.0, p, xp.sqrt(p)))
     start = xp.log(z)
+    near = z > 0.5
+    # The density at the point is a factor outside of the sum: for shapes of some hundreds, its parts overflow and underflow.
+    base = xp.where(near, xp.log(rest), xp.log1p(-xp.where(near, xp.zeros_like(z), z)))
     total = xp.zeros_like(one)
     for node, weight in _NODES:
         t = scale * node
@@ -225,8 +228,8 @@ def betainc_by_a(xp: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
         far = part > 0.5
         other = xp.where(far, xp.log(rest - z * xp.expm1(-t)), xp.log1p(-xp.where(far, xp.zeros_like(part), part)))
         change = xp.where(low, start - t - gap, gap - other)
-        total = total + xp.exp((q - 1.0) * other - p * t) * change * weight
-    slope = total * scale * xp.exp(p * start - xp.special_betaln(a1, b1))
+        total = total + xp.exp((q - 1.0) * (other - base) - p * t) * change * weight
+    slope = total * scale * xp.exp(p * start + (q - 1.0) * base - xp.special_betaln(a1, b1))
     fixed = (a > 0) & (b > 0) & ((x == 0) | (y == 0)) & xp.isfinite(a) & xp.isfinite(b)
     return xp.where(inside, slope, xp.where(fixed, xp.zeros_like(one), one + math.nan))
 
