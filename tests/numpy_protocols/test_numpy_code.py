@@ -6,13 +6,16 @@ helpers. Each returns what it computed.
 
 from __future__ import annotations
 
+import cmath
 import copy
 import functools
+import math
 import numbers
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from math import hypot
 from typing import Any
 
 import numpy
@@ -201,6 +204,28 @@ def same_arrays(a):
     other[1] *= 3.0
     array += 1.0
     return total * array * a * other
+
+
+def mathematics(x):
+    a, b, c = x / 4.0
+    angles = [math.acos(a), math.asin(b), math.atan(c), math.atan2(a, c), math.cos(a), math.sin(b), math.tan(c), math.radians(a)]
+    powers = [math.exp(a), math.expm1(b), math.log(c), math.log(a, 3.0), math.log(2.0, b), math.log1p(c), math.log2(a), math.log10(b)]
+    powers += [math.pow(a, b), math.sqrt(c), math.cbrt(a), math.exp2(b)]
+    curves = [math.cosh(a), math.sinh(b), math.tanh(c), math.acosh(a + 1.0), math.asinh(b), math.atanh(c), math.erf(a), math.erfc(b)]
+    curves += [math.gamma(c), math.lgamma(a), math.fabs(-b), math.copysign(c, -1.0), math.degrees(a)]
+    sums = [math.fsum(v * v for v in x), math.dist([a, b], [c, 1.0]), hypot(a, b), hypot(a, b, c), hypot(c), math.prod([a, b])]
+    parts = [
+        math.fmod(a, 0.3),
+        math.remainder(b, 0.3),
+        *math.modf(c + 1.0),
+        math.ldexp(a, 2),
+        math.frexp(b)[0],
+        sum(math.sqrt(v) for v in x),
+    ]
+    z = cmath.sqrt(-a) + cmath.exp(1j * b) + cmath.log(complex(1.0, 2.0) * c)
+    kept = [float(a) * b, np.float64(c) * 2.0, float(x.sum()), complex(a, b).imag, np.complex128(c).real]
+    z += cmath.rect(a, b)
+    return np.array(angles + powers + curves + sums + parts + kept + [z.real, z.imag, cmath.phase(z), *cmath.polar(z)])
 
 
 def pass_scalars(a):
@@ -400,7 +425,18 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "integers": (integers, (RNG.normal(size=4),)),
     **{
         f.__name__: (f, (np.array([3.1, 1.2, 2.4]),))
-        for f in (accumulate, exchange, scalars, arrays_without_axes, same_arrays, pass_scalars, computed_arrays, methods, *OBJECTS)
+        for f in (
+            accumulate,
+            exchange,
+            scalars,
+            mathematics,
+            arrays_without_axes,
+            same_arrays,
+            pass_scalars,
+            computed_arrays,
+            methods,
+            *OBJECTS,
+        )
     },
 }
 #: Programs whose steps depend on values, which a program for all values cannot.
@@ -512,6 +548,69 @@ def test_methods_names_and_what_is_no_function() -> None:
             xp.numpy_code(bad)
 
 
+def steps_of_numbers(v):
+    found = [math.floor(v), math.ceil(v), math.trunc(v), round(v), math.isclose(v, 2.71, rel_tol=0.1), math.isfinite(v), math.isnan(v)]
+    return found, round(v, 1) + v
+
+
+def test_numbers_are_rounded_and_refused_as_in_python() -> None:
+    x, steps = xp.tensor([2.71, -1.0, 1000.0], requires_grad=True), xp.numpy_code(lambda x: steps_of_numbers(x[0]))
+    found, rounded = steps(x)
+    assert found == steps_of_numbers(2.71)[0]
+    assert [type(v) for v in found] == [int] * 4 + [bool] * 3
+    assert (float(rounded.detach()), xp.autograd.grad(rounded, x)[0].tolist()) == (2.7 + 2.71, [1.0, 0.0, 0.0])
+    assert float(xp.func.jvp(lambda v: xp.numpy_code(steps_of_numbers)(v)[1], (x[0].detach(),), (xp.asarray(1.0),))[1]) == 1.0
+    outside: tuple[Callable[[Any], Any], ...] = (
+        lambda v: math.sqrt(v[1]), lambda v: math.log(v[1]), lambda v: math.acos(v[0]), lambda v: math.exp(v[2]), lambda v: math.sin(v),
+    )  # fmt: skip
+    for function in outside:
+        for given in (x, x.detach()):
+            with pytest.raises((ValueError, OverflowError)):
+                xp.numpy_code(function)(given)
+    with pytest.raises(TypeError, match="__round__"):
+        xp.numpy_code(lambda v: round(v))(x)
+    number = xp.numpy_code(lambda v: math.sin(v[0]))(x.detach())
+    assert isinstance(number, float)
+
+
+def classes_of_numbers(v):
+    real, imaginary = 2.0, 1j
+    assert type(real) is float
+    assert type(imaginary) is complex
+    assert type(v.sum()) is np.float64
+    assert isinstance(float(v[0]), float)
+    assert isinstance(2.0, (int, float))
+    assert not isinstance(v, float)
+    assert v.dtype == float
+    assert v.dtype == np.float64
+    assert issubclass(np.float64, float)
+    assert np.issubdtype(np.dtype(float), np.float64)
+    assert np.finfo(np.float32).bits == 32
+    assert {float: 1}[type(float("1.5"))] == 1
+    assert np.dtype([("a", float), ("b", complex)]).itemsize == 24
+    return [
+        np.float32(v),
+        np.float64(v[:1]),
+        v.astype(float),
+        np.zeros(2, float),
+        np.array(list(map(float, v))),
+        np.complex64(v),
+        complex(v[0], 2),
+    ]
+
+
+def test_classes_of_numbers_are_numpys() -> None:
+    v = np.array([1.5, 2.5])
+    for found, expected in zip(xp.numpy_code(classes_of_numbers)(xp.asarray(v)), classes_of_numbers(v), strict=True):
+        np.testing.assert_array_equal(values(found), expected)
+        assert values(found).dtype == np.asarray(expected).dtype
+    for bad in (lambda v: float(v), lambda v: complex(v), lambda v: float(v[0] + 1j)):
+        with pytest.raises((TypeError, ValueError)):
+            xp.numpy_code(bad)(xp.asarray(v))
+    assert float is _BUILTIN_FLOAT  # elsewhere
+
+
+_BUILTIN_FLOAT = float
 SCALE = 2.0
 
 
@@ -663,8 +762,6 @@ def test_a_gradient_is_not_written_into_numpys_array() -> None:
     assert xp.numpy_code(computed_from_integers)(x, 0.0).tolist() == [0.0, 1.5]
     with pytest.raises(TypeError, match=r"what is computed from integers, such as `np.arange\(3\) / 2`"):
         xp.numpy_code(computed_from_integers)(x, 0)
-    with pytest.warns(UserWarning, match="Converting a tensor"):
-        assert xp.numpy_code(lambda v: float(v[0]))(x) == 2.0
 
 
 #: Arrays that share the memory of `y` in NumPy, or do not.

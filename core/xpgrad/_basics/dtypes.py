@@ -212,6 +212,9 @@ def as_dtype(dtype: Any, default: Any = None) -> DType:
         found = DTYPES.get(str(name).rstrip("_"))
         if found is None and isinstance(dtype, type) and dtype.__module__ == "numpy":
             found = DTYPES.get(_name_of_numpy_type(dtype))
+        for number in (float, complex):
+            if found is None and isinstance(dtype, type) and issubclass(dtype, number):
+                return as_dtype(number, default)
     if found is None:
         names = ", ".join(DTYPES)
         msg = f"{dtype!r} is not a data type; use one of xpgrad's ({names}), e.g. `dtype=xpgrad.float32`"

@@ -1,4 +1,7 @@
-"""Classes in code that was written for NumPy: Tensors are arrays or scalars there, also for `isinstance`, `type` and `hasattr`."""
+"""Classes in code that was written for NumPy: Tensors are arrays or scalars there, also for `isinstance`, `type` and `hasattr`.
+
+A number that `float`, `complex` or `numpy.float64` makes of a Tensor keeps its derivative.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._basics.dtypes import DTYPES
 from xpgrad._modes import state
 from xpgrad._tensor.tensor import Tensor
 
-__all__ = ["has_attribute", "is_instance", "make_array_class", "make_type_class"]
+__all__ = ["NUMBER_CLASSES", "has_attribute", "is_instance", "make_array_class", "make_type_class"]
 
 #: NumPy: `chapters` loaded it.
 _np: Any = sys.modules["numpy"]
@@ -63,14 +67,75 @@ def make_array_class(convert: Callable[[Any], Any]) -> Any:
     return _ArrayClass("ndarray", (), {"convert": staticmethod(convert), "__module__": "numpy"})
 
 
+class _NumberClass(type):
+    """The class of the classes that stand for a class of numbers, and are equal to it."""
+
+    plain: Any
+    convert: Callable[..., Any]
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        if options or all(_class_in_numpy(x) is None for x in args):
+            return cls.plain(*args, **options)
+        return cls.convert(*args)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return is_instance(x, cls.plain)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, cls.plain)
+
+    def __eq__(cls, other: object) -> Any:
+        return True if other is cls or other is cls.plain else NotImplemented
+
+    def __hash__(cls) -> int:
+        return hash(cls.plain)
+
+
+def _to_float(x: Any) -> Any:
+    if x.dtype.is_complex or x.size != 1:
+        return float(x)  # which raises
+    return x.reshape(()).astype(x.dtype if x.dtype.differentiable else float)
+
+
+def _to_complex(*parts: Any) -> Any:
+    if any(isinstance(x, Tensor) and x.size != 1 for x in parts):
+        return complex(*parts)  # which raises
+    real, imag = (x.reshape(()) if isinstance(x, Tensor) else x for x in (*parts, 0.0)[:2])
+    return real + 1j * imag
+
+
+def _make_number_class(plain: Any, convert: Callable[..., Any]) -> Any:
+    # A subclass, because NumPy finds the dtype of classes of NumPy's so; for those of Python it asks for `dtype`.
+    own = {} if issubclass(plain, _np.generic) else {"dtype": _np.dtype(plain)}
+    names = {"plain": plain, "convert": staticmethod(convert), "__module__": plain.__module__, "__doc__": plain.__doc__, **own}
+    return _NumberClass(plain.__name__, (plain,), names)
+
+
+def _convert_to(name: str) -> Callable[..., Any]:
+    return lambda x: x.astype(name)
+
+
+#: What stands for classes of numbers, by the class.
+NUMBER_CLASSES: dict[Any, Any] = {
+    plain: _make_number_class(plain, convert)
+    for plain, convert in (
+        (float, _to_float),
+        (complex, _to_complex),
+        *((getattr(_np, name), _convert_to(name)) for name in DTYPES if name not in ("bool", "bfloat16")),
+    )
+}
+
+
 class _TypeClass(type):
     """The class of what stands for `type`."""
 
     arrays: Any
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
-        own = _class_in_numpy(args[0]) if len(args) == 1 else None
-        return type(*args, **options) if own is None else cls.arrays if own is _np.ndarray else own
+        if len(args) > 1:
+            return type(*args, **options)
+        found = _class_in_numpy(*args) or type(*args)
+        return cls.arrays if found is _np.ndarray else NUMBER_CLASSES.get(found, found)
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, type)

@@ -26,8 +26,9 @@ from xpgrad._modes import state
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._modes.setting import Setting
 from xpgrad._numpy import chapters as chapters
-from xpgrad._numpy.classes import has_attribute, is_instance, make_array_class, make_type_class
+from xpgrad._numpy.classes import NUMBER_CLASSES, has_attribute, is_instance, make_array_class, make_type_class
 from xpgrad._numpy.dispatch import array_function, has_rule
+from xpgrad._numpy.mathematics import find_number_function, round_number
 from xpgrad._numpy.scipys import find_stand_in, is_scipys
 from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor
 from xpgrad._numpy.table import LIKE
@@ -134,11 +135,15 @@ def _replace(x: Any) -> Any:
         return _find_module(x) if x.__name__ in _MODULES else x
     if kind is _np.vectorize:
         return Vectorized(x, _as_tensor_inside)
+    if kind is type and x in NUMBER_CLASSES:
+        return NUMBER_CLASSES[x]
     for numpys, own in _STAND_INS:
         if x is numpys:
             return own
     if _is_generator_class(x):
         return _make_generator_class(x)
+    if (own := find_number_function(x)) is not None:
+        return own
     name = getattr(x, "__name__", "")
     if kind is type or kind is _np.ufunc or not name or not callable(x):
         return x
@@ -175,10 +180,19 @@ _STAND_INS = (
     (_np.r_, Joiner(_np.r_, False, _as_tensor_inside)),
     (_np.c_, Joiner(_np.c_, True, _as_tensor_inside)),
 )
-#: What stands for Python's functions that ask for the class of an array.
-_BUILTINS = {"isinstance": is_instance, "hasattr": has_attribute, "type": make_type_class(_ARRAY_CLASS)}
+#: What stands for Python's functions that ask for the class of an array, or need a number.
+_BUILTINS = {
+    "complex": NUMBER_CLASSES[complex],
+    "float": NUMBER_CLASSES[float],
+    "hasattr": has_attribute,
+    "isinstance": is_instance,
+    "round": round_number,
+    "type": make_type_class(_ARRAY_CLASS),
+}
 #: The modules whose functions have stand-ins.
-_MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.lib", "numpy.lib.stride_tricks")
+_MODULES = (
+    "cmath", "math", "numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.lib", "numpy.lib.stride_tricks",
+)  # fmt: skip
 
 
 class _NumPy(types.ModuleType):
