@@ -104,8 +104,9 @@ else `a[0]` is a view, as in PyTorch, and `s += 1` writes into it. Methods and a
 the parts of `np.r_` and `np.c_` may be Tensors. Functions, except universal ones, take lists that contain Tensors: `np.mean([x, y])`,
 `np.diag([x, y])`. `a.item()` and `a.tolist()` return scalars that keep their gradients, `np.vectorize` calls its function with each
 element, and what generators of `np.random` draw are Tensors. For `isinstance`, `type` and `hasattr` in the module, Tensors are arrays and
-scalars: `isinstance(a[0], float)` is true. `int(x)` is a constant, because it is a step function; `float(x)` warns or raises.
-`copy.copy(a)` and `copy.deepcopy(a)` are copies with gradients.
+scalars: `isinstance(a[0], float)` is true. Functions of `math` and `cmath`, `float(x)`, `complex(x)` and `np.float64(x)` keep gradients;
+`int(x)`, `round(x)` and `math.floor(x)` are constants, because they are step functions. `copy.copy(a)` and `copy.deepcopy(a)` are copies
+with gradients.
 
 What is missing raises an error: scalars with gradients as keys of dicts and elements of sets, assignments to `a.shape`, dtypes by NumPy's
 codes (write `a.astype("float32")`), `np.nditer`, and what shows memory, e.g. `a.strides`. To write a number that has a gradient into an
@@ -114,7 +115,8 @@ an error, because the gradient would be lost.
 
 SciPy's functions, classes and distributions are those of `xpgrad.scipy` if they get Tensors or functions: solvers, differential
 equations, distributions, interpolants, sparse matrices, and of `scipy.linalg` also `cholesky`, `det`, `eigh`, `eigvalsh`, `inv`, `norm`,
-`pinv`, `solve`, `svd` and `svdvals`. Those of which xpgrad has none raise for a Tensor that requires grad.
+`pinv`, `solve`, `svd` and `svdvals`. Those of which xpgrad has none raise for a Tensor that requires grad. Functions that are given to
+solvers run as code for NumPy also when a backward pass calls them.
 
 ```python
 from scipy.integrate import solve_ivp

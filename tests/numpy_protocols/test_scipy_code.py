@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ import scipy.sparse.linalg as spla
 from scipy import stats
 from scipy.integrate import odeint, quad, simpson, solve_ivp, trapezoid
 from scipy.interpolate import CubicSpline, interp1d
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq, curve_fit, minimize
 from scipy.sparse.linalg import spsolve
 from scipy.special import erf, logsumexp
 from scipy.stats import multivariate_normal, norm
@@ -121,11 +123,48 @@ def arrays_of_scipys(p: Any) -> Any:
     return table.sum() * drawn.sum() + (smooth @ p).sum()
 
 
+class Motion:
+    """What is called with a state, of which it takes elements as numbers."""
+
+    def __init__(self, rate: Any) -> None:
+        self.rate = rate
+
+    def __call__(self, t: Any, y: Any, damping: Any) -> Any:
+        out, place = np.zeros(2), y[0]
+        place *= self.rate
+        out[0], out[1] = y[1], -place - damping * y[1]
+        return out
+
+
+def functions_that_write(p: Any) -> Any:
+    def residual(z: Any, scale: float) -> Any:
+        out, first = np.empty(2), z[0]
+        first += p[0]
+        out[0], out[1] = first**2 - 2.0, z[1] * scale + z[0] ** 3 - p[1]
+        return out
+
+    def cost(t: Any) -> Any:
+        moved = t
+        moved -= p[2]
+        return math.exp(moved) - 2.0 + 0.1 * t
+
+    def model(x: Any, a: Any, b: Any) -> Any:
+        total = a
+        total *= 2.0
+        return total * np.exp(-b * x) + a
+
+    x = np.linspace(0, 1, 4)
+    fitted = curve_fit(model, x, p[0] * np.exp(-p[1] * x) + p[0] / 2.0, p0=[0.3, 0.3])[0]
+    moved = solve_ivp(Motion(p[0]), (0, 1.0), [1.0, 0.0], args=(0.1,), rtol=1e-9, atol=1e-11).y[:, -1].sum()
+    decayed = odeint(partial(lambda rate, y, t: [-float(y[0]) * rate], p[2]), [1.0], [0.0, 1.0], rtol=1e-10, atol=1e-10)[-1, 0]
+    return scipy.optimize.root(residual, [1.0, 1.0], args=(2.0,)).x.sum() + brentq(cost, 0.5, 3.0) + fitted @ fitted + moved + decayed
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     f.__name__: f
     for f in (
         finite_elements, older_matrices, tridiagonal, sparse_constant, oscillator, decay, root, minimum, integral, densities, interpolants,
-        special_functions, matrices, signals, arrays_of_scipys,
+        special_functions, matrices, signals, arrays_of_scipys, functions_that_write,
     )
 }  # fmt: skip
 
@@ -142,6 +181,8 @@ def test_programs_with_scipy(name: str) -> None:
     run(leaf).backward()
     assert leaf.grad is not None
     np.testing.assert_allclose(leaf.grad.numpy(), expected, rtol=1e-4, atol=1e-6)
+    if name != "matrices":  # forward mode computes all singular vectors, which have no derivative there
+        np.testing.assert_allclose(float(xp.func.jvp(run, (x,), (np.ones(3),))[1]), sum(expected), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(float(program(x)), float(run(x)), rtol=1e-6)  # outside, SciPy is SciPy again
     assert norm is stats.norm
     assert spsolve is spla.spsolve

@@ -29,7 +29,7 @@ from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.classes import NUMBER_CLASSES, has_attribute, is_instance, make_array_class, make_type_class
 from xpgrad._numpy.dispatch import array_function, has_rule
 from xpgrad._numpy.mathematics import find_number_function, round_number
-from xpgrad._numpy.scipys import find_stand_in, is_scipys
+from xpgrad._numpy.scipys import Converters, find_stand_in, is_scipys
 from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor
 from xpgrad._numpy.table import LIKE
 from xpgrad._numpy.vectorized import Vectorized
@@ -130,7 +130,7 @@ def _replace(x: Any) -> Any:
     """Return what stands for a global object: stand-ins of NumPy and its functions, without ufuncs and most classes; else `x`."""
     kind = x.__class__
     if is_scipys(x):
-        return find_stand_in(x, _as_tensor_inside)
+        return find_stand_in(x, _CONVERTERS)
     if kind is types.ModuleType:
         return _find_module(x) if x.__name__ in _MODULES else x
     if kind is _np.vectorize:
@@ -322,6 +322,53 @@ def _make_owner() -> Callable[[Any], Any]:
     return own
 
 
+def _run(stand_ins: Any, like: Any, call: Callable[[], Any]) -> Any:
+    """Call a function as code for NumPy."""
+    with (
+        Setting(state.VARIABLE, state.current() if _is_running() else state.mode_with(copies=True, numpy=Semantics())),
+        nullcontext() if like is None else default_device(like.device),
+        stand_ins,
+    ):
+        return call()
+
+
+def _find_names(func: Any) -> Any:
+    """Return the global names of the code that a call of `func` runs; None if it is not written in Python."""
+    while isinstance(func, functools.partial):
+        func = func.func
+    func = getattr(func, "__func__", func)
+    return getattr(func if isinstance(func, types.FunctionType) else type(func).__call__, "__globals__", None)
+
+
+def _keep_running(func: Any) -> Any:
+    """Return a function that does what `func` does in the present call also later, when a backward pass calls it."""
+    # A `partial` of a function of this module, so that solvers can read which Tensors `func` closes over.
+    found = functools.partial(_run_again, id(_find_names(func)) in _StandIns.active, func)
+    found.__wrapped__ = func  # type: ignore[attr-defined]  # solvers ask for its signature
+    for name in (*getattr(func, "__dict__", ()), "terminal", "direction"):  # and for attributes, which an event may have from its class
+        if name != "__wrapped__" and hasattr(func, name):
+            setattr(found, name, getattr(func, name))
+    return found
+
+
+def _run_again(with_names: bool, func: Any, *args: Any, **options: Any) -> Any:
+    """Call `func` as code for NumPy, also outside of a call of `numpy_code`, with copies of the arguments as it gives them.
+
+    Parameters
+    ----------
+    with_names : bool
+        Whether the global names of `func` mean stand-ins.
+    """
+    like, own = first_tensor((args, options)), _make_owner()
+    args, options = tree_map(own, args), tree_map(own, options)
+    if _is_running():
+        return func(*args, **options)
+    return _run(_StandIns(_find_names(func)) if with_names else nullcontext(), like, lambda: func(*args, **options))
+
+
+_CONVERTERS = Converters(_as_tensor_inside, _keep_running)
+
+
 def numpy_code(func: F) -> F:
     """Return a function like `func`, which was written for NumPy, that computes with Tensors and can be differentiated.
 
@@ -379,20 +426,12 @@ def numpy_code(func: F) -> F:
 
     steps, stand_ins = inspect.isgeneratorfunction(inner), _StandIns(inner.__globals__)
 
-    def run(like: Any, call: Callable[[], Any]) -> Any:
-        with (
-            Setting(state.VARIABLE, state.current() if _is_running() else state.mode_with(copies=True, numpy=Semantics())),
-            nullcontext() if like is None else default_device(like.device),
-            stand_ins,
-        ):
-            return call()
-
     @functools.wraps(func)
     def compute(*args: Any, **options: Any) -> Any:
         like = first_tensor((args, options))
         own = _make_owner()
-        out = run(like, lambda: func(*tree_map(own, args), **tree_map(own, options)))
-        return _run_steps(out, functools.partial(run, like)) if steps else out
+        out = _run(stand_ins, like, lambda: func(*tree_map(own, args), **tree_map(own, options)))
+        return _run_steps(out, functools.partial(_run, stand_ins, like)) if steps else out
 
     return cast("F", compute)
 

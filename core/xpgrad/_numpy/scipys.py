@@ -12,7 +12,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from xpgrad import linalg
 from xpgrad._modes import state
@@ -20,7 +20,7 @@ from xpgrad._numpy.semantics import first_tensor, is_followed
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten
 
-__all__ = ["find_stand_in", "is_scipys"]
+__all__ = ["Converters", "find_stand_in", "is_scipys"]
 
 #: NumPy: `chapters` loaded it.
 _np: Any = sys.modules["numpy"]
@@ -38,15 +38,29 @@ def is_scipys(x: Any) -> bool:
     return kind.__module__.startswith("scipy.") and callable(x)
 
 
-def find_stand_in(x: Any, convert: Callable[[Any], Any]) -> Any:
+class Converters(NamedTuple):
+    """What is done to results of SciPy's functions, and to functions that ours get.
+
+    Attributes
+    ----------
+    arrays : callable
+        It turns NumPy's arrays into Tensors.
+    functions : callable
+        It returns a function that runs as code for NumPy whenever it is called, also by a backward pass.
+    """
+
+    arrays: Callable[[Any], Any]
+    functions: Callable[[Any], Any]
+
+
+def find_stand_in(x: Any, convert: Converters) -> Any:
     """Return what stands for an object of SciPy's: the object itself if nothing here has its name.
 
     Parameters
     ----------
     x : object
         For which `is_scipys` is true.
-    convert : callable
-        It turns NumPy's arrays into Tensors.
+    convert : Converters
     """
     if isinstance(x, types.ModuleType):
         return _find_module(x, convert)
@@ -137,7 +151,7 @@ def _is_ours(own: Any, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     tensors = [x for x in leaves if isinstance(x, Tensor)]
     if "xpgrad.scipy.sparse" in sys.modules:
         tensors += [x.data for x in leaves if _is_sparse(x)]
-    if not tensors and not any(isinstance(x, (types.FunctionType, types.MethodType)) for x in (*args, *options.values())):
+    if not tensors and not any(map(_is_function, (*args, *options.values()))):
         return False
     try:
         _signature(own).bind(*args, **_without_flags(options))
@@ -146,18 +160,24 @@ def _is_ours(own: Any, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     return True
 
 
+def _is_function(x: Any) -> bool:
+    """Return whether a caller gives `x` as a function: a function, a method, a `partial`, or an object that can be called."""
+    return callable(x) and not isinstance(x, (type, Tensor))
+
+
 def _without_flags(options: dict[str, Any]) -> dict[str, Any]:
     """Return options without those that say what may be overwritten, or need not be checked: nothing is overwritten here."""
     return {k: x for k, x in options.items() if k != "check_finite" and not k.startswith("overwrite_")}
 
 
-def _make_function(theirs: Any, own: Any, convert: Callable[[Any], Any]) -> Any:
+def _make_function(theirs: Any, own: Any, convert: Converters) -> Any:
     @functools.wraps(theirs)
     def compute(*args: Any, **options: Any) -> Any:
         if _is_ours(own, args, options):
-            return own(*args, **_without_flags(options))
+            args = tuple(convert.functions(x) if _is_function(x) else x for x in args)
+            return own(*args, **{k: convert.functions(x) if _is_function(x) else x for k, x in _without_flags(options).items()})
         out = theirs(*args, **options)
-        return tuple(map(convert, out)) if type(out) is tuple else convert(out)
+        return tuple(map(convert.arrays, out)) if type(out) is tuple else convert.arrays(out)
 
     return compute
 
@@ -190,7 +210,7 @@ class _ClassStandIn(type):
 class _Distribution:
     """What stands for a distribution of `scipy.stats`."""
 
-    def __init__(self, theirs: Any, own: Any, convert: Callable[[Any], Any]) -> None:
+    def __init__(self, theirs: Any, own: Any, convert: Converters) -> None:
         self._theirs, self._own, self._convert = theirs, own, convert
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -218,7 +238,7 @@ class _Frozen:
 class _Module(types.ModuleType):
     """A module of SciPy's, with the stand-ins."""
 
-    def __init__(self, module: Any, convert: Callable[[Any], Any]) -> None:
+    def __init__(self, module: Any, convert: Converters) -> None:
         super().__init__(module.__name__, module.__doc__)
         self._module, self._convert = module, convert
 
@@ -231,5 +251,5 @@ class _Module(types.ModuleType):
 
 
 @functools.cache
-def _find_module(module: Any, convert: Callable[[Any], Any]) -> Any:
+def _find_module(module: Any, convert: Converters) -> Any:
     return _Module(module, convert)
