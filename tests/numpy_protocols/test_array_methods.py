@@ -44,6 +44,32 @@ def outputs(a):
     return out + a.round(1, np.empty(a.shape))
 
 
+def taken(a):
+    out = np.zeros(2)
+    a.take([3, -1], out=out)
+    return (
+        out
+        + a.take(5)
+        + a.take(1, axis=2)[0, 1]
+        + a.take([14, 1], None, None, "wrap")
+        + a[0].take([[0, 9]], mode="clip")[0] * a.take(1, 0)[0]
+    )
+
+
+def running(a):
+    out = np.zeros(a.shape)
+    a.cumsum(1, out=out)
+    return out.cumprod(axis=2, dtype=float) + a.cumsum(0, float) + a.cumsum()[-1] + a.cumprod()[3]
+
+
+def lists_added(a):
+    b = a.copy()
+    b[0, 0] += [a[1, 1, 1], 2.0]
+    b[[0, 1], 1] *= [[2.0, 1.0], [a[0, 0, 0], 3.0]]
+    b[1] -= ([1.0, 2.0], [3.0, 4.0], [5.0, 6.0])
+    return b
+
+
 def sums(a):
     mask, out = a > 0.3, np.empty((2, 2))
     a.sum(axis=1, out=out)
@@ -86,6 +112,12 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "flat, assigned": flat_assignment,
     "in place": in_place,
     "out": outputs,
+    "take": taken,
+    "running": running,
+    "lists added": lists_added,
+    "columns first": lambda a: (
+        np.copy(a, order="F") + np.ones_like(a, order="F") * np.full_like(a, a[0, 0, 0], order="F") + np.zeros_like(a, float, "F")
+    ),
     "reductions": sums,
     "extrema": extrema,
     "all and any": lambda a: a.all(axis=1, where=a > 0.2) * a[:, 0] + (a > 0.5).any(0, keepdims=True)[0][:2],
@@ -139,6 +171,7 @@ def test_elsewhere_methods_are_pytorchs() -> None:
     for call in (
         lambda: x.transpose(), lambda: x.reshape(4, 3, order="F"), lambda: x.round(1), lambda: x.argsort(axis=0), lambda: x.item(2),
         lambda: x.copy(order="F"), lambda: x.sum(0, float), lambda: x.mean(where=x > 0.5), lambda: x.max(initial=0.0),
+        lambda: x.take([0], mode="clip"), lambda: x.cumsum(0, dtype=float), lambda: x.__iadd__([1.0, 2.0]),
     ):  # fmt: skip
         with pytest.raises(TypeError):
             call()

@@ -772,6 +772,7 @@ PARTS = (
     "np.einsum('iji->ij', y.reshape(2, 4, 2))", "np.diff(y, 0)", "np.asarray(y.T, order='C')", "np.asarray(y, order='F')",
     "np.ascontiguousarray(y.T)", "np.ascontiguousarray(y[1:])", "np.asfortranarray(y)", "np.asfortranarray(y.T)", "np.array(y, ndmin=3)",
     "np.array(y, copy=None, ndmin=3)", "y.T.copy()", "np.copy(y.T)", "np.array(y.T)", "y.T * 2.0", "y[:, :2] * y[:, 1:3]",
+    "np.copy(y, order='F')", "np.full_like(y, y[0, 0], order='F')",
 )  # fmt: skip
 #: The same elements in one dimension.
 VECTORS = ("v.reshape(-1)", "v.ravel()", "v.ravel(order='F')", "v.flatten()", "v.T.reshape(-1)")

@@ -34,18 +34,19 @@ for _name, _make, _like in (
 ):  # fmt: skip
 
     @adapt(_name, ints=("shape",), differentiable=False)
-    def _make_like(x: Any, dtype: Any = None, shape: Any = None, make: Any = _make, like: Any = _like) -> Any:
-        if shape is None:
-            return like(x, dtype=_resolve_dtype(x, dtype))
-        return make(shape_tuple(shape), dtype=_resolve_dtype(x, dtype), device=x.device)
+    def _make_like(x: Any, dtype: Any = None, order: Any = "K", shape: Any = None, make: Any = _make, like: Any = _like) -> Any:
+        wanted = _resolve_dtype(x, dtype)
+        out = like(x, dtype=wanted) if shape is None else make(shape_tuple(shape), dtype=wanted, device=x.device)
+        return _lay_out(out, order, False) if order == "F" else out
 
 
 @adapt("full_like", arrays=2, ints=("shape",), note="differentiable in the value")
-def _full_like(x: Any, value: Any, dtype: Any = None, shape: Any = None) -> Any:
-    return xp.broadcast_to(value._cast(_resolve_dtype(x, dtype)), _resolve_shape(x, shape)).clone()
+def _full_like(x: Any, value: Any, dtype: Any = None, order: Any = "K", shape: Any = None) -> Any:
+    out = xp.broadcast_to(value._cast(_resolve_dtype(x, dtype)), _resolve_shape(x, shape)).clone()
+    return _lay_out(out, order, False) if order == "F" else out
 
 
-adapt("copy", lambda x: x.clone())
+adapt("copy", lambda x, order="K": _lay_out(x, order, True) if order == "F" else x.clone())
 adapt("astype", lambda x, dtype, copy=True: xp.astype(x, dtype, copy=copy))
 
 

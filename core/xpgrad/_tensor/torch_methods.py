@@ -615,6 +615,7 @@ class TorchMethods(TensorBase):
             raise ValueError(msg)
         return namespace.package.linalg.trace(self)
 
+    @as_in_numpy_code
     def take(self: Any, indices: Any, /, axis: int | None = None) -> Tensor:
         """Return the elements at integer indices; the gradients of duplicates add up.
 

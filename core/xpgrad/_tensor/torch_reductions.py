@@ -393,6 +393,7 @@ class TorchReductions(TensorBase):
         correction = _correction("std", correction, unbiased, dim is not None or keepdim is not None)
         return statistical.std(self, axis=axis_of(axis, dim), correction=correction, keepdims=keepdims_of(keepdims, keepdim))
 
+    @as_in_numpy_code
     @_document_axis
     @_document_running
     def cumsum(self: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
@@ -411,6 +412,7 @@ class TorchReductions(TensorBase):
         """
         return statistical.cumulative_sum(*_axis_or_flat(self, axis_of(axis, dim)))
 
+    @as_in_numpy_code
     @_document_axis
     @_document_running
     def cumprod(self: Any, dim: Any = None, *, axis: Any = None) -> Tensor:

@@ -259,6 +259,8 @@ def apply(x: Any, name: str, other: Any, is_operator: bool = False) -> Any:
     if is_operator and mode is not None and mode.numpy is not None and mode.numpy.is_scalar(x):
         return NotImplemented
     if not isinstance(other, TensorBase) and not is_scalar(other):
+        if other.__class__ in (list, tuple) and (found := x._from_sequence(other)) is not None:
+            other = found
         other = _as_constant(f"in-place {name}", other, x)
         if not isinstance(other, TensorBase):
             raise not_a_tensor(name, x, other)
