@@ -711,6 +711,27 @@ def test_many_programs_are_noticed(capturing_device: str) -> None:
         f(make(np.ones(8)), by=8)
 
 
+def test_a_constant_that_left_is_an_ordinary_tensor(capturing_device: str) -> None:
+    """A table that the function keeps, e.g. in an object, has the same derivatives beside it as one that was made outside."""
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        if not kept:
+            table = xp.ones(3, device=DEVICE[0])
+            table[0] = 2.0
+            kept.extend((table, table.clone(), xp.asarray([2, 0, 0], device=DEVICE[0])))
+        return xp.take(x, kept[2]) * kept[0]
+
+    x, jacobian = make([1.0, 2.0, 3.0], False), [[0.0, 0.0, 2.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
+    assert xp.compile(f)(x).tolist() == [6.0, 1.0, 1.0]
+    for transform in (xp.func.jacfwd, xp.func.jacrev):
+        assert transform(f)(x).tolist() == jacobian
+        assert xp.compile(transform(f))(x).tolist() == jacobian
+    assert xp.func.vmap(f)(xp.stack([x, x])).tolist() == [[6.0, 1.0, 1.0]] * 2
+    kept[0][:2] = x[1:]
+    assert (kept[0].tolist(), kept[1].tolist()) == ([2.0, 3.0, 1.0], [2.0, 1.0, 1.0])
+
+
 def test_a_tensor_that_left_is_refused(capturing_device: str) -> None:
     kept: list[Any] = []
 
@@ -724,6 +745,9 @@ def test_a_tensor_that_left_is_refused(capturing_device: str) -> None:
         g(make([1.0, 2.0], False))
     with pytest.raises(xp.errors.CaptureError, match="left the call"):
         kept[0] + 1.0
+    for other in (make([1.0], False), make([1.0], True)):
+        with pytest.raises(xp.errors.CaptureError, match="left the call"):
+            kept[0] + other
     with pytest.raises(xp.errors.CaptureError, match="left the call"):
         xp.compile(lambda x: x * kept[0])(make([1.0], False))
     with pytest.raises(xp.errors.CaptureError, match="values are not known"):

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any, cast
+from weakref import ref
 
 from xpgrad._array.kernels import DefaultKernels
 from xpgrad._basics.device import Device
@@ -28,7 +29,7 @@ from xpgrad.backend import Backend, Capabilities, ControlFlow
 from xpgrad.errors import CaptureError, missing
 from xpgrad.programs.evaluation import kernel_for
 from xpgrad.programs.program import Inner, Passes, Program, Steps, Variable
-from xpgrad.programs.recorder import Recorder, refusal, user_line
+from xpgrad.programs.recorder import Recorder, left_error, refusal, user_line
 from xpgrad.programs.refusals import device_error, outside_error
 from xpgrad.programs.selected_kernels import WATCHED, compute_selected, has_selection
 from xpgrad.programs.selections import Length, Selected, is_mask, selection_error
@@ -520,13 +521,13 @@ class CapturedTensor(Tensor, MissingAttributes):
     def lift(cls, x: Any) -> Any:
         if isinstance(x, CapturedTensor):
             return x
-        if x._node is not None and state.is_grad_enabled():
-            mode = state.current()
-            if mode is None or mode.capturing is None or not mode.capturing.detaching:
-                raise outside_error(x)
-        recorder = current_recorder()
-        if recorder is not None and not x.is_inference():
-            recorder.watched.setdefault(id(x), (x, x._version))
+        mode = state.current()
+        if mode is None or mode.capturing is None:
+            raise left_error()
+        if x._node is not None and state.is_grad_enabled() and not mode.capturing.detaching:
+            raise outside_error(x)
+        if not x.is_inference():
+            mode.capturing.recorder.watched.setdefault(id(x), (x, x._version))
         if x.device != cls.device:
             if not is_movable(x):
                 raise device_error(x, cls.device)
@@ -578,6 +579,8 @@ class Taking:
         if type(x) is self.cls.inner and x._alias is None and x._node is None:
             x._array = self.cls.backend.raw(x._array)
             x.__class__ = self.cls
+        if type(x) is self.cls and x._array.__class__ is self.cls.backend.raw and x._array.recorder is None:
+            self.recorder.kept.append(ref(x))
 
     def check_writable(self, x: Any) -> None:
         """Raise a `CaptureError` for a Tensor from outside."""
@@ -636,7 +639,20 @@ def capture(
         template = _collect(out, outputs, recorder)
     finally:
         recorder.closed = True
+        for kept in recorder.kept:
+            _give_back(cls, kept())
     return recorder.program(recorder.inputs, outputs), template, recorder
+
+
+def _give_back(cls: Any, x: Any) -> None:
+    """Undo `Taking.take` for a constant that outlives its capture, e.g. in a cache of the program's; `x` is None if it does not."""
+    if type(x) is not cls or x._node is not None or x._is_view():
+        return  # what remains of the capture raises at its next use beside other Tensors
+    raw = x._array
+    if raw.__class__ is cls.backend.raw and raw.recorder is None:  # a write may have made it depend on the arguments
+        below = cls.backend.below
+        x._array = below.kernels.copy(raw.value) if below.capabilities.mutable else raw.value  # several constants may share a value
+        x._alias, x.__class__ = None, cls.inner
 
 
 def _collect(out: Any, outputs: list[Variable], recorder: Recorder) -> Any:

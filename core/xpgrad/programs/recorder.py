@@ -103,6 +103,7 @@ class Recorder:
         self.inputs: list[Variable] = []
         self.constants: dict[Variable, Any] = {}
         self._known: dict[int, tuple[Any, Variable]] = {}  # arrays from outside and their constants, by the identity of the array
+        self.kept: list[Any] = []  # weak references to the Tensors that the function makes as constants
         self.watched: dict[int, tuple[Any, int]] = {}  # Tensors from outside with their versions, by identity
         self.closed: bool = False
         self.runs: bool = True if parent is None else parent.runs
@@ -160,8 +161,7 @@ class Recorder:
             The capture is over.
         """
         if self.closed:
-            msg = f"a Tensor left the call of a compiled function in which it was made{user_line()}; return it from the function instead"
-            raise CaptureError(msg)
+            raise left_error()
         operation = Operation(name, args, options, results, several=several, backward=self.backward)
         if self.backward:
             operation.line = self._line_of(operation)
@@ -199,6 +199,12 @@ def same_values(table: Any, one: Any, other: Any) -> bool:
     if tuple(one.shape) != tuple(other.shape) or one.dtype != other.dtype:
         return False
     return bool(table.kernels.all(table.kernels.equal(one, other)))
+
+
+def left_error() -> CaptureError:
+    """Return the error for a Tensor that depends on the arguments of a compiled function, and is used after its call."""
+    msg = f"a Tensor left the call of a compiled function in which it was made{user_line()}; return it from the function instead"
+    return CaptureError(msg)
 
 
 def refusal(what: str, instead: str) -> CaptureError:
