@@ -101,9 +101,9 @@ print(xp.compile(run)(a, b))  # tensor([1., 2.])
 Elements are scalars, as in NumPy: `s = a[0]; s += 1` does not change `a`, and `a[0], a[1] = a[1], a[0]` exchanges two elements. Everywhere
 else `a[0]` is a view, as in PyTorch, and `s += 1` writes into it. Methods and attributes that PyTorch has in another form, such as
 `a.transpose()`, `a.sort()`, `a.repeat(2)`, `a.std(ddof=1)`, `a.sum(0, out=s)`, `a.reshape(6, order="F")` and `a.flat[1:]`, are NumPy's, and
-the parts of `np.r_` and `np.c_` may be Tensors. Functions, except universal ones, take lists that contain Tensors: `np.mean([x, y])`,
-`np.diag([x, y])`. `a.item()` and `a.tolist()` return scalars that keep their gradients, `np.vectorize` calls its function with each
-element, and what generators of `np.random` draw are Tensors. For `isinstance`, `type` and `hasattr` in the module, Tensors are arrays and
+the parts of `np.r_` and `np.c_` may be Tensors. Functions take lists that contain Tensors: `np.mean([x, y])`, `np.diag([x, y])`,
+`np.maximum.reduce([x, y])`. `a.item()` and `a.tolist()` return scalars that keep their gradients, `np.vectorize` calls its function with
+each element, and what generators of `np.random` draw are Tensors. For `isinstance`, `type` and `hasattr` in the module, Tensors are arrays and
 scalars: `isinstance(a[0], float)` is true. Functions of `math` and `cmath`, `float(x)`, `complex(x)` and `np.float64(x)` keep gradients;
 `int(x)`, `round(x)` and `math.floor(x)` are constants, because they are step functions. `copy.copy(a)` and `copy.deepcopy(a)` are copies
 with gradients.

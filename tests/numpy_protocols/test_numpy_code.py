@@ -21,7 +21,7 @@ from typing import Any
 import numpy
 import numpy as np
 import pytest
-from numpy import linspace, zeros as nothing
+from numpy import exp as exponential, linspace, zeros as nothing
 from numpy.linalg import norm
 
 import xpgrad as xp
@@ -204,6 +204,21 @@ def same_arrays(a):
     other[1] *= 3.0
     array += 1.0
     return total * array * a * other
+
+
+def lists_of_universal_functions(x):
+    a, b, c = x
+    added = x.copy()
+    np.add.at(added, [0, 0, 2], [a, 2.0, b])
+    squares, order = np.outer(x, x), np.argsort(x)
+    np.subtract.at(squares, (order, [0, 0, 2]), x)
+    added += squares.sum(axis=0)
+    limited = np.maximum.reduce([x, x**2 / 3.0, [a, 1.0, c]]) - np.minimum.reduce((x, 2.0 * x), axis=0)
+    numbers = np.hypot([a, 1.0], [2.0, b])[0] + np.multiply.accumulate([a, b])[1] + np.add.reduce([v * v for v in x])
+    outer = np.subtract.outer([a, b], x).ravel() * np.sqrt([a, b])[1]
+    inside = np.logical_and.reduce([x > 1.0, x < 3.0])
+    assert (np.add.nin, np.exp.__name__, exponential is np.exp) == (2, "exp", True)
+    return np.concatenate([added, limited, outer, inside * x, exponential([a, c]), np.matmul([[a, 1.0], [0.0, c]], [b, 2.0]), [numbers]])
 
 
 def mathematics(x):

@@ -87,6 +87,7 @@ def integral(p: Any) -> Any:
 
 def densities(p: Any) -> Any:
     normal = norm.logpdf(np.array([0.1, 0.5]), p[0], np.exp(p[1])).sum() + stats.gamma.logpdf(p[2] ** 2 + 0.1, 2.0)
+    normal = normal + norm.logpdf([0.1, p[2]], p[0], [1.0, 2.0]).sum() + stats.poisson.logpmf([0, 2], p[2]).sum()
     normal = normal + norm(p[0], scale=np.exp(p[1])).cdf(0.3) + stats.gamma(p[2] ** 2 + 1.0).logpdf(np.array([0.5, 2.0])).sum()
     return normal + multivariate_normal.logpdf(np.array([0.1, 0.2]), mean=p[:2], cov=np.eye(2) * np.exp(p[2]))
 
@@ -99,7 +100,7 @@ def interpolants(p: Any) -> Any:
 
 
 def special_functions(p: Any) -> Any:
-    return logsumexp(p) * erf(p[0]) + scipy.special.gammaln(p**2 + 1).sum()
+    return logsumexp(p) * erf(p[0]) + scipy.special.gammaln(p**2 + 1).sum() + scipy.special.expit([p[1], 0.5]).sum() + erf([p[2], 0.1])[0]
 
 
 def matrices(p: Any) -> Any:
@@ -156,7 +157,7 @@ def functions_that_write(p: Any) -> Any:
     x = np.linspace(0, 1, 4)
     fitted = curve_fit(model, x, p[0] * np.exp(-p[1] * x) + p[0] / 2.0, p0=[0.3, 0.3])[0]
     moved = solve_ivp(Motion(p[0]), (0, 1.0), [1.0, 0.0], args=(0.1,), rtol=1e-9, atol=1e-11).y[:, -1].sum()
-    decayed = odeint(partial(lambda rate, y, t: [-float(y[0]) * rate], p[2]), [1.0], [0.0, 1.0], rtol=1e-10, atol=1e-10)[-1, 0]
+    decayed = odeint(partial(lambda rate, y, t: [-float(y[0]) * erf(rate)], p[2]), [1.0], [0.0, 1.0], rtol=1e-10, atol=1e-10)[-1, 0]
     return scipy.optimize.root(residual, [1.0, 1.0], args=(2.0,)).x.sum() + brentq(cost, 0.5, 3.0) + fitted @ fitted + moved + decayed
 
 

@@ -96,6 +96,36 @@ def _stand_in(function: Any) -> Any:
     return compute
 
 
+@functools.cache
+def _ufunc_stand_in(ufunc: Any) -> Any:
+    """Return a function like a universal one, which finds Tensors in lists as well; its methods do, too."""
+
+    def finding(function: Any) -> Any:
+        @functools.wraps(function)
+        def compute(*args: Any, **options: Any) -> Any:
+            for x in args:
+                if x.__class__ in _SEQUENCES and _is_running() and (like := first_tensor(x)) is not None:
+                    return function(*[_join(x, like) for x in args], **options)
+            return function(*args, **options)
+
+        return compute
+
+    def write_at(x: Any, key: Any, *values: Any) -> None:
+        ufunc.at(x, key, *[v if (like := first_tensor(v)) is None else _join(v, like) for v in values])  # a tuple is a key of several axes
+
+    found = finding(ufunc)
+    for name in dir(ufunc):
+        if not name.startswith("_"):
+            own = getattr(ufunc, name)
+            setattr(found, name, write_at if name == "at" else finding(own) if callable(own) else own)
+    return found
+
+
+def _join(x: Any, like: Any) -> Any:
+    """Return a list that contains Tensors as one Tensor, and anything else unchanged."""
+    return x if x.__class__ not in _SEQUENCES or first_tensor(x) is None else LIKE["asarray"](like, x)
+
+
 def _is_generator_class(cls: Any) -> bool:
     random = sys.modules.get("numpy.random")
     return random is not None and (cls is random.Generator or cls is random.RandomState)
@@ -127,7 +157,7 @@ def _is_numpys(function: Any) -> bool:
 
 
 def _replace(x: Any) -> Any:
-    """Return what stands for a global object: stand-ins of NumPy and its functions, without ufuncs and most classes; else `x`."""
+    """Return what stands for a global object: stand-ins of NumPy and its functions, without most classes; else `x`."""
     kind = x.__class__
     if is_scipys(x):
         return find_stand_in(x, _CONVERTERS)
@@ -144,8 +174,10 @@ def _replace(x: Any) -> Any:
         return _make_generator_class(x)
     if (own := find_number_function(x)) is not None:
         return own
+    if kind is _np.ufunc:
+        return _ufunc_stand_in(x)
     name = getattr(x, "__name__", "")
-    if kind is type or kind is _np.ufunc or not name or not callable(x):
+    if kind is type or not name or not callable(x):
         return x
     return _stand_in(x) if _is_numpys(x) and any(getattr(sys.modules.get(module), name, None) is x for module in _MODULES) else x
 
@@ -296,6 +328,7 @@ _REPLACED = frozenset(
     for x in (
         _np,
         _np.sum,
+        _np.add,
         _np.zeros,
         _np.eye,
         _np.isscalar,
@@ -366,7 +399,7 @@ def _run_again(with_names: bool, func: Any, *args: Any, **options: Any) -> Any:
     return _run(_StandIns(_find_names(func)) if with_names else nullcontext(), like, lambda: func(*args, **options))
 
 
-_CONVERTERS = Converters(_as_tensor_inside, _keep_running)
+_CONVERTERS = Converters(_as_tensor_inside, _keep_running, _ufunc_stand_in)
 
 
 def numpy_code(func: F) -> F:

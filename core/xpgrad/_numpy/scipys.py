@@ -19,6 +19,7 @@ from xpgrad._modes import state
 from xpgrad._numpy.semantics import first_tensor, is_followed
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten
+from xpgrad.rules.conversion import asarray
 
 __all__ = ["Converters", "find_stand_in", "is_scipys"]
 
@@ -47,10 +48,13 @@ class Converters(NamedTuple):
         It turns NumPy's arrays into Tensors.
     functions : callable
         It returns a function that runs as code for NumPy whenever it is called, also by a backward pass.
+    ufuncs : callable
+        It returns a universal function that takes lists of Tensors.
     """
 
     arrays: Callable[[Any], Any]
     functions: Callable[[Any], Any]
+    ufuncs: Callable[[Any], Any]
 
 
 def find_stand_in(x: Any, convert: Converters) -> Any:
@@ -219,7 +223,17 @@ class _Distribution:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._theirs, name)
         own = getattr(self._own, name, None)
-        return _make_function(found, own, self._convert) if callable(own) and isinstance(found, types.MethodType) else found
+        if not callable(own) or not isinstance(found, types.MethodType):
+            return found
+
+        def compute(*args: Any, **options: Any) -> Any:
+            return own(*map(_as_array, args), **{k: _as_array(x) for k, x in options.items()})
+
+        return _make_function(found, functools.wraps(own)(compute), self._convert)
+
+
+def _as_array(x: Any) -> Any:
+    return asarray(x) if type(x) in (list, tuple) else x
 
 
 class _Frozen:
@@ -246,7 +260,11 @@ class _Module(types.ModuleType):
         found = getattr(self._module, name)
         if is_scipys(found):
             found = find_stand_in(found, self._convert)
-            setattr(self, name, found)
+        elif isinstance(found, _np.ufunc):
+            found = self._convert.ufuncs(found)
+        else:
+            return found
+        setattr(self, name, found)
         return found
 
 

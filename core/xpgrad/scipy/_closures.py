@@ -190,6 +190,8 @@ class _Reader:
         if _is_known(x):
             return _Value(FunctionType, x, None)
         if x.__dict__:
+            if _stands_for_known(x):
+                return _Value(FunctionType, x, None)
             if not {"__wrapped__", "captured"} <= x.__dict__.keys():  # a function that `xpgrad.compile` made is read as the user wrote it
                 raise Unreadable
             return self.read(x.__wrapped__)
@@ -256,6 +258,14 @@ def _is_known(x: Any) -> bool:
     """Return whether a function is the one of its name in a module of `_PURE`."""
     module = x.__module__ or ""
     return _is_pure(module) and getattr(sys.modules.get(module), x.__name__, None) is x
+
+
+def _stands_for_known(x: Any) -> bool:
+    """Return whether a function of ours stands for one of a module of `_PURE`, as in code that was written for NumPy."""
+    theirs = x.__dict__.get("__wrapped__")
+    if theirs is None or not _is_pure(x.__globals__.get("__name__", "")):
+        return False
+    return type(theirs).__name__ == "ufunc" or (hasattr(theirs, "__module__") and hasattr(theirs, "__name__") and _is_known(theirs))
 
 
 @functools.lru_cache(maxsize=1024)
