@@ -70,6 +70,25 @@ def lists_added(a):
     return b
 
 
+def iterators(a):
+    with np.nditer([a, a[0], None], op_flags=[["readonly"], ["readonly"], ["writeonly", "allocate"]]) as found:
+        for v, w, out in found:
+            out[...] = v * w + v
+        products = found.operands[2]
+    with np.nditer(a, op_flags=["readwrite"]) as found:
+        for v in found:
+            v[...] = v**2 - 1.0
+    found, sloped = np.nditer(products, flags=["multi_index"], op_flags=[["readwrite"]]), np.zeros_like(products)
+    while not found.finished:
+        place, old = found.multi_index, found[0] * 1.0
+        products[place] = old + 0.5
+        sloped[place] = (products**2).sum() + found.value
+        found[0] = old
+        found.iternext()
+    columns = [v * 1.0 for v in np.nditer(a, order="F")]
+    return sloped + np.array(columns).reshape(a.shape) + sum(v * k.index for k in [np.nditer(a, flags=["c_index"])] for v in k)
+
+
 def sums(a):
     mask, out = a > 0.3, np.empty((2, 2))
     a.sum(axis=1, out=out)
@@ -124,6 +143,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "r_": lambda a: np.r_[0.5, a[0, 0], 1:3, a.flat[0], [a[1, 1, 1], 2.0]],
     "r_ of matrices": lambda a: np.r_[a[0], a[1]],
     "c_": lambda a: np.c_[a[0, :, 0], a[1], np.arange(3)],
+    "nditer": iterators,
     "ndenumerate": lambda a: np.array([v * sum(i) for i, v in np.ndenumerate(a)]),
     "divmod": lambda a: divmod(a, 0.3)[1] + divmod(2.0, a)[0],
     "in": lambda a: np.array([float(a.flat[1] in a), float(5.0 in a)]) + a[0, 0],
@@ -207,3 +227,13 @@ def test_numpy_refuses_the_same() -> None:
         xp.numpy_code(lambda a: a.flat[12])(x)
     with pytest.raises(AttributeError, match="resize"):
         xp.numpy_code(lambda a: a.resize((3, 4)))(x)
+    for flags, error in ((["external_loop"], TypeError), (["buffered"], TypeError), ([], ValueError)):
+        with pytest.raises(error, match=r"external_loop|buffered|cannot be broadcast"):
+            xp.numpy_code(lambda a, f=flags: np.nditer([a, a[0]], flags=f, op_flags=[["readonly"], ["readwrite"]]))(x)
+    for order in (lambda a: np.nditer(a.T), lambda a: np.nditer(a[:, ::-1])):
+        with pytest.raises(TypeError, match="give `order='C'`"):
+            xp.numpy_code(order)(x)
+    with pytest.raises(ValueError, match="not writeable"):
+        xp.numpy_code(lambda a: np.nditer(a).__setitem__(0, 1.0))(x)
+    with pytest.raises(ValueError, match="multi-index"):
+        xp.numpy_code(lambda a: np.nditer(a).multi_index)(x)

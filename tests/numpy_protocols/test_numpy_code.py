@@ -221,6 +221,11 @@ def lists_of_universal_functions(x):
     return np.concatenate([added, limited, outer, inside * x, exponential([a, c]), np.matmul([[a, 1.0], [0.0, c]], [b, 2.0]), [numbers]])
 
 
+def ranges(x):
+    a, b, _ = x
+    return np.concatenate([np.arange(a, 6.0), np.arange(0, b, 0.25), np.arange(0, 3, step=b), np.arange(a, 0.0, -b / 2.0), np.arange(b)])
+
+
 def mathematics(x):
     a, b, c = x / 4.0
     angles = [math.acos(a), math.asin(b), math.atan(c), math.atan2(a, c), math.cos(a), math.sin(b), math.tan(c), math.radians(a)]
@@ -455,7 +460,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     },
 }
 #: Programs whose steps depend on values, which a program for all values cannot.
-DEPENDING = {"trapezoid", "numbers_of_arrays"}
+DEPENDING = {"trapezoid", "numbers_of_arrays", "ranges"}
 each = pytest.mark.parametrize("name", PROGRAMS)
 
 

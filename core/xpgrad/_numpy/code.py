@@ -28,6 +28,7 @@ from xpgrad._modes.setting import Setting
 from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.classes import NUMBER_CLASSES, has_attribute, is_instance, make_array_class, make_type_class
 from xpgrad._numpy.dispatch import array_function, has_rule
+from xpgrad._numpy.iteration import iterate
 from xpgrad._numpy.mathematics import find_number_function, round_number
 from xpgrad._numpy.scipys import Converters, find_stand_in, is_scipys
 from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor
@@ -207,6 +208,7 @@ _STAND_INS = (
     (_np.ogrid, Grid(_np.ogrid, _as_tensor_inside)),
     (_np.isscalar, _is_scalar),
     (_np.ndenumerate, enumerate_elements),
+    (_np.nditer, iterate),
     (_np.fromiter, _from_iterable),
     (_np.vectorize, lambda *args, **options: Vectorized(_np.vectorize(*args, **options), _as_tensor_inside)),
     (_np.r_, Joiner(_np.r_, False, _as_tensor_inside)),

@@ -213,7 +213,14 @@ def _identity(like: Any, n: Any, dtype: Any = None) -> Any:
 @_implements_like("arange")
 def _arange(like: Any, *args: Any, dtype: Any = None, **options: Any) -> Any:
     refuse("arange", device=options.pop("device", None))
-    return xp.arange(*args, dtype=dtype, device=like.device, **options)
+    given = dict(zip(("start", "stop", "step") if len(args) > 1 or "stop" in options else ("stop",), args)) | options
+    if not any(isinstance(x, Tensor) for x in given.values()):
+        return xp.arange(*args, dtype=dtype, device=like.device, **options)
+    ends = {k: x._item("np.arange(x)") if isinstance(x, Tensor) else x for k, x in given.items()}
+    # The number of elements is a constant, because it is a step function.
+    places = xp.arange(ends.get("start", 0), ends["stop"], ends.get("step", 1), device=like.device).shape[0]
+    out = xp.arange(places, dtype=like.dtype, device=like.device) * given.get("step", 1) + given.get("start", 0)
+    return out if dtype is None else out._cast(as_dtype(dtype, out.default_dtype))
 
 
 @_implements_like("tri")
