@@ -68,10 +68,10 @@ print(np.median(np.fft.rfft(x.detach()).real))  # tensor(3.)
   `xpgrad.reshape`.
 * **Methods of universal functions**: `reduce` and `accumulate` (one operation for sums, products and extrema, step by step for the others),
   `outer`, `reduceat`, and `at` for `np.add` and `np.subtract`.
-* **Cases in which NumPy does not call xpgrad.** These are a list that contains Tensors, unless the function joins arrays
-  (`np.stack([x, y])`), a method of a NumPy array (`array.dot(x)`), an object array that contains Tensors, and the options that NumPy reads
-  itself (`np.sum(array, initial=x)`). NumPy then converts the Tensor, which raises if it requires grad. If NumPy needs one number
-  (`initial=x`), `float(x)` warns, as in PyTorch, and the result has no gradient; inside a function that a transform runs it raises. An
+* **Cases in which NumPy does not call xpgrad.** These are a list that contains Tensors, unless the function joins arrays (`np.stack([x,
+  y])`), a method of a NumPy array (`array.dot(x)`), an object array that contains Tensors, and the options that NumPy reads itself
+  (`np.sum(array, initial=x)`). NumPy then converts the Tensor, which raises if it requires grad. If NumPy needs one number (`initial=x`),
+  `float(x)` warns, as in PyTorch, and the result has no gradient; inside a function that a transform or `numpy_code` runs it raises. An
   object array computes with each Tensor separately and keeps their histories.
 * **`like=x`** creates an array on the device of `x`: `np.zeros(3, like=x)`, `np.asarray(array, like=x)`.
 
@@ -113,10 +113,10 @@ codes (write `a.astype("float32")`), and what shows memory, e.g. `a.strides`. To
 array of NumPy's, such as one that a global name or an object made before holds, or one computed from integers (`np.arange(3) / 2`), raises
 an error, because the gradient would be lost.
 
-SciPy's functions, classes and distributions are those of `xpgrad.scipy` if they get Tensors or functions: solvers, differential
-equations, distributions, interpolants, sparse matrices, and of `scipy.linalg` also `cholesky`, `det`, `eigh`, `eigvalsh`, `inv`, `norm`,
-`pinv`, `solve`, `svd` and `svdvals`. Those of which xpgrad has none raise for a Tensor that requires grad. Functions that are given to
-solvers run as code for NumPy also when a backward pass calls them.
+SciPy's functions, classes and distributions are those of `xpgrad.scipy` if they get Tensors or functions: solvers, differential equations,
+distributions, interpolants, sparse matrices, and of `scipy.linalg` also `cholesky`, `det`, `eigh`, `eigvalsh`, `inv`, `norm`, `pinv`,
+`solve`, `svd` and `svdvals`, and of `scipy.optimize` also `bisect`, `brenth`, `fsolve` and `ridder`. Those of which xpgrad has none raise
+for a Tensor that requires grad. Functions that are given to solvers run as code for NumPy also when a backward pass calls them.
 
 ```python
 from scipy.integrate import solve_ivp

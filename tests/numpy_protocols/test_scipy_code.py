@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("scipy", reason="runs programs that use it")
 
 import scipy.fft
+import scipy.integrate
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
@@ -21,7 +22,7 @@ import scipy.sparse.linalg as spla
 from scipy import stats
 from scipy.integrate import odeint, quad, simpson, solve_ivp, trapezoid
 from scipy.interpolate import CubicSpline, interp1d
-from scipy.optimize import brentq, curve_fit, minimize
+from scipy.optimize import brentq, curve_fit, fsolve, minimize
 from scipy.sparse.linalg import spsolve
 from scipy.special import erf, logsumexp
 from scipy.stats import multivariate_normal, norm
@@ -124,6 +125,21 @@ def arrays_of_scipys(p: Any) -> Any:
     return table.sum() * drawn.sum() + (smooth @ p).sum()
 
 
+def starts_and_tables(p: Any) -> Any:
+    """Numbers, integers and lists where SciPy makes arrays of floats; tables of constants."""
+    moved = solve_ivp(lambda t, y: [y[1], -p[0] * y[0]], [0, 1], [1, 0], t_eval=[0, 1], rtol=1e-9, atol=1e-11).y[0, 1]
+    decayed = odeint(lambda y, t: -p[1] * y, np.array([1, 2]), [0, 1], rtol=1e-10, atol=1e-10)[1].sum()
+    lowest = minimize(lambda t: (t - p[2]) ** 2, 0, tol=1e-9).x[0] + scipy.optimize.least_squares(lambda t: t**3 - p[0], 1).x[0]
+    found = fsolve(lambda z: [z[0] ** 3 - p[0], z[1] - z[0]], [1, 1], xtol=1e-12).sum() + fsolve(lambda t, a: t**3 - a, 1, args=p[1])[0]
+    bracketed = scipy.optimize.bisect(lambda t: t**3 - p[0], 0, 2, xtol=1e-13) + scipy.optimize.ridder(lambda t: t - p[1], 0, 2)
+    table = CubicSpline([0, 1, 2, 3], [1, 5, 2, 2])
+    assert isinstance(table, CubicSpline)
+    assert len(table.roots()) == len(CubicSpline([0, 1, 2, 3], np.array([1, 5, 2, 2])).roots())
+    read = table(p[0]) + interp1d(np.array([0, 1, 2]), np.array([1, 5, 2]), kind="nearest")(0.6) * p[0]
+    solved = scipy.linalg.solve([[2, p[0]], [0, 1]], [1, 2])[0] + scipy.linalg.norm([p[0], 2]) + logsumexp([p[1], 1], b=[1, 2])
+    return moved + decayed + lowest + found + bracketed + read + solved
+
+
 class Motion:
     """What is called with a state, of which it takes elements as numbers."""
 
@@ -165,7 +181,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     f.__name__: f
     for f in (
         finite_elements, older_matrices, tridiagonal, sparse_constant, oscillator, decay, root, minimum, integral, densities, interpolants,
-        special_functions, matrices, signals, arrays_of_scipys, functions_that_write,
+        special_functions, matrices, signals, arrays_of_scipys, starts_and_tables, functions_that_write,
     )
 }  # fmt: skip
 
@@ -207,6 +223,10 @@ def other(p: Any) -> Any:
     return scipy.ndimage.gaussian_filter(p, 1.0).sum()
 
 
+def other_solver(p: Any) -> Any:
+    return scipy.integrate.dblquad(lambda y, x: p[0] * x * y, 0.0, 1.0, 0.0, 1.0)[0]
+
+
 def unknown_option(p: Any) -> Any:
     return scipy.linalg.solve(np.outer(p, p) + np.eye(3), p, assume_a="pos").sum()
 
@@ -226,6 +246,7 @@ def test_the_message_names_the_function_and_what_differs() -> None:
     ("program", "error", "message"),
     [
         (other, RuntimeError, "gradient would be lost"),
+        (other_solver, RuntimeError, "would lose the gradient"),
         (unknown_option, TypeError, "unexpected keyword argument 'assume_a'"),
         (dense_pattern, RuntimeError, "requires grad"),
     ],

@@ -12,6 +12,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from xpgrad import linalg
@@ -97,6 +98,19 @@ def _quad(func: Any, a: Any, b: Any, args: Any = (), *, epsabs: float = 1.49e-8,
     return quad_vec(lambda x: func(x, *args), a, b, epsabs=epsabs, epsrel=epsrel, limit=limit)
 
 
+def _fsolve(func: Any, x0: Any, args: Any = (), *, xtol: float = 1.49012e-8) -> Any:
+    from xpgrad.scipy.optimize import root  # loads late: as above
+
+    start = _np.asarray(x0, dtype=float) if first_tensor(x0) is None else asarray(x0)
+    return root(func, start.reshape(-1) if start.ndim == 0 else start, args if isinstance(args, tuple) else (args,), tol=xtol).x
+
+
+def _bracketed(f: Any, a: Any, b: Any, args: Any = (), *, xtol: float = 2e-12, rtol: Any = None, maxiter: int = 100) -> Any:
+    from xpgrad.scipy.optimize import brentq  # loads late: as above
+
+    return brentq(f, a, b, args, xtol=xtol, rtol=rtol, maxiter=maxiter)
+
+
 def _is_sparse(x: Any) -> bool:
     return isinstance(x, _sparse().SparseArray)
 
@@ -132,6 +146,10 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "linalg.solve": lambda a, b: linalg.solve(a, b),
     "linalg.svd": lambda a, full_matrices=True: tuple(linalg.svd(a, full_matrices=full_matrices)),
     "linalg.svdvals": lambda a: linalg.svdvals(a),
+    "optimize.bisect": _bracketed,
+    "optimize.brenth": _bracketed,
+    "optimize.fsolve": _fsolve,
+    "optimize.ridder": _bracketed,
     "sparse.coo_matrix": _build_matrix("coo_array"),
     "sparse.csc_matrix": _build_matrix("csc_array"),
     "sparse.csr_matrix": _build_matrix("csr_array"),
@@ -174,12 +192,55 @@ def _without_flags(options: dict[str, Any]) -> dict[str, Any]:
     return {k: x for k, x in options.items() if k != "check_finite" and not k.startswith("overwrite_")}
 
 
+#: Functions of `scipy.optimize` that make an array with one axis of a start that has none.
+_STARTING = ("least_squares", "minimize", "root")
+
+
+def _start_with_axis(name: str, args: list[Any], options: dict[str, Any]) -> None:
+    """Give a start without axes one, in place."""
+    where: Any = (args, 1) if args[1:] else (options, "x0")
+    start = where[0][where[1]] if args[1:] or "x0" in options else None
+    if start is None or _np.ndim(start):
+        return
+    where[0][where[1]] = _np.atleast_1d(start)
+    if name == "minimize" and args:
+        args[0] = functools.partial(_call_for_scalar, args[0])
+
+
+def _call_for_scalar(func: Any, *args: Any) -> Any:
+    out = func(*args)
+    return out.reshape(()) if isinstance(out, Tensor) and out.size == 1 else out
+
+
+def _as_floats(x: Any) -> Any:
+    """Return integers in a list or an array as floats, such as the start of a system of differential equations."""
+    if type(x) is list:
+        return [float(item) if type(item) is int else item for item in x]
+    return x.astype(float) if isinstance(x, _np.ndarray) and x.dtype.kind in "iu" else x
+
+
+def _as_array(x: list[Any], floating: bool) -> Any:
+    out = asarray(x)
+    return out.astype(float) if floating and not out.dtype.differentiable else out
+
+
 def _make_function(theirs: Any, own: Any, convert: Converters) -> Any:
+    part = theirs.__module__.split(".")[1]
+
+    def prepare(x: Any) -> Any:
+        if _is_function(x):
+            return convert.functions(x)
+        if part == "integrate":
+            return _as_floats(x)
+        return _as_array(x, part == "linalg") if part in ("linalg", "special", "stats") and type(x) is list else x
+
     @functools.wraps(theirs)
     def compute(*args: Any, **options: Any) -> Any:
         if _is_ours(own, args, options):
-            args = tuple(convert.functions(x) if _is_function(x) else x for x in args)
-            return own(*args, **{k: convert.functions(x) if _is_function(x) else x for k, x in _without_flags(options).items()})
+            own_args, own_options = list(map(prepare, args)), {k: prepare(x) for k, x in _without_flags(options).items()}
+            if own.__name__ in _STARTING:
+                _start_with_axis(own.__name__, own_args, own_options)
+            return own(*own_args, **own_options)
         out = theirs(*args, **options)
         return tuple(map(convert.arrays, out)) if type(out) is tuple else convert.arrays(out)
 
@@ -195,13 +256,19 @@ class _ClassStandIn(type):
     def __call__(cls, *args: Any, **options: Any) -> Any:
         if not isinstance(cls.own, type) and args and isinstance(args[0], Tensor):
             return cls.theirs(args[0].numpy(), *args[1:], **options)  # the pattern of a dense matrix is that of its values
-        return (cls.own if _is_ours(cls.own, args, options) else cls.theirs)(*args, **options)
+        if _is_ours(cls.own, args, options):
+            return cls.own(*args, **options)
+        mode = state.current()
+        if mode is not None and mode.numpy is not None and isinstance(cls.own, type):
+            with suppress(TypeError, ValueError, NotImplementedError):
+                return _OfConstants(cls.theirs(*args, **options), cls.own(*args, **options))
+        return cls.theirs(*args, **options)
 
     def __instancecheck__(cls, x: Any) -> bool:
         if isinstance(x, cls.theirs):
             return True
         if isinstance(cls.own, type):
-            return isinstance(x, cls.own)
+            return isinstance(x._own if isinstance(x, _OfConstants) else x, cls.own)
         return _is_sparse(x) and isinstance(x, _sparse().SparseMatrix) == cls.__name__.endswith("_matrix")
 
     def __subclasscheck__(cls, other: type) -> bool:
@@ -209,6 +276,19 @@ class _ClassStandIn(type):
 
     def __getattr__(cls, name: str) -> Any:
         return getattr(cls.theirs, name)
+
+
+class _OfConstants:
+    """What stands for an interpolant of constants, which may be asked for its values at places that have a gradient."""
+
+    def __init__(self, theirs: Any, own: Any) -> None:
+        self._theirs, self._own = theirs, own
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._own(*args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own if hasattr(self._own, name) else self._theirs, name)
 
 
 class _Distribution:
@@ -223,17 +303,7 @@ class _Distribution:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._theirs, name)
         own = getattr(self._own, name, None)
-        if not callable(own) or not isinstance(found, types.MethodType):
-            return found
-
-        def compute(*args: Any, **options: Any) -> Any:
-            return own(*map(_as_array, args), **{k: _as_array(x) for k, x in options.items()})
-
-        return _make_function(found, functools.wraps(own)(compute), self._convert)
-
-
-def _as_array(x: Any) -> Any:
-    return asarray(x) if type(x) in (list, tuple) else x
+        return _make_function(found, own, self._convert) if callable(own) and isinstance(found, types.MethodType) else found
 
 
 class _Frozen:

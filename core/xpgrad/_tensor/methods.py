@@ -280,6 +280,13 @@ class TensorMethods(TensorBase):
                     "stays NumPy's), or pass it as an argument"
                 )
                 raise RuntimeError(msg)
+            if numpy is not None and state.is_grad_enabled():
+                msg = (
+                    f"Can't call {what} on a Tensor that requires grad in code that `numpy_code` runs: a function outside of the module "
+                    "asked for the number, and what it computes would lose the gradient. Use a function that xpgrad has, or `x.detach()` "
+                    "if a constant is meant"
+                )
+                raise RuntimeError(msg)
             warnings.warn(
                 f"Converting a tensor with requires_grad=True to a scalar: {what} leaves the graph. Use `x.detach()` or `x.item()`",
                 UserWarning,
