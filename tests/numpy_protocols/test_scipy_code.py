@@ -153,6 +153,35 @@ class Motion:
         return out
 
 
+class Ground:
+    """An event whose attributes are those of its class."""
+
+    terminal, direction = True, -1.0
+
+    def __call__(self, t: Any, y: Any) -> Any:
+        return y[0]
+
+
+def events(p: Any) -> Any:
+    def fall(t: Any, y: Any) -> Any:
+        out, speed = np.zeros(2), y[1]
+        out[0] = speed
+        speed *= p[1]
+        out[1] = -9.81 - speed
+        return out
+
+    def half(t: Any, y: Any) -> Any:
+        return y[0] - 0.5 * p[0]
+
+    def apex(t: Any, y: Any) -> Any:
+        return y[1]
+
+    half.terminal, half.direction = True, -1  # type: ignore[attr-defined]
+    landed = solve_ivp(fall, (0, 5), [p[0], 2 * p[2]], events=Ground(), rtol=1e-9, atol=1e-11)
+    passed = solve_ivp(fall, (0, 5), [p[0], 2 * p[2]], events=[half, apex], rtol=1e-9, atol=1e-11)
+    return landed.t_events[0][0] + landed.y[1, -1] + passed.t_events[0][0] + passed.t[-1] + passed.t_events[1][0]
+
+
 def functions_that_write(p: Any) -> Any:
     def residual(z: Any, scale: float) -> Any:
         out, first = np.empty(2), z[0]
@@ -181,7 +210,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     f.__name__: f
     for f in (
         finite_elements, older_matrices, tridiagonal, sparse_constant, oscillator, decay, root, minimum, integral, densities, interpolants,
-        special_functions, matrices, signals, arrays_of_scipys, starts_and_tables, functions_that_write,
+        special_functions, matrices, signals, arrays_of_scipys, starts_and_tables, events, functions_that_write,
     )
 }  # fmt: skip
 

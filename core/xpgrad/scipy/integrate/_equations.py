@@ -232,6 +232,9 @@ def solve_ivp(
     elif wanted_t is not None:
         wanted_t = wanted_t[: len(found.t)]
     out = solution.states_at(found.t, wanted_t, found.y.T)
+    mode = state.current()
+    if mode is not None and mode.numpy is not None:  # where the end of the span, or the event that ended the integration, is read from `t`
+        found.t = problem.to_tensor(found.t) if wanted_t is None else wanted_t
     found.y = tree_map(lambda v: moveaxis(v, 0, -1), problem.tree(out, (out.shape[0],)))
     found.sol = DenseSolution(solution, found.sol) if dense_output else None
     return found
@@ -452,7 +455,8 @@ def _event(problem: Problem, event: Any) -> Any:
     """Wrap one event function."""
 
     def of_arrays(t: float, y: Any) -> float:
-        return float(event(problem.to_tensor(t), problem.tree(problem.to_tensor(y)), *problem.args))
+        value = event(problem.to_tensor(t), problem.tree(problem.to_tensor(y)), *problem.args)
+        return float(value.detach() if isinstance(value, Tensor) else value)  # its derivatives are taken where it is zero
 
     for attribute in ("terminal", "direction"):
         if hasattr(event, attribute):
