@@ -248,6 +248,18 @@ def test_options_that_only_scipy_has() -> None:
     np.testing.assert_allclose(out.numpy(), program(x))
 
 
+def test_a_frozen_distribution_draws_as_scipys() -> None:
+    def program(p: Any) -> Any:
+        return norm(p[0], p[1]).rvs(2, random_state=0) + stats.gamma(p[2]).rvs(size=2, random_state=1) + norm(p[0]).mean()
+
+    x = np.array([0.7, 0.3, 0.9])
+    out = xp.numpy_code(program)(xp.asarray(x))
+    assert isinstance(out, xp.Tensor)
+    np.testing.assert_allclose(out.numpy(), program(x))
+    with pytest.raises(RuntimeError, match="gradient would be lost"):
+        xp.numpy_code(program)(xp.tensor(x, requires_grad=True))
+
+
 def other(p: Any) -> Any:
     return scipy.ndimage.gaussian_filter(p, 1.0).sum()
 

@@ -313,7 +313,11 @@ class _Frozen:
         self._distribution, self._args, self._options = distribution, args, options
 
     def __getattr__(self, name: str) -> Any:
-        return functools.partial(self._call, getattr(self._distribution, name))
+        distribution = self._distribution
+        if hasattr(distribution._own, name):
+            return functools.partial(self._call, getattr(distribution, name))
+        found = getattr(distribution._theirs(*self._args, **self._options), name)  # such as `rvs`, whose parameters come first
+        return functools.wraps(found)(lambda *args, **options: distribution._convert.arrays(found(*args, **options)))
 
     def _call(self, method: Any, *args: Any, **options: Any) -> Any:
         return method(*args, *self._args, **self._options, **options)
