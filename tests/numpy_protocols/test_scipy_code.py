@@ -130,6 +130,7 @@ def starts_and_tables(p: Any) -> Any:
     moved = solve_ivp(lambda t, y: [y[1], -p[0] * y[0]], [0, 1], [1, 0], t_eval=[0, 1], rtol=1e-9, atol=1e-11).y[0, 1]
     decayed = odeint(lambda y, t: -p[1] * y, np.array([1, 2]), [0, 1], rtol=1e-10, atol=1e-10)[1].sum()
     lowest = minimize(lambda t: (t - p[2]) ** 2, 0, tol=1e-9).x[0] + scipy.optimize.least_squares(lambda t: t**3 - p[0], 1).x[0]
+    lowest = lowest + scipy.optimize.least_squares(lambda t: np.array([t[0] - p[0], t[0] + p[1]]), [0.0]).fun[0]
     found = fsolve(lambda z: [z[0] ** 3 - p[0], z[1] - z[0]], [1, 1], xtol=1e-12).sum() + fsolve(lambda t, a: t**3 - a, 1, args=p[1])[0]
     bracketed = scipy.optimize.bisect(lambda t: t**3 - p[0], 0, 2, xtol=1e-13) + scipy.optimize.ridder(lambda t: t - p[1], 0, 2)
     table = CubicSpline([0, 1, 2, 3], [1, 5, 2, 2])

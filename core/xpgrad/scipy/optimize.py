@@ -294,7 +294,7 @@ def least_squares(
     Returns
     -------
     scipy.optimize.OptimizeResult
-        SciPy's result, in which `x` is a tree of Tensors like `x0` and `cost` is a 0-d Tensor.
+        SciPy's result, in which `x` is a tree of Tensors like `x0`, `cost` is a 0-d Tensor, and `fun` the residuals as a vector.
 
     Raises
     ------
@@ -342,11 +342,11 @@ def least_squares(
 
     if is_constant(objective, result, low, high):
         result.x = objective.unravel_out(objective.to_tensor(result.x))
-        result.cost = cost(objective.ravel(result.x))
+        result.cost, result.fun = cost(objective.ravel(result.x)), objective.vector(objective.ravel(result.x))
         return result
     residual = bounded_residual(grad(cost), objective.to_tensor(result.x), low, high)
     found = differentiable_result(result, objective, residual, linear_solver, symmetric=True)
-    found.cost = cost(objective.ravel(found.x))
+    found.cost, found.fun = cost(objective.ravel(found.x)), objective.vector(objective.ravel(found.x))
     return found
 
 
