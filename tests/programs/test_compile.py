@@ -327,6 +327,22 @@ def test_static_arguments_are_told_apart() -> None:
     assert str(seen) == "[1, 1.0, 0.0, -0.0, np.float64(-0.0)]"
 
 
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    power: Any
+    name: str = dataclasses.field(default="", compare=False)
+
+
+def test_static_dataclasses_are_told_apart_by_their_fields() -> None:
+    """Also equal ones, and one whose field changes."""
+    x, changing = make([1.0, 2.0]), dataclasses.make_dataclass("Changing", ["power"], eq=False)(2)
+    f = xp.compile(lambda x, s: (xp.sum(x), s.power, getattr(s, "name", "")))
+    for s in (Setting(1), Setting(1.0), Setting(0.0), Setting(-0.0), Setting(1, "one")):
+        assert repr(f(x, s)[1:]) == repr((s.power, s.name))
+    for changing.power in (2, 3, 2):
+        assert f(x, changing)[1] == changing.power
+
+
 def test_without_recording_there_is_no_node() -> None:
     calls = []
 

@@ -54,7 +54,7 @@ def describe(x: Any, flat: list[Any], *, arrays: bool = False) -> Any:
         )
         raise TypeError(msg) from None
     if not isinstance(x, (float, complex)):
-        return ("static", cls, x, None)
+        return ("static", cls, x, by_fields)  # dataclasses may equal others that differ in the types, or in some of their fields
     text = repr(x)  # 0.0 == -0.0
     if x != x:
         x = _nans.setdefault((cls, text), x)
