@@ -970,6 +970,54 @@ def test_an_array_that_the_function_itself_writes_to_is_read_at_each_use() -> No
     assert slopes(out, x) == slopes(f(x), x)
 
 
+#: Functions of a Tensor `k` from outside, which is combined with the argument or with itself.
+READING: dict[str, Callable[[Any, Any], Any]] = {
+    "combined": lambda k, x: x * k,
+    "itself": lambda k, x: x * xp.sin(k),
+    "reduced": lambda k, x: x * xp.sum(k),
+    "copied": lambda k, x: k.clone().add_(x),
+    "compared": lambda k, x: xp.where(k > 5.0, x, 2.0 * x),
+    "several": lambda k, x: x * xp.stack([k, k])[1],
+    "view": lambda k, x: x * k[:1],
+    "number": lambda k, x: x * k[0].item(),
+    "detached": lambda k, x: x * k.detach(),
+}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_change_of_a_tensor_from_outside_is_noticed(name: str, capturing_device: str) -> None:
+    k, x = make([1.0, 2.0], False), make([1.0, 1.0])
+    f = xp.compile(lambda x: READING[name](k, x))
+    changes: list[Callable[[], Any]] = [lambda: k.mul_(3.0), lambda: k[1:].add_(1.0)]
+    if name != "detached":  # a Tensor that shares the memory keeps the old one
+        changes.append(lambda: setattr(k, "data", make([7.0, 8.0], False)))
+    for change in (lambda: None, *changes):
+        change()
+        assert slopes(f(x), x) == slopes(READING[name](k, x), x)
+    k.requires_grad_()
+    if name not in ("detached", "compared", "number"):
+        with pytest.raises((RuntimeError, xp.CaptureError), match=r"requires grad and is not one of its arguments|from outside"):
+            f(x)
+
+
+def test_inference_tensors(capturing_device: str) -> None:
+    """Their writes are not counted: they are not saved, and not used from outside."""
+    x = make([1.0, 2.0])
+    with xp.inference_mode():
+        k = make([1.0, 2.0], False)
+    f = xp.compile(lambda x, y: x * y)
+    for a, b in ((x, k), (k, x)):
+        with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+            f(a, b)
+    assert not f(k, k).is_inference()
+    for function in READING.values():
+        with pytest.raises(xp.CaptureError, match="made in inference mode"):
+            xp.compile(lambda x, function=function: function(k, x))(x)
+    with xp.inference_mode():
+        assert f(x, x).is_inference()
+        assert f(x, k).is_inference()
+
+
 def test_a_table_that_is_written_at_each_call_is_noticed(capturing_device: str) -> None:
     table, x = make([1.0, 2.0], False), make([1.0, 1.0], False)
     f = xp.compile(lambda x: x * table)

@@ -96,6 +96,8 @@ class Mode:
         event = None if profiling is None else profiling.finish(row)
         if self.selecting is not None:
             self.selecting.keep(out, row, operands, statics)  # before the steps below compute anything
+        if self.capturing is not None:
+            self.capturing.watch(operands)
         # In inference mode a view of a normal Tensor stays normal (INF-08).
         if (self.inference or self.anomaly is not None or self.capturing is not None) and not (
             self.inference and row.is_view and (operands[0]._alias is None or operands[0]._alias.forbidden != "inference")

@@ -526,8 +526,7 @@ class CapturedTensor(Tensor, MissingAttributes):
             raise left_error()
         if x._node is not None and state.is_grad_enabled() and not mode.capturing.detaching:
             raise outside_error(x)
-        if not x.is_inference():
-            mode.capturing.recorder.watched.setdefault(id(x), (x, x._version))
+        _watch(mode.capturing.recorder, x)
         if x.device != cls.device:
             if not is_movable(x):
                 raise device_error(x, cls.device)
@@ -535,6 +534,18 @@ class CapturedTensor(Tensor, MissingAttributes):
             if isinstance(x, CapturedTensor):  # the mode has taken what is new here
                 return x
         return cls._wrap(cls.backend.raw(x._stand_in()._array))
+
+
+def _watch(recorder: Recorder, x: Any) -> None:
+    """Record a Tensor from outside with its version; raise a `CaptureError` for an inference tensor, whose writes are not counted."""
+    if x._alias is not None and x._alias.forbidden == "inference":
+        msg = (
+            f"a compiled function uses a Tensor from outside that was made in inference mode (shape {tuple(x.shape)}): later writes to it "
+            "would not be noticed. Pass it as an argument, or make a normal Tensor with `clone()` outside inference mode"
+        )
+        raise CaptureError(msg)
+    x = x if x._base is None else x._base  # a view would keep the base from getting other memory (`x.data = y`)
+    recorder.watched.setdefault(id(x), (x, x._version, x._array, x._node))
 
 
 _classes: dict[Any, Any] = {}
@@ -581,6 +592,14 @@ class Taking:
             x.__class__ = self.cls
         if type(x) is self.cls and x._array.__class__ is self.cls.backend.raw and x._array.recorder is None:
             self.recorder.kept.append(ref(x))
+
+    def watch(self, operands: tuple[Any, ...]) -> None:
+        """Record the Tensors from outside among the operands of an operation, whose result is a constant if all of them are."""
+        for x in operands:
+            if x.__class__ is list:
+                self.watch(tuple(x))
+            elif type(x) is self.cls.inner:
+                _watch(self.recorder, x)
 
     def check_writable(self, x: Any) -> None:
         """Raise a `CaptureError` for a Tensor from outside."""

@@ -71,7 +71,7 @@ class _Compiled:
         self.requires: tuple[bool, ...] = ()
         self.metas: list[Any] = []
         self.scalar = False
-        self.watched: list[tuple[Any, int]] = []  # Tensors from outside, with the versions that they had
+        self.watched: list[tuple[Any, int, Any, Any]] = []  # Tensors from outside, with the versions, arrays and nodes that they had
         self.by_layout = False  # whether the program depends on the strides of the arguments: it writes, and a reshape copies some arrays
         self.direct: Callable[[Any], Any] | None = None
         self.failure: Exception | None = None  # what kept the backward from being captured
@@ -82,8 +82,8 @@ class _Compiled:
 
     @property
     def is_outdated(self) -> bool:
-        """Return whether a Tensor from outside was written to since the capture."""
-        return any(x._version != version for x, version in self.watched)
+        """Return whether a Tensor from outside was written to, or got another array or a history, since the capture."""
+        return any(x._version != version or x._array is not array or x._node is not node for x, version, array, node in self.watched)
 
     def _capture(self, *raws: Any) -> None:
         """Capture value and gradients in one run of the function, so that both use the same constants and random numbers."""
@@ -445,6 +445,8 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
             return None, flat, args, kwargs
         cls = flat[0].__class__
         if cls.fresh is not None or any(t.__class__ is not cls for t in flat):
+            if any(t.is_inference() for t in flat):
+                return None, flat, args, kwargs
             flat = unify("compile", flat)
             cls = flat[0].__class__
         mode = state.current()
@@ -661,4 +663,7 @@ def _result(program: _Compiled, arrays: list[Any], raws: Any, gradients: Any, fl
         node.pack(mode.packing, flat)
     if node is not None and mode is not None:
         mode.note_node(node)
+    if mode is not None and mode.inference:
+        for out in outs:
+            out._become_inference()
     return program.build(outs)

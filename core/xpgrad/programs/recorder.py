@@ -104,7 +104,7 @@ class Recorder:
         self.constants: dict[Variable, Any] = {}
         self._known: dict[int, tuple[Any, Variable]] = {}  # arrays from outside and their constants, by the identity of the array
         self.kept: list[Any] = []  # weak references to the Tensors that the function makes as constants
-        self.watched: dict[int, tuple[Any, int]] = {}  # Tensors from outside with their versions, by identity
+        self.watched: dict[int, tuple[Any, int, Any, Any]] = {}  # Tensors from outside with their versions, arrays and nodes, by identity
         self.closed: bool = False
         self.runs: bool = True if parent is None else parent.runs
         self.asked_layout = self.writes = False
