@@ -24,6 +24,7 @@ from programs.test_while_derivatives import (
 from support import DEVICES
 from support.central_differences import values
 from xpgrad import func
+from xpgrad.utils.checkpoint import checkpoint
 
 pytestmark = pytest.mark.slow(one_in=3)
 
@@ -220,3 +221,26 @@ def test_branches_run_only_the_function_that_is_chosen(derivative: str) -> None:
         x = xp.asarray(sign * POINT, device="numpy")
         _close(compiled(x), made(x), 1e-9)
         assert np.isfinite(values(compiled(x))).all()
+
+
+#: Derivatives of a sum over elements, with a gradient for each element.
+INSIDE: dict[str, Any] = {
+    "grad": lambda c: func.grad(lambda y: xp.sum(xp.sin(y) * y))(c),
+    "vmap": lambda c: func.vmap(func.grad(lambda y: xp.sin(y) * y))(c),
+    "vjp": lambda c: func.vjp(lambda y: xp.sin(y) * y, c)[1](c)[0],
+}
+
+
+@pytest.mark.parametrize("derivative", INSIDE)
+@pytest.mark.parametrize("loop", ["scan", "while_loop", "cond"])
+def test_derivatives_in_steps_of_loops_inside_of_checkpoints(loop: str, derivative: str) -> None:
+    """What a step saves lives no longer than the step: the checkpoint does not compute the whole loop again for it."""
+    step = INSIDE[derivative]
+    loops: dict[str, Any] = {
+        "scan": lambda x: func.scan(lambda c, a: (step(c) * a, None), x, x)[0],
+        "while_loop": lambda x: func.while_loop(lambda y: xp.sum(y * y) < 30.0, lambda y: step(y) * y + 1.5 * y, x),
+        "cond": lambda x: func.cond(xp.sum(x) > 0.0, lambda: step(x) * x, lambda: x),
+    }
+    x = xp.asarray(POINT, device="numpy")
+    plain, compiled = loops[loop], xp.compile(lambda x: checkpoint(loops[loop], x))
+    _close(*(func.hessian(lambda x, f=f: xp.sum(f(x) ** 2))(x) for f in (compiled, plain)), 1e-9)

@@ -7,12 +7,13 @@ makes them active again, also when a backward pass runs the steps later.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from typing import Any
 
 from xpgrad._modes import state
 from xpgrad._modes.batch_levels import active_levels, at_levels
+from xpgrad._modes.setting import Setting
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._transforms.batch.batch import class_of_depth, put_in, take_out
 from xpgrad._transforms.forward.levels import keep_tangents, reopen, with_levels
@@ -20,6 +21,14 @@ from xpgrad.rules.creation import zeros_like
 from xpgrad.rules.manipulation import moveaxis
 
 __all__ = ["Lowering", "bottom", "grouped", "levels_of", "settled"]
+
+
+def _without_packing() -> Any:
+    """Return a context manager that deactivates hooks for saved values and selective checkpoints."""
+    mode = state.current()
+    if mode is None or mode.packing is mode.selecting is None:
+        return nullcontext()
+    return Setting(state.VARIABLE, state.mode_with(packing=None, selecting=None))
 
 
 class _Rebatched(Exception):
@@ -73,8 +82,11 @@ class Lowering:
 
         It gives an object like this one, in which copies stand for the levels of forward mode that have ended. A pass runs the steps of a
         loop again; they may use Tensors that had tangents.
+
+        Hooks for saved values from outside are inactive: what a step saves lives no longer than the step, and values of a loop of generated
+        code cannot leave it.
         """
-        with at_levels(self.levels):
+        with at_levels(self.levels), _without_packing():
             mode = state.current()
             known = {} if mode is None else {level.root: level for level in mode.levels}
             if all(known.get(level.root) is level for level in self.tangents):
