@@ -250,6 +250,29 @@ def test_hooks_on_several_tensors_count_each_pass_for_itself() -> None:
     assert seen == [[True, False], [True, True]]
 
 
+@pytest.mark.parametrize("is_leaf", [False, True])
+@pytest.mark.parametrize("how", ["grad", "inputs"])
+def test_hooks_of_a_root_above_no_input_are_not_called(how: str, is_leaf: bool) -> None:
+    """HOK-11: nor is its gradient retained. The hooks of a single root are called, as PyTorch does."""
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    root, calls = x if is_leaf else xp.sin(x), []
+    root.register_hook(lambda g: calls.append(g))
+    root.retain_grad()
+    register_multi_grad_hook((root, y), lambda grads: calls.append(None), mode="any")
+    roots = [root, y * y]
+    ones = [xp.ones(2, dtype=xp.float64) for _ in roots]
+    if how == "grad":
+        (found,) = grad(roots, [y], ones)
+    else:
+        backward(roots, ones, inputs=[y])
+        found = y.grad
+    assert found.tolist() == [6.0, 8.0]
+    assert calls == [None]
+    assert root.grad is None
+    grad([root], [y], ones[:1], allow_unused=True)
+    assert [c is None for c in calls] == [True, False, True]
+
+
 def test_several_passes_over_one_custom_node_at_once() -> None:
     """Several passes may run over one custom node at the same time (FUN-14, THR-01)."""
     x = leaf([2.0])
