@@ -18,6 +18,7 @@ import pytest
 import xpgrad as xp
 from xpgrad._tape.requests import backward, grad
 from xpgrad.autograd import Function, anomaly_mode
+from xpgrad.autograd.function import once_differentiable
 from xpgrad.autograd.graph import register_multi_grad_hook
 
 
@@ -271,6 +272,26 @@ def test_hooks_of_a_root_above_no_input_are_not_called(how: str, is_leaf: bool) 
     assert root.grad is None
     grad([root], [y], ones[:1], allow_unused=True)
     assert [c is None for c in calls] == [True, False, True]
+
+
+@pytest.mark.parametrize("create", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradients_in_a_batch_of_a_backward_that_cannot_be_differentiated(compiled: bool, create: bool) -> None:
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * xp.cos(ctx.saved_tensors[0])
+
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return xp.sin(x)
+
+    sine = function(forward, once_differentiable(backward)).apply
+    x = leaf([1.0, 2.0])
+    y = (xp.compile(sine) if compiled else sine)(x)
+    (rows,) = xp.autograd.grad(y, x, xp.eye(2, dtype=xp.float64), is_grads_batched=True, create_graph=create)
+    np.testing.assert_allclose(rows.detach().numpy(), np.diag(np.cos([1.0, 2.0])), rtol=1e-12)
+    if create:
+        with pytest.raises(RuntimeError, match="trying to differentiate twice"):
+            xp.sum(rows).backward()
 
 
 def test_several_passes_over_one_custom_node_at_once() -> None:

@@ -635,10 +635,15 @@ def _make_node_class(cls: Any) -> Any:
 class _Twice(Function):
     """The identity; its backward raises the error for a second differentiation of `once_differentiable`."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, count: int, *tensors: Any) -> Any:
-        ctx.count = count
+    def forward(count: int, *tensors: Any) -> Any:
         return tuple(t.detach() for t in tensors[:count])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.count = inputs[0]
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
