@@ -115,7 +115,7 @@ def grad(
         raise RuntimeError(msg)
     if batched is not None:
         return batched(outputs, inputs, grad_outputs, retain, create, allow_unused, materialize_grads)
-    graph = create or state.carries_tangents() or _in_batch(grad_outputs)
+    graph = create or state.carries_tangents() or (grad_outputs is not None and _stage(grad_outputs) > _stage(outputs))
     roots, seeds = _roots(outputs, grad_outputs, graph, create)
     targets = []
     for item in wanted:
@@ -168,6 +168,15 @@ def private_grad(output: Any, nodes: list[Any], gradient: Any, *, create: bool) 
     if graph:
         return [v if v is None or create else _drop_history(v) for v in found]
     return [None if v is None else node.cls.backend.wrap(v) for node, v in zip(nodes, found)]
+
+
+def _stage(given: Any) -> int:
+    """Return the highest stage of some Tensors; others, as edges, have stage 0.
+
+    Gradients of a higher stage than the roots, elements of a batch or captured ones, are not raw arrays that the nodes could compute with.
+    """
+    found = given if isinstance(given, (list, tuple)) else (given,)
+    return max((x.stage for x in found if isinstance(x, TensorBase)), default=0)
 
 
 def _in_batch(given: Any, more: Iterable[Any] = ()) -> bool:
