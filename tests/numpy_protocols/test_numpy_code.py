@@ -25,7 +25,8 @@ from numpy import exp as exponential, linspace, zeros as nothing
 from numpy.linalg import norm
 
 import xpgrad as xp
-from support.central_differences import values
+from support.central_differences import differences, values
+from xpgrad.utils.checkpoint import checkpoint
 
 WEIGHTS = np.random.default_rng(5).normal(size=(4, 4))
 MASSES = np.array([1.0, 2.0, 0.5])
@@ -532,6 +533,57 @@ def test_compiled_programs_are_the_same(name: str) -> None:
     for argnum in range(len(points)):
         derivative = xp.func.jacrev(function, argnums=argnum)
         np.testing.assert_allclose(values(xp.compile(derivative)(*xs)), values(derivative(*xs)), rtol=1e-10, atol=1e-12)
+
+
+def _step(x: Any) -> Any:
+    first = x[0, 0]
+    first += 10.0  # a number in NumPy, so that the array stays
+    out = np.zeros((3, 2))
+    out[...] = x.transpose(1, 0) * first
+    return out
+
+
+_compiled_step = xp.compile(_step)
+
+
+def _steps_of(x: Any) -> Any:
+    return _compiled_step(x) * _step(x)
+
+
+def test_compiled_functions_inside_mean_what_numpy_means() -> None:
+    point = np.arange(6.0).reshape(2, 3)
+    x = xp.tensor(point, requires_grad=True)
+    function = xp.numpy_code(_steps_of)
+    for run in (function, xp.compile(function)):
+        out = run(x)
+        np.testing.assert_allclose(values(out), _step(point) ** 2)
+        (slope,) = xp.autograd.grad(xp.sum(out), x)
+        expected = differences(lambda p: float(np.sum(_step(p) ** 2)), point)
+        np.testing.assert_allclose(values(slope), expected, rtol=1e-6, atol=1e-5)
+
+
+def _in_checkpoint(x: Any) -> Any:
+    return checkpoint(_step, x)
+
+
+def _in_steps(x: Any) -> Any:
+    return xp.func.scan(lambda c, row: (_step(c).T * row, None), x, x, checkpoint=True)[0]
+
+
+@pytest.mark.parametrize("function", [_in_checkpoint, _in_steps])
+def test_what_runs_again_later_means_what_numpy_means(function: Any) -> None:
+    """In the backward pass, the code for NumPy has ended; other code for NumPy may run then."""
+    point = np.linspace(0.2, 1.2, 6).reshape(2, 3)
+    plain = _step if function is _in_checkpoint else lambda x: functools.reduce(lambda c, row: _step(c).T * row, x, x)
+    expected = differences(lambda p: float(np.sum(plain(p) ** 2)), point)
+    run = xp.numpy_code(function)
+
+    leaf = xp.tensor(point, requires_grad=True)
+    total = xp.sum(run(leaf) ** 2)
+    found = [xp.func.grad(lambda x, f=f: xp.sum(f(x) ** 2))(xp.asarray(point)) for f in (run, xp.compile(run))]
+    found.append(xp.numpy_code(lambda: xp.autograd.grad(total, leaf)[0])())
+    for slope in found:
+        np.testing.assert_allclose(values(slope), expected, rtol=1e-6, atol=1e-6)
 
 
 @each

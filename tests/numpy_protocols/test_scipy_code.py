@@ -19,7 +19,7 @@ import scipy.ndimage
 import scipy.signal
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from scipy import stats
+from scipy import optimize, stats
 from scipy.integrate import odeint, quad, simpson, solve_ivp, trapezoid
 from scipy.interpolate import CubicSpline, interp1d
 from scipy.optimize import brentq, curve_fit, fsolve, minimize
@@ -71,6 +71,24 @@ def oscillator(p: Any) -> Any:
 
 def decay(p: Any) -> Any:
     return odeint(lambda y, t: -p[0] * y + p[1], np.array([1.0]), np.linspace(0, 1, 4), rtol=1e-9, atol=1e-9)[-1, 0]
+
+
+def _written(y: Any, p: Any) -> Any:
+    rate = y[0]
+    rate += p[0]  # a number, so that `y` stays
+    out = np.zeros(2)
+    out[0], out[1] = -rate * y[1], y[0] - p[1] * y[1]
+    return np.array([out[0], out[1]])
+
+
+def equations_that_write(p: Any) -> Any:
+    y = solve_ivp(lambda t, y: _written(y, p), (0, 1.0), p[:2], rtol=1e-9, atol=1e-11).y[:, -1]
+    return np.sum(y * odeint(lambda y, t, q: _written(y, q), p[1:], np.linspace(0, 1, 3), args=(p,), rtol=1e-9, atol=1e-9)[-1])
+
+
+def solvers_that_write(p: Any) -> Any:
+    found = optimize.root(lambda x: _written(x, p) - np.array([-1.0, 0.5]), np.array([0.5, 0.5])).x
+    return np.sum(found**2) + quad(lambda t: _written(np.array([t, t * t]), p)[0], 0.0, 1.0)[0]
 
 
 def root(p: Any) -> Any:
@@ -210,8 +228,9 @@ def functions_that_write(p: Any) -> Any:
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     f.__name__: f
     for f in (
-        finite_elements, older_matrices, tridiagonal, sparse_constant, oscillator, decay, root, minimum, integral, densities, interpolants,
-        special_functions, matrices, signals, arrays_of_scipys, starts_and_tables, events, functions_that_write,
+        finite_elements, older_matrices, tridiagonal, sparse_constant, oscillator, decay, equations_that_write, solvers_that_write, root,
+        minimum, integral, densities, interpolants, special_functions, matrices, signals, arrays_of_scipys, starts_and_tables, events,
+        functions_that_write,
     )
 }  # fmt: skip
 

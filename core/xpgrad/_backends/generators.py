@@ -9,6 +9,7 @@ from typing import Any
 
 from xpgrad._backends.classes import classes_in_use, host_backend, tensor_class
 from xpgrad._backends.default_device import get_default_device
+from xpgrad._backends.numpy_code import resume_numpy_code
 
 __all__ = ["RandomStates", "repeat_draws"]
 
@@ -55,11 +56,14 @@ def _is_same(a: Any, b: Any) -> bool:
 
 
 def repeat_draws(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function to draw the same random numbers from global generators in each call as in the first.
+    """Wrap a function that runs again to draw the same random numbers from global generators in each call as in the first.
+
+    In code for NumPy, it means the same in each call.
 
     If the first draws none, the others cost nothing: NumPy takes 50 us to save or to set the state of its generator.
     """
     states: list[RandomStates | None] = []
+    function = resume_numpy_code(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -359,12 +359,13 @@ def _make_owner() -> Callable[[Any], Any]:
 
 def _run(stand_ins: Any, like: Any, call: Callable[[], Any]) -> Any:
     """Call a function as code for NumPy."""
-    with (
-        Setting(state.VARIABLE, state.current() if _is_running() else state.mode_with(copies=True, numpy=Semantics())),
-        nullcontext() if like is None else default_device(like.device),
-        stand_ins,
-    ):
-        return call()
+    mode: Any = state.current() if _is_running() else state.mode_with(copies=True, numpy=Semantics())
+    with Setting(state.VARIABLE, mode), nullcontext() if like is None else default_device(like.device), stand_ins:
+        mode.numpy.modules.append(stand_ins)
+        try:
+            return call()
+        finally:
+            mode.numpy.modules.pop()
 
 
 def _find_names(func: Any) -> Any:

@@ -43,10 +43,13 @@ class Semantics:
     ----------
     arrays : dict
         Weak references to the Tensors without axes that functions made, by `id`.
+    modules : list of context managers
+        Within each, the names of a module of the running code mean stand-ins.
     """
 
     def __init__(self) -> None:
         self.arrays: dict[int, Any] = {}
+        self.modules: list[Any] = []
 
     def note_array(self, x: Any) -> Any:
         """Note that a function made `x`, and return it."""

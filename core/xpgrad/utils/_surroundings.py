@@ -7,6 +7,7 @@ from typing import Any
 
 from xpgrad._backends.default_device import default_device, get_default_device
 from xpgrad._backends.generators import RandomStates
+from xpgrad._backends.numpy_code import NumpyCode
 from xpgrad._modes import state
 from xpgrad._modes.batch_levels import active_levels, at_levels
 from xpgrad._modes.setting import Setting
@@ -15,7 +16,8 @@ from xpgrad._transforms.forward.levels import Levels, keep_tangents, reopen
 
 
 class Surroundings:
-    """The surroundings at creation: levels of forward mode and `vmap`, default device, streams, and states of random generators.
+    """The surroundings at creation: levels of forward mode and `vmap`, default device, streams, states of random generators, and
+    the code for NumPy that runs.
 
     Parameters
     ----------
@@ -31,6 +33,7 @@ class Surroundings:
         self._device = get_default_device()
         self._streams = ambient_streams() if CLASSES else None
         self._random = RandomStates() if preserve_rng_state else None
+        self._code = NumpyCode()
 
     def restore(self, packing: Any = None) -> AbstractContextManager[Any]:
         """Return a context manager that restores the surroundings and records operations, with `packing` hooks for saved values.
@@ -41,7 +44,7 @@ class Surroundings:
         mode = state.mode_with(recording=True, inference=False, levels=levels, packing=packing, selecting=None)
         return _Together(
             at_levels(self._batches), default_device(self._device), on_streams(self._streams),
-            nullcontext() if self._random is None else self._random.restored(), Setting(state.VARIABLE, mode),
+            nullcontext() if self._random is None else self._random.restored(), Setting(state.VARIABLE, mode), self._code.resumed(),
         )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from xpgrad._backends.classes import tensor_class
+from xpgrad._backends.numpy_code import NumpyCode, resume_numpy_code
 from xpgrad._basics.arguments import check_callable, shown
 from xpgrad._basics.dtypes import float64
 from xpgrad._modes import switches
@@ -75,8 +76,10 @@ class Problem:
             msg = f"{name}: `method` must be one of {', '.join(map(repr, METHODS))}, but got {shown(method)}"
             raise ValueError(msg)
         self.name, self.args, self.method, self.failure, self.limits = name, args, method, failure, limits
-        self.func: Any = func if time_first else lambda t, y, *more: func(y, t, *more)
         self.given: tuple[Any, bool] = func, time_first
+        self.code = NumpyCode()
+        func = resume_numpy_code(func)
+        self.func: Any = func if time_first else lambda t, y, *more: func(y, t, *more)
         self.compiled: Callable[[float, Any], Any] | None = None
         self.watches = self.depends = False
         self.samples: list[tuple[float, Any]] | None = None

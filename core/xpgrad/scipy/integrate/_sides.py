@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._backends.numpy_code import without_numpy_code
 from xpgrad._basics.dtypes import finfo, float64
 from xpgrad._basics.threads import renew_in_children
 from xpgrad._modes import state
@@ -52,7 +53,7 @@ def find_side(problem: Problem) -> tuple[Side, list[Any]] | None:
         return None
     if any(x.depth or x.dtype.is_complex or x.stage for x in (problem.start, *tensors)):
         return None
-    key = (description, time_first, problem.name, problem.structure, tuple(problem.leaves), problem.cls)
+    key = (description, time_first, problem.name, problem.structure, tuple(problem.leaves), problem.cls, problem.code.modules)
     try:
         with _LOCK:
             side = _known.get(key)
@@ -101,6 +102,7 @@ class Side:
         """Return the derivative of the state, a vector."""
         made = Rebuilt(self.description, tensors)
         function, args = made.value
+        function = self.form.code.keep(function)
         out = self.form.flat_field(function if self.time_first else lambda t, y, *more: function(y, t, *more), args, t, y)
         if made.has_changed():
             raise Written
@@ -189,7 +191,8 @@ class Side:
         key = what, tuple([(x.__class__, x.shape, x.dtype) for x in tensors])
         if key not in self.functions:
             try:
-                self.functions[key] = self._compile(what, [x.detach() for x in tensors])
+                with without_numpy_code():  # the function resumes it
+                    self.functions[key] = self._compile(what, [x.detach() for x in tensors])
             except Exception as exc:  # noqa: BLE001 (an error of the user's function comes out where it is called as it is)
                 self.functions[key] = None
                 self.batched = False
