@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 import xpgrad as xp
+from support.central_differences import differences
+from xpgrad import func
 from xpgrad.func import functional_call, grad, stack_module_state, vmap
+from xpgrad.utils.checkpoint import checkpoint
 
 
 class Layer:
@@ -158,3 +161,54 @@ def test_what_does_not_fit_is_refused() -> None:
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match=match):
             stack_module_state(models)
+
+
+class Rerun:
+    """A layer whose method runs again later, or has been compiled."""
+
+    def __init__(self, kind: str) -> None:
+        self.w, self.kind = xp.asarray([1.0, 2.0]), kind
+
+    def body(self, x: Any) -> Any:
+        return xp.sin(x * self.w) * self.w
+
+    @xp.compile
+    def compiled(self, x: Any) -> Any:
+        return self.body(x)
+
+    def __call__(self, x: Any) -> Any:
+        calls: dict[str, Any] = {
+            "plain": lambda: self.body(x),
+            "plain scan": lambda: func.scan(lambda c, a: (self.body(c) * a, None), x, x)[0],
+            "checkpoint": lambda: checkpoint(self.body, x),
+            "scan": lambda: func.scan(lambda c, a: (self.body(c) * a, None), x, x, checkpoint=True)[0],
+            "compiled method": lambda: self.compiled(x),
+            "compiled": lambda: xp.compile(self.body)(x),
+            "compiled scan": lambda: xp.compile(lambda x: func.scan(lambda c, a: (self.body(c) * a, None), x, x)[0])(x),
+            "checkpoint of compiled": lambda: checkpoint(lambda y: self.compiled(y), x),
+        }
+        return xp.sum(calls[self.kind]() ** 2)
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "scan", "compiled method", "compiled", "compiled scan", "checkpoint of compiled"])
+def test_what_runs_again_after_the_call_sees_the_given_tensors(kind: str) -> None:
+    layer, plain = Rerun(kind), Rerun("plain scan" if "scan" in kind else "plain")
+    points = [np.array([0.5, 1.5]), np.array([0.3, 0.7])]
+    layer(xp.asarray(points[1]))  # compiles for its own Tensors
+
+    def call(w: Any, x: Any, layer: Any = layer) -> Any:
+        return functional_call(layer, {"w": w}, (x,))
+
+    assert float(call(*map(xp.asarray, points))) == pytest.approx(float(call(*map(xp.asarray, points), plain)))
+    for k, point in enumerate(points):
+
+        def value(p: np.ndarray, k: int = k) -> float:
+            return float(call(*(xp.asarray(p if n == k else q) for n, q in enumerate(points)), plain))
+
+        expected = differences(value, point)
+        leaves = [xp.tensor(p, requires_grad=n == k) for n, p in enumerate(points)]
+        call(*leaves).backward()
+        slope, given = grad(call, argnums=k), [xp.asarray(p) for p in points]
+        for found in (slope(*given), leaves[k].grad, xp.compile(slope)(*given)):
+            np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6, atol=1e-8)
+        assert layer.w.tolist() == plain.w.tolist()

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from xpgrad._backends.classes import classes_in_use, host_backend, tensor_class
+from xpgrad._backends.contexts import keep_context
 from xpgrad._backends.default_device import get_default_device
-from xpgrad._backends.numpy_code import resume_numpy_code
 
 __all__ = ["RandomStates", "repeat_draws"]
 
@@ -58,12 +58,12 @@ def _is_same(a: Any, b: Any) -> bool:
 def repeat_draws(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function that runs again to draw the same random numbers from global generators in each call as in the first.
 
-    In code for NumPy, it means the same in each call.
+    It keeps the context of this call: code for NumPy, and the Tensors that `functional_call` has put into objects.
 
     If the first draws none, the others cost nothing: NumPy takes 50 us to save or to set the state of its generator.
     """
     states: list[RandomStates | None] = []
-    function = resume_numpy_code(function)
+    function = keep_context(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

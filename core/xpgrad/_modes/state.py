@@ -40,6 +40,8 @@ class Mode:
         Observers that the methods below notify of operations and writes: a capture, whose constants become captured Tensors
         (`programs.capture.Taking`), a selective checkpoint, which stores results (`utils._selective`), a profile (`autograd.profiler`) and
         the trace of an audit (`_audit.tracing.Trace`).
+    replaced : tuple of context managers
+        The calls of `functional_call` that run, the outermost first.
     plain : bool
         No mode acts on results: the hot path need not call `finish_operation`.
     only_copies : bool
@@ -61,6 +63,7 @@ class Mode:
     selecting: Any = None
     profiling: Any = None
     auditing: Any = None
+    replaced: tuple[Any, ...] = ()
     plain: bool = field(init=False)
     only_copies: bool = field(init=False)
     outside: dict[Any, Any] = field(init=False, default_factory=dict)

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xpgrad._basics.arguments import as_flags, check_callable, shown
+from xpgrad._modes import state
+from xpgrad._modes.setting import Setting
 from xpgrad._modes.switches import no_grad
 from xpgrad._operations.lift import as_tensor
 from xpgrad._tensor.tensor import Tensor
@@ -32,6 +34,23 @@ class _Place(NamedTuple):
             self.owner[self.key] = value
         else:
             object.__setattr__(self.owner, self.key, value)  # also where the class is frozen
+
+
+class _Replaced:
+    """Context manager that puts Tensors into places again, for a function that runs after the call."""
+
+    def __init__(self, values: list[tuple[_Place, Any]]) -> None:
+        self._values = values
+        self._before: list[list[Any]] = []
+
+    def __enter__(self) -> None:
+        self._before.append([place.get() for place, _ in self._values])
+        for place, value in self._values:
+            place.put(value)
+
+    def __exit__(self, *exc: object) -> None:
+        for (place, _), value in zip(self._values, self._before.pop()):
+            place.put(value)
 
 
 def _entries(x: Any) -> Iterator[tuple[Any, Any]]:
@@ -143,10 +162,14 @@ def functional_call(
     if tie_weights:
         values = _extend_to_tied(values, own)
     replaced = {name: value for name, value in values.items() if name in places}
+    outer = state.current()
+    running = () if outer is None else outer.replaced
     try:
         for name, value in replaced.items():
             places[name].put(value)
-        return module(*positional, **keywords)
+        here = _Replaced([(places[name], value) for name, value in replaced.items()])
+        with Setting(state.VARIABLE, state.mode_with(replaced=(*running, here))):
+            return module(*positional, **keywords)
     finally:
         _put_back(replaced, places, own, given)
 

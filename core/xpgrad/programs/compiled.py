@@ -454,7 +454,7 @@ def compile_function(function: Any = None, *, fallback: bool = False, threads: i
         # Inside `vmap` it is the operations that are vectorised; inside of a transform of JAX they are traced.
         if cls.stage or (cls.backend.capabilities.jit and any(map(cls.backend.is_traced, arrays))):
             return None, flat, args, kwargs
-        if flat[0].is_inference() or (mode is not None and (mode.anomaly or mode.levels or mode.auditing or mode.numpy)):
+        if flat[0].is_inference() or (mode is not None and (mode.anomaly or mode.levels or mode.auditing or mode.numpy or mode.replaced)):
             return None, flat, args, kwargs
         recording = state.records(mode)
         needs = tuple([t._node is not None for t in flat]) if recording else (False,) * len(flat)

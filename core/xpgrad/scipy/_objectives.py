@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from xpgrad._backends.numpy_code import resume_numpy_code
+from xpgrad._backends.contexts import keep_context
 from xpgrad._basics.arguments import check_callable, shown
 from xpgrad._basics.scalars import is_raw_array, is_scalar
 from xpgrad._modes import switches
@@ -187,7 +187,7 @@ def _as_floating_leaf(x: Any) -> Any:
 def objective_of(name: str, fun: Any, x0: Any, args: Any, *, like_x: bool = False, one: bool = False) -> Objective:
     """Return the objective of the public function `name`, after checking the initial guess `x0`."""
     try:
-        return Objective(name, resume_numpy_code(fun), as_start(x0), args, like_x=like_x, one=one)
+        return Objective(name, keep_context(fun), as_start(x0), args, like_x=like_x, one=one)
     except TypeError as exc:
         msg = str(exc).replace("scipy_objective: the parameters", f"{name}: `x0`")
         raise TypeError(msg) from None

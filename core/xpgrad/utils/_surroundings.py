@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
+from xpgrad._backends.contexts import CallContext
 from xpgrad._backends.default_device import default_device, get_default_device
 from xpgrad._backends.generators import RandomStates
-from xpgrad._backends.numpy_code import NumpyCode
 from xpgrad._modes import state
 from xpgrad._modes.batch_levels import active_levels, at_levels
 from xpgrad._modes.setting import Setting
@@ -16,8 +16,8 @@ from xpgrad._transforms.forward.levels import Levels, keep_tangents, reopen
 
 
 class Surroundings:
-    """The surroundings at creation: levels of forward mode and `vmap`, default device, streams, states of random generators, and
-    the code for NumPy that runs.
+    """The surroundings at creation: levels of forward mode and `vmap`, default device, streams, states of random generators, and the
+    context of the call.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Surroundings:
         self._device = get_default_device()
         self._streams = ambient_streams() if CLASSES else None
         self._random = RandomStates() if preserve_rng_state else None
-        self._code = NumpyCode()
+        self._context = CallContext()
 
     def restore(self, packing: Any = None) -> AbstractContextManager[Any]:
         """Return a context manager that restores the surroundings and records operations, with `packing` hooks for saved values.
@@ -44,7 +44,7 @@ class Surroundings:
         mode = state.mode_with(recording=True, inference=False, levels=levels, packing=packing, selecting=None)
         return _Together(
             at_levels(self._batches), default_device(self._device), on_streams(self._streams),
-            nullcontext() if self._random is None else self._random.restored(), Setting(state.VARIABLE, mode), self._code.resumed(),
+            nullcontext() if self._random is None else self._random.restored(), Setting(state.VARIABLE, mode), self._context.resumed(),
         )  # fmt: skip
 
 

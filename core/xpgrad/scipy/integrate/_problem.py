@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from xpgrad._backends.classes import tensor_class
-from xpgrad._backends.numpy_code import NumpyCode, resume_numpy_code
+from xpgrad._backends.contexts import CallContext, keep_context
 from xpgrad._basics.arguments import check_callable, shown
 from xpgrad._basics.dtypes import float64
 from xpgrad._modes import switches
@@ -77,8 +77,9 @@ class Problem:
             raise ValueError(msg)
         self.name, self.args, self.method, self.failure, self.limits = name, args, method, failure, limits
         self.given: tuple[Any, bool] = func, time_first
-        self.code = NumpyCode()
-        func = resume_numpy_code(func)
+        self.code = CallContext()
+        self.code.replaced = ()  # what a function reads of objects is read as its values
+        func = keep_context(func)
         self.func: Any = func if time_first else lambda t, y, *more: func(y, t, *more)
         self.compiled: Callable[[float, Any], Any] | None = None
         self.watches = self.depends = False

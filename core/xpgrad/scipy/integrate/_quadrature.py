@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xpgrad._backends.numpy_code import resume_numpy_code
+from xpgrad._backends.contexts import keep_context
 from xpgrad._basics.arguments import as_int, check_callable, shown
 from xpgrad._modes import state, switches
 from xpgrad._operations.lift import as_operand
@@ -91,7 +91,7 @@ def quad_vec(
     -0.25
     """
     check_callable(f, "quad_vec", "f")
-    f = resume_numpy_code(f)
+    f = keep_context(f)
     check_failure("quad_vec", failure)
     if not isinstance(args, tuple):
         msg = f"quad_vec: `args` must be a tuple of further arguments of the function, but got {shown(args)}; give `(argument,)`"

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._backends.numpy_code import without_numpy_code
+from xpgrad._backends.contexts import without_context
 from xpgrad._basics.dtypes import finfo, float64
 from xpgrad._basics.threads import renew_in_children
 from xpgrad._modes import state
@@ -191,7 +191,7 @@ class Side:
         key = what, tuple([(x.__class__, x.shape, x.dtype) for x in tensors])
         if key not in self.functions:
             try:
-                with without_numpy_code():  # the function resumes it
+                with without_context():  # the function resumes it
                     self.functions[key] = self._compile(what, [x.detach() for x in tensors])
             except Exception as exc:  # noqa: BLE001 (an error of the user's function comes out where it is called as it is)
                 self.functions[key] = None
