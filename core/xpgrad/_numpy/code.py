@@ -368,18 +368,10 @@ def _run(stand_ins: Any, like: Any, call: Callable[[], Any]) -> Any:
             mode.numpy.modules.pop()
 
 
-def _find_names(func: Any) -> Any:
-    """Return the global names of the code that a call of `func` runs; None if it is not written in Python."""
-    while isinstance(func, functools.partial):
-        func = func.func
-    func = getattr(func, "__func__", func)
-    return getattr(func if isinstance(func, types.FunctionType) else type(func).__call__, "__globals__", None)
-
-
-def _keep_running(func: Any) -> Any:
-    """Return a function that does what `func` does in the present call also later, when a backward pass calls it."""
+def _copy_arguments(func: Any) -> Any:
+    """Return a function that gives `func` copies of its arguments, as calls of `numpy_code` do, because it may write to them."""
     # A `partial` of a function of this module, so that solvers can read which Tensors `func` closes over.
-    found = functools.partial(_run_again, id(_find_names(func)) in _StandIns.active, func)
+    found = functools.partial(_call_with_copies, func)
     found.__wrapped__ = func  # type: ignore[attr-defined]  # solvers ask for its signature
     for name in (*getattr(func, "__dict__", ()), "terminal", "direction"):  # and for attributes, which an event may have from its class
         if name != "__wrapped__" and hasattr(func, name):
@@ -387,22 +379,12 @@ def _keep_running(func: Any) -> Any:
     return found
 
 
-def _run_again(with_names: bool, func: Any, *args: Any, **options: Any) -> Any:
-    """Call `func` as code for NumPy, also outside of a call of `numpy_code`, with copies of the arguments as it gives them.
-
-    Parameters
-    ----------
-    with_names : bool
-        Whether the global names of `func` mean stand-ins.
-    """
-    like, own = first_tensor((args, options)), _make_owner()
-    args, options = tree_map(own, args), tree_map(own, options)
-    if _is_running():
-        return func(*args, **options)
-    return _run(_StandIns(_find_names(func)) if with_names else nullcontext(), like, lambda: func(*args, **options))
+def _call_with_copies(func: Any, *args: Any, **options: Any) -> Any:
+    own = _make_owner()
+    return func(*tree_map(own, args), **tree_map(own, options))
 
 
-_CONVERTERS = Converters(_as_tensor_inside, _keep_running, _ufunc_stand_in)
+_CONVERTERS = Converters(_as_tensor_inside, _copy_arguments, _ufunc_stand_in)
 
 
 def numpy_code(func: F) -> F:

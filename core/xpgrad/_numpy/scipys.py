@@ -48,7 +48,7 @@ class Converters(NamedTuple):
     arrays : callable
         It turns NumPy's arrays into Tensors.
     functions : callable
-        It returns a function that runs as code for NumPy whenever it is called, also by a backward pass.
+        It returns a function that may write to its arguments, because they are copies.
     ufuncs : callable
         It returns a universal function that takes lists of Tensors.
     """

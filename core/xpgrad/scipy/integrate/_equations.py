@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from xpgrad._backends.contexts import keep_context
 from xpgrad._basics.arguments import shown
 from xpgrad._basics.dtypes import int64
 from xpgrad._modes import state
@@ -222,7 +223,7 @@ def solve_ivp(
     # The last output is at the end of the span or at the event that ended the integration, and so depends on it.
     last: Any = ends_t[1:] if ends_t is not None and wanted is None and found.t[-1] == ends[1] else None
     if found.t_events is not None:
-        functions = [events] if callable(events) else list(events)
+        functions = [keep_context(event) for event in ([events] if callable(events) else events)]
         final = [len(times) > 0 and times[-1] == found.t[-1] for times in found.t_events]
         found.t_events, found.y_events = solution.events(functions, found.t_events, found.y_events)
         if found.status == 1 and wanted is None:
