@@ -278,8 +278,9 @@ def locks():
 held, done = threading.Event(), threading.Event()
 
 def hold():
-    for lock in locks().values():
-        lock.acquire()
+    for name, lock in locks().items():
+        if name != "xpgrad.programs.native.machine._LOCK":  # a fork waits for this one
+            lock.acquire()
     held.set()
     done.wait()
 

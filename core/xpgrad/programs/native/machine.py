@@ -70,6 +70,8 @@ class Code:
 
     __slots__ = ("__weakref__", "_engine", "_unused", "address")
 
+    address: int
+
     def __init__(self, engine: Any, address: int, unused: list[Any]) -> None:
         self._engine, self.address, self._unused = engine, address, unused
 
