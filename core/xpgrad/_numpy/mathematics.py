@@ -6,7 +6,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from xpgrad._modes import state
 from xpgrad._numpy.operands import can_read_values
@@ -121,5 +121,5 @@ def round_number(number: Any, ndigits: Any = None) -> Any:
     """Stand in for `round`: a scalar becomes an int, or a scalar with so many decimals, whose derivative is zero."""
     mode = state.current()
     if not isinstance(number, Tensor) or mode is None or mode.numpy is None or number.ndim:
-        return round(number, ndigits)
+        return round(cast("Any", number), ndigits)
     return round(number._item("round(x)")) if ndigits is None else FUNCTIONS["round"].call(number, ndigits)
