@@ -31,7 +31,7 @@ from xpgrad._numpy.dispatch import array_function, has_rule
 from xpgrad._numpy.iteration import iterate
 from xpgrad._numpy.mathematics import find_number_function, round_number
 from xpgrad._numpy.scipys import Converters, find_stand_in, is_scipys
-from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor
+from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor, is_running
 from xpgrad._numpy.table import LIKE
 from xpgrad._numpy.vectorized import Vectorized
 from xpgrad._tensor.tensor import Tensor
@@ -62,15 +62,9 @@ def _note_array(x: Any) -> Any:
     return x if mode is None or mode.numpy is None else mode.numpy.note_array(x)
 
 
-def _is_running() -> bool:
-    """Return whether this thread runs code for NumPy: only then a stand-in differs from what it stands for."""
-    mode = state.current()
-    return mode is not None and mode.numpy is not None
-
-
 def _as_tensor_inside(x: Any) -> Any:
     """Do what `_as_tensor` does while this thread runs code for NumPy."""
-    return _as_tensor(x) if _is_running() else x
+    return _as_tensor(x) if is_running() else x
 
 
 _SEQUENCES = frozenset((list, tuple, deque))
@@ -84,7 +78,7 @@ def _stand_in(function: Any) -> Any:
 
     @functools.wraps(function)
     def compute(*args: Any, **options: Any) -> Any:
-        if not _is_running():
+        if not is_running():
             return function(*args, **options)
         # NumPy finds Tensors among the arguments by itself, but not in lists.
         if makes or not (_SEQUENCES.isdisjoint(map(type, args)) and _SEQUENCES.isdisjoint(map(type, options.values()))):
@@ -105,7 +99,7 @@ def _ufunc_stand_in(ufunc: Any) -> Any:
         @functools.wraps(function)
         def compute(*args: Any, **options: Any) -> Any:
             for x in args:
-                if x.__class__ in _SEQUENCES and _is_running() and (like := first_tensor(x)) is not None:
+                if x.__class__ in _SEQUENCES and is_running() and (like := first_tensor(x)) is not None:
                     return function(*[_join(x, like) for x in args], **options)
             return function(*args, **options)
 
@@ -193,7 +187,7 @@ def _is_scalar(x: Any) -> bool:
 
 def _from_iterable(items: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
     """Stand in for `numpy.fromiter`."""
-    if not _is_running():
+    if not is_running():
         return _np.fromiter(items, dtype, count, **options)
     found = list(items if count < 0 else itertools.islice(items, count))
     like = first_tensor(found)
@@ -359,7 +353,7 @@ def _make_owner() -> Callable[[Any], Any]:
 
 def _run(stand_ins: Any, like: Any, call: Callable[[], Any]) -> Any:
     """Call a function as code for NumPy."""
-    mode: Any = state.current() if _is_running() else state.mode_with(copies=True, numpy=Semantics())
+    mode: Any = state.current() if is_running() else state.mode_with(copies=True, numpy=Semantics())
     with Setting(state.VARIABLE, mode), nullcontext() if like is None else default_device(like.device), stand_ins:
         mode.numpy.modules.append(stand_ins)
         try:

@@ -8,9 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
-from xpgrad._modes import state
 from xpgrad._numpy.operands import can_read_values
-from xpgrad._numpy.semantics import is_followed
+from xpgrad._numpy.semantics import is_followed, is_running
 from xpgrad._numpy.table import FUNCTIONS, UFUNCS
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten, tree_map
@@ -67,11 +66,6 @@ def _find_rule(name: str) -> tuple[Any, bool]:
     return (None, False) if ufunc is None else (getattr(_np, name), not ufunc.differentiable)
 
 
-def _is_running() -> bool:
-    mode = state.current()
-    return mode is not None and mode.numpy is not None
-
-
 def _as_number(x: Any) -> Any:
     return x._item("float(x)") if isinstance(x, Tensor) else x
 
@@ -99,7 +93,7 @@ def find_number_function(function: Any) -> Any:
 
     @functools.wraps(function)
     def compute(*args: Any, **options: Any) -> Any:
-        if not _is_running():
+        if not is_running():
             return function(*args, **options)
         if name == "fsum":
             args = tuple(map(list, args))
@@ -119,7 +113,6 @@ def find_number_function(function: Any) -> Any:
 
 def round_number(number: Any, ndigits: Any = None) -> Any:
     """Stand in for `round`: a scalar becomes an int, or a scalar with so many decimals, whose derivative is zero."""
-    mode = state.current()
-    if not isinstance(number, Tensor) or mode is None or mode.numpy is None or number.ndim:
+    if not isinstance(number, Tensor) or not is_running() or number.ndim:
         return round(cast("Any", number), ndigits)
     return round(number._item("round(x)")) if ndigits is None else FUNCTIONS["round"].call(number, ndigits)

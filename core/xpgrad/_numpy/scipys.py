@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from xpgrad import linalg
 from xpgrad._modes import state
-from xpgrad._numpy.semantics import first_tensor, is_followed
+from xpgrad._numpy.semantics import first_tensor, is_followed, is_running
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten
 from xpgrad.rules.conversion import asarray
@@ -258,8 +258,7 @@ class _ClassStandIn(type):
             return cls.theirs(args[0].numpy(), *args[1:], **options)  # the pattern of a dense matrix is that of its values
         if _is_ours(cls.own, args, options):
             return cls.own(*args, **options)
-        mode = state.current()
-        if mode is not None and mode.numpy is not None and isinstance(cls.own, type):
+        if is_running() and isinstance(cls.own, type):
             with suppress(TypeError, ValueError, NotImplementedError):
                 return _OfConstants(cls.theirs(*args, **options), cls.own(*args, **options))
         return cls.theirs(*args, **options)

@@ -14,6 +14,7 @@ from typing import Any
 from weakref import ref
 
 from xpgrad._aliasing.cells import leave_memory
+from xpgrad._modes import state
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._numpy.operands import can_read_values
 from xpgrad._numpy.table import FUNCTIONS
@@ -31,6 +32,12 @@ _OTHERS = ("resize",)
 _np: Any = sys.modules["numpy"]
 _STORE = dis.opmap["STORE_SUBSCR"]
 _OPERATOR, _REMAINDER = dis.opmap["BINARY_OP"], [name for name, _ in dis._nb_ops].index("NB_REMAINDER")  # type: ignore[attr-defined]
+
+
+def is_running() -> bool:
+    """Return whether this thread runs code for NumPy: only then a stand-in differs from what it stands for."""
+    mode = state.current()
+    return mode is not None and mode.numpy is not None
 
 
 class Semantics:

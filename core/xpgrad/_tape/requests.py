@@ -115,7 +115,7 @@ def grad(
         raise RuntimeError(msg)
     if batched is not None:
         return batched(outputs, inputs, grad_outputs, retain, create, allow_unused, materialize_grads)
-    graph = create or state.carries_tangents() or (grad_outputs is not None and _stage(grad_outputs) > _stage(outputs))
+    graph = create or state.carries_tangents() or (grad_outputs is not None and 0 < _stage(grad_outputs) > _stage(outputs))
     roots, seeds = _roots(outputs, grad_outputs, graph, create)
     targets = []
     for item in wanted:
