@@ -190,7 +190,9 @@ def events(p: Any) -> Any:
         return out
 
     def half(t: Any, y: Any) -> Any:
-        return y[0] - 0.5 * p[0]
+        height = y[0]
+        height -= 0.5 * p[0]  # a number, so that `y` stays
+        return np.array([height, y[0]])[0]
 
     def apex(t: Any, y: Any) -> Any:
         return y[1]
