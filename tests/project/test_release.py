@@ -148,7 +148,8 @@ def test_workflows_run_what_exists(name: str) -> None:
             if "run" in step and (ROOT / ".ci" / "run").exists() and sys.platform != "win32":
                 shell = re.sub(r"\$\{\{.*?\}\}", "x", step["run"])
                 subprocess.run(["bash", "-n", "-c", shell], check=True)
-    assert os.name == "nt" or ".ci/run" not in files or os.access(ROOT / ".ci" / "run", os.X_OK)
+    scripts = [ROOT / ".ci" / "run", ROOT / ".ci" / "installed"]
+    assert os.name == "nt" or ".ci/run" not in files or all(os.access(script, os.X_OK) for script in scripts)
 
 
 def test_a_release_tries_every_wheel_and_signs_what_it_uploads() -> None:
@@ -167,7 +168,8 @@ def test_a_release_tries_every_wheel_and_signs_what_it_uploads() -> None:
 
 
 def test_ci_and_the_release_build_by_the_same_command() -> None:
-    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "    \".ci/installed " in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    ci = (ROOT / ".ci" / "installed").read_text(encoding="utf-8")
     for action in ("build", "verify", "try"):
         assert f".ci/distributions.py {action} " in ci
         assert f".ci/distributions.py {action} " in commands("release.yml")
