@@ -69,7 +69,10 @@ def compare_libraries(program: Callable[[Any], Any], near: float = 1e-8) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = program(HIPS)
-    assert_same(program(OURS), expected, near)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Output seems independent of input")  # compared in test_hips_unedited.py
+        found = program(OURS)
+    assert_same(found, expected, near)
 
 
 # -- the names ---------------------------------------------------------------------------------------------------------------
@@ -81,8 +84,8 @@ INTERNAL = {
               "numpy_vspaces", "numpy_wrapper", "parse_einsum_input", "primitive", "warnings", "wrap_intdtype", "wrap_namespace"},
     "numpy.linalg": None, "numpy.fft": None, "numpy.random": None,
     "builtins": None, "tracer": {"Node", "TraceStack", "autograd", "box_type_mappings", "box_types", "contextmanager", "defaultdict",
-              "find_top_boxed_args", "new_box", "notrace_primitives", "np", "subvals", "toposort", "trace", "trace_primitives_map",
-              "trace_stack", "warnings", "wraps", "notrace_primitive", "primitive", "register_notrace"},
+              "find_top_boxed_args", "notrace_primitives", "np", "subvals", "toposort", "trace", "trace_primitives_map", "warnings",
+              "wraps", "notrace_primitive", "primitive", "register_notrace"},
     "misc": {"const_graph", "tracers"},
     "test_util": {"get_name", "make_jvp", "make_numerical_jvp", "make_vjp", "product", "unary_to_nary", "vspace"},
     "misc.optimizers": {"flatten", "np", "wraps"}, "misc.flatten": {"make_vjp", "np", "type"},

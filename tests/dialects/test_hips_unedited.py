@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ from autograd.misc.flatten import flatten
 assert sys.modules["autograd.numpy"] is autograd.numpy is np
 assert sys.modules["xpgrad.dialects.hips.numpy"] is np
 assert autograd.__spec__.name == "xpgrad.dialects.hips"
+classes = []
+grad(lambda x: classes.append(type(x)) or x)(1.0)
+assert f"{classes[0].__module__}.{classes[0].__qualname__}" == "autograd.numpy.numpy_boxes.ArrayBox"
 value, end = trace(VJPNode.new_root(), lambda x: np.sin(x) * x, np.array([1.0, 2.0]))
 print(sys.argv[1:], grad(lambda x: x**3)(2.0), backward_pass(np.ones(2), end).round(3).tolist())
 """
@@ -285,6 +289,168 @@ def test_values_without_levels_in_generated_programs(data: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_values_without_a_level_in_a_rule(nested: bool) -> None:
+    """A rule takes the level of its own run off a value that it closed over: the derivatives of the outer runs pass through it.
+
+    The gradient of a list may be an array, with an element for each item.
+    """
+
+    def second(lib: Any) -> Any:
+        box = lib.extend.Box
+
+        def cube(x: Any) -> Any:
+            @lib.extend.primitive
+            def cubed(y: Any, note: str) -> Any:
+                return (y[0] if nested else y) ** 3
+
+            def maker(ans: Any, y: Any, note: str) -> Any:
+                slope = 3.0 * x**2
+                part = slope._value if isinstance(slope, box) else slope
+                return lambda g: lib.np.array([g * part]) if nested else g * part
+
+            lib.extend.defvjp(cubed, maker, argnums=[0])
+            return cubed(lib.list([x]) if nested else x, "a note")
+
+        return _unbox(lib.grad(lib.grad(lambda x: lib.np.sin(cube(x))))(1.25), box)
+
+    expected = 6 * 1.25 * np.cos(1.25**3) - 9 * 1.25**4 * np.sin(1.25**3)
+    assert [second(HIPS), second(OURS)] == pytest.approx([expected] * 2, rel=1e-12)
+
+
+def test_a_gradient_that_does_not_fit_a_list() -> None:
+    total = OURS.extend.primitive(sum)
+    for wrong in (np.ones(3), np.ones(()), [1.0]):
+        OURS.extend.defvjp(total, lambda ans, x, wrong=wrong: lambda g: wrong)
+        with pytest.raises(TypeError, match="sum: the vjp of argument 0 returned a value that is not arranged like the argument"):
+            ours.grad(lambda x: total([x, 2.0 * x]))(1.0)
+
+
+INDEPENDENT: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda lib: lib.grad(lambda x: 1.0)(2.0),
+    "grad of another argument": lambda lib: lib.value_and_grad(lambda x, y: y)(2.0, 3.0),
+    "jacobian": lambda lib: lib.jacobian(lambda x: lib.np.ones(2))(V),
+    "make_vjp": lambda lib: lib.make_vjp(lambda x: x > 1.0)(V)[0](V),
+    "make_jvp": lambda lib: lib.make_jvp(lambda x: lib.np.ones(2))(V)(V),
+    "deriv": lambda lib: lib.deriv(lambda x: 3.0)(1.0),
+    "elementwise_grad": lambda lib: lib.elementwise_grad(lambda x: lib.np.ones(2))(V),
+    "hessian": lambda lib: lib.hessian(lambda x: lib.np.sum(3.0 * x))(V),
+    "make_hvp": lambda lib: lib.make_hvp(lib.np.sum)(V)[0](V),
+    "dependent": lambda lib: lib.grad(lambda x: lib.np.sum(0.0 * x))(V),
+}
+
+
+@pytest.mark.parametrize("case", INDEPENDENT)
+def test_a_value_without_history_is_warned_of(case: str) -> None:
+    """With their words, and once; ours at the user's line."""
+    with warnings.catch_warnings(record=True) as expected:
+        warnings.simplefilter("always")
+        INDEPENDENT[case](HIPS)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        INDEPENDENT[case](OURS)
+    assert [str(w.message) for w in found] == [str(w.message) for w in expected]
+    assert {w.filename for w in found} <= {__file__}
+
+
+# -- classes of a program's own --------------------------------------------------------------------------------------------
+
+
+class Marked(np.ndarray):
+    """An array that says whether it is to be differentiated, and keeps that through ufuncs."""
+
+    marked = True
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.marked = getattr(other, "marked", True)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = [x.view(np.ndarray) if isinstance(x, Marked) else x for x in inputs]
+        return np.asarray(super().__array_ufunc__(ufunc, method, *plain, **kwargs)).view(Marked)
+
+
+def test_arrays_of_a_programs_own_class() -> None:
+    """What is registered decides with respect to which of them one can differentiate; beside Tensors they are arrays like others.
+
+    In HIPS autograd 1.9, ufuncs ask such a class before a box, and its gradients can be zero; PennyLane, which has such a class, needs 1.8.
+    """
+    boxes = importlib.import_module("xpgrad.dialects.hips.numpy.numpy_boxes")
+    spaces = importlib.import_module("xpgrad.dialects.hips.numpy.numpy_vspaces")
+
+    def boxed(x: Any, *rest: Any) -> Any:
+        if not x.marked:
+            raise ZeroDivisionError
+        return boxes.ArrayBox(x, *rest)
+
+    OURS.extend.Box.type_mappings[Marked] = boxed
+    OURS.extend.VSpace.mappings[Marked] = spaces.ArrayVSpace
+    x, c = np.array([1.0, 2.0]), np.array([2.0, 3.0])
+    constant = c.view(Marked)
+    cases: list[tuple[Callable[[Any], Any], Any]] = [
+        (lambda x: np.sum(constant * x + x / constant - constant**2 * x), c + 1 / c - c**2),
+        (lambda x: np.sum(np.multiply(constant, x) + np.maximum(constant, x)), c),
+        (lambda x: np.exp(x) @ constant, np.exp(x) * c),
+    ]
+    for function, expected in cases:
+        for kind in (Marked, np.ndarray):
+            np.testing.assert_allclose(ours.grad(function)(x.view(kind)), expected, rtol=1e-12)
+    refused = x.view(Marked)
+    refused.marked = False
+    with pytest.raises(ZeroDivisionError):
+        ours.grad(cases[0][0])(refused)
+    assert OURS.extend.vspace(constant) == OURS.extend.vspace(c)
+    assert type(constant * c) is Marked
+    np.testing.assert_array_equal(constant * c, c * c)
+
+
+def test_only_arrays_are_registered() -> None:
+    class Other(np.ndarray):
+        pass
+
+    assert OURS.extend.Box.register(Other) is Other
+    np.testing.assert_array_equal(ours.grad(lambda x: np.sum(x * x))(V.view(Other)), 2 * V)
+    with pytest.raises(TypeError, match=r"Box\.register: str is no subclass of `numpy.ndarray`"):
+        OURS.extend.Box.register(str)
+    with pytest.raises(TypeError, match="cannot differentiate with respect to str"):
+        OURS.extend.Box.type_mappings[Other]("text")
+    OURS.extend.VSpace.register(str, len)
+    assert OURS.extend.vspace("text") == 4
+
+
+def test_runs_of_a_programs_own() -> None:
+    """Values of `new_box` and what depends on them have the run as `_trace`, in the run and after it; derivatives pass through them."""
+    for lib in (HIPS, OURS):
+        tracer, root = lib.tracer, lib.extend.VJPNode.new_root()
+
+        def depends(f: Any, *args: Any, tracer: Any = tracer, root: Any = root) -> bool:
+            with tracer.trace_stack.new_trace() as run:
+                start = tracer.new_box(args, run, root)
+                end = f(*start)
+            return bool(tracer.isbox(end) and end._trace == start._trace)
+
+        assert depends(lambda x, np=lib.np: np.sin(x) * 2.0, 1.0)
+        assert depends(lambda x, y: y[0], V, V)
+        assert not depends(lambda x: 2.0, 1.0)
+        assert lib.grad(lambda x, depends=depends: x * depends(lambda y: y * x, 1.0) + x * depends(lambda y: x, 1.0))(2.0) == 1.0
+        with tracer.trace_stack.new_trace() as run:
+            box = tracer.new_box(2.0, run, root)
+            assert (box * 3.0)._value == 6.0
+    assert ours.grad(lambda x: OURS.tracer.new_box(x, run, root) * 3.0)(2.0) == 3.0
+    with pytest.raises(TypeError, match="new_box: the node must be"), OURS.tracer.trace_stack.new_trace() as run:
+        OURS.tracer.new_box(1.0, run, OURS.extend.JVPNode.new_root(1.0))
+    with pytest.raises(AttributeError, match="depends on no run"):
+        OURS.extend.Box(2.0)._trace
+
+
+def test_containers_inside_a_function() -> None:
+    builtins = importlib.import_module("xpgrad.dialects.hips.builtins")
+    assert isinstance([], builtins.SequenceBox)
+    assert isinstance((), builtins.SequenceBox)
+    assert isinstance({}, builtins.DictBox)
+    assert not isinstance({}, builtins.SequenceBox)
+    assert builtins.SequenceBox.__qualname__ == "SequenceBox"
+
+
 def test_where_of_numbers_stays_a_number() -> None:
     for condition, x, y in ((True, 1, 2), (False, 1, 2.0), (True, [1, 2], [3, 4])):
         found = OURS.np.where(condition, x, y)
@@ -294,7 +460,8 @@ def test_where_of_numbers_stays_a_number() -> None:
 
 def test_a_comparison_has_a_vjp_of_zeros() -> None:
     for compare in (lambda x: x > 0.5, lambda x: x == 2.0):
-        vjp, value = ours.make_vjp(compare)(V)
+        with pytest.warns(UserWarning, match="independent"):
+            vjp, value = ours.make_vjp(compare)(V)
         np.testing.assert_array_equal(value, compare(V))
         np.testing.assert_array_equal(vjp(V), np.zeros_like(V))
         with pytest.raises(TypeError, match="no derivative"):

@@ -168,7 +168,7 @@ def test_a_release_tries_every_wheel_and_signs_what_it_uploads() -> None:
 
 
 def test_ci_and_the_release_build_by_the_same_command() -> None:
-    assert "    \".ci/installed " in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert '    ".ci/installed ' in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     ci = (ROOT / ".ci" / "installed").read_text(encoding="utf-8")
     for action in ("build", "verify", "try"):
         assert f".ci/distributions.py {action} " in ci

@@ -7,7 +7,8 @@ y`` binds a new value to the name there, without changing earlier results.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from xpgrad._array.base import TensorBase
 from xpgrad._backends import loading
@@ -18,7 +19,7 @@ from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._operations.lift import new_tensor
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.dialects.hips._levels import cut, levels_of
+from xpgrad.dialects.hips._levels import cut, levels_of, trace_of
 
 #: NumPy, whose arrays this dialect takes and returns; the rest of the core imports no array library. Typed as Any on purpose.
 np: Any = importlib.import_module("numpy")
@@ -55,10 +56,76 @@ def stack_nested(x: Any) -> Any:
     return x if isinstance(x, Tensor) else np.asarray(x)
 
 
-class _Methods(TensorBase):
-    """The methods of NumPy's arrays; those of `Tensor` that mean the same are not repeated."""
+def box(raw: Any) -> Any:
+    """Return the Tensor that stands for an array or number: floating or complex, integers as floats; None for other dtypes."""
+    raw = np.asarray(raw)
+    if raw.dtype.kind in "iu":
+        raw = raw.astype(float)
+    return new_tensor(ARRAY, raw) if raw.dtype.kind in "fc" else None
+
+
+class _Mappings(dict[type, Callable[..., Any]]):
+    """What makes the Tensors of arrays of other classes; NumPy's ufuncs leave operands of these classes beside Tensors to the Tensors.
+
+    Without that, the class's own `__array_ufunc__` would get them, where HIPS autograd's boxes come first.
+    """
+
+    def __setitem__(self, cls: Any, maker: Callable[..., Any]) -> None:
+        theirs = cls.__array_ufunc__
+        if cls not in self and theirs is not np.ndarray.__array_ufunc__:
+
+            def __array_ufunc__(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+                for x in inputs:
+                    if isinstance(x, Tensor):
+                        return x.__array_ufunc__(ufunc, method, *inputs, **kwargs)
+                return theirs(self, ufunc, method, *inputs, **kwargs)
+
+            cls.__array_ufunc__ = __array_ufunc__
+        super().__setitem__(cls, maker)
+
+
+class Box(TensorBase):
+    """The base class of these Tensors: the methods of NumPy's arrays; those of `Tensor` that mean the same are not repeated.
+
+    Attributes
+    ----------
+    type_mappings : dict
+        By subclass of ``numpy.ndarray``: the function of an array of that class, and two further arguments, that returns the Tensor with
+        respect to which one differentiates, or raises an error. For classes that are not in it this is ``ArrayBox(array)``.
+    """
 
     __slots__ = ()
+
+    type_mappings: ClassVar[dict[type, Callable[..., Any]]] = _Mappings()
+
+    def __new__(cls, value: Any, trace: Any = None, node: Any = None) -> Any:
+        """Return the Tensor that stands for an array or number; `trace` and `node`, of HIPS autograd's signature, are not used.
+
+        Raises
+        ------
+        TypeError
+            It is neither floating nor complex nor an integer.
+        """
+        out = box(value)
+        if out is None:
+            msg = f"{cls.__name__}: cannot differentiate with respect to {type(value).__name__} {value!r:.40}"
+            raise TypeError(msg)
+        return out
+
+    @classmethod
+    def register(cls, value_type: type) -> type:
+        """Declare that one can differentiate with respect to arrays of a subclass of ``numpy.ndarray``, as with respect to all; return it.
+
+        Raises
+        ------
+        TypeError
+            For other classes: xpgrad differentiates arrays.
+        """
+        if not issubclass(value_type, np.ndarray):
+            msg = f"{cls.__name__}.register: {value_type.__name__} is no subclass of `numpy.ndarray`; only arrays are differentiated here"
+            raise TypeError(msg)
+        cls.type_mappings[value_type] = ARRAY
+        return value_type
 
     # -- attributes ----------------------------------------------------------------------------------------------------
 
@@ -107,6 +174,21 @@ class _Methods(TensorBase):
             raise AttributeError(msg)
         raw = raw_of(x)
         return cut(x, np.array(raw), levels[-1]) if other or len(levels) > 1 else raw
+
+    @property
+    def _trace(self) -> Any:
+        """The innermost run on which the value depends; it is the same object for all values of a run.
+
+        Raises
+        ------
+        AttributeError
+            There is none.
+        """
+        run = trace_of(self)
+        if run is None:
+            msg = "a value that depends on no run has no attribute `_trace`"
+            raise AttributeError(msg)
+        return run
 
     # -- operands that are lists -----------------------------------------------------------------------------------------
 
@@ -202,9 +284,9 @@ for _name in (
     "trace", "var",
 ):  # fmt: skip
     if _name in FUNCTIONS:
-        setattr(_Methods, _name, _method(_name, _name))
+        setattr(Box, _name, _method(_name, _name))
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
-    setattr(_Methods, f"__i{_name}__", _rebinds)
+    setattr(Box, f"__i{_name}__", _rebinds)
 
 
 def _make_class() -> Any:
@@ -214,7 +296,7 @@ def _make_class() -> Any:
         if device.table not in loading.LOADED:
             backend = type("HipsBackend", (type(host_backend()),), {"variant": "hips", "device": device})()
             backend.tensor_base = type(
-                "Tensor", (_Methods, Tensor), {"__slots__": (), "backend": backend, "__module__": "xpgrad", "__qualname__": "Tensor"}
+                "Tensor", (Box, Tensor), {"__slots__": (), "backend": backend, "__module__": "xpgrad", "__qualname__": "Tensor"}
             )
             loading.LOADED[device.table] = backend
     return tensor_class(device)

@@ -6,17 +6,19 @@ graph and begins with a node at which the passes of the innermost of these runs 
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from xpgrad._tape.leaf import AccumulateGrad
-from xpgrad._tape.node import ListNode
+from xpgrad._tape.node import ListNode, walk
 
 if TYPE_CHECKING:
     from xpgrad.dialects.hips._records import Record
 
 #: The runs that go on in this context, the outermost first.
-RUNS: ContextVar[tuple[Record, ...]] = ContextVar("xpgrad_hips_runs", default=())
+RUNS: ContextVar[tuple[Record | Trace, ...]] = ContextVar("xpgrad_hips_runs", default=())
 #: The runs whose passes go on in this context, among those that a `ValueNode` names.
 PASSES: ContextVar[tuple[Record, ...]] = ContextVar("xpgrad_hips_passes", default=())
 
@@ -33,13 +35,40 @@ class Ended(Start):
     __slots__ = ()
 
 
+class Trace:
+    """A run that the program itself makes, by `tracer.trace_stack`.
+
+    Attributes
+    ----------
+    inner : list of Tensor
+        The arguments.
+    cut : bool
+        As of a `Record`: whether the program took a value without this level, by `x._value`.
+    depth : int
+        The number of runs outside it.
+    """
+
+    #: The run that each node of an argument belongs to.
+    of: ClassVar[MutableMapping[Any, Trace]] = WeakKeyDictionary()
+
+    def __init__(self) -> None:
+        self.inner: list[Any] = []
+        self.cut: bool = False
+        self.depth: int = len(RUNS.get())
+
+    def begin(self, x: Any) -> None:
+        """Declare a Tensor an argument."""
+        self.inner.append(x)
+        self.of[x._node] = self
+
+
 class ValueNode(ListNode):
     """The node of a value without one level: it forwards the cotangent, except in passes of the run `run`."""
 
     __slots__ = ("backend", "cls", "run")
 
     title = "ValueBackward"
-    run: Record
+    run: Record | Trace
 
     def grads(self, g: Any) -> list[Any]:
         return [None if self.run in PASSES.get() else g]
@@ -48,11 +77,11 @@ class ValueNode(ListNode):
         return self.grads(g)
 
 
-def levels_of(x: Any) -> tuple[list[Record], bool]:
+def levels_of(x: Any) -> tuple[list[Record | Trace], bool]:
     """Return the runs in progress on which the value of a Tensor depends, outermost first, and whether it has any other history."""
     runs = RUNS.get()
-    starts: dict[Any, Record] = {t._node: run for run in runs for t in run.inner}
-    found: list[Record] = []
+    starts: dict[Any, Record | Trace] = {t._node: run for run in runs for t in run.inner}
+    found: list[Record | Trace] = []
     other = False
     stack: list[Any] = [] if x._node is None else [(x._node, frozenset())]
     seen = set(stack)
@@ -71,7 +100,18 @@ def levels_of(x: Any) -> tuple[list[Record], bool]:
     return sorted(found, key=runs.index), other
 
 
-def cut(x: Any, copied: Any, run: Record) -> Any:
+def trace_of(x: Any) -> Any:
+    """Return the innermost run on which the value of a Tensor depends, of those that go on and of the program's own; None without one."""
+    levels, _ = levels_of(x)
+    runs = RUNS.get()
+    found: dict[Any, int] = {run: runs.index(run) for run in levels}
+    for node in walk([] if x._node is None else [x._node]):
+        if node in Trace.of:
+            found.setdefault(Trace.of[node], Trace.of[node].depth)
+    return max(found, key=found.__getitem__, default=None)
+
+
+def cut(x: Any, copied: Any, run: Record | Trace) -> Any:
     """Return a Tensor with the value `copied` of `x`, a raw array, and its derivatives in all runs but `run`."""
     out = x._wrap(copied)
     node = ValueNode.made_now()

@@ -212,6 +212,25 @@ def _count(structure: Any) -> int:
     return 1 if structure.is_leaf else sum(_count(child) for child in structure.children)
 
 
+def _parts(structure: Any, value: Any) -> list[Any]:
+    """Return the leaves of a cotangent with the structure of the argument; for a sequence it may be an array, with a row for each item.
+
+    Raises
+    ------
+    TypeError, LookupError
+        It has another structure.
+    """
+    leaves, found = flatten(value)
+    if found == structure:
+        return leaves
+    if structure.is_leaf:
+        return [value]
+    if len(value) != len(structure.children):
+        raise LookupError(len(value))
+    keys = structure.keys or range(len(structure.children))
+    return [part for key, child in zip(keys, structure.children) for part in _parts(child, _dense(value[key]))]
+
+
 def _wrap(x: Any) -> Any:
     """Convert the array or number that a primitive returned to a Tensor; raise TypeError for anything else."""
     if isinstance(x, Tensor):
@@ -277,10 +296,11 @@ class _Primitive(Function):
         for number, child in enumerate(call.structure.children):
             count = _count(child)
             if number in by_number:
-                parts = flatten(_dense(by_number[number]))[0]
-                if len(parts) != count:
-                    msg = f"{call.target.__name__}: the vjp of argument {number} returned {len(parts)} arrays for an argument of {count}"
-                    raise TypeError(msg)
+                try:
+                    parts = _parts(child, _dense(by_number[number]))
+                except (TypeError, LookupError) as exc:
+                    msg = f"{call.target.__name__}: the vjp of argument {number} returned a value that is not arranged like the argument"
+                    raise TypeError(msg) from exc
                 for i, x in zip(range(start, start + count), parts):
                     if ctx.needs_input_grad[1 + i]:
                         out[i] = _fit_to(_conj(x), leaves[i])

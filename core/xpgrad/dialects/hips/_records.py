@@ -7,9 +7,12 @@ follow HIPS autograd: for a real function of complex numbers they are the conjug
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._basics.frames import find_user_frame
 from xpgrad._modes import state, switches
 from xpgrad._modes.batch_levels import active_levels
 from xpgrad._modes.running import run_transformed
@@ -20,8 +23,8 @@ from xpgrad._tape.task import OtherLeaves, Pass
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
-from xpgrad.dialects.hips._arrays import ARRAY, np, raw_of
-from xpgrad.dialects.hips._levels import PASSES, RUNS, Ended, Start
+from xpgrad.dialects.hips._arrays import ARRAY, Box, box, np, raw_of
+from xpgrad.dialects.hips._levels import PASSES, RUNS, Ended, Start, Trace
 from xpgrad.func._reverse import basis, has_outer_history, make_input, release
 from xpgrad.func._tree import LEAF, Structure, flatten, unflatten
 from xpgrad.rules.creation import zeros_like
@@ -41,16 +44,14 @@ def as_input(name: str, x: Any) -> Any:
     TypeError
         For anything else, Python's integers among them. Arrays of integers become floating ones.
     """
+    make = Box.type_mappings.get(x.__class__)
+    if make is not None:
+        x = make(x, None, None)
     if isinstance(x, Tensor):
         if x.dtype.differentiable:
             return x
-    elif isinstance(x, _SCALARS):
-        raw: Any = x if x.__class__ is _ARRAY else np.asarray(x)
-        kind = raw.dtype.kind
-        if kind in "fc":
-            return new_tensor(ARRAY, raw)
-        if kind in "iu":
-            return new_tensor(ARRAY, raw.astype(float))
+    elif isinstance(x, _SCALARS) and (out := box(x)) is not None:
+        return out
     what = f"an array of dtype {x.dtype}" if hasattr(x, "dtype") else f"{type(x).__name__} {x!r:.40}"
     advice = "write a float, such as 1.0" if isinstance(x, (int, np.integer)) else "give floating or complex arrays and numbers"
     msg = f"{name}: cannot differentiate with respect to {what}; {advice}, or tuples, lists and dicts of them"
@@ -70,6 +71,13 @@ def _begin(x: Any) -> Any:
         return make_input(x)
     out = x._wrap(x.backend.own(x))
     out._node = Start(out)  # the caller's array is safe: in-place writes to a leaf that requires grad are errors
+    return out
+
+
+def begin_in(trace: Trace, x: Any) -> Any:
+    """Return a Tensor like `x` that is an argument of a run that the program makes; outer derivatives pass through it."""
+    out = _begin(x)
+    trace.begin(out)
     return out
 
 
@@ -208,6 +216,13 @@ def leaves_of(name: str, out: Any) -> tuple[list[Any], Structure]:
     return leaves, structure
 
 
+def warn_independent() -> None:
+    """Warn at the user's line, in HIPS autograd's words, that a function's value has no history, so that its derivative is zero."""
+    frame = find_user_frame(sys._getframe(1))
+    file, line = ("xpgrad", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    warnings.warn_explicit("Output seems independent of input.", UserWarning, file, line)
+
+
 # -- reverse ---------------------------------------------------------------------------------------------------------------
 
 
@@ -263,6 +278,8 @@ class Record:
             self.outs, self.structure = [self.out], LEAF
         else:
             self.outs, self.structure = leaves_of(name, self.out)
+            if all(o._node is None for o in self.outs):
+                warn_independent()
         self.recorded = mode is None or mode.recording
         self._keep: bool | None = None if self.recorded else False
         for t in self.inner:
@@ -309,7 +326,11 @@ class Record:
         if not needed or not self.inner:
             return [None] * len(self.inner)
         create = state.is_grad_enabled() and (self.keep or any(s is not None and s.requires_grad for _, s in needed))
-        token = PASSES.set((*PASSES.get(), self)) if self.cut else None
+        runs, passes = RUNS.get(), PASSES.get()
+        if self.cut:
+            PASSES.set((*passes, self))
+        if create:  # a rule of a primitive may take `x._value` of what its function computed, which has this level
+            RUNS.set((*runs, self))
         try:
             with switches.recorded():
                 return gradients(
@@ -317,8 +338,8 @@ class Record:
                     create_graph=create, allow_unused=True, is_grads_batched=batched,
                 )  # fmt: skip
         finally:
-            if token is not None:
-                PASSES.reset(token)
+            RUNS.set(runs)
+            PASSES.set(passes)
 
     def _plain(self, seeds: list[Any], last: bool) -> list[Any] | None:
         """Return the result of `cotangents` as raw arrays, without the checks of a request; None inside transforms.
@@ -446,5 +467,7 @@ def push_forward(name: str, function: Callable[..., Any], x: Any, tangent: Any) 
         out = run_transformed(name, (), function, unflatten(structure, duals))
         outs, shape = leaves_of(name, out)
         found = [level.tangent(y) for y in outs]
+    if all(t is None for t in found):
+        warn_independent()
     slopes = [zeros_like(y) if t is None else t for y, t in zip(outs, found)]
     return convert_results(out, True), convert_results(unflatten(shape, slopes), True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.dialects.hips._arrays import np
@@ -23,7 +23,16 @@ class VSpace:
     size : int
         The number of real numbers.
     iscomplex : bool
+    mappings : dict
+        By class of values: the function that makes their space, for `vspace`; arrays and numbers need none.
     """
+
+    mappings: ClassVar[dict[type, Callable[[Any], Any]]] = {}
+
+    @classmethod
+    def register(cls, value_type: type, vspace_maker: Callable[[Any], Any] | None = None) -> None:
+        """Declare how `vspace` makes the space of values of a class: by `vspace_maker`, or by this class."""
+        cls.mappings[value_type] = vspace_maker or cls
 
     def __init__(self, value: Any) -> None:
         leaves, self._structure = flatten(value)
@@ -111,6 +120,9 @@ def vspace(value: Any) -> VSpace:
     TypeError
         For integers, strings and other objects that are not vectors.
     """
+    make = VSpace.mappings.get(type(value))
+    if make is not None:
+        return make(value)
     found = VSpace(value)
     if found._structure.is_leaf:
         found.__class__ = ComplexArrayVSpace if found.iscomplex else ArrayVSpace

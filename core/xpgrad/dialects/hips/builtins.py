@@ -6,6 +6,7 @@ A differentiated function gets its containers unchanged, with Tensors in them, s
 from __future__ import annotations
 
 import builtins
+from abc import ABC
 from typing import Any
 
 from xpgrad._tensor.tensor import Tensor
@@ -15,9 +16,19 @@ __all__ = ["DictBox", "SequenceBox", "dict", "isinstance", "list", "tuple", "typ
 list: Any = builtins.list  # noqa: A001 (HIPS autograd's name)
 tuple: Any = builtins.tuple  # noqa: A001 (as above)
 dict: Any = builtins.dict  # noqa: A001 (as above)
-#: The classes of containers inside a function: Python's own.
-DictBox: Any = builtins.dict
-SequenceBox: Any = builtins.tuple | builtins.list
+
+
+class SequenceBox(ABC):  # noqa: B024 (its subclasses are registered, not derived)
+    """The class of sequences inside a function: tuples and lists, which are Python's own."""
+
+
+class DictBox(ABC):  # noqa: B024 (as above)
+    """The class of dicts inside a function, which are Python's own."""
+
+
+for _container in (builtins.tuple, builtins.list):
+    SequenceBox.register(_container)
+DictBox.register(builtins.dict)
 
 
 def isinstance(x: Any, A: Any) -> bool:  # noqa: A001 (as above)

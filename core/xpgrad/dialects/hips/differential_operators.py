@@ -18,7 +18,7 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.autograd._custom import FunctionNode
 from xpgrad.dialects.hips._arrays import ARRAY, np
 from xpgrad.dialects.hips._primitives import PrimitiveNode
-from xpgrad.dialects.hips._records import NoDerivative, Record, push_forward
+from xpgrad.dialects.hips._records import NoDerivative, Record, push_forward, warn_independent
 from xpgrad.dialects.hips._spaces import vspace
 from xpgrad.func._tree import flatten
 from xpgrad.rules.creation import ones_like
@@ -225,6 +225,7 @@ def make_vjp(fun: Callable[[Any], Any], x: Any) -> Any:
     try:
         record = Record("make_vjp", fun, x)
     except NoDerivative as exc:  # a comparison, or another value that does not depend on the argument differentiably
+        warn_independent()
         return lambda v: vspace(x).zeros(), exc.value
     value = record.value
     # The pass reads arrays to which a caller may write.

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from xpgrad._modes import state
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.dialects.hips._arrays import np
+from xpgrad.dialects.hips._arrays import Box as Box, np
 from xpgrad.dialects.hips._primitives import call_primitive
 from xpgrad.dialects.hips._records import getval
 from xpgrad.dialects.hips._spaces import SparseObject, VSpace, vspace
@@ -73,10 +73,6 @@ class JVPNode(Node):
     def new_root(cls, g: Any) -> JVPNode:
         """Return the beginning of a run along the tangent `g`."""
         return cls(g)
-
-
-#: The class of the values that replace arrays and numbers while a function is differentiated.
-Box = Tensor
 
 
 # -- primitives ------------------------------------------------------------------------------------------------------------

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.dialects.hips._records import Record, getval, push_forward
+from xpgrad.dialects.hips._levels import RUNS, Trace
+from xpgrad.dialects.hips._records import Record, as_input, begin_in, getval, push_forward
 from xpgrad.dialects.hips.extend import Box, JVPNode, Node, VJPNode, notrace_primitive, primitive, register_notrace
 from xpgrad.dialects.hips.util import subvals, toposort
 
-__all__ = ["Box", "Node", "getval", "isbox", "notrace_primitive", "primitive", "register_notrace", "subvals", "toposort", "trace"]
+__all__ = [
+    "Box", "Node", "getval", "isbox", "new_box", "notrace_primitive", "primitive", "register_notrace", "subvals", "toposort", "trace",
+    "trace_stack",
+]  # fmt: skip
 
 
 def isbox(x: Any) -> bool:
@@ -37,7 +41,6 @@ def trace(start_node: Any, fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]
     if isinstance(start_node, VJPNode):
         record = Record("trace", fun, x)
         if all(out._node is None for out in record.outs):
-            warnings.warn("Output seems independent of input.", UserWarning, stacklevel=2)
             return record.value, None
         return record.value, VJPNode(record)
     if isinstance(start_node, JVPNode):
@@ -50,9 +53,73 @@ def trace(start_node: Any, fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]
     raise TypeError(msg)
 
 
+class _TraceStack:
+    """The runs that go on; see `trace_stack`."""
+
+    @contextmanager
+    def new_trace(self) -> Iterator[Trace]:
+        """Begin a run, for values that `new_box` makes of arrays and numbers; it goes on until the block ends."""
+        run, runs = Trace(), RUNS.get()
+        RUNS.set((*runs, run))
+        try:
+            yield run
+        finally:
+            RUNS.set(runs)
+
+
+#: What begins runs of a program's own: ``with trace_stack.new_trace() as run``.
+trace_stack = _TraceStack()
+
+
+class _Boxes(tuple[Any, ...]):
+    """A sequence of values that `new_box` made; `_trace` is their run."""
+
+    _trace: Trace
+
+
+def new_box(value: Any, trace: Trace, node: Any) -> Any:
+    """Return a Tensor for an array or number, whose attribute `_trace` is the run, as is that of every value that depends on it.
+
+    Parameters
+    ----------
+    value : array, number, Tensor, or tuple or list of them
+        For a sequence, a sequence with the attribute `_trace` is returned.
+    trace : Trace
+        The run, from ``trace_stack.new_trace()``.
+    node : VJPNode
+        Made by `VJPNode.new_root()`.
+
+    Raises
+    ------
+    TypeError
+        For other values, and for other nodes: there are no such nodes in the graph.
+
+    Examples
+    --------
+    Does a function depend on its argument?
+
+    >>> import xpgrad.dialects.hips.numpy as np
+    >>> from xpgrad.dialects.hips.core import VJPNode
+    >>> from xpgrad.dialects.hips.tracer import isbox, new_box, trace_stack
+    >>> with trace_stack.new_trace() as run:
+    ...     start = new_box(2.0, run, VJPNode.new_root())
+    ...     ends = np.sin(start), np.sin(1.0)
+    >>> [isbox(end) and end._trace == start._trace for end in ends]
+    [True, False]
+    """
+    if not isinstance(node, VJPNode):
+        msg = f"new_box: the node must be `VJPNode.new_root()`, but got {type(node).__name__}; `make_jvp` differentiates in forward mode"
+        raise TypeError(msg)
+    if isinstance(value, (tuple, list)):
+        out = _Boxes(new_box(item, trace, node) for item in value)
+        out._trace = trace
+        return out
+    return begin_in(trace, as_input("new_box", value))
+
+
 def __getattr__(name: str) -> Any:
     """Raise an AttributeError that says what to use instead."""
     msg = f"module {__name__!r} has no attribute {name!r}"
-    if name in ("new_box", "trace_stack", "TraceStack", "find_top_boxed_args", "box_type_mappings", "trace_primitives_map"):
+    if name in ("TraceStack", "find_top_boxed_args", "box_type_mappings", "trace_primitives_map"):
         msg += ": values are traced by the Tensors themselves; run a function with `trace`, or use `make_vjp` and `make_jvp`"
     raise AttributeError(msg)

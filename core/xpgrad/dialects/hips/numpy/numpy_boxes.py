@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from xpgrad._tensor.tensor import Tensor
+from typing import Any
+
+from xpgrad.dialects.hips._arrays import ARRAY
 
 __all__ = ["ArrayBox"]
 
 #: The class of the values that replace arrays and numbers while a function is differentiated.
-ArrayBox = Tensor
+ArrayBox: Any = ARRAY
