@@ -115,6 +115,35 @@ def test_a_call_inside_of_a_public_function_is_told_by_its_name() -> None:
     assert finding.message.startswith("`float(x)` takes")
 
 
+@pytest.mark.parametrize("outer", ["jvp along what depends on x", "jvp", "jacfwd", "vmap"])
+@pytest.mark.parametrize("inner", ["grad", "vjp"])
+def test_a_gradient_whose_tangent_has_left_too(inner: str, outer: str) -> None:
+    """Under `no_grad`, the tangent of an inner gradient is as much a constant of the graph as the gradient itself."""
+    func = xp.func
+
+    def function(x: Any) -> Any:
+        def step(a: Any) -> Any:
+            with xp.no_grad():
+                if inner == "grad":
+                    slope = func.grad(lambda b: xp.sum(xp.cos(b * xp.cos(a))))(x)
+                else:
+                    (slope,) = func.vjp(lambda b: xp.sin(a + 3.0) * b, x)[1](x)
+            return slope * xp.sin(x) + a * 0.5
+
+        point = x * x
+        if outer == "jacfwd":
+            moved = func.jacfwd(step)(point)
+        elif outer == "vmap":
+            moved = func.vmap(lambda t: func.jvp(step, (point,), (t,))[1])(xp.stack([xp.cos(x), x]))
+        else:
+            moved = func.jvp(step, (point,), (xp.cos(x) if "depends" in outer else xp.ones_like(x),))[1]
+        return xp.sum(xp.log1p(moved * moved))
+
+    report = xp.audit(function, np.asarray([0.3, 0.7]), checks=("paths", "accuracy"))
+    assert "inner-gradient" in report.kinds("error"), report
+    assert "wrong-gradient" not in report.kinds(), report
+
+
 def test_a_kink_counts_where_a_gradient_arrives() -> None:
     x = np.asarray([0.0, 1.0, -2.0])
     assert xp.audit(lambda x: xp.sum(xp.abs(x)), x).kinds("warning") == ("kink",)

@@ -7,7 +7,7 @@ second run can freeze the values of some of them. A change of the derivative the
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 from xpgrad._array.base import TensorBase
@@ -181,8 +181,10 @@ class Trace:
                 self.exits[len(self.breaks)] = x
                 self.came[id(value)] = len(self.breaks)
                 self.alive.append(value)
-            (kept,) = self._record_break(kind, call, [value], places)
-            return value if kept is None else value._wrap(kept)
+            mode = state.current()
+            levels = () if mode is None else mode.levels
+            kept = self._record_break(kind, call, list(_with_tangents(value, levels)), places)
+            return value if kept[0] is None else _replaced(value, iter(kept), levels)
         number = len(self.breaks)
         held = self._frozen_value(number, kind, places)
         if held is not None:
@@ -275,6 +277,38 @@ def _kind(name: str, row: Row | None, statics: Any, recording: bool) -> str:
 def _name(row: Row) -> str:
     """Return the public name of a row for reports."""
     return "getitem" if row.name == "index_basic" else row.public[0].removeprefix("special_")
+
+
+def _with_tangents(x: Any, levels: Any) -> Iterator[Any]:
+    """Yield a Tensor that left the graph, and those of its tangents that left it as well; the Tensor behind one that is mapped."""
+    yield x
+    for level in levels:
+        tangent = level.tangent(x)
+        if tangent is not None and (inside := _inside(tangent))._node is None:
+            yield from _with_tangents(inside, level.outer)
+
+
+def _replaced(x: Any, kept: Iterator[Any], levels: Any) -> Any:
+    """Return a Tensor with the raw arrays `kept` in place of those of `_with_tangents`, and with the other tangents of `x`."""
+    out = x._wrap(next(kept))
+    for level in levels:
+        tangent = level.tangent(x)
+        if tangent is not None:
+            inside = _inside(tangent)
+            level.set_tangent(out, _around(tangent, _replaced(inside, kept, level.outer)) if inside._node is None else tangent)
+    return out
+
+
+def _inside(x: Any) -> Any:
+    """Return the Tensor that holds the elements of a mapped one."""
+    while x.depth:
+        x = x._array.value
+    return x
+
+
+def _around(x: Any, inside: Any) -> Any:
+    """Return a Tensor mapped like `x` whose elements `inside` holds."""
+    return x.backend.wrap(x.backend.raw(_around(x._array.value, inside), x._array.level)) if x.depth else inside
 
 
 def _copy_leaving(x: Any, value: Any) -> Any:
