@@ -17,6 +17,9 @@ import xpgrad
 from support import DEVICES, frozen_backend, kernels_only, plugin_backends, time_left
 from xpgrad.errors import CapabilityError, DeviceMismatchError
 
+#: How many threads a library has in each of xdist's processes: with as many as there are cores, they would wait for one another.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
 plugin_backends.register("strict")
 frozen_backend.register()
 kernels_only.register()
@@ -34,6 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)  # when pytest's reporter is there
 def pytest_configure(config: pytest.Config) -> None:
     """Show the time left, declare the marker, and let tests compile on CuPy what it cannot capture, e.g. products of matrices."""
+    for name in THREADS:
+        os.environ.setdefault(name, "1")
     time_left.show(config)
     config.addinivalue_line("markers", "slow(one_in): only --all runs this test; with `one_in`, one case in so many always runs")
     if any(device.startswith("cupy") for device in DEVICES):

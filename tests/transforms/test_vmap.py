@@ -73,6 +73,16 @@ def _check(function: Function, points: Sequence[np.ndarray], device: str, order:
             assert a.dtype is b.dtype
             assert a.shape == b.shape
             np.testing.assert_allclose(values(a), values(b), rtol=tolerance, atol=tolerance)
+        nothing = [a if d is None else np.take(a, [], axis=d) for a, d in zip(arrays, dims)]
+        leaves = [xp.tensor(a, device=device, requires_grad=True) for a in nothing]
+        out = _as_list(vmap(lambda *a: tuple(_as_list(function(*a))), in_dims=dims)(*leaves))
+        for a, b in zip(out, results[0]):
+            assert (a.dtype, a.shape) == (b.dtype, (0, *b.shape[1:])), "a batch without elements"
+        total = loss(out)
+        if order and getattr(total, "requires_grad", False):
+            for g, x in zip(grad(total, leaves, allow_unused=True, materialize_grads=True), leaves):
+                assert (g.dtype, g.shape) == (x.dtype, x.shape)
+                assert not values(g).any()
 
 
 @pytest.mark.parametrize("kind", ["real", "complex"])

@@ -99,6 +99,17 @@ def test_a_batch_is_a_loop(drawn: Any, xpgrad_device: str) -> None:
 
 
 @settings(max_examples=60, deadline=None)
+@given(drawn=programs, axis=st.integers(0, 1))
+def test_a_batch_without_elements(drawn: Any, axis: int) -> None:
+    """Results have the shapes that those of an element have, wherever the empty axis lies: there, NumPy's strides are 0."""
+    function = program(*drawn)
+    points, s = xp.asarray(np.moveaxis(POINTS[:0], 0, axis)), xp.asarray(SHARED)
+    found = vmap(function, in_dims=(axis, None))(points, s)
+    for a, b in zip(found, function(xp.asarray(POINTS[0]), s), strict=True):
+        assert a.shape in ((0, *b.shape), b.shape)
+
+
+@settings(max_examples=60, deadline=None)
 @given(drawn=programs)
 def test_derivatives_of_a_batch_are_those_of_a_loop(drawn: Any) -> None:
     function = program(*drawn)

@@ -45,7 +45,8 @@ def _reduce(function: Callable[..., Any], x: Any, axis: Any, keepdims: Any, noth
     if nothing is None and 0 not in shape:
         msg = f"an array of shape {x.shape} has no elements along {axis!r}, so that there is no extremum; reduce along other axes"
         raise ValueError(msg)
-    return mx.full(shape, 0 if nothing is None else nothing, dtype=x.dtype if dtype is None else dtype)
+    # MLX makes complex numbers float32 if they are filled with a float.
+    return mx.full(shape, 0 if nothing is None else nothing).astype(x.dtype if dtype is None else dtype)
 
 
 def _reduce_in_single(function: Callable[..., Any], x: Any, **options: Any) -> Any:

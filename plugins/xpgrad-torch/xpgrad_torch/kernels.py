@@ -360,6 +360,17 @@ def reduce_prod(x: Any, axes: Any, keepdims: bool) -> Any:
 
 
 @kernel
+def var(x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """Return the variance; if no numbers come out, without PyTorch's warning of too few of them."""
+    if axis == ():
+        return torch.zeros_like(x)
+    axes = tuple(range(x.ndim)) if axis is None else axis
+    if not x.numel() and not (out := torch.mean(x, axes, keepdims)).numel():
+        return out
+    return torch.var(x, axes, correction=correction, keepdim=keepdims)
+
+
+@kernel
 def all_(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     return (x != 0) if axis == () else torch.all(x, tuple(range(x.ndim)) if axis is None else axis, keepdims).to(torch.bool)
 

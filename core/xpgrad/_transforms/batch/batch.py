@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from xpgrad._aliasing.sharing import replace_data
 from xpgrad._basics.device import Device
 from xpgrad._basics.dtypes import DTYPES, DType
-from xpgrad._basics.shapes import reshape_strides
+from xpgrad._basics.shapes import reshape_strides, row_major_strides
 from xpgrad._modes.batch_levels import BatchLevel, active_levels, at_levels
 from xpgrad._tensor.missing import MissingAttributes
 from xpgrad._tensor.tensor import Tensor
@@ -119,6 +119,8 @@ class BatchBackend(Backend):
         found = x.value.backend.strides(x.value._array)
         if found is None or x.level is None:
             return found
+        if not x.level.size:  # NB: an empty array may have strides of 0, as if its elements were repeated
+            return row_major_strides(x.shape)
         (batch, *rest), count = map(abs, found), x.level.size
         return tuple(s // count if batch and size > batch else s for s, size in zip(found[1:], rest))
 

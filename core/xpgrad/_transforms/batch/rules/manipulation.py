@@ -14,8 +14,9 @@ along_axis("flip")
 def reshape_to(book: Rulebook, x: Any, shape: Any) -> Any:
     if x.level is None:
         return book.raw(book.xp.reshape_to(x.value, tuple(shape)), None)
-    if -1 in shape:
-        return book.raw(book.xp.reshape(x.value, (x.level.size, *shape)), x.level)
+    if -1 in shape:  # an empty batch has no elements by which it could be inferred
+        rest = math.prod(n for n in shape if n != -1)
+        shape = [math.prod(x.shape) // rest if n == -1 and rest else n for n in shape]
     return book.raw(book.xp.reshape_to(x.value, (x.level.size, *shape)), x.level)
 
 
