@@ -325,6 +325,21 @@ def test_pytorch_agrees_on_scalars_at_kinks_and_poles(name: str, scalar: float) 
             _gradients(torch, lambda x: getattr(xp, name)(scalar, x), operator, points, "numpy", 1)
 
 
+def skip_without(dtype: str, device: str) -> None:
+    """Skip the test if the device has no such dtype."""
+    if all(d.name != dtype for d in xp.zeros(1, dtype="float32", device=device).backend.dtypes()):
+        pytest.skip(f"{device} has no {dtype}")
+
+
+@pytest.mark.parametrize(("x", "y"), [(1.0, 0.1), (-1.0, 0.1), (0.3, -0.1), (6.0, 2.0), (7.5, -2.0), (1e-300, -1e200)])
+def test_the_derivative_of_a_remainder_is_that_of_its_value(x: float, y: float, xpgrad_device: str) -> None:
+    """The value is ``x - n * y`` for a whole number n, to which the quotient rounds down; rounded first, it may be the next one."""
+    skip_without("float64", xpgrad_device)
+    a, b = (xp.asarray(v, device=xpgrad_device, dtype=xp.float64) for v in (x, y))
+    slope = xp.func.grad(xp.remainder, argnums=1)(a, b).item()
+    assert x + slope * y == pytest.approx(xp.remainder(a, b).item(), rel=1e-12, abs=1e-15)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_powers_have_mixed_derivatives_at_exponent_0(dtype: Any, xpgrad_device: str) -> None:
     check(xp.pow, [np.asarray([0.5, 2.0, 3.0], dtype), np.asarray([0.0, 0.0, 2.0], dtype)], xpgrad_device)

@@ -192,12 +192,13 @@ def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @elementwise(
-    lambda g: g, lambda g, x1, x2, xp: -g * xp.floor(x1 / x2), op="%", fresh=(False, True), node="RemainderBackward0", domain=_REAL_EXACT
-)
+    lambda g: g, lambda g, x1, x2, xp: -g * xp.floor_divide(x1, x2),
+    op="%", fresh=(False, True), node="RemainderBackward0", domain=_REAL_EXACT,
+)  # fmt: skip
 def remainder(x1: Operand, x2: Operand, /) -> Tensor:
     """Return the remainder of ``x1 // x2``, with the sign of `x2`, elementwise with broadcasting.
 
-    The gradient of `x1` passes unchanged; that of `x2` is multiplied by ``-floor(x1 / x2)``.
+    The gradient of `x1` passes unchanged; that of `x2` is multiplied by ``-(x1 // x2)``.
 
     Examples
     --------
