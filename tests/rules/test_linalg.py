@@ -22,6 +22,7 @@ import xpgrad as xp
 from support.central_differences import cast_for_device, differences, loosen
 from xpgrad import linalg as la
 from xpgrad._rows.namespace import COMPOSITE, NONDIFFERENTIABLE, RULES
+from xpgrad.scipy import linalg as scipy_linalg
 
 pytestmark = pytest.mark.slow(one_in=3)
 
@@ -354,6 +355,25 @@ def test_subgradients_of_norms(order, values, expected, dtype):
         x = lib.tensor(np.array(values, dtype), requires_grad=True)
         lib.linalg.vector_norm(x, ord=order).backward()
         np.testing.assert_allclose(numpy_of(x.grad), expected, atol=1e-15)
+
+
+#: Functions with points at which they have no derivative.
+UNDEFINED = {
+    "slogdet": (lambda x: la.slogdet(x)[1], np.diag([1.0, 2.0, 0.0])),
+    "qr": (lambda x: la.qr(x)[1], np.ones((3, 3)) * [1.0, 0.0, 2.0]),
+    "norm inf": (lambda x: la.vector_norm(x, ord=inf), np.array([1.0, np.nan])),
+    "norm -inf": (lambda x: la.vector_norm(x, ord=-inf), np.array([1.0, np.nan])),
+    "lstsq": (lambda x: scipy_linalg.lstsq(x, xp.ones(2))[0], np.array([[1.0, np.nan], [2.0, 3.0]])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_without_a_derivative_both_modes_are_nan(name):
+    function, raw = UNDEFINED[name]
+    x = xp.tensor(raw)
+    with np.errstate(all="ignore"):
+        assert np.isnan(numpy_of(xp.func.grad(lambda x: xp.sum(function(x)))(x))).all()
+        assert np.isnan(numpy_of(xp.func.jvp(function, (x,), (xp.ones_like(x),))[1])).all()
 
 
 def test_the_norm_of_order_zero_sends_no_gradient():

@@ -35,6 +35,15 @@ def skew(x: Any, xp: Any) -> Any:
     return x - adjoint(x, xp)
 
 
+def nan_unless(regular: Any, x: Any, xp: Any) -> Any:
+    """Return `x` with nan where `regular` is False.
+
+    nan is a factor, not a constant, because forward mode transposes formulas, and the transpose of a constant is 0.
+    """
+    ones = xp.ones_like(x)
+    return x * xp.where(regular, ones, ones * math.nan)
+
+
 def _gaps(values: Any, xp: Any) -> Any:
     """Return the matrix with ``values[j] - values[i]`` in row i and column j, and 1 on the diagonal."""
     difference = values[..., None, :] - values[..., :, None]
@@ -216,7 +225,7 @@ def _qr_vjp(g: Any, out: Any, x_shape: Any, form: str, xp: Any) -> Any:
     # If a column depends on those before it, no gradient exists: it is nan, as in PyTorch, rather than an error.
     regular = xp.all(xp.diagonal_view(r, 0) != 0, axis=-1, keepdims=True)[..., None]
     result = adjoint(xp.solve_matrix(xp.where(regular, r, identity_like(r, xp)), adjoint(total, xp)), xp)
-    result = xp.where(regular, result, xp.zeros_like(result) + math.nan)
+    result = nan_unless(regular, result, xp)
     if columns > rows:
         blank = rest if rest is not None else xp.zeros_like((q @ out[1])[..., :, rows:])
         result = xp.join([result, blank], len(x_shape) - 1)

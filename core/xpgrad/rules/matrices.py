@@ -15,7 +15,7 @@ from xpgrad._operations.declare import rule, view
 from xpgrad._operations.lift import as_tensor, lift
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import Kink
-from xpgrad.rules.factorisations import adjoint, identity_like
+from xpgrad.rules.factorisations import adjoint, identity_like, nan_unless
 from xpgrad.rules.reduction import ties
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def cofactors(xp: Any, x: Any) -> Any:
     finite, x = _mask_finite(x, xp)
     u, s, vh, sign = _svd_with_sign(x, xp)
     out = (_conjugate(u, xp) * _products_without(s, 1, xp)[..., None, :]) @ _conjugate(vh, xp) * sign
-    return xp.where(finite, out, xp.zeros_like(out) + math.nan)
+    return nan_unless(finite, out, xp)
 
 
 def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
@@ -132,7 +132,7 @@ def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
     mixed = a @ b
     total = inverse * (ta * tb - tab) - (a * tb + b * ta - mixed - b @ a) @ inverse
     out = xp.swap_last(total) * xp.determinant(x)[..., None, None]
-    return xp.where(finite, out, xp.zeros_like(out) + math.nan)
+    return nan_unless(finite, out, xp)
 
 
 @rule(_along_vjp, lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
@@ -150,7 +150,7 @@ def cofactors_along(xp: Any, x: Any, along: Any) -> Any:
     diagonal = xp.sum(xp.where(same, turned, zero), axis=-1)
     inner = xp.where(same, (others @ diagonal[..., None]), -(xp.swap_last(turned) * others))
     out = _conjugate(u, xp) @ inner @ _conjugate(vh, xp) * sign
-    return xp.where(finite, out, xp.zeros_like(out) + math.nan)
+    return nan_unless(finite, out, xp)
 
 
 def _check_regular(x: Any) -> None:
@@ -181,9 +181,8 @@ def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
         return scale[..., None, None] * adjoint(xp.inverse(x), xp)
     # The logarithm is -inf for a singular matrix and has no gradient: it is nan rather than an error (PyTorch: nan and infinities).
     regular = (xp.abs(sign) > 0)[..., None, None]
-    identity = identity_like(x, xp)
-    inner = scale[..., None, None] * adjoint(xp.inverse(xp.where(regular, x, identity)), xp)
-    return xp.where(regular, inner, identity + math.nan)
+    inner = scale[..., None, None] * adjoint(xp.inverse(xp.where(regular, x, identity_like(x, xp))), xp)
+    return nan_unless(regular, inner, xp)
 
 
 @rule(_slogdet_vjp, outputs=2, node="LinalgSlogdetBackward0", batch="stacked", public="linalg.slogdet")
@@ -205,7 +204,7 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
         chosen = xp.abs(x) == spread(out)
         wide = xp.wide(g)
         count, blank = ties(xp, chosen, wide, axes, keepdims)
-        out = spread(wide / count) * xp.keep(chosen, xp.sign(x)) + spread(blank)
+        out = spread(wide / count) * (xp.keep(chosen, xp.sign(x)) + spread(blank))
         return out if wide is g else xp.cast(out, g.dtype)
     # The norm is not differentiable at 0, where the gradient is 0 (SUB-08).
     positive = out != 0

@@ -6,12 +6,11 @@ the matrix. The axes before them broadcast, except in least squares, in which th
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from xpgrad.rules.factorisations import adjoint, identity_like
+from xpgrad.rules.factorisations import adjoint, identity_like, nan_unless
 from xpgrad.scipy._declare import row_only
-from xpgrad.scipy.linalg._function_rows import nan_unless, zero_unless_finite
+from xpgrad.scipy.linalg._function_rows import zero_unless_finite
 from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices
 
 
@@ -175,7 +174,7 @@ def _least_squares(xp: Any, a: Any, b: Any, rtol: float) -> Any:
     counts = s > s[..., :1] * rtol
     weights = xp.where(counts, 1.0 / xp.where(counts, s, xp.ones_like(s)), xp.zeros_like(s))
     x = adjoint(vh, xp) @ ((adjoint(u, xp) @ b) * weights[..., :, None])
-    return nan_unless(finite, x, xp), xp.where(finite[..., 0], s, xp.zeros_like(s) + math.nan)
+    return nan_unless(finite, x, xp), nan_unless(finite[..., 0], s, xp)
 
 
 def _least_squares_left(g: Any, a: Any, b: Any, out: Any, rtol: float, xp: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from xpgrad._array.kernels import read_number
 from xpgrad._backends.classes import host_backend
-from xpgrad.rules.factorisations import adjoint, identity_like, skew
+from xpgrad.rules.factorisations import adjoint, identity_like, nan_unless, skew
 from xpgrad.scipy._declare import row_only
 from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices, values_are_known
 
@@ -20,11 +20,6 @@ def zero_unless_finite(x: Any, xp: Any) -> tuple[Any, Any]:
     """Return which matrices are finite, and the matrices with zeros for the others, on which libraries raise, hang or return garbage."""
     finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
     return finite, xp.where(finite, x, xp.zeros_like(x))
-
-
-def nan_unless(finite: Any, out: Any, xp: Any) -> Any:
-    """Return the result, with nan for the matrices that are not finite."""
-    return xp.where(finite, out, xp.zeros_like(out) + math.nan)
 
 
 def _one_norm(x: Any, xp: Any) -> Any:
@@ -208,7 +203,7 @@ def _halves(xp: Any, p: Any, q: Any) -> Any:
     sums = values[..., None, :] + values[..., :, None]
     regular = xp.abs(sums) > xp.max(xp.abs(values), axis=-1)[..., None, None] * (float(xp.finfo(values.dtype).eps) * p.shape[-1])
     inner = adjoint(vectors, xp) @ q @ vectors
-    inner = xp.where(regular, inner / xp.where(regular, sums, xp.ones_like(sums)), xp.zeros_like(inner) + math.nan)
+    inner = nan_unless(regular, inner / xp.where(regular, sums, xp.ones_like(sums)), xp)
     return nan_unless(finite, vectors @ inner @ adjoint(vectors, xp), xp)
 
 
