@@ -376,6 +376,19 @@ def test_without_a_derivative_both_modes_are_nan(name):
         assert np.isnan(numpy_of(xp.func.jvp(function, (x,), (xp.ones_like(x),))[1])).all()
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4)])
+@pytest.mark.parametrize(("dtype", "scale"), [("float64", 1e-150), ("float64", 1e150), ("float32", 1e-18), ("float32", 1e18)])
+def test_the_gradient_of_a_pseudoinverse_scales_as_its_square(shape, dtype, scale):
+    raw, weights = draw(shape), draw(shape[::-1], seed=1)
+
+    def gradient(raw, dtype):
+        x = xp.tensor(raw.astype(dtype), requires_grad=True)
+        return numpy_of(xp.autograd.grad(la.pinv(x), x, xp.asarray(weights, dtype=dtype))[0])
+
+    tolerance = 1e-3 if dtype == "float32" else 1e-9
+    np.testing.assert_allclose(gradient(raw * scale, dtype) * scale * scale, gradient(raw, "float64"), rtol=tolerance)
+
+
 def test_the_norm_of_order_zero_sends_no_gradient():
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
     for lib in (xp, torch):

@@ -59,10 +59,9 @@ def solve_matrix(xp: Any, x1: Any, x2: Any) -> Any:
 
 def _pseudoinverse_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     # Golub and Pereyra, "The differentiation of pseudo-inverses ..." (1973), eq. 4.12.
+    # In this order no product is larger than the square of the result, so that none overflows or underflows before it does.
     gh, outh = adjoint(g, xp), adjoint(out, xp)
-    first = gh @ out @ outh
-    second = outh @ out @ gh
-    return first - x @ (out @ first) + second - (second @ out) @ x - outh @ g @ outh
+    return (gh - x @ (out @ gh)) @ (out @ outh) + (outh @ out) @ (gh - (gh @ out) @ x) - outh @ g @ outh
 
 
 @rule(_pseudoinverse_vjp, conj=False, fresh=True, node="LinalgPinvBackward0", public="linalg.pinv")
