@@ -415,3 +415,29 @@ def test_inverse_box_cox_at_the_end_of_its_domain(
     at = tuple(xp.asarray(v, device=xpgrad_device) for v in (y, power))
     found = xp.func.grad(getattr(special, name), argnums=(0, 1))(*at)
     assert [d.item() for d in found] == [by_y, by_power]
+
+
+#: Arguments at an end of the support of a distribution, and derivatives of its distribution function by the arguments, one after the other.
+ENDS: list[tuple[str, tuple[float, ...], dict[tuple[int, ...], float]]] = [
+    ("gammainc", (1.0, 0.0), {(1,): 1.0, (1, 1): -1.0, (0, 1): -math.inf}),
+    ("gammainc", (1.5, 0.0), {(1,): 0.0, (1, 1): math.inf, (0, 1): 0.0}),
+    ("gammainc", (2.0, 0.0), {(1,): 0.0, (1, 1): 1.0, (0, 1): 0.0}),
+    ("gammaincc", (2.0, 0.0), {(1,): 0.0, (1, 1): -1.0, (0, 1): 0.0}),
+    ("gammainc", (3.0, 0.0), {(1,): 0.0, (1, 1): 0.0, (0, 1): 0.0}),
+    ("chdtr", (4.0, 0.0), {(1,): 0.0, (1, 1): 0.25, (0, 1): 0.0}),
+    ("betainc", (2.0, 3.0, 0.0), {(2,): 0.0, (2, 2): 12.0, (0, 2): 0.0, (1, 2): 0.0}),
+    ("betainc", (1.0, 2.0, 0.0), {(2,): 2.0, (2, 2): -2.0, (0, 2): -math.inf, (1, 2): 1.0}),
+    ("betainc", (1.0, 2.0, 1.0), {(2,): 0.0, (2, 2): -2.0, (0, 2): 0.0, (1, 2): 0.0}),
+    ("betainc", (3.0, 1.0, 1.0), {(2,): 3.0, (2, 2): 6.0, (0, 2): 1.0, (1, 2): -math.inf}),
+    ("betaincc", (3.0, 2.0, 1.0), {(2,): 0.0, (2, 2): 12.0, (0, 2): 0.0, (1, 2): 0.0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "point", "slopes"), ENDS)
+def test_second_derivatives_at_the_ends_of_the_support(
+    name: str, point: tuple[float, ...], slopes: dict[tuple[int, ...], float], xpgrad_device: str
+) -> None:
+    for by, exact in slopes.items():
+        for order in {by, by[::-1]} if by[0] in CASES[name].wrt else {by}:
+            (found,) = at_points(name, [point], *order, device=xpgrad_device)
+            assert found == pytest.approx(exact, rel=1e-6, abs=1e-12), order

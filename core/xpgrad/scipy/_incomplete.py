@@ -61,12 +61,29 @@ df : Tensor or number
 )
 
 
+def _at_zero(x: Any, exponent: Any, xp: Any) -> tuple[Any, Any]:
+    """Return ``x**exponent`` at 0, with 1 elsewhere, and `x` with 1 at 0.
+
+    A density is the exponential of a logarithm, because its factors overflow. At an end of the support the logarithm is infinite, and the
+    derivatives of the exponential would be products of 0 and infinity; there the power itself is the factor. With the exponent 0 the
+    second result remains 0, as a constant, whose logarithm is the derivative by the exponent.
+    """
+    zero, one = x == 0, xp.ones_like(x)
+    return xp.pow(xp.where(zero, x, one), exponent), xp.where(zero, xp.where(exponent == 0, xp.zeros_like(x), one), x)
+
+
+def _log_at_zero(x: Any, exponent: Any, xp: Any) -> Any:
+    """Return ``log(x)``, but 0 where ``x**exponent * log(x)`` is 0 because `x` is."""
+    return xp.log(xp.where((x == 0) & (exponent > 0), xp.ones_like(x), x))
+
+
 # -- the gamma distribution -----------------------------------------------------------------------------------------------------
 
 
 def _gamma_density(a: Any, x: Any, xp: Any) -> Any:
     """Return ``x**(a - 1) * exp(-x) / gamma(a)``."""
-    return xp.exp(xp.special_xlogy(a - 1.0, x) - x - xp.special_gammaln(a))
+    power, rest = _at_zero(x, a - 1.0, xp)
+    return power * xp.exp(xp.special_xlogy(a - 1.0, rest) - x - xp.special_gammaln(a))
 
 
 def _gamma_by_a(g: Any, a: Any, x: Any, out: Any, xp: Any) -> Any:
@@ -79,7 +96,7 @@ def _gamma_by_x(g: Any, a: Any, x: Any, out: Any, xp: Any) -> Any:
 
 @helper(
     no_derivative("gammainc", "a", "of the second order it is not computed"),
-    lambda g, a, x, xp: g * (_gamma_density(a, x, xp) * (xp.log(x) - xp.special_digamma(a))),
+    lambda g, a, x, xp: g * (_gamma_density(a, x, xp) * (_log_at_zero(x, a - 1.0, xp) - xp.special_digamma(a))),
 )  # fmt: skip
 def gammainc_by_a(xp: Any, a: Any, x: Any) -> Any:
     """Return the derivative of `gammainc` with respect to its shape."""
@@ -178,7 +195,10 @@ def gammainccinv(a: Operand, y: Operand, /) -> Tensor:
 
 def _beta_density(a: Any, b: Any, x: Any, xp: Any) -> Any:
     """Return ``x**(a - 1) * (1 - x)**(b - 1) / beta(a, b)``."""
-    return xp.exp(xp.special_xlogy(a - 1.0, x) + xp.special_xlog1py(b - 1.0, -x) - xp.special_betaln(a, b))
+    first, rest = _at_zero(x, a - 1.0, xp)
+    last, other = _at_zero(1.0 - x, b - 1.0, xp)
+    inner = xp.where(x == 1, 1.0 - other, x)
+    return first * last * xp.exp(xp.special_xlogy(a - 1.0, rest) + xp.special_xlog1py(b - 1.0, -inner) - xp.special_betaln(a, b))
 
 
 def _beta_by_x(g: Any, a: Any, b: Any, x: Any, out: Any, xp: Any) -> Any:
@@ -195,8 +215,10 @@ def _beta_by_b(g: Any, a: Any, b: Any, x: Any, out: Any, xp: Any) -> Any:
 
 def _slope_by_x(g: Any, a: Any, b: Any, x: Any, y: Any, xp: Any) -> Any:
     # `y` is 1 - x and moves with it: the whole derivative is that by `x`.
-    density = xp.exp(xp.special_xlogy(a - 1.0, x) + xp.special_xlogy(b - 1.0, y) - xp.special_betaln(a, b))
-    return g * (density * (xp.log(x) - xp.special_psi_gap(a, b)))
+    first, rest = _at_zero(x, a - 1.0, xp)
+    last, other = _at_zero(y, b - 1.0, xp)
+    density = first * last * xp.exp(xp.special_xlogy(a - 1.0, rest) + xp.special_xlogy(b - 1.0, other) - xp.special_betaln(a, b))
+    return g * (density * (_log_at_zero(x, a - 1.0, xp) - xp.special_psi_gap(a, b)))
 
 
 _TWICE = "of the second order it is not computed"
