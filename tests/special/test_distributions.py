@@ -424,6 +424,21 @@ def test_gradients_by_infinite_ends_are_zero(ends: tuple[float, float], kind: st
         np.testing.assert_allclose(first[0].item(), xp.func.grad(getattr(stats.norm, kind))(point.detach()).item(), rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "q", "value", "slope"),
+    [
+        ("uniform", "ppf", 0.0, 2.0, 3.0), ("uniform", "ppf", 1.0, 5.0, 3.0), ("uniform", "isf", 0.0, 5.0, -3.0),
+        ("uniform", "isf", 1.0, 2.0, -3.0), ("expon", "ppf", 0.0, 2.0, 3.0), ("expon", "isf", 1.0, 2.0, -3.0),
+    ],
+)  # fmt: skip
+def test_quantiles_at_finite_ends_of_the_support(name: str, kind: str, q: float, value: float, slope: float, xpgrad_device: str) -> None:
+    def quantile(q: Any) -> Any:
+        return getattr(getattr(stats, name), kind)(q, 2.0, 3.0)
+
+    at = xp.asarray(q, device=xpgrad_device)
+    assert (quantile(at).item(), xp.func.grad(quantile)(at).item()) == (value, slope)
+
+
 def _normal_integral(start: float, stop: float) -> Any:
     sign = 1 if start > 0 else -1
     first, last = (mpmath.erfc(abs(mpmath.mpf(t)) / mpmath.sqrt(2)) for t in (start, stop))

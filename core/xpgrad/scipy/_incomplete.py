@@ -152,7 +152,8 @@ def gammaincc(a: Operand, x: Operand, /) -> Tensor:
 
 
 def _quantile_by_a(g: Any, a: Any, out: Any, xp: Any) -> Any:
-    return g * -(xp.special_gammainc_by_a(a, out) / _gamma_density(a, out, xp))
+    # At the end of the support the quantile is 0 for every shape.
+    return g * -xp.keep(out != 0, xp.special_gammainc_by_a(a, out) / _gamma_density(a, out, xp))
 
 
 @special(_quantile_by_a, lambda g, a, out, xp: g / _gamma_density(a, out, xp))
@@ -291,12 +292,17 @@ def betaincc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     """
 
 
+def _beta_quantile_by(change: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
+    """Return the quantile's derivative by a shape from that of the distribution function; it is 0 at the ends, which never move."""
+    return xp.keep((out != 0) & (out != 1), change / _beta_density(a, b, out, xp))
+
+
 def _beta_quantile_by_a(g: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
-    return g * -(xp.special_betainc_by_a(a, b, out, 1.0 - out) / _beta_density(a, b, out, xp))
+    return g * -_beta_quantile_by(xp.special_betainc_by_a(a, b, out, 1.0 - out), a, b, out, xp)
 
 
 def _beta_quantile_by_b(g: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
-    return g * (xp.special_betainc_by_a(b, a, 1.0 - out, out) / _beta_density(a, b, out, xp))
+    return g * _beta_quantile_by(xp.special_betainc_by_a(b, a, 1.0 - out, out), a, b, out, xp)
 
 
 @special(_beta_quantile_by_a, _beta_quantile_by_b, lambda g, a, b, out, xp: -g / _beta_density(a, b, out, xp))

@@ -388,11 +388,13 @@ class Continuous(_Family):
         factor = self._factor(shapes, q.dtype, scale)
         one = operations.ones_like(q)
         beyond = ~((q >= 0) & (q <= 1))
-        inside = beyond | ((q > 0) & (q < 1))
-        q = q * operations.where(beyond, one * math.nan, one)  # a factor, so that the derivative is nan as well
-        z = self.functions[kind](operations.where(inside, q, one * 0.5), *shapes)
         low, high, _ = self._ends(shapes)
         first, last = (low, high) if kind == "ppf" else (high, low)
+        # Without shape parameters, the function and its derivative also hold at a finite end of the support.
+        known = [not shapes and math.isfinite(end) for end in (first, last)]
+        inside = beyond | ((q >= 0 if known[0] else q > 0) & (q <= 1 if known[1] else q < 1))
+        q = q * operations.where(beyond, one * math.nan, one)  # a factor, so that the derivative is nan as well
+        z = self.functions[kind](operations.where(inside, q, one * 0.5), *shapes)
         edge = operations.ones_like(z)
         ends = operations.where(q == 0, edge * first, edge * last)
         return (operations.where(inside, z, ends) * scale + loc) * factor
