@@ -610,7 +610,8 @@ def expi(x: Operand, /) -> Tensor:
 def _expn_slope(g: Any, n: Any, x: Any, out: Any, xp: Any) -> Any:
     n = xp.trunc(n)
     lower = xp.where(n > 0, n - 1.0, xp.zeros_like(n))
-    slope = xp.where(n > 0, xp.special_expn(lower, x), xp.exp(-x) * ((x + 1.0) / x) / x)  # of order 0 it is exp(-x) / x
+    other = xp.where(n > 0, xp.ones_like(x), x)
+    slope = xp.where(n > 0, xp.special_expn(lower, x), xp.exp(-other) * ((other + 1.0) / other) / other)  # of order 0 it is exp(-x) / x
     return g * -valid(slope, out, xp)
 
 
