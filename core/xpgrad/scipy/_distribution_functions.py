@@ -200,7 +200,14 @@ def fdtrc(dfn: Operand, dfd: Operand, x: Operand, /) -> Tensor:
     tensor(-0.2963)
     """
     m, n, at = operands_of("fdtrc", ("dfn", "dfd", "x"), (dfn, dfd, x))
-    return _guard(betainc(n * 0.5, m * 0.5, n / (m * at + n)), (at >= 0) & (m > 0) & (n > 0))
+    scaled = m * at
+    # From the smaller of the two shares, so that it keeps its digits. Elsewhere it is that of the uniform distribution.
+    low, one = scaled < n, operations.ones_like(scaled + n)
+    first, second, part = (operations.where(low, v, one) for v in (m * 0.5, n * 0.5, scaled))
+    below = betaincc(first, second, part / (part + operations.where(low, n, one)))
+    first, second, rest = (operations.where(low, one, v) for v in (n * 0.5, m * 0.5, n))
+    above = betainc(first, second, rest / (rest + operations.where(low, one, scaled)))
+    return _guard(operations.where(low, below, above), (at >= 0) & (m > 0) & (n > 0) & (n < math.inf))
 
 
 @front
