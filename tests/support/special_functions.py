@@ -172,7 +172,7 @@ CASES: dict[str, Case] = {
     "stdtr": Case(_student, (_shape, _wide), ((3.0, 0.0), (3.0, -100.0), (300.0, 1.0)), (0, 1), second=((0, 1), (1, 1))),
     "stdtrit": Case(_student_quantile, (Range(1.0, 20.0), Range(0.1, 0.45)), (), (0, 1), second=((1, 1),)),
     "poch": Case(mp.rf, (_positive, Range(0.1, 5.0)), ((3.0, 1e-6), (100.0, 2.5)), (0, 1)),
-    "binom": Case(mp.binomial, (Range(5.0, 30.0), Range(0.5, 4.5)), ((1000.0, 2.5),), (0, 1)),
+    "binom": Case(mp.binomial, (Range(5.0, 30.0), Range(0.5, 4.5)), ((1000.0, 2.5), (3.0, 4.0), (2.5, 6.5), (200.0, 201.0)), (0, 1)),
     "comb": Case(mp.binomial, (Range(5.0, 30.0), Range(0.5, 4.5)), ((1000.0, 2.5),), (0, 1)),
     "factorial": Case(lambda n: mp.gamma(n + 1), (Range(0.1, 20.0),), ((150.0,), (0.0,))),
     "xlogy": Case(lambda x, y: x * mp.log(y), (_wide, _positive), ((2.0, 1e-300), (1e-300, 1e300)), (0, 1), complex=True),

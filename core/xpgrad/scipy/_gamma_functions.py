@@ -400,10 +400,34 @@ def poch(z: Operand, m: Operand, /) -> Tensor:
     """
 
 
-@special(
-    lambda g, n, k, out, xp: g * (-out * xp.special_psi_gap(n - k + 1.0, k)),
-    lambda g, n, k, out, xp: g * (out * (xp.special_digamma(n - k + 1.0) - xp.special_digamma(k + 1.0))),
-)  # fmt: skip
+def _binom_zero(n: Any, k: Any, xp: Any) -> tuple[Any, tuple[Any, Any], tuple[Any, Any]]:
+    """Return where `binom` is 0 because `k` is above `n` by a whole number, the arguments there, and those elsewhere, with safe ones."""
+    zero = (k > n) & (k - n == xp.floor(k - n)) & (n > -1)
+    one, two = xp.ones_like(n), xp.zeros_like(k) + 2.0
+    return zero, (xp.where(zero, n, one), xp.where(zero, k, two)), (xp.where(zero, two, n), xp.where(zero, one, k))
+
+
+def _binom_slope(beta: Any, rest: Any, u: Any, xp: Any) -> Any:
+    """Return the derivative of ``beta * sin(pi u) / pi`` by `u`, if `rest` is the logarithmic derivative of `beta`."""
+    return beta * (xp.cos(u * math.pi) + u * xp.special_sinc(u) * rest)
+
+
+# At its zeros beyond n the coefficient is ``beta(n + 1, k - n) sin(pi (n - k + 1)) / pi`` (DLMF 5.5.3), and not a pole's multiple of 0.
+def _binom_by_n(g: Any, n: Any, k: Any, out: Any, xp: Any) -> Any:
+    zero, (m, j), (n, k) = _binom_zero(n, k, xp)
+    rest = xp.special_digamma(m + 1.0) - xp.special_digamma(j - m)
+    there = _binom_slope(xp.special_beta(m + 1.0, j - m), rest, m - j + 1.0, xp)
+    return g * xp.where(zero, there, -out * xp.special_psi_gap(n - k + 1.0, k))
+
+
+def _binom_by_k(g: Any, n: Any, k: Any, out: Any, xp: Any) -> Any:
+    zero, (m, j), (n, k) = _binom_zero(n, k, xp)
+    rest = xp.special_digamma(j + 1.0) - xp.special_digamma(j - m)
+    there = _binom_slope(xp.special_beta(m + 1.0, j - m), rest, m - j + 1.0, xp)
+    return g * xp.where(zero, -there, out * (xp.special_digamma(n - k + 1.0) - xp.special_digamma(k + 1.0)))
+
+
+@special(_binom_by_n, _binom_by_k)
 def binom(n: Operand, k: Operand, /) -> Tensor:
     """Return the binomial coefficient as a function of two real variables; see `comb`.
 
