@@ -103,6 +103,9 @@ def gammainc_by_a(xp: Any, a: Any, x: Any) -> Any:
     inside = (a > 0) & (x > 0) & xp.isfinite(a) & xp.isfinite(x)
     one = xp.ones_like(a * x)
     a1, x1 = xp.where(inside, a, one), xp.where(inside, x, one)
+    # For small shapes, in which the parts of the sum have a pole, it is the derivative for the next shape and that of the term between.
+    small = a1 < 0.1
+    a1 = xp.where(small, a1 + 1.0, a1)
     low = x1 < xp.where(a1 < 1.0, one, a1)
     root = xp.where(low, xp.where(a1 < 1.0, a1, xp.sqrt(a1)), xp.sqrt(x1))
     sign = xp.where(low, -one, one)
@@ -112,7 +115,8 @@ def gammainc_by_a(xp: Any, a: Any, x: Any) -> Any:
     for node, weight in _NODES:
         t = scale * node
         total = total + xp.exp(t * a1 - x1 * xp.expm1(t)) * (start + t) * weight
-    slope = total * -scale * xp.exp(a1 * xp.log(x1) - x1 - xp.special_gammaln(a1))
+    density = xp.exp(xp.where(small, a1 - 1.0, a1) * xp.log(x1) - x1 - xp.special_gammaln(a1))
+    slope = density * xp.where(small, start - total * scale * x1, total * -scale)
     # At 0 and infinity the distribution function is 0 and 1 for every shape.
     fixed = (a > 0) & ((x == 0) | (x == math.inf)) & xp.isfinite(a)
     return xp.where(inside, slope, xp.where(fixed, xp.zeros_like(one), one + math.nan))
