@@ -1,7 +1,8 @@
 """Tensors as pytrees: how transforms of JAX flatten and rebuild them.
 
-The device and requires_grad are part of the structure, and the array is the leaf. A Tensor with history raises an error: a `grad_fn`
-cannot cross the boundary of a transform, so its gradient would be lost silently.
+The device and requires_grad are part of the structure, and the array is the leaf. A Tensor with history or a tangent, or one that carries
+a derivative of a running transform of xpgrad, raises an error: none of these can cross the boundary of a transform of JAX, so the
+derivative would be lost silently.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ def _flatten(x: Any) -> tuple[tuple[Any], tuple[str, bool]]:
         msg = (
             f"a Tensor with history (grad_fn={x.grad_fn.name()}) cannot enter or leave a transform of JAX: the graph behind it would "
             "be lost. Give it `x.detach()`, differentiate inside the transform, or use `xpgrad.compile`"
+        )
+        raise RuntimeError(msg)
+    if (name := x._transformed_by()) is not None or x._has_tangent():
+        what = "has a tangent" if name is None else f"carries the derivative of `{name}`"
+        msg = (
+            f"a Tensor that {what} cannot enter or leave a transform of JAX: the derivative would be lost. Give it `x.detach()`, or use "
+            "xpgrad's transforms and `xpgrad.compile`"
         )
         raise RuntimeError(msg)
     return (x.backend.own(x),), (str(x.device), x.requires_grad)

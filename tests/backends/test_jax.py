@@ -208,6 +208,23 @@ def test_tensors_are_pytrees() -> None:
         jax.jit(lambda y: y)(x * 2.0)
 
 
+def test_pytrees_lose_no_derivative() -> None:
+    """A Tensor with a tangent, or with a derivative of a transform of xpgrad, cannot enter a transform of JAX."""
+    x = make([1.0, 2.0], False)
+    enter = (lambda y: xp.asarray(jax.jit(lambda t: xp.sum(t * t).array)(y)), lambda y: xp.sum(jax.tree_util.tree_map(lambda a: 2 * a, y)))
+    for transform in (xp.func.grad, xp.func.jacfwd, xp.func.jacrev, xp.func.hessian):
+        for function in enter:
+            with pytest.raises(RuntimeError, match="cannot enter or leave a transform of JAX"):
+                transform(lambda y, f=function: f(y) + xp.sum(y))(x)
+            transform(lambda y, f=function: f(y.detach()) + xp.sum(y * y))(x)
+    forward = xp.autograd.forward_ad
+    with forward.dual_level():
+        dual = forward.make_dual(x, x)
+        for function in enter:
+            with pytest.raises(RuntimeError, match="has a tangent cannot enter or leave a transform of JAX"):
+                function(dual)
+
+
 def test_sharded_arrays_stay_sharded() -> None:
     """The gradients of data and of a weight on four host devices keep their shardings; `shard_map` sees the parts."""
     code = """
