@@ -666,6 +666,33 @@ def test_traced_while_loop_and_cond_agree_with_lax() -> None:
     assert "cond[" in str(jax.make_jaxpr(func.grad(mine))(*args))
 
 
+@pytest.mark.usefixtures("x64")
+def test_both_branches_of_steps_have_gradients_in_all_transforms_of_jax() -> None:
+    """`jax.vmap` and `jax.grad` without `jax.jit` know the slices of a constant, but which branch a later step takes is not known."""
+    jax, jnp = _with_jax()
+    rows = jnp.asarray([0.5, 0.2, 0.4])
+
+    def mine(x: Any) -> Any:
+        step = lambda c, a: (func.cond(a > 0.25, lambda c: xp.sin(c) * a, lambda c: c * x, c), c * a)  # noqa: E731
+        carry, rest = func.scan(step, x, xp.asarray(rows))
+        return xp.sum(carry) + xp.sum(rest**2)
+
+    def theirs(x: Any) -> Any:
+        step = lambda c, a: (jax.lax.cond(a > 0.25, lambda c: jnp.sin(c) * a, lambda c: c * x, c), c * a)  # noqa: E731
+        carry, rest = jax.lax.scan(step, x, rows)
+        return jnp.sum(carry) + jnp.sum(rest**2)
+
+    points = jnp.asarray([[0.3, -0.7], [0.2, 0.9]])
+    _close(jax.vmap(func.grad(mine))(xp.asarray(points)), jax.vmap(jax.grad(theirs))(points))
+    _close(jax.vmap(func.hessian(mine))(xp.asarray(points)), jax.vmap(jax.hessian(theirs))(points))
+    turned = jax.grad(lambda x: xp.sum(func.grad(mine)(x) ** 2).array)(xp.asarray(points[0]))
+    _close(turned, jax.grad(lambda x: jnp.sum(jax.grad(theirs)(x) ** 2))(points[0]))
+    _close(
+        jax.jvp(func.grad(mine), (xp.asarray(points[0]),), (xp.asarray(points[1]),)),
+        jax.jvp(jax.grad(theirs), (points[0],), (points[1],)),
+    )
+
+
 # -- errors -----------------------------------------------------------------------------------------------------------------------
 
 

@@ -22,8 +22,8 @@ from xpgrad.func._reverse import make_input
 from xpgrad.rules.creation import zeros
 
 __all__ = [
-    "LoopNode", "attach", "begin", "cast_like", "classes_of", "continued", "edges_outside", "pull_back", "raws_of", "restored", "saved",
-    "make_unknown", "wrap", "wrap_arguments", "zeros_of",
+    "LoopNode", "attach", "begin", "cast_like", "classes_of", "continued", "edges_outside", "pull_back", "raws_of", "restored", "run_aside",
+    "saved", "wrap", "wrap_arguments", "zeros_of",
 ]  # fmt: skip
 
 
@@ -53,22 +53,33 @@ def raws_of(tensors: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(x._stand_in()._array for x in tensors)
 
 
-def make_unknown(scan: Callable[..., Any] | None, tensors: Sequence[Any]) -> list[Any]:
-    """Return Tensors like these, without history, whose values the backend does not know while it traces.
+def run_aside(scan: Callable[..., Any] | None, function: Callable[[list[Any]], list[Any]], tensors: Sequence[Any]) -> list[Any]:
+    """Return the results of a function, without history, for Tensors like these, in one step of a loop of the backend.
 
-    A step is tried out on them: with the values of the first step, a branch would be chosen, and the other one not seen.
+    So a step is tried out where it will run: with the values of the first step, a branch would be chosen, and the other one not seen.
 
     Parameters
     ----------
     scan : callable or None
-        The `scan` of a `ControlFlow`; without it, the values stay known.
+        The `scan` of a `ControlFlow`; without it, the function gets the values.
+    function : callable
+        Takes and returns a list of Tensors in no batch and without tangents. Of what else it computes, only shapes, dtypes and nodes may be
+        used later.
     tensors : sequence of Tensor
         In no batch and without tangents.
     """
     if scan is None or not tensors:
-        return [x.detach() for x in tensors]
-    _, rows = scan(lambda carry, x: (carry, carry), raws_of(tensors), (), length=1, reverse=False, unroll=1)
-    return [x[0] for x in wrap(classes_of(tensors), rows)]
+        return [x.detach() for x in function([x.detach() for x in tensors])]
+    classes = classes_of(tensors)
+    found: list[Any] = []
+
+    def step(carry: Any, _: Any) -> Any:
+        out = function(wrap(classes, carry))
+        found[:] = classes_of(out)
+        return carry, raws_of(out)
+
+    _, rows = scan(step, raws_of(tensors), (), length=1, reverse=False, unroll=1)
+    return [x[0] for x in wrap(found, rows)]
 
 
 class LoopNode(ListNode):

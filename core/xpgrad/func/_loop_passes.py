@@ -12,7 +12,7 @@ from typing import Any
 from xpgrad._aliasing.cells import next_number
 from xpgrad._modes import switches
 from xpgrad.func._loop_lowering import Lowering
-from xpgrad.func._loop_nodes import begin, cast_like, continued, edges_outside, make_unknown, pull_back, zeros_of
+from xpgrad.func._loop_nodes import begin, cast_like, continued, edges_outside, pull_back, run_aside, zeros_of
 from xpgrad.rules.creation import zeros_like
 
 __all__ = ["Pass", "Pullback", "Run"]
@@ -43,9 +43,11 @@ class Pass:
         Whether each of the others has a history.
     edges : list of Node
         What `run` closes over, as nodes that are older than the loop.
+    scan : callable or None
+        For `run_aside`.
     """
 
-    __slots__ = ("edges", "others", "reverse", "row", "run", "start", "title", "varies")
+    __slots__ = ("edges", "others", "reverse", "row", "run", "scan", "start", "title", "varies")
 
     row: list[Any]
     start: list[Any]
@@ -57,14 +59,18 @@ class Pass:
         self.title, self.run, self.reverse = title, run, reverse
 
     def try_out(self, scan: Callable[..., Any] | None, start: list[Any], row: list[Any], recording: bool) -> None:
-        """Run it once on the side, on Tensors like its first state and like a row that it will read; `scan` is for `make_unknown`."""
-        tensors = make_unknown(scan, [*start, *row])
-        self.start, self.row = tensors[: len(start)], tensors[len(start) :]
-        inner = [begin(x) if recording else x for x in tensors]
-        first = next_number()
-        new, others = self.run(inner[: len(start)], inner[len(start) :])
-        self.others, self.varies = [x.detach() for x in others], [x._node is not None for x in others]
-        self.edges = edges_outside([*new, *others], inner, first) if recording else []
+        """Run it once on the side, on Tensors like its first state and like a row that it will read; `scan` is for `run_aside`."""
+        self.scan, self.start, self.row = scan, [x.detach() for x in start], [x.detach() for x in row]
+
+        def run(tensors: list[Any]) -> list[Any]:
+            inner = [begin(x) if recording else x for x in tensors]
+            first = next_number()
+            new, others = self.run(inner[: len(start)], inner[len(start) :])
+            self.varies = [x._node is not None for x in others]
+            self.edges = edges_outside([*new, *others], inner, first) if recording else []
+            return others
+
+        self.others = run_aside(scan, run, [*start, *row])
 
     @property
     def visible(self) -> list[Any]:
@@ -127,13 +133,21 @@ class Pullback:
         totals = {c: zeros_like(columns[c]) for c in self.later if c < len(columns)}
         count = len(zero)
         moving = {k for k in range(count) if given[k] is not None or self.width + k in self.later}
-        with switches.no_grad():
+        grads: dict[Any, Any] = {}
+        by_edge: dict[Any, Any] = {}
+
+        def pull(tensors: list[Any]) -> list[Any]:
             while True:  # which variables and edges get a gradient, and of which shape
-                grads, by_edge = self._pull({k: first[k].detach() for k in moving}, totals, row, inner.start)
-                found = {c - self.width for c, g in grads.items() if g is not None and c >= self.width}
-                if found <= moving:
-                    break
-                moving |= found
+                cotangents = {k: first[k].detach() for k in moving}
+                for known, found in zip((grads, by_edge), self._pull(cotangents, totals, tensors[: self.width], tensors[self.width :])):
+                    known.update(found)
+                more = {c - self.width for c, g in grads.items() if g is not None and c >= self.width}
+                if more <= moving:
+                    return []
+                moving.update(more)
+
+        with switches.no_grad():
+            run_aside(inner.scan, pull, [*row, *inner.start])
         self.moving = sorted(moving)
         self.sums = [e for e, g in by_edge.items() if g is not None]
         self.totals = [c for c in range(self.width) if c in self.later or grads.get(c) is not None]
