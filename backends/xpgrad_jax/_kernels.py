@@ -113,6 +113,14 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
 
 @kernel
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Return running products. NB: JAX's own, unlike its running sums, do not widen integers, so that they wrap around."""
+    if dtype is None and not jnp.issubdtype(x.dtype, jnp.inexact):
+        dtype = jax.eval_shape(jnp.sum, x).dtype
+    return jnp.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
+
+
+@kernel
 def gather_along(x: Any, indices: Any, axis: int) -> Any:
     _check_known(indices, x.shape[axis], axis)  # NB: JAX would fill with nan
     return jnp.take_along_axis(x, indices, axis=axis)

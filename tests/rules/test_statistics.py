@@ -285,6 +285,16 @@ def test_a_wider_dtype_returns_the_gradient_in_the_narrow_one(name: str) -> None
     assert grad(xp.sum(y), x)[0].dtype is xp.float32
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint8", "uint16"])
+def test_totals_of_narrow_integers_do_not_wrap_around(name: str, dtype: str, xpgrad_device: str) -> None:
+    known = np.asarray([100, 100, 100]).astype(dtype)
+    x = xp.asarray(known, device=xpgrad_device)
+    total = getattr(xp, name)(x)
+    assert total.tolist() == getattr(np, name)(known).tolist()
+    assert total.dtype is xp.sum(x).dtype
+
+
 def test_inputs_stay_as_they_are_on_frozen_memory() -> None:
     with xp.default_device("numpy+readonly"):
         x = xp.tensor(np.linspace(-1.0, 2.0, 6).reshape(2, 3), requires_grad=True)
