@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -223,26 +224,25 @@ def test_arrays_without_elements(name: str, arguments: tuple[Any, ...], options:
     compare(name, arguments, options)
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        (slice(None, None, -2),),
-        (slice(4, 0, -1), slice(1, None, 3)),
-        (None, 1, Ellipsis, None),
-        (Ellipsis, -1),
-        (slice(3, 3),),
-        (2, slice(0, 5, 2)),
-        (),
-        (slice(1, 4), None, slice(None, None, -1)),
-        (Ellipsis,),
-        3,
-        slice(1, 3),
-        None,
-    ],
-)
+SLICES = [slice(*part) for part in ((1, None), (None, None, 2), (1, None, 3), (None, -1), (None, None, -2), (4, 0, -1))]
+KEYS = [
+    (None, 1, ..., None),
+    (..., -1),
+    (slice(3, 3),),
+    (2, slice(0, 5, 2)),
+    (),
+    (slice(1, 4), None, slice(None, None, -1)),
+    (...,),
+    3,
+    None,
+]
+
+
+@pytest.mark.parametrize("key", [*KEYS, *SLICES, *itertools.product(SLICES, SLICES)])
 def test_slices(key: Any) -> None:
     ours = backend_for("cubed")
-    np.testing.assert_array_equal(ours.to_host(ours.kernels.index_basic(divided(A), key)), A[key])
+    for x in (divided(A), ours.from_host(A, xp.Device("cubed"))):
+        np.testing.assert_array_equal(ours.to_host(ours.kernels.index_basic(x, key)), A[key])
 
 
 @pytest.mark.parametrize("key", [(5,), (0, 0, 0), (0, -8)])

@@ -192,7 +192,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
 
 
 def index(x: Any, key: Any) -> Any:
-    """Return ``x[key]`` for a basic key. NB: cubed reads no slice backwards, and none without elements."""
+    """Return ``x[key]`` for a basic key. NB: cubed reads no slice backwards, none without elements, and steps along one axis at a time."""
     shape = np.broadcast_to(False, x.shape)[key].shape  # raises the errors for a key that does not fit
     if 0 in shape:
         return storage.from_numpy(np.empty(shape, x.dtype))
@@ -207,6 +207,9 @@ def index(x: Any, key: Any) -> Any:
                 flipped.append(axis)
                 along = along[::-1]
             parts[i] = slice(along.start, along.stop, along.step)
+            if along.step > 1 and x.ndim > 1:
+                x = x[(*[slice(None)] * i, parts[i], *[slice(None)] * (x.ndim - i - 1))]
+                parts[i] = slice(None)
             axis += 1
     out = x[tuple(parts)]
     out = cubed.flip(out, axis=tuple(flipped)) if flipped else out
