@@ -513,3 +513,30 @@ def test_several_new_axes(shape: list[int], data: Any) -> None:
             xp.expand_dims(x, axis=(*axes, axes[0]))
         with pytest.raises(IndexError, match="out of range"):
             xp.expand_dims(x, axis=(*axes[1:], ndim))
+
+
+VIEWS: dict[str, Any] = {
+    "a part": lambda x: x[1:, ::2], "a transpose": lambda x: x.mT, "an axis more": lambda x: x[None], "no axes": lambda x: x[1, 2],
+    "another shape": lambda x: x.reshape((9,)),
+    "the same shape": lambda x: xp.broadcast_to(x, (3, 3)), "more axes": lambda x: xp.broadcast_to(x, (1, 3, 3)),
+    "one of several": lambda x: xp.broadcast_arrays(x, x)[1], "a diagonal": xp.linalg.diagonal,
+    "a part of a diagonal": lambda x: xp.linalg.diagonal(x, offset=1)[:1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_can_be_written_to(name: str, xpgrad_device: str) -> None:
+    x = xp.tensor(numbers((3, 3)), device=xpgrad_device, requires_grad=True)
+    base = x * 2.0
+    view = VIEWS[name](base)
+    view *= 10.0
+    view[...] = view + 1.0
+    expected = np.array(2.0 * numbers((3, 3)))
+    places = np.arange(9).reshape(3, 3).astype("float64")
+    chosen = VIEWS[name](xp.tensor(places)).numpy().astype(int).ravel()
+    expected.reshape(-1)[chosen] = 10.0 * expected.reshape(-1)[chosen] + 1.0
+    np.testing.assert_allclose(base.detach().numpy(), expected, rtol=1e-6)
+    xp.sum(base).backward()
+    assert x.grad is not None
+    slopes = np.where(np.isin(places, chosen), 20.0, 2.0)
+    np.testing.assert_allclose(x.grad.numpy(), slopes, rtol=1e-6)

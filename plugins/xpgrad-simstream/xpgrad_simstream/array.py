@@ -177,6 +177,8 @@ def launch(name: str, function: Callable[..., Any], *args: Any, **options: Any) 
     sources = [next((x for x in inputs if np.may_share_memory(x.value, v)), None) for v in values]
     if all(s is not None for s in sources):
         memories = [np.asarray(m) for m in _find_outputs(function(*_replace_arrays(args, "memory"), **_replace_arrays(options, "memory")))]
+        for view in (*values, *memories):
+            view.flags.writeable = True  # NB: NumPy hands out read-only views of an expanded array and of a diagonal
         made = [SimArray(v, m, s.storage, place) for v, m, s in zip(values, memories, sources) if s is not None]
         return _rebuild_result(result, iter(made))
     stream = streams.current(place)

@@ -40,6 +40,8 @@ class _Namespace:
             found = _Namespace(found, self._version, f"{name}.")
         elif isinstance(found, FunctionType):
             found = self._check_version(found, name)
+            if name in ("broadcast_to", "diagonal"):
+                found = _give_writable_views(found)
         setattr(self, name, found)
         return found
 
@@ -63,6 +65,19 @@ class _Namespace:
     def _make_error(self, name: str) -> MissingFunctionError:
         msg = f"version {self._version} of the standard, which array-api-strict follows here, has no function `{self._name}{name}`"
         return MissingFunctionError(msg)
+
+
+def _give_writable_views(function: Any) -> Any:
+    """Return a function of an array whose views can be written to if the array can. NB: NumPy hands out some read-only views."""
+
+    @functools.wraps(function)
+    def call(x: Any, /, *args: Any, **options: Any) -> Any:
+        out = function(x, *args, **options)
+        if x._array.flags.writeable:
+            out._array.flags.writeable = True
+        return out
+
+    return call
 
 
 class StrictBackend(Backend):
