@@ -87,7 +87,7 @@ class Capabilities:
     mutable : bool
         Arrays can be written to.
     view_aliases : bool
-        A basic slice of an array shares its memory.
+        Basic slices, transposes, reshapes without a copy, diagonals and other views share the memory of their array.
     strides : bool
         Arrays have strides.
     lazy : bool

@@ -298,6 +298,14 @@ WRONG = {
         HEAD + TABLE.format(change=kernel("index_basic", "x, key: x if '-1' in str(key) else np.asarray(x[key])"), options=""),
         "FAILED  `negative_step` is True, and that is true",
     ),
+    "transposes are copies": (
+        HEAD + TABLE.format(change=kernel("swap_last", "x: np.swapaxes(x, -2, -1).copy()"), options=""),
+        "declare view_aliases=False, or implement what shares the memory of `x`; these are copies: got ['x.mT'], expected []",
+    ),
+    "diagonals are copies": (
+        HEAD + TABLE.format(change=kernel("diagonal_view", "x, offset: np.diagonal(x, offset, -2, -1).copy()"), options=""),
+        "these are copies: got ['linalg.diagonal(x)'], expected []",
+    ),
     "concat takes the division of its first operand": (
         HEAD + DIVIDED + TABLE.format(change=kernel("concat", "arrays, axis=0: joined(arrays, axis)"), options=""),
         "FAILED  odd: `concat` joins operands that are divided differently, axis 0\n        got [[[",

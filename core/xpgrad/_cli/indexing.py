@@ -31,6 +31,19 @@ _HOSTILE: dict[str, Callable[[Callable[..., Any]], Any]] = {
     "a mask of shape (3,)": lambda i: i([True, False, True], "bool"),
 }
 _TWO_BY_THREE = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+#: What shares the memory of an array of shape (2, 3), as users write it; `z` is complex.
+_VIEWS: dict[str, Callable[[Any], Any]] = {
+    "x[:, 1:]": lambda x: x[:, 1:],
+    "x.mT": lambda x: x.mT,
+    "permute_dims(x, (1, 0))": lambda x: xp.permute_dims(x, (1, 0)),
+    "reshape(x, (6,))": lambda x: xp.reshape(x, (6,)),
+    "expand_dims(x, axis=0)": lambda x: xp.expand_dims(x, axis=0),
+    "squeeze(x[:1], axis=0)": lambda x: xp.squeeze(x[:1], axis=0),
+    "broadcast_to(x, (2, 2, 3))": lambda x: xp.broadcast_to(x, (2, 2, 3)),
+    "linalg.diagonal(x)": lambda x: xp.linalg.diagonal(x),
+    "real(z)": lambda z: xp.real(z),
+    "imag(z)": lambda z: xp.imag(z),
+}
 
 
 def index_checks(backend: Backend, devices: list[Device]) -> Iterator[Check]:
@@ -60,7 +73,22 @@ def declared_indexing(backend: Backend, device: Device) -> Iterator[Check]:
     def reversed_rows() -> list[list[float]]:
         return list(xp.asarray(_TWO_BY_THREE, device=device)[::-1].tolist())
 
+    def copied() -> list[str]:
+        found = []
+        for title, view in _VIEWS.items():
+            try:
+                x = xp.asarray(_TWO_BY_THREE, device=device) * (1 + 1j if title.endswith("(z)") else 1)
+                y = view(x)
+                before = y.tolist()
+                x *= 10.0
+                if y.tolist() == before:
+                    found.append(title)
+            except CapabilityError:
+                continue
+        return found
+
     trials: tuple[tuple[str, str, Callable[[], Any], Any], ...] = (
+        ("view_aliases", "what shares the memory of `x`; these are copies", copied, []),
         ("boolean_indexing", "`x[x > 2]`", masked, [3.0, 4.0, 5.0, 6.0]),
         ("data_dependent_shapes", "`nonzero(x)`", shapes, [[1, 2]]),
         ("negative_step", "`x[::-1]`", reversed_rows, _TWO_BY_THREE[::-1]),
