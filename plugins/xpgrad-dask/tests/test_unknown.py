@@ -15,7 +15,8 @@ from xpgrad.errors import CapabilityError
 RAW = np.random.default_rng(0).random((6, 4)) + 0.5
 OTHER = RAW[::-1].copy() * 2
 
-# In these, x and y have shape (unknown, 4), v and w (unknown,), all in three chunks; x and v depend on the leaf `x0`. k has length 4, s 3.
+# In these, x and y have shape (unknown, 4), v and w (unknown,), all in three chunks; x, v and the scalar b depend on the leaf `x0`. k has
+# length 4, s 3.
 
 #: Expressions that are computed and differentiated.
 WORKS = (
@@ -27,7 +28,7 @@ WORKS = (
     "x[:, ::-1]", "x[:, 1:3]", "v[None]", "v[v.detach() > 1]", "xp.unstack(x, axis=1)", "xp.expand_dims(v, axis=0)",
     "xp.squeeze(v[None], axis=0)", "xp.squeeze(x[:, :1], axis=1)", "x.mT", "xp.moveaxis(x, 0, 1)", "x @ k",
     "x @ xp.stack([k, k], axis=1)", "x @ x.mT", "xp.vecdot(x, y)", "xp.fft.fft(x, axis=1)", "xp.real(xp.fft.rfft(x, axis=-1))",
-    "x.to_device('numpy')",
+    "x.to_device('numpy')", "xp.sum(x + b, axis=1)", "xp.mean(x * b + k, axis=1)", "x.softmax(-1)", "v.logsumexp(0)", "xp.max(x)",
 )  # fmt: skip
 
 #: Expressions that are computed; their gradients, if they have any, raise an error.
@@ -36,6 +37,7 @@ FORWARD = (
     "xp.cumulative_sum(v)", "xp.cumulative_prod(x, axis=1)", "xp.take_along_axis(x, xp.argsort(x, axis=1), axis=1)",
     "xp.argmax(x, axis=1)", "xp.argsort(x, axis=1)", "xp.searchsorted(s, x)", "xp.searchsorted(s, v)", "xp.any(v > 1)",
     "xp.count_nonzero(v)", "xp.isclose(x, y)", "xp.allclose(x, y)", "x < y",
+    "xp.cumulative_prod(x.detach(), axis=0)", "xp.var(x, axis=0, correction=1, keepdims=True)", "xp.var(x * 1j)",
 )  # fmt: skip
 
 #: Expressions that raise an error, because they need the length, or positions along the axis.
@@ -57,19 +59,22 @@ REFUSED = (
 WRITES = ("x += y", "x *= 2", "x.zero_()", "x.fill_(2.0)", "x.copy_(y)", "x[...] = y", "x[x.detach()[:, 0] > 1] = 0.0")
 
 
-def scope(device: str) -> dict[str, Any]:
-    """Return the names that the expressions use; on dask, the lengths that result from masks are unknown."""
+def scope(device: str, columns: int = 3, gap: bool = False) -> dict[str, Any]:
+    """Return the names that the expressions use; on dask, the lengths that result from masks are unknown.
+
+    `columns` is the number of columns of a chunk. With `gap`, the chunk in the middle has no elements.
+    """
 
     def made(array: Any, chunks: Any = -1) -> Any:
         return xp.asarray(array if device == "numpy" else da.from_array(array, chunks=chunks))
 
-    leaf = made(RAW, (2, 3)).requires_grad_()
-    mask = leaf.detach()[:, 0] > 0.7
-    x, y = leaf[mask], made(OTHER, (2, 3))[mask]
+    leaf = made(RAW, (2, columns)).requires_grad_()
+    mask = leaf.detach()[:, 0] > made(np.asarray([0.7, 0.7, 9.0, 9.0, 0.7, 0.7]) if gap else np.full(6, 0.7), 2)
+    x, y = leaf[mask], made(OTHER, (2, columns))[mask]
     assert x.shape[0] != 6
     return {
         "xp": xp, "x0": leaf, "x": x, "y": y, "v": x[:, 0], "w": y[:, 1], "k": made(np.array([1.0, 2.0, 3.0, 4.0])),
-        "s": made(np.array([0.7, 1.0, 1.3])), "i": made(np.array([1, 0, 1])),
+        "b": xp.sum(leaf), "s": made(np.array([0.7, 1.0, 1.3])), "i": made(np.array([1, 0, 1])),
     }  # fmt: skip
 
 
@@ -95,11 +100,12 @@ def compare(expected: Any, found: Any, what: str) -> None:
         np.testing.assert_allclose(f, e, rtol=1e-6, atol=1e-9, err_msg=what)
 
 
+@pytest.mark.parametrize(("columns", "gap"), [(3, False), (4, True)])
 @pytest.mark.parametrize("text", [*WORKS, *FORWARD])
-def test_what_can_be_computed_is_numpys(text: str) -> None:
+def test_what_can_be_computed_is_numpys(text: str, columns: int, gap: bool) -> None:
     results, gradients = [], []
     for device in ("numpy", "dask"):
-        names = scope(device)
+        names = scope(device, columns, gap)
         with dask.config.set(scheduler="synchronous"):
             result = eval(text, names)
             results.append(values(result))

@@ -51,11 +51,16 @@ def _broadcast_block(like: Any, block: Any) -> Any:
     return np.broadcast_to(block, like.shape)
 
 
+def _are_equal(a: float, b: float) -> bool:
+    """Return whether two lengths are equal; two unknown ones count as equal, and are compared when they are computed."""
+    return is_unknown(b) if is_unknown(a) else a == b
+
+
 def broadcast_to(x: Any, shape: Any) -> Any:
     """Broadcast `x` to a shape, in the chunks of the shape, so that no chunk becomes as large as the whole array."""
     like = getattr(shape, "like", None)
     if like is not None:
-        if x.ndim == like.ndim and x.numblocks == like.numblocks and not size_is_known(x):
+        if x.numblocks == like.numblocks and not size_is_known(x) and all(map(_are_equal, x.shape, like.shape)):
             return x
         return da.map_blocks(_broadcast_block, like, x, dtype=x.dtype, meta=np.empty((0,) * like.ndim, x.dtype))
     if not size_is_known(shape):
@@ -255,21 +260,41 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
 
 
 def _make_running(name: str) -> Callable[..., Any]:
-    """Return `cumulative_sum` or `cumulative_prod`; the axis is merged into one chunk if another axis has an unknown length."""
+    """Return `cumulative_sum` or `cumulative_prod`; the axis is merged into one chunk if another axis has an unknown length.
+
+    NB: dask loses what comes after a chunk without elements, and which chunks of an unknown length have none is not known.
+    """
 
     def running(xp: Any, x: Any, axis: int) -> Any:
-        if size_is_known(x) or is_unknown(x.shape[axis]):
+        if size_is_known(x):
             return getattr(xp, name)(x, axis=axis)
-        x = merge_chunks(x, (axis,))
-        f = getattr(array_api_compat.numpy, name)
-        dtype = f(np.empty(0, x.dtype)).dtype
-        return da.map_blocks(_running_block, x, function=name, axis=axis, dtype=dtype, meta=np.empty((0,) * x.ndim, dtype))
+        dtype = getattr(array_api_compat.numpy, name)(np.empty(0, x.dtype)).dtype
+        options = {"function": name, "axis": axis, "dtype": dtype, "meta": np.empty((0,) * x.ndim, dtype)}
+        if not is_unknown(x.shape[axis]):
+            return da.map_blocks(_running_block, merge_chunks(x, (axis,)), **options)
+        lengths = (*x.chunks[:axis], (1,) * x.numblocks[axis], *x.chunks[axis + 1 :])
+        totals = da.map_blocks(_total_block, x, chunks=lengths, **options)
+        before = da.map_blocks(_totals_before, totals.rechunk({axis: -1}), **options).rechunk({axis: 1})
+        return da.map_blocks(_continued_block, da.map_blocks(_running_block, x, **options), before, chunks=x.chunks, **options)
 
     return running
 
 
 def _running_block(x: Any, function: str, axis: int) -> Any:
     return getattr(array_api_compat.numpy, function)(x, axis=axis)
+
+
+def _total_block(x: Any, function: str, axis: int) -> Any:
+    return getattr(array_api_compat.numpy, "sum" if function == "cumulative_sum" else "prod")(x, axis=axis, keepdims=True)
+
+
+def _totals_before(x: Any, function: str, axis: int) -> Any:
+    totals = getattr(array_api_compat.numpy, function)(x, axis=axis, include_initial=True)
+    return totals[(*[slice(None)] * axis, slice(-1))]
+
+
+def _continued_block(x: Any, before: Any, function: str, axis: int) -> Any:
+    return x + before if function == "cumulative_sum" else x * before
 
 
 def clip_scalar(xp: Any, x: Any, lo: Any, hi: Any) -> Any:
@@ -292,9 +317,14 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
     """Return the variance over axes; float16 is computed in float32, since dask's sums overflow."""
     if x.dtype.kind == "c":
         return reduce_var(xp, x.real, axes, correction, keepdims) + reduce_var(xp, x.imag, axes, correction, keepdims)
-    narrow = x.dtype == np.float16
-    out = xp.var(x.astype(np.float32) if narrow else x, axis=axes, correction=correction, keepdims=keepdims)
-    return out.astype(x.dtype) if narrow else out
+    wide = x.astype(np.float32) if x.dtype == np.float16 else x
+    if size_is_known(x):
+        out = xp.var(wide, axis=axes, correction=correction, keepdims=keepdims)
+    else:  # NB: dask's variance is nan if a chunk has no elements
+        count = da.map_blocks(np.ones_like, wide, dtype=wide.dtype, meta=wide._meta).sum(axis=axes, keepdims=keepdims)
+        squares = (wide - wide.mean(axis=axes, keepdims=True)) ** 2
+        out = squares.sum(axis=axes, keepdims=keepdims) / (count - correction)
+    return out if wide is x else out.astype(x.dtype)
 
 
 def _make_extremum(name: str) -> Callable[..., Any]:
@@ -303,16 +333,27 @@ def _make_extremum(name: str) -> Callable[..., Any]:
     def reduce(xp: Any, x: Any, axes: Any, keepdims: bool) -> Any:
         if any(n == 0 for i, n in enumerate(x.shape) if axes is None or i in axes):
             raise ValueError(f"{name} of no elements: shape {x.shape}")
-        return getattr(xp, name)(x, axis=axes, keepdims=keepdims)
+        if size_is_known(x):
+            return getattr(xp, name)(x, axis=axes, keepdims=keepdims)
+        chunk, meta = functools.partial(_extremum_block, function=name), np.empty((0,) * (x.ndim - 1), x.dtype)
+        return da.reduction(
+            x, chunk=chunk, combine=chunk, aggregate=getattr(array_api_compat.numpy, name), axis=axes, keepdims=keepdims, dtype=x.dtype,
+            meta=meta,
+        )  # fmt: skip
 
     return reduce
+
+
+def _extremum_block(x: Any, axis: tuple[int, ...], keepdims: bool, function: str) -> Any:
+    """Return the extremum of a chunk. NB: dask raises if a chunk has no elements; here the result has none."""
+    return getattr(array_api_compat.numpy, function)(x, axis=tuple(a for a in axis if x.shape[a]), keepdims=keepdims)
 
 
 def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Return the standard deviation. One of the values is subtracted first, so that the result is exactly 0 if all are equal."""
     first = tuple(slice(0, 1) if axes is None or i in axes else slice(None) for i in range(x.ndim))
     known = not any(is_unknown(n) for n, part in zip(x.shape, first) if part.stop)
-    return xp.sqrt(xp.reduce_var(x - (x[first] if known else x.min(axis=axes, keepdims=True)), axes, correction, keepdims))
+    return xp.sqrt(xp.reduce_var(x - (x[first] if known else xp.reduce_min(x, axes, True)), axes, correction, keepdims))
 
 
 # -- linear algebra: each matrix is in one chunk, a stack of matrices may be in several ----------------------------------------
