@@ -540,3 +540,13 @@ def test_views_can_be_written_to(name: str, xpgrad_device: str) -> None:
     assert x.grad is not None
     slopes = np.where(np.isin(places, chosen), 20.0, 2.0)
     np.testing.assert_allclose(x.grad.numpy(), slopes, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["a transpose", "an axis more", "more axes", "one of several", "a diagonal"])
+def test_views_without_elements_can_be_written_to(name: str, xpgrad_device: str) -> None:
+    shape = (1, 0, 3) if name == "more axes" else (0, 3)
+    x = xp.zeros((0, 3), device=xpgrad_device)
+    view = xp.broadcast_to(x, shape) if name == "more axes" else VIEWS[name](x)
+    view[...] = 1.0
+    view += 1.0
+    assert view.tolist() == np.zeros(view.shape).tolist()

@@ -182,7 +182,7 @@ def launch(name: str, function: Callable[..., Any], *args: Any, **options: Any) 
         made = [SimArray(v, m, s.storage, place) for v, m, s in zip(values, memories, sources) if s is not None]
         return _rebuild_result(result, iter(made))
     stream = streams.current(place)
-    values = [np.array(v) if s is not None else v for v, s in zip(values, sources)]
+    values = [v if s is None and v.flags.writeable else np.array(v) for v, s in zip(values, sources)]
     outs = [SimArray(v, streams.make_garbage(v), streams.Storage(stream), place) for v in values]
     arguments = (_replace_arrays(args, "memory"), _replace_arrays(options, "memory"))
     memories = [out.memory for out in outs]
