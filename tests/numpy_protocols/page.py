@@ -103,13 +103,14 @@ else `a[0]` is a view, as in PyTorch, and `s += 1` writes into it. Methods and a
 `a.transpose()`, `a.sort()`, `a.repeat(2)`, `a.std(ddof=1)`, `a.sum(0, out=s)`, `a.reshape(6, order="F")` and `a.flat[1:]`, are NumPy's, and
 the parts of `np.r_` and `np.c_` may be Tensors. Functions take lists that contain Tensors: `np.mean([x, y])`, `np.diag([x, y])`,
 `np.maximum.reduce([x, y])`. `a.item()` and `a.tolist()` return scalars that keep their gradients, `np.vectorize` calls its function with
-each element, and what generators of `np.random` draw are Tensors. For `isinstance`, `type` and `hasattr` in the module, Tensors are arrays
+each element, and what generators of `np.random` draw are Tensors, also with
+parameters that are Tensors (`rng.normal(mean, scale)`). For `isinstance`, `type` and `hasattr` in the module, Tensors are arrays
 and scalars: `isinstance(a[0], float)` is true. Functions of `math` and `cmath`, `float(x)`, `complex(x)` and `np.float64(x)` keep
 gradients; `int(x)`, `round(x)` and `math.floor(x)` are constants, because they are step functions. `copy.copy(a)` and `copy.deepcopy(a)`
 are copies with gradients.
 
-What is missing raises an error: scalars with gradients as keys of dicts and elements of sets, assignments to `a.shape`, dtypes by NumPy's
-codes (write `a.astype("float32")`), and what shows memory, e.g. `a.strides`. To write a number that has a gradient into an
+What is missing raises an error: scalars with gradients as keys of dicts and elements of sets, assignments to `a.shape`, and what shows
+memory, e.g. `a.strides`. To write a number that has a gradient into an
 array of NumPy's, such as one that a global name or an object made before holds, or one computed from integers (`np.arange(3) / 2`), raises
 an error, because the gradient would be lost.
 

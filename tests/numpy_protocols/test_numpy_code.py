@@ -378,6 +378,21 @@ def draw(generator, a):
     return out
 
 
+def draws_with_parameters(a):
+    legacy, table = np.random, np.outer(a, a)
+    rng, state = legacy.default_rng(2), legacy.RandomState(2)
+    legacy.seed(2)
+    drawn = [rng.normal(a, 2.0), rng.uniform(a[0], high=5.0, size=3), rng.exponential(a), state.laplace(a[0], scale=a[1], size=3)]
+    drawn += [state.gumbel(a), rng.logistic(2.0, a, (3,)), legacy.lognormal(a / 3.0, a), rng.rayleigh(a), rng.gamma([1.0, 2.0, 3.0], a)]
+    drawn += [legacy.normal(a[0], a[1]) * a, legacy.uniform(high=a), state.multivariate_normal(a, [[2, 1, 0], [1, 2, 0], [0, 0, 1]])]
+    drawn += [rng.choice(a, 3), legacy.choice(a, 3, replace=False), rng.choice(table, 1, axis=1)[:, 0], state.choice(a) * a]
+    drawn += [state.permutation(a), rng.permutation(table, axis=1)[0], rng.poisson(3.0, 3) * a]
+    rng.shuffle(table, axis=1)
+    state.shuffle(table)
+    drawn += [*table, rng.multivariate_normal([0.0, 1.0, 2.0], [[2, 1, 0], [1, 2, 0], [0, 0, 3]])]
+    return np.array(drawn)
+
+
 def add_to_both(a, b):
     a += b[0]
     return a * b
@@ -428,7 +443,17 @@ def _positive(n):
 
 
 RNG = np.random.default_rng(0)
-OBJECTS = (classes, functions_in_objects, lists_of_scalars, noise, copies, classes_of_arrays, numbers_of_arrays, least_squares)
+OBJECTS = (
+    classes,
+    functions_in_objects,
+    lists_of_scalars,
+    noise,
+    copies,
+    classes_of_arrays,
+    numbers_of_arrays,
+    least_squares,
+    draws_with_parameters,
+)
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cumulative product": (cumulative_product, (RNG.uniform(0.5, 1.5, 4),)),
     "jacobi": (jacobi, (RNG.normal(size=(5, 4)),)),
@@ -738,6 +763,21 @@ def test_generators_that_are_arguments_keep_their_state() -> None:
     given, same = np.random.RandomState(3), np.random.RandomState(3)
     found = [xp.numpy_code(lambda x: x + given.normal(size=3))(x).tolist() for _ in range(2)]  # stays NumPy's
     assert found == [(np.array([0.0, 0.0, 1.0]) + same.normal(size=3)).tolist() for _ in range(2)]
+
+
+def test_parameters_of_draws_that_have_no_derivative_raise() -> None:
+    for program in (
+        lambda x: np.random.default_rng(0).beta(x[0], 2.0),
+        lambda x: np.random.default_rng(0).choice(3, 2, p=x / x.sum()),
+        lambda x: np.random.RandomState(0).poisson(x),
+        lambda x: np.random.RandomState(0).multivariate_normal(x, np.diag(x)),
+    ):
+        with pytest.raises(TypeError, match=r"of `numpy.random` got a parameter that has a gradient"):
+            xp.func.grad(xp.numpy_code(lambda x, program=program: np.sum(program(x))))(xp.asarray([1.0, 2.0, 3.0]))
+        assert isinstance(xp.numpy_code(program)(xp.asarray([1.0, 2.0, 3.0])), (xp.Tensor, np.ndarray, float))
+    for bad in (lambda x: np.random.RandomState(0).normal(x, -x), lambda x: np.random.RandomState(0).normal(x, 1.0, (1, 1))):
+        with pytest.raises(ValueError, match=r"scale < 0|does not fit the size"):
+            xp.numpy_code(bad)(xp.asarray([1.0, 2.0, 3.0]))
 
 
 def test_numbers_with_a_gradient_are_no_keys() -> None:

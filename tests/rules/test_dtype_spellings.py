@@ -134,6 +134,17 @@ def test_pythons_types_are_the_defaults_of_their_kind(taker: str, xpgrad_device:
                 assert found is dtype
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_numpys_codes(name: str) -> None:
+    dtype = np.dtype(name)
+    codes = [dtype.str, dtype.char, dtype.str[1:], *(other for other in (*FURTHER, "float", "int") if np.dtype(other) == dtype)]
+    for code in codes:
+        found = xp.zeros(2, dtype=code).dtype
+        assert found is DTYPES[name]
+        assert found == code
+    assert not any(DTYPES[name] == np.dtype(other).str for other in NAMES if other != name)
+
+
 def test_the_dtype_of_a_gradient() -> None:
     x = xp.ones(2, requires_grad=True)
     for spelling in spellings("float64"):
@@ -142,7 +153,7 @@ def test_the_dtype_of_a_gradient() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [object, np.dtype("O"), np.dtype("M8[s]"), np.dtype([("a", "f4")]), np.str_, np.floating, "f", "double", 3, np]
+    "bad", [object, np.dtype("O"), np.dtype("M8[s]"), np.dtype([("a", "f4")]), np.str_, np.floating, "f3", ">f8", "O", "quadruple", 3, np]
 )
 def test_what_is_no_dtype(bad: Any) -> None:
     with pytest.raises(TypeError, match="is not a data type; use one of xpgrad's"):

@@ -110,7 +110,7 @@ class DType:
         if isinstance(other, DType):
             return False
         if isinstance(other, str):
-            return other == self.name
+            return other == self.name or _find_code(other) is self
         if isinstance(other, type) and other in _PYTHONS:
             return self.name == _PYTHONS[other]
         numpy = sys.modules.get("numpy")
@@ -182,7 +182,7 @@ _BY_SIZE = {kind: {d.itemsize: d for d in DTYPES.values() if d.category == kind}
 
 
 def as_dtype(dtype: Any, default: Any = None) -> DType:
-    """Return the `DType` for `dtype`: a `DType`, a name, a NumPy dtype or scalar type, or bool, int, float or complex.
+    """Return the `DType` for `dtype`: a `DType`, a name, a NumPy dtype, scalar type or code, or bool, int, float or complex.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def as_dtype(dtype: Any, default: Any = None) -> DType:
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, str):
-        found = DTYPES.get(dtype)
+        found = DTYPES.get(dtype) or _find_code(dtype)
     elif dtype is bool or dtype is int or dtype is float or dtype is complex:  # NB: NumPy's dtypes compare equal to these
         if dtype is bool:
             return bool_
@@ -220,6 +220,16 @@ def as_dtype(dtype: Any, default: Any = None) -> DType:
         msg = f"{dtype!r} is not a data type; use one of xpgrad's ({names}), e.g. `dtype=xpgrad.float32`"
         raise TypeError(msg)
     return found
+
+
+def _find_code(code: str) -> DType | None:
+    """Return the dtype that NumPy means by a code or another name, such as ``"f8"``, ``"d"`` and ``"double"``; None if there is none."""
+    numpy = sys.modules.get("numpy")
+    try:
+        found = None if numpy is None else numpy.dtype(code)
+    except TypeError:
+        return None
+    return DTYPES.get(found.name) if found is not None and found.isnative else None
 
 
 def _name_of_numpy_type(scalar: type) -> str:

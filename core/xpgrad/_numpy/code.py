@@ -28,6 +28,7 @@ from xpgrad._modes.setting import Setting
 from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.classes import NUMBER_CLASSES, has_attribute, is_instance, make_array_class, make_type_class
 from xpgrad._numpy.dispatch import array_function, has_rule
+from xpgrad._numpy.generators import is_generator_class, make_generator_class, make_global_draw
 from xpgrad._numpy.iteration import iterate
 from xpgrad._numpy.mathematics import find_number_function, round_number
 from xpgrad._numpy.scipys import Converters, find_stand_in, is_scipys
@@ -51,7 +52,8 @@ def _as_tensor(x: Any) -> Any:
     if not isinstance(x, _np.ndarray):
         cls: Any = type(x)
         # A `RandomState` keeps numbers besides its bit generator, so that two cannot share one.
-        return _make_generator_class(cls)(x.bit_generator) if _is_generator_class(cls) and hasattr(x, "bit_generator") else x
+        own = is_generator_class(cls) and hasattr(x, "bit_generator")
+        return make_generator_class(cls, _as_tensor_inside)(x.bit_generator) if own else x
     dtype = DTYPES.get(x.dtype.name)
     return x if dtype is None or not dtype.differentiable else _note_array(note_made(asarray(x, copy=True)))
 
@@ -121,31 +123,6 @@ def _join(x: Any, like: Any) -> Any:
     return x if x.__class__ not in _SEQUENCES or first_tensor(x) is None else LIKE["asarray"](like, x)
 
 
-def _is_generator_class(cls: Any) -> bool:
-    random = sys.modules.get("numpy.random")
-    return random is not None and (cls is random.Generator or cls is random.RandomState)
-
-
-class _GeneratorClass(type):
-    """The class of the classes of random generators whose arrays are Tensors."""
-
-    numpys: Any
-
-    def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, cls.numpys)
-
-
-@functools.cache
-def _make_generator_class(numpys: Any) -> Any:
-    """Return a class like one of NumPy's random generators, which draws Tensors; it can share the state of one of NumPy's."""
-
-    def convert(draw: Any) -> Any:
-        return functools.wraps(draw)(lambda *args, **options: tree_map(_as_tensor_inside, draw(*args, **options)))
-
-    draws = {name: convert(draw) for name, draw in vars(numpys).items() if not name.startswith("_") and callable(draw)}
-    return _GeneratorClass(numpys.__name__, (numpys,), {"numpys": numpys, **draws})
-
-
 def _is_numpys(function: Any) -> bool:
     module = getattr(function, "__module__", None)
     return module is None or module.startswith("numpy")  # functions of `numpy.random` have no module
@@ -165,8 +142,10 @@ def _replace(x: Any) -> Any:
     for numpys, own in _STAND_INS:
         if x is numpys:
             return own
-    if _is_generator_class(x):
-        return _make_generator_class(x)
+    if is_generator_class(x):
+        return make_generator_class(x, _as_tensor_inside)
+    if is_generator_class(type(getattr(x, "__self__", None))):
+        return make_global_draw(x, _as_tensor_inside)
     if (own := find_number_function(x)) is not None:
         return own
     if kind is _np.ufunc:
