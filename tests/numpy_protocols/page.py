@@ -105,7 +105,9 @@ the parts of `np.r_` and `np.c_` may be Tensors. Functions take lists that conta
 `np.maximum.reduce([x, y])`. `a.item()` and `a.tolist()` return scalars that keep their gradients, `np.vectorize` calls its function with
 each element, and what generators of `np.random` draw are Tensors, also with
 parameters that are Tensors (`rng.normal(mean, scale)`). For `isinstance`, `type` and `hasattr` in the module, Tensors are arrays
-and scalars: `isinstance(a[0], float)` is true. Functions of `math` and `cmath`, `float(x)`, `complex(x)` and `np.float64(x)` keep
+and scalars: `isinstance(a[0], float)` is true. Polynomials (`np.poly1d`, and the classes and functions of
+`numpy.polynomial`) have coefficients and arguments that are Tensors; zeros that have a gradient are not removed. Functions of `math` and
+`cmath`, `float(x)`, `complex(x)` and `np.float64(x)` keep
 gradients; `int(x)`, `round(x)` and `math.floor(x)` are constants, because they are step functions. `copy.copy(a)` and `copy.deepcopy(a)`
 are copies with gradients.
 

@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 from numpy import exp as exponential, linspace, zeros as nothing
 from numpy.linalg import norm
+from numpy.polynomial import Chebyshev, Hermite, HermiteE, Laguerre, Legendre, Polynomial, chebyshev, polynomial
 
 import xpgrad as xp
 from support.central_differences import differences, values
@@ -391,6 +392,33 @@ def draws_with_parameters(a):
     state.shuffle(table)
     drawn += [*table, rng.multivariate_normal([0.0, 1.0, 2.0], [[2, 1, 0], [1, 2, 0], [0, 0, 3]])]
     return np.array(drawn)
+
+
+_PARABOLA = Polynomial([1.0, 2.0, 3.0], domain=[0.0, 2.0])
+
+
+def polynomials(a):
+    x, t, zero = np.linspace(0.0, 1.0, 6), a[0] / 4.0, a[0] - 3.1  # a leading coefficient that is 0 has a gradient
+    p, c, q = Polynomial(a, domain=[0, 2]), Chebyshev(a / 4.0), Polynomial([*a, zero])
+    found = [
+        _PARABOLA(t),
+        p(a[1]),
+        p.deriv()(0.3),
+        p.integ(k=a[2])(0.3),
+        (p * _PARABOLA - p**2 / 2.0)(0.3),
+        q(2.0),
+        (q + q)(2.0),
+        (-q)(3.0),
+    ]
+    found += [c(0.3), c.deriv()(t), (c * Chebyshev([1.0, a[0]]) + c.integ())(0.3), c.convert(kind=Polynomial).coef[0], p.degree() * t]
+    found += [Legendre(a)(0.3), Hermite(a)(0.3), HermiteE(a)(0.3), Laguerre([1.0, 2.0])(t), p(Polynomial([1.0, t]))(0.5)]
+    found += [Polynomial.fit(x, x * a[0] + a[1] ** 2, 2)(a[2]), Chebyshev.fit(x, np.sin(x * a[0]), 3)(0.3), Polynomial.fromroots(a)(0.3)]
+    found += [chebyshev.chebval(t, a), polynomial.polyval(a, [1.0, t])[1], polynomial.polyval2d(0.3, t, np.outer(a, a))]
+    found += [*chebyshev.chebfit(x, np.exp(x * a[0]), 1), *polynomial.polyfromroots(a), *chebyshev.chebvander(a / 4.0, 2)[1]]
+    p, q = np.poly1d(a), np.poly1d([zero, *a])
+    found += [p(t), p.deriv()(t), p.integ()(t), (p * p - 2.0 * p)(t), (p + np.poly1d([1.0, 2.0]))(t), q(2.0), np.polyval(p, t), p[1], *p.c]
+    found += [np.polyval(np.polyder(q), 2.0), np.poly1d(a, True)(t), np.poly1d(np.polyfit(x, x * a[0] + a[1], 1))(a[2]), p.order * t]
+    return np.array(found)
 
 
 def add_to_both(a, b):

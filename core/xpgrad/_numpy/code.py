@@ -8,6 +8,7 @@ NumPy, or functions of it, mean stand-ins.
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import itertools
 import sys
@@ -32,7 +33,7 @@ from xpgrad._numpy.generators import is_generator_class, make_generator_class, m
 from xpgrad._numpy.iteration import iterate
 from xpgrad._numpy.mathematics import find_number_function, round_number
 from xpgrad._numpy.scipys import Converters, find_stand_in, is_scipys
-from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor, is_running
+from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor, is_followed, is_running
 from xpgrad._numpy.table import LIKE
 from xpgrad._numpy.vectorized import Vectorized
 from xpgrad._tensor.tensor import Tensor
@@ -84,6 +85,8 @@ def _stand_in(function: Any) -> Any:
             return function(*args, **options)
         # NumPy finds Tensors among the arguments by itself, but not in lists.
         if makes or not (_SEQUENCES.isdisjoint(map(type, args)) and _SEQUENCES.isdisjoint(map(type, options.values()))):
+            if makes and args and isinstance(args[0], _np.poly1d):
+                args = args[0].coeffs, *args[1:]
             like = first_tensor((args, options))
             if like is not None and (makes or has_rule(function)):
                 out = array_function(like, function, (Tensor,), args, options)
@@ -257,28 +260,31 @@ class _StandIns:
         self.names = names
         self.known: dict[str, tuple[Any, Any]] = {}  # functions, classes and modules of the last call, with what stands for them
 
+    def find_replaced(self) -> list[tuple[str, Any, Any]]:
+        """Return what has stand-ins: the name, the object (None for one of Python's) and the stand-in."""
+        found: list[tuple[str, Any, Any]] = [(name, None, own) for name, own in _BUILTINS.items() if name not in self.names]
+        for name, x in list(self.names.items()):
+            kind = x.__class__
+            if kind not in _REPLACED and not is_scipys(x):
+                own = _forget(x, self.names) if kind is functools._lru_cache_wrapper else x
+            else:
+                known = self.known.get(name)
+                if known is None or known[0] is not x:
+                    known = self.known[name] = (x, _replace(x))
+                own = known[1]
+            if own is not x:
+                found.append((name, x, own))
+        return found
+
     def __enter__(self) -> None:
         key = id(self.names)
         with _LOCK:
             count, replaced = self.active.get(key, (0, []))
             self.active[key] = count + 1, replaced
             if not count:
-                for name, own in _BUILTINS.items():
-                    if name not in self.names:
-                        replaced.append((name, None, own))
-                        self.names[name] = own
-                for name, x in list(self.names.items()):
-                    kind = x.__class__
-                    if kind not in _REPLACED and not is_scipys(x):
-                        own = _forget(x, self.names) if kind is functools._lru_cache_wrapper else x
-                    else:
-                        known = self.known.get(name)
-                        if known is None or known[0] is not x:
-                            known = self.known[name] = (x, _replace(x))
-                        own = known[1]
-                    if own is not x:
-                        replaced.append((name, x, own))
-                        self.names[name] = own
+                replaced += self.find_replaced()
+                for name, _, own in replaced:
+                    self.names[name] = own
 
     def __exit__(self, *exc: object) -> None:
         key = id(self.names)
@@ -295,6 +301,87 @@ class _StandIns:
                     del self.names[name]
                 else:
                     self.names[name] = x
+
+
+class _Libraries:
+    """Context manager in which the global names of NumPy's modules that are written in Python mean the stand-ins, too.
+
+    Parameters
+    ----------
+    modules : list of pairs of dicts
+        The global names of a module, which do not change, and what some of them mean.
+    """
+
+    def __init__(self, modules: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+        self.count = 0
+        self.replaced: list[tuple[dict[str, Any], str, Any, Any]] = []
+        for names, others in modules:
+            found = {name: (x, own) for name, x, own in _StandIns(names).find_replaced()}
+            found |= {name: (names[name], own) for name, own in others.items() if name in names}
+            self.replaced += [(names, name, x, own) for name, (x, own) in found.items()]
+
+    def __enter__(self) -> None:
+        with _LOCK:
+            self.count += 1
+            if self.count == 1:
+                for names, name, _, own in self.replaced:
+                    names[name] = own
+
+    def __exit__(self, *exc: object) -> None:
+        with _LOCK:
+            self.count -= 1
+            if self.count == 0:
+                for names, name, x, _ in self.replaced:
+                    if x is None:
+                        del names[name]
+                    else:
+                        names[name] = x
+
+
+class _ProgramStandIns(_StandIns):
+    """Stand-ins in a module of the program, and in the modules of NumPy's whose code it may run."""
+
+    def __enter__(self) -> None:
+        _libraries().__enter__()
+        super().__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        _libraries().__exit__(*exc)
+
+
+def _keep_zeros(trim: Any) -> Any:
+    """Return a function like one that removes zeros at an end, which keeps zeros that have a gradient, or whose value is not known."""
+
+    @functools.wraps(trim)
+    def compute(x: Any, *args: Any, **options: Any) -> Any:
+        return x if isinstance(x, Tensor) and is_followed(x) else trim(x, *args, **options)
+
+    return compute
+
+
+def _map_domain(polynomials: type, theirs: Any) -> Any:
+    """Return a function like `numpy.polynomial.polyutils.mapdomain`, which does not make an array of objects of a polynomial."""
+
+    @functools.wraps(theirs)
+    def compute(x: Any, old: Any, new: Any) -> Any:
+        if not isinstance(x, polynomials):
+            return theirs(x, old, new)
+        offset, scale = theirs.__globals__["mapparms"](old, new)
+        return x * scale + offset
+
+    return compute
+
+
+@functools.cache
+def _libraries() -> _Libraries:
+    """Return the stand-ins in NumPy's modules of polynomials."""
+    base, utils = (importlib.import_module(f"numpy.polynomial.{name}") for name in ("_polybase", "polyutils"))
+    kinds = [sys.modules[cls.__module__] for cls in base.ABCPolyBase.__subclasses__() if cls.__module__.startswith("numpy.polynomial.")]
+    modules: list[tuple[Any, dict[str, Any]]] = [(vars(module), {}) for module in (base, *kinds)]
+    modules.append((vars(utils), {"mapdomain": _map_domain(base.ABCPolyBase, utils.mapdomain), "trimseq": _keep_zeros(utils.trimseq)}))
+    modules.append((_np.poly1d.__init__.__globals__, {"NX": _find_module(_np), "trim_zeros": _keep_zeros(_np.trim_zeros)}))
+    return _Libraries(modules)
 
 
 #: The classes of the objects that have stand-ins.
@@ -415,7 +502,7 @@ def numpy_code(func: F) -> F:
         msg = f"numpy_code takes a function written in Python, but got {type(func).__name__} {func!r:.60}"
         raise TypeError(msg)
 
-    steps, stand_ins = inspect.isgeneratorfunction(inner), _StandIns(inner.__globals__)
+    steps, stand_ins = inspect.isgeneratorfunction(inner), _ProgramStandIns(inner.__globals__)
 
     @functools.wraps(func)
     def compute(*args: Any, **options: Any) -> Any:
