@@ -24,6 +24,7 @@ import pytest
 from numpy import exp as exponential, linspace, zeros as nothing
 from numpy.linalg import norm
 from numpy.polynomial import Chebyshev, Hermite, HermiteE, Laguerre, Legendre, Polynomial, chebyshev, polynomial
+from numpy.random import default_rng
 
 import xpgrad as xp
 from support.central_differences import differences, values
@@ -806,6 +807,38 @@ def test_parameters_of_draws_that_have_no_derivative_raise() -> None:
     for bad in (lambda x: np.random.RandomState(0).normal(x, -x), lambda x: np.random.RandomState(0).normal(x, 1.0, (1, 1))):
         with pytest.raises(ValueError, match=r"scale < 0|does not fit the size"):
             xp.numpy_code(bad)(xp.asarray([1.0, 2.0, 3.0]))
+
+
+_SHARED = np.random.default_rng(7), np.random.RandomState(7)
+_FIRST, _SECOND = _SHARED
+
+
+def draw_from_globals(a):
+    made = default_rng(1).normal(size=3)
+    made[0] = a[0]
+    drawn = _FIRST.normal(size=3)
+    drawn[1] = _SECOND.normal(a[1], a[2])
+    return made * drawn * _FIRST.normal(a, a) * _SECOND.standard_normal()
+
+
+def test_generators_that_are_global_names_keep_their_state() -> None:
+    a = np.array([1.0, 2.0, 3.0])
+    run = xp.numpy_code(draw_from_globals)
+    found = [values(run(xp.asarray(a))), draw_from_globals(a), values(xp.func.jvp(run, (a,), (a,))[0])]
+    _FIRST.bit_generator.state = np.random.default_rng(7).bit_generator.state
+    _SECOND.seed(7)
+    np.testing.assert_array_equal(found, [draw_from_globals(a) for _ in range(3)])
+    assert _SHARED == (_FIRST, _SECOND)
+
+
+def empty_pieces(a):
+    """As in NumPy, a function of an empty piece is not called."""
+    return np.piecewise(a, [a > 0.0, a < 0.0], [np.sqrt, lambda v: 1.0 / (v[0] * 0.0)])
+
+
+def test_functions_of_empty_pieces_are_not_called() -> None:
+    with np.errstate(all="raise"):
+        assert xp.func.grad(xp.numpy_code(lambda a: empty_pieces(a).sum()))(xp.asarray([1.0, 4.0])).tolist() == [0.5, 0.25]
 
 
 def test_numbers_with_a_gradient_are_no_keys() -> None:

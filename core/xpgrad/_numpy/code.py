@@ -29,7 +29,7 @@ from xpgrad._modes.setting import Setting
 from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.classes import NUMBER_CLASSES, has_attribute, is_instance, make_array_class, make_type_class
 from xpgrad._numpy.dispatch import array_function, has_rule
-from xpgrad._numpy.generators import is_generator_class, make_generator_class, make_global_draw
+from xpgrad._numpy.generators import is_generator_class, make_generator_class, make_global_draw, share_generator
 from xpgrad._numpy.iteration import iterate
 from xpgrad._numpy.mathematics import find_number_function, round_number
 from xpgrad._numpy.scipys import Converters, find_stand_in, is_scipys
@@ -51,10 +51,7 @@ _np: Any = sys.modules[host_backend().array_types()[0].__module__]
 def _as_tensor(x: Any) -> Any:
     """Return a floating-point or complex array of NumPy's as a Tensor in memory of its own; return anything else unchanged."""
     if not isinstance(x, _np.ndarray):
-        cls: Any = type(x)
-        # A `RandomState` keeps numbers besides its bit generator, so that two cannot share one.
-        own = is_generator_class(cls) and hasattr(x, "bit_generator")
-        return make_generator_class(cls, _as_tensor_inside)(x.bit_generator) if own else x
+        return share_generator(x, _as_tensor_inside) if is_generator_class(type(x)) else x
     dtype = DTYPES.get(x.dtype.name)
     return x if dtype is None or not dtype.differentiable else _note_array(note_made(asarray(x, copy=True)))
 
@@ -145,6 +142,8 @@ def _replace(x: Any) -> Any:
     for numpys, own in _STAND_INS:
         if x is numpys:
             return own
+    if is_generator_class(kind):
+        return share_generator(x, _as_tensor_inside)
     if is_generator_class(x):
         return make_generator_class(x, _as_tensor_inside)
     if is_generator_class(type(getattr(x, "__self__", None))):
@@ -401,6 +400,9 @@ _REPLACED = frozenset(
         _np.ogrid,
         _np.vectorize(max),
         _np.random.rand,
+        _np.random.default_rng,
+        _np.random.default_rng(0),
+        _np.random.RandomState(0),
     )
 )
 

@@ -19,7 +19,7 @@ from xpgrad._numpy.table import FUNCTIONS
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten, tree_map
 
-__all__ = ["is_generator_class", "make_generator_class", "make_global_draw"]
+__all__ = ["is_generator_class", "make_generator_class", "make_global_draw", "share_generator"]
 
 #: NumPy: `chapters` loaded it.
 _np: Any = sys.modules["numpy"]
@@ -140,7 +140,7 @@ class _GeneratorClass(type):
 
 @functools.cache
 def make_generator_class(numpys: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return a class like one of NumPy's random generators, which draws Tensors; it can share the state of one of NumPy's.
+    """Return a class like one of NumPy's random generators, which draws Tensors.
 
     Parameters
     ----------
@@ -156,9 +156,17 @@ def make_generator_class(numpys: Any, convert: Callable[[Any], Any]) -> Any:
 def _make_method(name: str, draw: Any, convert: Callable[[Any], Any]) -> Any:
     @functools.wraps(draw)
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        return _draw(name, self, type(self).numpys, convert, args, options)
+        return _draw(name, getattr(self, "shared", self), type(self).numpys, convert, args, options)
 
     return method
+
+
+def share_generator(x: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return a generator that draws Tensors from one of NumPy's, whose state it shares."""
+    bits = x.bit_generator if hasattr(x, "bit_generator") else x._bit_generator
+    own = make_generator_class(type(x), convert)(bits)
+    own.shared = x  # a `RandomState` keeps numbers besides its bit generator
+    return own
 
 
 def make_global_draw(draw: Any, convert: Callable[[Any], Any]) -> Any:

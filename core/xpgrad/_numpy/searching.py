@@ -16,6 +16,7 @@ from xpgrad._numpy.operands import (
     as_constant,
     as_numpy_dtype,
     as_tuple,
+    can_read_values,
     lift,
     lift_sequence,
     lift_weak,
@@ -154,6 +155,8 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
     one = t.dtype.differentiable
     for mask, function in zip(masks, funclist):
         if isinstance(function, Callable):  # type: ignore[arg-type]
+            if can_read_values(mask) and not bool(mask.any()):
+                continue  # as in NumPy, the function is not called
             # The function must not see elements of other pieces: an infinite derivative there, times a zero gradient, would be nan.
             inside = xp.where(mask, t, _largest_in_piece(t, mask)) if one else t
             value = function(inside, *args, **kw)
