@@ -236,7 +236,15 @@ def mathematics(x):
     powers += [math.pow(a, b), math.sqrt(c), math.cbrt(a), math.exp2(b)]
     curves = [math.cosh(a), math.sinh(b), math.tanh(c), math.acosh(a + 1.0), math.asinh(b), math.atanh(c), math.erf(a), math.erfc(b)]
     curves += [math.gamma(c), math.lgamma(a), math.fabs(-b), math.copysign(c, -1.0), math.degrees(a)]
-    sums = [math.fsum(v * v for v in x), math.dist([a, b], [c, 1.0]), hypot(a, b), hypot(a, b, c), hypot(c), math.prod([a, b])]
+    sums = [
+        math.fsum(v * v for v in x),
+        math.dist([a, b], [c, 1.0]),
+        math.dist(x, x[::-1] ** 2),
+        hypot(a, b),
+        hypot(a, b, c),
+        hypot(c),
+        math.prod([a, b]),
+    ]
     parts = [
         math.fmod(a, 0.3),
         math.remainder(b, 0.3),
@@ -675,7 +683,15 @@ def test_methods_names_and_what_is_no_function() -> None:
 
 
 def steps_of_numbers(v):
-    found = [math.floor(v), math.ceil(v), math.trunc(v), round(v), math.isclose(v, 2.71, rel_tol=0.1), math.isfinite(v), math.isnan(v)]
+    found = [
+        math.floor(v),
+        math.ceil(v),
+        math.trunc(v),
+        round(v),
+        math.isclose(v, 2.71, rel_tol=0.1),
+        math.isfinite(v),
+        math.isnan(v),
+    ]
     return found, round(v, 1) + v
 
 

@@ -108,6 +108,7 @@ def densities(p: Any) -> Any:
     normal = norm.logpdf(np.array([0.1, 0.5]), p[0], np.exp(p[1])).sum() + stats.gamma.logpdf(p[2] ** 2 + 0.1, 2.0)
     normal = normal + norm.logpdf([0.1, p[2]], p[0], [1.0, 2.0]).sum() + stats.poisson.logpmf([0, 2], p[2]).sum()
     normal = normal + norm(p[0], scale=np.exp(p[1])).cdf(0.3) + stats.gamma(p[2] ** 2 + 1.0).logpdf(np.array([0.5, 2.0])).sum()
+    normal = normal + norm(0.1, 2.0).logpdf(p).sum() + stats.beta(2, 3).ppf(p).sum() + multivariate_normal([0, 0, 0], 2.0).logpdf(p)
     return normal + multivariate_normal.logpdf(np.array([0.1, 0.2]), mean=p[:2], cov=np.eye(2) * np.exp(p[2]))
 
 

@@ -34,7 +34,7 @@ def _remainder(x: Any, y: Any) -> Any:
 
 
 def _distance(p: Any, q: Any) -> Any:
-    return _np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q)))
+    return _np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True)))
 
 
 #: Those of `math` and `cmath` that are not NumPy's universal functions of the same name.
@@ -95,7 +95,7 @@ def find_number_function(function: Any) -> Any:
     def compute(*args: Any, **options: Any) -> Any:
         if not is_running():
             return function(*args, **options)
-        if name == "fsum":
+        if name in ("dist", "fsum"):
             args = tuple(map(list, args))
         tensors = [x for x in flatten((args, options))[0] if isinstance(x, Tensor)]
         if not tensors:

@@ -297,7 +297,7 @@ class _Distribution:
         self._theirs, self._own, self._convert = theirs, own, convert
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        return _Frozen(self, args, options) if first_tensor((args, options)) is not None else self._theirs(*args, **options)
+        return _Frozen(self, args, options) if is_running() else self._theirs(*args, **options)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._theirs, name)
@@ -306,7 +306,7 @@ class _Distribution:
 
 
 class _Frozen:
-    """What stands for a distribution with its parameters, which are Tensors: its methods get them after their own arguments."""
+    """What stands for a distribution with its parameters: its methods get them after their own arguments."""
 
     def __init__(self, distribution: _Distribution, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         self._distribution, self._args, self._options = distribution, args, options
