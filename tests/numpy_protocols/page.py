@@ -102,24 +102,26 @@ Elements are scalars, as in NumPy: `s = a[0]; s += 1` does not change `a`, and `
 else `a[0]` is a view, as in PyTorch, and `s += 1` writes into it. Methods and attributes that PyTorch has in another form, such as
 `a.transpose()`, `a.sort()`, `a.repeat(2)`, `a.std(ddof=1)`, `a.sum(0, out=s)`, `a.reshape(6, order="F")` and `a.flat[1:]`, are NumPy's, and
 the parts of `np.r_` and `np.c_` may be Tensors. Functions take lists that contain Tensors: `np.mean([x, y])`, `np.diag([x, y])`,
-`np.maximum.reduce([x, y])`. `a.item()` and `a.tolist()` return scalars that keep their gradients, `np.vectorize` calls its function with
-each element, and what generators of `np.random` draw are Tensors, also with
-parameters that are Tensors (`rng.normal(mean, scale)`). For `isinstance`, `type` and `hasattr` in the module, Tensors are arrays
-and scalars: `isinstance(a[0], float)` is true. Polynomials (`np.poly1d`, and the classes and functions of
-`numpy.polynomial`) have coefficients and arguments that are Tensors; zeros that have a gradient are not removed. Functions of `math` and
-`cmath`, `float(x)`, `complex(x)` and `np.float64(x)` keep
-gradients; `int(x)`, `round(x)` and `math.floor(x)` are constants, because they are step functions. `copy.copy(a)` and `copy.deepcopy(a)`
-are copies with gradients.
+`np.maximum.reduce([x, y])`. `a.item()` and `a.tolist()` return scalars that keep their gradients, and `np.vectorize` calls its function
+with each element. For `isinstance`, `type` and `hasattr` in the module, Tensors are arrays and scalars: `isinstance(a[0], float)` is true.
+Functions of `math` and `cmath`, `float(x)`, `complex(x)` and `np.float64(x)` keep gradients; `int(x)`, `round(x)` and `math.floor(x)` are
+constants, because they are step functions. `copy.copy(a)` and `copy.deepcopy(a)` are copies with gradients.
+
+What generators of `np.random` draw are Tensors. Locations, scales and the arrays from which they choose may be Tensors, and have gradients:
+`rng.normal(mean, scale)`, `rng.choice(x, 5)`, `rng.permutation(x)`. The other parameters raise if they have one. `np.poly1d` and the
+classes and functions of `numpy.polynomial` take Tensors; they do not remove zeros that have a gradient.
 
 What is missing raises an error: scalars with gradients as keys of dicts and elements of sets, assignments to `a.shape`, and what shows
-memory, e.g. `a.strides`. To write a number that has a gradient into an
-array of NumPy's, such as one that a global name or an object made before holds, or one computed from integers (`np.arange(3) / 2`), raises
-an error, because the gradient would be lost.
+memory, e.g. `a.strides`. To write a number that has a gradient into an array of NumPy's, such as one that a global name or an object made
+before holds, or one computed from integers (`np.arange(3) / 2`), raises an error, because the gradient would be lost.
 
 SciPy's functions, classes and distributions are those of `xpgrad.scipy` if they get Tensors or functions: solvers, differential equations,
-distributions, interpolants, sparse matrices, and of `scipy.linalg` also `cholesky`, `det`, `eigh`, `eigvalsh`, `inv`, `norm`, `pinv`,
-`solve`, `svd` and `svdvals`, and of `scipy.optimize` also `bisect`, `brenth`, `fsolve` and `ridder`. Those of which xpgrad has none raise
-for a Tensor that requires grad. Functions that are given to solvers run as code for NumPy also when a backward pass calls them.
+distributions, interpolants, sparse matrices. Further ones are those of `scipy.linalg` that the standard or NumPy has (also `lu_factor`,
+`lu_solve`, `solve(assume_a="pos")`, `eigh(a, b)`), `dblquad`, `nquad`, `fsolve`, `leastsq` and `root_scalar`, distances (`cdist`, `pdist`),
+and filters and `map_coordinates` (with `order` 0 or 1) of `scipy.ndimage`. All others that SciPy writes in Python run on Tensors as the
+program does, if they get a Tensor that has a gradient: `scipy.stats.zscore`, `scipy.signal.welch`, `scipy.ndimage.gaussian_filter`,
+`Rotation.from_euler`, the densities of further distributions. What SciPy computes in C raises for such a Tensor. Functions that are given
+to solvers run as code for NumPy also when a backward pass calls them.
 
 ```python
 from scipy.integrate import solve_ivp

@@ -14,11 +14,14 @@ pytest.importorskip("scipy", reason="runs programs that use it")
 
 import scipy.fft
 import scipy.integrate
+import scipy.interpolate
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
+import scipy.spatial.distance
+import scipy.spatial.transform
 from scipy import optimize, stats
 from scipy.integrate import odeint, quad, simpson, solve_ivp, trapezoid
 from scipy.interpolate import CubicSpline, interp1d
@@ -257,6 +260,145 @@ def test_programs_with_scipy(name: str) -> None:
     assert spsolve is spla.spsolve
 
 
+def flat(program: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the results as one vector."""
+
+    def run(*args: Any) -> Any:
+        out = program(*args)
+        return np.concatenate([np.reshape(part, (-1,)) for part in (out if isinstance(out, tuple) else (out,))])
+
+    return run
+
+
+#: Calls of functions and classes that SciPy writes in Python, or that have a stand-in.
+CALLS = (
+    "scipy.linalg.lu_solve(scipy.linalg.lu_factor(M+np.diag(x)), x)",
+    "scipy.linalg.lu_solve(scipy.linalg.lu_factor(M+np.diag(x)), x, trans=1)", "scipy.linalg.solve(M+np.diag(x), x, assume_a='gen')",
+    "scipy.linalg.solve(M@M.T+np.diag(x), x, assume_a='pos')", "scipy.linalg.qr(M+np.diag(x))[1]",
+    "scipy.linalg.qr(M+np.diag(x), mode='economic')[1]", "scipy.linalg.eigh(M@M.T+np.diag(x), np.eye(3)*2)[0]",
+    "scipy.linalg.eigh(M@M.T+np.diag(x), eigvals_only=True)", "scipy.linalg.eigh_tridiagonal(x, x[:2])[0]",
+    "scipy.linalg.solve_toeplitz(x+[1., 0, 0], x)", "scipy.linalg.pinvh(M@M.T+np.diag(x))", "scipy.linalg.cosm(np.diag(x)+M*0.1)",
+    "scipy.linalg.sinm(np.diag(x)+M*0.1)", "scipy.linalg.khatri_rao(np.outer(x, x), M)",
+    "scipy.linalg.solveh_banded(np.stack([np.array([0, .1, .1]), x+1]), x)", "scipy.spatial.distance.cdist(np.outer(x, x), M)",
+    "scipy.spatial.distance.cdist(M, M+x, 'sqeuclidean')", "scipy.spatial.distance.cdist(M, M+x, 'cityblock')",
+    "scipy.spatial.distance.cdist(M, M+x, 'chebyshev')", "scipy.spatial.distance.cdist(M, M+x, metric='minkowski',p=3)",
+    "scipy.spatial.distance.cdist(M, M+x, 'cosine')", "scipy.spatial.distance.cdist(M, M+x, 'correlation')",
+    "scipy.spatial.distance.cdist(M, M+x, 'canberra')", "scipy.spatial.distance.cdist(M, M+x, 'braycurtis')",
+    "scipy.spatial.distance.cdist(M, M+x, 'mahalanobis',VI=np.eye(3))",
+    "scipy.spatial.distance.cdist(M, M+x, 'seuclidean',V=np.ones(3)*2)",
+    "scipy.spatial.distance.cdist(M, M+x, lambda a, b: np.sum((a-b)**2))", "scipy.spatial.distance.pdist(M*x)",
+    "scipy.spatial.distance.pdist(M*x, 'sqeuclidean')", "scipy.spatial.distance.squareform(scipy.spatial.distance.pdist(M*x))",
+    "scipy.spatial.distance.squareform(scipy.spatial.distance.pdist(M*x, 'cityblock'))",
+    "scipy.spatial.distance.euclidean(x, [1.0, 2.0, 3.0])", "scipy.spatial.distance.cosine(x, [1.0, 2.0, 3.0])",
+    "scipy.spatial.distance.sqeuclidean(x, [1.0, 2.0, 3.0])", "scipy.spatial.distance.mahalanobis(x, [1.0, 2.0, 3.0], np.eye(3))",
+    "scipy.spatial.distance.cityblock(x, [1.0, 2.0, 3.0])", "scipy.spatial.distance_matrix(M, M+x)",
+    "scipy.spatial.distance.jensenshannon(x, [1.0, 2.0, 3.0])", "scipy.spatial.distance.minkowski(x, [1.0, 2.0, 3.0], 3)",
+    "scipy.ndimage.gaussian_filter(np.outer(x, np.arange(5.)), 1.0)", "scipy.ndimage.gaussian_filter(x, 0.7)",
+    "scipy.ndimage.gaussian_filter(np.outer(x, np.arange(5.)), (0.5, 1.0), mode='wrap')",
+    "scipy.ndimage.gaussian_filter(np.outer(x, np.arange(5.)), 1.0, order=1, mode='constant',cval=1.0)",
+    "scipy.ndimage.gaussian_filter1d(np.outer(x, np.arange(5.)), 1.0, axis=0)",
+    "scipy.ndimage.gaussian_laplace(np.outer(x, np.arange(5.)), 1.0)", "scipy.ndimage.uniform_filter(np.outer(x, np.arange(5.)), 3)",
+    "scipy.ndimage.uniform_filter(np.outer(x, np.arange(5.)), size=2, mode='nearest')", "scipy.ndimage.uniform_filter1d(x, 2)",
+    "scipy.ndimage.laplace(np.outer(x, np.arange(5.)))", "scipy.ndimage.sobel(np.outer(x, np.arange(5.)), axis=0)",
+    "scipy.ndimage.sobel(np.outer(x, np.arange(5.)))", "scipy.ndimage.prewitt(np.outer(x, np.arange(5.)))",
+    "scipy.ndimage.convolve(np.outer(x, np.arange(5.)), np.array([[0, 1., 0], [1, -4, 1], [0, 1, 0]]))",
+    "scipy.ndimage.convolve(np.outer(x, np.arange(5.)), np.array([[0, 1., 0], [1, -4, 1], [0, 1, 0]]), mode='constant')",
+    "scipy.ndimage.convolve(np.outer(x, np.arange(5.)), np.array([[0, 1., 2., 3.], [1, -4, 1, 2]]), mode='mirror',origin=(0, 1))",
+    "scipy.ndimage.convolve(M, np.outer(x, x))", "scipy.ndimage.convolve1d(M, x, axis=0, mode='wrap')",
+    "scipy.ndimage.correlate(np.outer(x, np.arange(5.)), np.array([[0, 1., 2., 3.], [1, -4, 1, 2]]), mode='reflect')",
+    "scipy.ndimage.correlate1d(x, [1.0, 2.0, 3.0])", "scipy.ndimage.map_coordinates(M, [[x[0], 1.2], [0.4, x[1]]], order=1)",
+    "scipy.ndimage.map_coordinates(np.outer(x, x), np.array([[0.7, 1.2], [0.4, 0.1]]), order=1)",
+    "scipy.ndimage.map_coordinates(np.outer(x, x), np.array([[0.7, 2.5], [0.4, 0.1]]), order=1, mode='nearest')",
+    "scipy.ndimage.shift(np.outer(x, x), (0.3, 0.2), order=1)",
+    "scipy.ndimage.affine_transform(np.outer(x, x), np.array([[1, 0.1], [0.1, 1]]), order=1)",
+    "scipy.ndimage.maximum_filter(np.outer(x, x), 3)", "scipy.ndimage.minimum_filter(np.outer(x, x), 3)",
+    "scipy.ndimage.median_filter(np.outer(x, np.arange(1., 6.)), 3)", "scipy.ndimage.grey_dilation(np.outer(x, x), 3)",
+    "scipy.ndimage.center_of_mass(np.outer(x, x))", "scipy.interpolate.BarycentricInterpolator(np.arange(3.), x)(0.4)",
+    "scipy.interpolate.KroghInterpolator(np.arange(3.), x)(0.4)", "scipy.interpolate.lagrange(np.arange(3.), x)(0.4)",
+    "scipy.interpolate.pchip_interpolate(np.arange(3.), x, 0.4)", "scipy.integrate.fixed_quad(lambda t: np.exp(-x[0]*t), 0, 1, n=5)[0]",
+    "scipy.integrate.cumulative_simpson(x, dx=0.1)", "scipy.integrate.romb(np.append(x, [1., 2.]))",
+    "scipy.signal.savgol_filter(np.append(x, [1., 2., 3.]), 5, 2)", "scipy.signal.welch(np.tile(x, 10), nperseg=8)[1]",
+    "scipy.signal.periodogram(np.tile(x, 10))[1]", "scipy.signal.resample(np.tile(x, 2), 4)", "scipy.signal.decimate(np.tile(x, 12), 2)",
+    "scipy.signal.sosfiltfilt(scipy.signal.butter(2, 0.3, output='sos'), np.tile(x, 10))", "scipy.signal.freqz(x, [1.0], 4)[1].real",
+    "scipy.signal.wiener(np.tile(x, 3), 3)", "scipy.signal.chirp(x, 1.0, 1.0, 2.0)",
+    "scipy.signal.coherence(np.tile(x, 10), np.tile(x**2, 10), nperseg=8)[1]",
+    "scipy.signal.csd(np.tile(x, 10), np.tile(x**2, 10), nperseg=8)[1].real",
+    "scipy.signal.cont2discrete((np.outer(x, x), np.eye(3), np.eye(3), np.zeros((3, 3))), 0.1)[0]",
+    "scipy.signal.lsim((np.array([[-x[0]]]), np.array([[1.0]]), np.array([[1.0]]), np.array([[0.0]])), np.ones(4), np.arange(4.))[1]",
+    "scipy.stats.zscore(x)", "scipy.stats.ttest_ind(x, [1.0, 3.0, 2.0])[0]", "scipy.stats.skew(x)", "scipy.stats.kurtosis(x)",
+    "scipy.stats.entropy(x)", "scipy.stats.gmean(x)", "scipy.stats.sem(x)", "scipy.stats.trim_mean(x, 0.1)",
+    "scipy.stats.describe(x).variance", "scipy.stats.moment(x, 2)", "scipy.spatial.transform.Rotation.from_euler('xyz',x).as_matrix()",
+    "scipy.spatial.transform.Rotation.from_rotvec(x).apply([1.0, 0, 0])",
+)  # fmt: skip
+#: Those that branch on values, and cannot be compiled.
+BRANCHING = (
+    "scipy.linalg.lu_factor(M+np.diag(x))[0]", "scipy.linalg.lu(M+np.diag(x))", "scipy.linalg.companion(x)",
+    "scipy.ndimage.gaussian_filter(np.arange(5.), x[0])",
+    "scipy.ndimage.sum(np.outer(x, x), np.array([[1, 1, 2], [1, 2, 2], [0, 0, 1]]), [1, 2])",
+    "scipy.ndimage.sum_labels(np.outer(x, x), np.array([[1, 1, 2], [1, 2, 2], [0, 0, 1]]), [1, 2])",
+    "scipy.ndimage.mean(np.outer(x, x), np.array([[1, 1, 2], [1, 2, 2], [0, 0, 1]]), [1, 2])",
+    "scipy.ndimage.maximum(np.outer(x, x), np.array([[1, 1, 2], [1, 2, 2], [0, 0, 1]]), [1, 2])",
+    "scipy.ndimage.variance(np.outer(x, x), np.array([[1, 1, 2], [1, 2, 2], [0, 0, 1]]), [1, 2])",
+    "scipy.integrate.quad(lambda t: np.exp(-x[0]*t), 0, 1)[0]", "scipy.integrate.quad(lambda t: np.exp(-x[0]*t), 0, np.inf)[0]",
+    "scipy.integrate.quad(lambda t: np.exp(-t*t), x[1], x[0])[0]",
+    "scipy.integrate.quad(lambda t: np.exp(-x[0]*t), 0, 1, points=[0.5])[0]",
+    "scipy.integrate.dblquad(lambda s, t: np.exp(-x[0]*t*s), 0, 1, 0, 1)[0]",
+    "scipy.integrate.dblquad(lambda s, t: np.exp(-x[0]*t*s), 0, 1, lambda t:0, lambda t: t)[0]",
+    "scipy.integrate.nquad(lambda s, t: np.exp(-x[0]*t*s), [[0, 1], [0, 1]])[0]", "scipy.signal.square(x)*x", "scipy.signal.sawtooth(x)",
+    "scipy.stats.pearsonr(x, [1.0, 3.0, 2.0])[0]", "scipy.stats.linregress([1.0, 3.0, 2.0], x).slope", "scipy.stats.hmean(x)",
+    "scipy.stats.iqr(x)", "scipy.stats.spearmanr(x, [1.0, 3.0, 2.0])[0]*x", "scipy.stats.invgamma.logpdf(x, 2.0)",
+    "scipy.stats.pareto.logpdf(x+1, 2.0)", "scipy.stats.nbinom.logpmf([1, 2, 3], x[0]+2, x[1])", "scipy.stats.halfnorm.logpdf(x)",
+    "scipy.stats.variation(x)", "scipy.optimize.root_scalar(lambda t: t**3-x[0], bracket=[0, 2]).root",
+    "scipy.optimize.leastsq(lambda t: t-x, np.zeros(3))[0]",
+)  # fmt: skip
+M = np.array([[1.0, 2.0, 0.5], [0.2, 1.2, 3.1], [2.2, 0.7, 1.7]])
+
+
+@pytest.mark.slow(one_in=6)
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", CALLS + BRANCHING)
+def test_scipys_code_runs_on_tensors(text: str) -> None:
+    exec(f"def program(x):\n    return {text}", globals())  # noqa: S102 (the table's text)
+    program, x = globals()["program"], np.array([0.71, 0.33, 0.93])
+    run = flat(xp.numpy_code(program))
+    plain, steps = flat(program), 1e-6 * np.eye(3)
+    np.testing.assert_allclose(np.asarray(run(xp.asarray(x)).tolist()), plain(x), rtol=1e-9, atol=1e-12)
+    slopes = np.stack([(plain(x + d) - plain(x - d)) / 2e-6 for d in steps], axis=-1)
+    functions = [run] if text in BRANCHING else [run, xp.compile(run)]
+    for function in functions:
+        leaf = xp.tensor(x, requires_grad=True)
+        out = function(leaf)
+        np.testing.assert_allclose(np.asarray(out.detach().tolist()), plain(x), rtol=1e-9, atol=1e-12)
+        weights = np.random.default_rng(0).normal(size=out.shape)
+        (found,) = xp.autograd.grad(xp.sum(out * weights), leaf)
+        np.testing.assert_allclose(np.asarray(found.tolist()), weights @ slopes, rtol=1e-5, atol=1e-6)
+    if text not in BRANCHING:
+        found = np.asarray(xp.func.jvp(run, (x,), (np.ones(3),))[1].tolist())
+        np.testing.assert_allclose(found, slopes.sum(axis=1), rtol=1e-5, atol=1e-5)
+
+
+#: Filters with each boundary, on windows that are larger than the array, or not centered.
+@pytest.mark.parametrize("mode", ["reflect", "mirror", "nearest", "wrap", "constant", "grid-mirror", "grid-wrap", "grid-constant"])
+def test_boundaries_of_filters_are_scipys(mode: str) -> None:
+    rng = np.random.default_rng(0)
+    for sizes in ((1, 2), (3, 4), (4, 3), (5, 1)):
+        image, weights = rng.normal(size=(3, 4)), rng.normal(size=sizes)
+        origin = tuple(int(rng.integers(-(size // 2), (size - 1) // 2 + 1)) for size in sizes)
+        one = {"axis": 0, "mode": mode, "cval": 0.7, "origin": origin[0]}
+        both = {"mode": mode, "cval": 0.7, "origin": origin}
+        for program in (
+            lambda x, weights=weights, both=both: scipy.ndimage.convolve(x, weights, **both),
+            lambda x, weights=weights, both=both: scipy.ndimage.correlate(x, weights, **both),
+            lambda x, sizes=sizes, both=both: scipy.ndimage.median_filter(x, size=sizes, **both),
+            lambda x, weights=weights, one=one: scipy.ndimage.convolve1d(x, weights[:, 0], **one),
+            lambda x, sizes=sizes, one=one: scipy.ndimage.uniform_filter1d(x, sizes[0], **one),
+            lambda x, sizes=sizes, one=one: scipy.ndimage.maximum_filter1d(x, sizes[0], **one),
+            lambda x, sizes=sizes, one=one: scipy.ndimage.minimum_filter1d(x, sizes[0], **one),
+        ):
+            found = xp.numpy_code(program)(xp.tensor(image, requires_grad=True)).detach()
+            np.testing.assert_allclose(np.asarray(found.tolist()), program(image), rtol=1e-10, atol=1e-12)
+
+
 def test_options_that_only_scipy_has() -> None:
     """They are SciPy's where no derivative is lost, and the result is a Tensor, into which Tensors can be written."""
 
@@ -284,15 +426,23 @@ def test_a_frozen_distribution_draws_as_scipys() -> None:
 
 
 def other(p: Any) -> Any:
-    return scipy.ndimage.gaussian_filter(p, 1.0).sum()
+    return scipy.ndimage.spline_filter(p).sum()
+
+
+def other_class(p: Any) -> Any:
+    return scipy.interpolate.RectBivariateSpline(np.arange(4.0), np.arange(4.0), np.outer(*[np.append(p, 1.0)] * 2))(0.5, 0.5).sum()
 
 
 def other_solver(p: Any) -> Any:
-    return scipy.integrate.dblquad(lambda y, x: p[0] * x * y, 0.0, 1.0, 0.0, 1.0)[0]
+    return optimize.dual_annealing(lambda x: np.sum((x - p) ** 2), [(0.0, 1.0)] * 3, maxiter=2).x.sum()
+
+
+def other_order(p: Any) -> Any:
+    return scipy.ndimage.map_coordinates(p, [[0.5, 1.5]]).sum()
 
 
 def unknown_option(p: Any) -> Any:
-    return scipy.linalg.solve(np.outer(p, p) + np.eye(3), p, assume_a="pos").sum()
+    return scipy.linalg.solve(np.outer(p, p) + np.eye(3), p, assume_a="tridiagonal").sum()
 
 
 def dense_pattern(p: Any) -> Any:
@@ -310,7 +460,9 @@ def test_the_message_names_the_function_and_what_differs() -> None:
     ("program", "error", "message"),
     [
         (other, RuntimeError, "gradient would be lost"),
-        (other_solver, RuntimeError, "would lose the gradient"),
+        (other_class, RuntimeError, "gradient would be lost"),
+        (other_solver, RuntimeError, "gradient would be lost"),
+        (other_order, TypeError, "`order` 0 or 1, not 3"),
         (unknown_option, TypeError, "unexpected keyword argument 'assume_a'"),
         (dense_pattern, RuntimeError, "requires grad"),
     ],

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._basics.dtypes import DTYPES
+from xpgrad._basics.dtypes import DTYPES, DType
 from xpgrad._modes import state
 from xpgrad._tensor.tensor import Tensor
 
@@ -20,10 +20,12 @@ _np: Any = sys.modules["numpy"]
 
 
 def _class_in_numpy(x: Any) -> Any:
-    """Return the class that a Tensor would have in NumPy, while this thread runs code for NumPy; None for anything else."""
+    """Return the class that a Tensor or its dtype would have in NumPy, while this thread runs code for NumPy; None for anything else."""
     mode = state.current()
-    if not isinstance(x, Tensor) or mode is None or mode.numpy is None:
+    if not isinstance(x, (Tensor, DType)) or mode is None or mode.numpy is None:
         return None
+    if isinstance(x, DType):
+        return _np.dtype
     return getattr(_np, x.dtype.name, None) if mode.numpy.is_scalar(x) else _np.ndarray
 
 

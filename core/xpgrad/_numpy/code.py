@@ -32,7 +32,7 @@ from xpgrad._numpy.dispatch import array_function, has_rule
 from xpgrad._numpy.generators import is_generator_class, make_generator_class, make_global_draw, share_generator
 from xpgrad._numpy.iteration import iterate
 from xpgrad._numpy.mathematics import find_number_function, round_number
-from xpgrad._numpy.scipys import Converters, find_stand_in, is_scipys
+from xpgrad._numpy.scipys import Converters, LibraryClass, find_stand_in, is_scipys
 from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor, is_followed, is_running
 from xpgrad._numpy.table import LIKE
 from xpgrad._numpy.vectorized import Vectorized
@@ -153,7 +153,7 @@ def _replace(x: Any) -> Any:
     if kind is _np.ufunc:
         return _ufunc_stand_in(x)
     name = getattr(x, "__name__", "")
-    if kind is type or not name or not callable(x):
+    if isinstance(x, type) or not name or not callable(x):
         return x
     return _stand_in(x) if _is_numpys(x) and any(getattr(sys.modules.get(module), name, None) is x for module in _MODULES) else x
 
@@ -302,6 +302,11 @@ class _StandIns:
                     self.names[name] = x
 
 
+def _is_own_class(x: Any, own: Any, names: dict[str, Any]) -> bool:
+    """Return whether a class whose code runs on Tensors is of the module with these names, where derived classes call its methods."""
+    return isinstance(own, LibraryClass) and x.__module__ == names["__name__"]
+
+
 class _Libraries:
     """Context manager in which the global names of NumPy's modules that are written in Python mean the stand-ins, too.
 
@@ -315,7 +320,7 @@ class _Libraries:
         self.count = 0
         self.replaced: list[tuple[dict[str, Any], str, Any, Any]] = []
         for names, others in modules:
-            found = {name: (x, own) for name, x, own in _StandIns(names).find_replaced()}
+            found = {name: (x, own) for name, x, own in _StandIns(names).find_replaced() if not _is_own_class(x, own, names)}
             found |= {name: (names[name], own) for name, own in others.items() if name in names}
             self.replaced += [(names, name, x, own) for name, (x, own) in found.items()]
 
@@ -421,8 +426,10 @@ def _make_owner() -> Callable[[Any], Any]:
 
 def _run(stand_ins: Any, like: Any, call: Callable[[], Any]) -> Any:
     """Call a function as code for NumPy."""
-    mode: Any = state.current() if is_running() else state.mode_with(copies=True, numpy=Semantics())
-    with Setting(state.VARIABLE, mode), nullcontext() if like is None else default_device(like.device), stand_ins:
+    outer = is_running()
+    mode: Any = state.current() if outer else state.mode_with(copies=True, numpy=Semantics())
+    device = nullcontext() if like is None else default_device(like.device)
+    with nullcontext() if outer else mode.numpy.libraries, Setting(state.VARIABLE, mode), device, stand_ins:
         mode.numpy.modules.append(stand_ins)
         try:
             return call()
@@ -446,7 +453,18 @@ def _call_with_copies(func: Any, *args: Any, **options: Any) -> Any:
     return func(*tree_map(own, args), **tree_map(own, options))
 
 
-_CONVERTERS = Converters(_as_tensor_inside, _copy_arguments, _ufunc_stand_in)
+_LIBRARIES: dict[int, _Libraries] = {}
+
+
+def _find_library(names: dict[str, Any]) -> _Libraries:
+    """Return the stand-ins in a module of SciPy's."""
+    key = id(names)
+    if key not in _LIBRARIES:
+        _LIBRARIES[key] = _Libraries([(names, {})])
+    return _LIBRARIES[key]
+
+
+_CONVERTERS = Converters(_as_tensor_inside, _copy_arguments, _ufunc_stand_in, _find_library)
 
 
 def numpy_code(func: F) -> F:

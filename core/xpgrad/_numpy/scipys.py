@@ -1,7 +1,8 @@
 """What stands for SciPy in code that was written for NumPy: the functions of `xpgrad.scipy`, if they are given Tensors or functions.
 
-SciPy's functions convert their arguments to NumPy's arrays. Those of which nothing here has the name stay SciPy's, and raise for a Tensor
-that requires grad.
+SciPy's functions convert their arguments to NumPy's arrays. Those of which nothing here has the name stay SciPy's. If they get a Tensor that
+has a derivative, their code runs on Tensors: the names of SciPy's modules mean stand-ins, and xpgrad is the namespace of Tensors for what
+takes arrays of the standard. What is written in another language converts the Tensor, which raises.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
-from xpgrad import linalg
+import xpgrad as xp
 from xpgrad._modes import state
+from xpgrad._numpy.scipy_functions import OTHERS, get_sparse, is_sparse
 from xpgrad._numpy.semantics import first_tensor, is_followed, is_running
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten
 from xpgrad.rules.conversion import asarray
 
-__all__ = ["Converters", "find_stand_in", "is_scipys"]
+__all__ = ["Converters", "LibraryClass", "find_stand_in", "is_scipys"]
 
 #: NumPy: `chapters` loaded it.
 _np: Any = sys.modules["numpy"]
@@ -51,11 +53,14 @@ class Converters(NamedTuple):
         It returns a function that may write to its arguments, because they are copies.
     ufuncs : callable
         It returns a universal function that takes lists of Tensors.
+    libraries : callable
+        It returns a context manager in which the names of a module mean the stand-ins, from these names.
     """
 
     arrays: Callable[[Any], Any]
     functions: Callable[[Any], Any]
     ufuncs: Callable[[Any], Any]
+    libraries: Callable[[dict[str, Any]], Any]
 
 
 def find_stand_in(x: Any, convert: Converters) -> Any:
@@ -71,7 +76,11 @@ def find_stand_in(x: Any, convert: Converters) -> Any:
         return _find_module(x, convert)
     own = _find_own(x)
     if own is None:
-        return x
+        if isinstance(x, type):
+            return _make_library_class(x, convert)
+        if not inspect.isfunction(x):
+            return _Distribution(x, None, convert) if hasattr(x, "logsf") else x
+        return _make_namespace(x) if x.__name__ == "array_namespace" else _run_library(x, convert)
     if isinstance(x, type):
         return _ClassStandIn(x.__name__, (), {"theirs": x, "own": staticmethod(own), "__module__": x.__module__})
     return _make_function(x, own, convert) if callable(own) else _Distribution(x, own, convert)
@@ -85,77 +94,11 @@ def _find_own(x: Any) -> Any:
             for public in own.__all__:
                 if getattr(theirs, public, None) is x:
                     return getattr(own, public)
-            for public, function in _OTHERS.items():
-                if public.rpartition(".")[0] == name and getattr(theirs, public.rpartition(".")[2], None) is x:
-                    return function
+    for name, function in OTHERS.items():
+        module, _, public = name.rpartition(".")
+        if getattr(sys.modules.get(f"scipy.{module}"), public, None) is x:
+            return function
     return None
-
-
-def _quad(func: Any, a: Any, b: Any, args: Any = (), *, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8, limit: int = 50) -> Any:
-    from xpgrad.scipy.integrate import quad_vec  # loads late: SciPy's functions, when the first is called
-
-    args = args if isinstance(args, tuple) else (args,)
-    return quad_vec(lambda x: func(x, *args), a, b, epsabs=epsabs, epsrel=epsrel, limit=limit)
-
-
-def _fsolve(func: Any, x0: Any, args: Any = (), *, xtol: float = 1.49012e-8) -> Any:
-    from xpgrad.scipy.optimize import root  # loads late: as above
-
-    start = _np.asarray(x0, dtype=float) if first_tensor(x0) is None else asarray(x0)
-    return root(func, start.reshape(-1) if start.ndim == 0 else start, args if isinstance(args, tuple) else (args,), tol=xtol).x
-
-
-def _bracketed(f: Any, a: Any, b: Any, args: Any = (), *, xtol: float = 2e-12, rtol: Any = None, maxiter: int = 100) -> Any:
-    from xpgrad.scipy.optimize import brentq  # loads late: as above
-
-    return brentq(f, a, b, args, xtol=xtol, rtol=rtol, maxiter=maxiter)
-
-
-def _is_sparse(x: Any) -> bool:
-    return isinstance(x, _sparse().SparseArray)
-
-
-def _sparse() -> Any:
-    return importlib.import_module("xpgrad.scipy.sparse._array")
-
-
-def _build_matrix(name: str) -> Callable[..., Any]:
-    """Return a function like one of `xpgrad.scipy.sparse` that makes a matrix, whose ``*`` is the product of matrices."""
-
-    def build(arg: Any, shape: Any = None) -> Any:
-        own = importlib.import_module("xpgrad.scipy.sparse")
-        return _sparse().SparseMatrix.like(getattr(own, name)(arg, shape))
-
-    return build
-
-
-def _diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None) -> Any:  # noqa: A002 (SciPy's name)
-    return _sparse().SparseMatrix.like(importlib.import_module("xpgrad.scipy.sparse").diags_array(diagonals, offsets=offsets, shape=shape))
-
-
-#: Functions of SciPy's whose names `xpgrad.scipy` does not have, because the standard or NumPy has them, or SciPy has newer ones.
-_OTHERS: dict[str, Callable[..., Any]] = {
-    "integrate.quad": _quad,
-    "linalg.cholesky": lambda a, lower=False: linalg.cholesky(a, upper=not lower),
-    "linalg.det": lambda a: linalg.det(a),
-    "linalg.eigh": lambda a: tuple(linalg.eigh(a)),
-    "linalg.eigvalsh": lambda a: linalg.eigvalsh(a),
-    "linalg.inv": lambda a: linalg.inv(a),
-    "linalg.norm": lambda a, ord=None, axis=None, keepdims=False: _np.linalg.norm(a, ord, axis, keepdims),
-    "linalg.pinv": lambda a: linalg.pinv(a),
-    "linalg.solve": lambda a, b: linalg.solve(a, b),
-    "linalg.svd": lambda a, full_matrices=True: tuple(linalg.svd(a, full_matrices=full_matrices)),
-    "linalg.svdvals": lambda a: linalg.svdvals(a),
-    "optimize.bisect": _bracketed,
-    "optimize.brenth": _bracketed,
-    "optimize.fsolve": _fsolve,
-    "optimize.ridder": _bracketed,
-    "sparse.coo_matrix": _build_matrix("coo_array"),
-    "sparse.csc_matrix": _build_matrix("csc_array"),
-    "sparse.csr_matrix": _build_matrix("csr_array"),
-    "sparse.diags": _diags,
-    "sparse.issparse": _is_sparse,
-}
 
 
 _signature = functools.cache(inspect.signature)
@@ -172,7 +115,7 @@ def _is_ours(own: Any, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     leaves = flatten((args, options))[0]
     tensors = [x for x in leaves if isinstance(x, Tensor)]
     if "xpgrad.scipy.sparse" in sys.modules:
-        tensors += [x.data for x in leaves if _is_sparse(x)]
+        tensors += [x.data for x in leaves if is_sparse(x)]
     if not tensors and not any(map(_is_function, (*args, *options.values()))):
         return False
     try:
@@ -247,6 +190,103 @@ def _make_function(theirs: Any, own: Any, convert: Converters) -> Any:
     return compute
 
 
+def _run_library(theirs: Any, convert: Converters) -> Any:
+    """Return a function like one of SciPy's that xpgrad does not have: if it gets a Tensor with a derivative, its code runs on Tensors.
+
+    What it computes in another language raises, because the Tensor is converted.
+    """
+    modules = _find_modules(theirs)
+
+    @functools.wraps(theirs)
+    def compute(*args: Any, **options: Any) -> Any:
+        if not is_running():
+            return theirs(*args, **options)
+        if not _has_derivative(args, options):
+            out = theirs(*args, **options)
+            return tuple(map(convert.arrays, out)) if type(out) is tuple else convert.arrays(out)
+        mode: Any = state.current()
+        with ExitStack() as stack:
+            for names in modules:
+                stack.enter_context(convert.libraries(names))
+            mode.numpy.in_libraries += 1
+            stack.callback(mode.numpy.leave_library)
+            return theirs(*args, **options)
+
+    return compute
+
+
+def _find_modules(*functions: Any) -> list[dict[str, Any]]:
+    """Return the global names of the modules of functions, and of those that they decorate."""
+    found = {}
+    for x in functions:
+        level = getattr(x, "__func__", getattr(x, "fget", x))  # of a class method and of a property
+        while level is not None:
+            if inspect.isfunction(level) and level.__module__.startswith("scipy."):
+                found[id(level.__globals__)] = level.__globals__
+            level = getattr(level, "__wrapped__", None)
+    return list(found.values())
+
+
+def _enter_modules(cls: type, convert: Converters) -> None:
+    """Run the code of a class and of its bases on Tensors, until the call of `numpy_code` ends."""
+    mode: Any = state.current()
+    for names in _find_modules(*(x for base in cls.__mro__ for x in vars(base).values())):
+        mode.numpy.libraries.enter_context(convert.libraries(names))
+
+
+def _has_derivative(*given: Any) -> bool:
+    return is_running() and any(isinstance(x, Tensor) and is_followed(x) for x in flatten(given)[0])
+
+
+class LibraryClass(type):
+    """The class of what stands for a class of SciPy's that xpgrad does not have, whose code runs on Tensors with a derivative."""
+
+    theirs: Any
+    convert: Converters
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        mode: Any = state.current()
+        if _has_derivative(args, options) or (is_running() and mode.numpy.in_libraries):
+            _enter_modules(cls.theirs, cls.convert)
+        return cls.theirs(*args, **options)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, cls.theirs)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, cls.theirs)
+
+    def __getattr__(cls, name: str) -> Any:
+        found = getattr(cls.theirs, name)
+        if not inspect.isroutine(found):
+            return found
+
+        @functools.wraps(found)
+        def compute(*args: Any, **options: Any) -> Any:
+            if _has_derivative(args, options):
+                _enter_modules(cls.theirs, cls.convert)
+            return found(*args, **options)
+
+        return compute
+
+
+def _make_library_class(x: Any, convert: Converters) -> Any:
+    """Return what stands for a class of SciPy's that xpgrad does not have: the class itself if it is not one of numerical objects."""
+    if issubclass(x, (BaseException, tuple)) or x.__init__ is object.__init__ or x.__module__.split(".")[1].startswith("_"):
+        return x
+    return LibraryClass(x.__name__, (), {"theirs": x, "convert": convert, "__init__": x.__init__, "__module__": x.__module__})
+
+
+def _make_namespace(theirs: Any) -> Any:
+    """Return a function like SciPy's `array_namespace`, for which xpgrad is the namespace of Tensors."""
+
+    @functools.wraps(theirs)
+    def find(*arrays: Any) -> Any:
+        return theirs(*arrays) if not is_running() or first_tensor(arrays) is None else xp
+
+    return find
+
+
 class _ClassStandIn(type):
     """The class of what stands for a class of SciPy's; instances of both are its instances."""
 
@@ -268,7 +308,7 @@ class _ClassStandIn(type):
             return True
         if isinstance(cls.own, type):
             return isinstance(x._own if isinstance(x, _OfConstants) else x, cls.own)
-        return _is_sparse(x) and isinstance(x, _sparse().SparseMatrix) == cls.__name__.endswith("_matrix")
+        return is_sparse(x) and isinstance(x, get_sparse().SparseMatrix) == cls.__name__.endswith("_matrix")
 
     def __subclasscheck__(cls, other: type) -> bool:
         return issubclass(other, cls.theirs)
@@ -302,7 +342,15 @@ class _Distribution:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._theirs, name)
         own = getattr(self._own, name, None)
-        return _make_function(found, own, self._convert) if callable(own) and isinstance(found, types.MethodType) else found
+        if not isinstance(found, types.MethodType):
+            return found
+        return _make_function(found, own, self._convert) if callable(own) else functools.partial(self._run, found)
+
+    def _run(self, method: Any, *args: Any, **options: Any) -> Any:
+        """Call a method that xpgrad does not have."""
+        if _has_derivative(args, options):
+            _enter_modules(type(self._theirs), self._convert)
+        return self._convert.arrays(method(*args, **options)) if is_running() else method(*args, **options)
 
 
 class _Frozen:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -52,11 +53,21 @@ class Semantics:
         Weak references to the Tensors without axes that functions made, by `id`.
     modules : list of context managers
         Within each, the names of a module of the running code mean stand-ins.
+    libraries : ExitStack
+        What ends with the call.
+    in_libraries : int
+        How many functions of SciPy's are running whose code is for NumPy.
     """
 
     def __init__(self) -> None:
         self.arrays: dict[int, Any] = {}
+        self.libraries = ExitStack()
+        self.in_libraries = 0
         self.modules: list[Any] = []
+
+    def leave_library(self) -> None:
+        """Note that a function of SciPy's has ended."""
+        self.in_libraries -= 1
 
     def note_array(self, x: Any) -> Any:
         """Note that a function made `x`, and return it."""
@@ -182,6 +193,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "flatten": lambda x, order="C": FUNCTIONS["ravel"].call(x, order).clone(),
     "imag": lambda x: FUNCTIONS["zeros_like"].call(x),
     "item": _item,
+    "setflags": lambda x, write=None, align=None, uic=None: None,
     "tolist": _to_list,
     "reshape": lambda x, *shape, order="C", copy=None: FUNCTIONS["reshape"].call(x, _one_tuple(shape), order),
     "transpose": lambda x, *axes: FUNCTIONS["transpose"].call(x, _one_tuple(axes) if axes else None),

@@ -1,0 +1,309 @@
+"""Functions with SciPy's names and arguments that `xpgrad.scipy` does not have, because the standard or NumPy has them, or newer ones."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from xpgrad import linalg
+from xpgrad._numpy import distances, images
+from xpgrad._numpy.operands import can_read_values
+from xpgrad._numpy.semantics import first_tensor
+from xpgrad._tensor.tensor import Tensor
+from xpgrad.rules.conversion import asarray
+
+__all__ = ["OTHERS", "get_sparse", "is_sparse"]
+
+#: NumPy: `chapters` loaded it. Its functions compute with Tensors.
+_np: Any = sys.modules["numpy"]
+
+# -- integrate -----------------------------------------------------------------------------------------------------------
+
+
+def _quad(
+    func: Any, a: Any, b: Any, args: Any = (), *, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8, limit: int = 50, points: Any = None
+) -> Any:
+    from xpgrad.scipy.integrate import quad_vec  # loads late: SciPy's functions, when the first is called
+
+    args = args if isinstance(args, tuple) else (args,)
+    ends = [a, *(() if points is None else sorted(points)), b]
+    parts = [quad_vec(lambda x: func(x, *args), *part, epsabs=epsabs, epsrel=epsrel, limit=limit) for part in itertools.pairwise(ends)]
+    return parts[0] if len(parts) == 1 else tuple(map(sum, zip(*[part[:2] for part in parts])))
+
+
+def _dblquad(func: Any, a: Any, b: Any, gfun: Any, hfun: Any, args: Any = (), epsabs: float = 1.49e-8, epsrel: float = 1.49e-8) -> Any:
+    def inner(x: Any) -> Any:
+        low, high = (end(x) if callable(end) else end for end in (gfun, hfun))
+        return _quad(func, low, high, (x, *args), epsabs=epsabs, epsrel=epsrel)[0]
+
+    return _quad(inner, a, b, epsabs=epsabs, epsrel=epsrel)
+
+
+def _nquad(func: Any, ranges: Any, args: Any = ()) -> Any:
+    def integrate(k: int, *later: Any) -> Any:
+        if k < 0:
+            return func(*later, *args)
+        ends = ranges[k](*later, *args) if callable(ranges[k]) else ranges[k]
+        value, error = _quad(lambda x: integrate(k - 1, x, *later) if k else func(x, *later, *args), *ends)
+        return (value, error) if k == len(ranges) - 1 else value
+
+    return integrate(len(ranges) - 1)
+
+
+# -- optimize ------------------------------------------------------------------------------------------------------------
+
+
+def _fsolve(func: Any, x0: Any, args: Any = (), *, xtol: float = 1.49012e-8) -> Any:
+    from xpgrad.scipy.optimize import root  # loads late: as above
+
+    start = _np.asarray(x0, dtype=float) if first_tensor(x0) is None else asarray(x0)
+    return root(func, start.reshape(-1) if start.ndim == 0 else start, args if isinstance(args, tuple) else (args,), tol=xtol).x
+
+
+def _bracketed(f: Any, a: Any, b: Any, args: Any = (), *, xtol: float = 2e-12, rtol: Any = None, maxiter: int = 100) -> Any:
+    from xpgrad.scipy.optimize import brentq  # loads late: as above
+
+    return brentq(f, a, b, args, xtol=xtol, rtol=rtol, maxiter=maxiter)
+
+
+def _root_scalar(f: Any, args: Any = (), *, bracket: Any = None, x0: Any = None, xtol: Any = None, rtol: Any = None) -> Any:
+    if (bracket is None) == (x0 is None):
+        msg = "`root_scalar`: xpgrad needs either a `bracket` or `x0`"
+        raise TypeError(msg)
+    args = args if isinstance(args, tuple) else (args,)
+    given = {key: x for key, x in (("xtol", xtol), ("rtol", rtol)) if x is not None}
+    if bracket is None:
+        found = _fsolve(f, x0, args, **({"xtol": given["xtol"]} if "xtol" in given else {})).reshape(())
+    else:
+        found = _bracketed(f, *bracket, args, **given)
+    return sys.modules["scipy.optimize"].RootResults(found, 0, 0, 0, "newton" if bracket is None else "brentq")
+
+
+def _leastsq(func: Any, x0: Any, args: Any = ()) -> Any:
+    from xpgrad.scipy.optimize import least_squares  # loads late: as above
+
+    return least_squares(func, _np.atleast_1d(x0), args=args if isinstance(args, tuple) else (args,)).x, 1
+
+
+def _fmin_bfgs(f: Any, x0: Any, *, args: Any = (), gtol: float = 1e-5, disp: Any = None) -> Any:
+    from xpgrad.scipy.optimize import minimize  # loads late: as above
+
+    return minimize(f, _np.atleast_1d(x0), args, method="BFGS", tol=gtol).x
+
+
+# -- linalg --------------------------------------------------------------------------------------------------------------
+
+
+def _symmetric(a: Any, lower: bool, hermitian: bool = True) -> Any:
+    """Return the matrix whose triangle SciPy reads."""
+    part = _np.tril(a, -1) if lower else _np.triu(a, 1)
+    other = _np.swapaxes(part, -1, -2)
+    diagonal = a * _np.eye(a.shape[-1])
+    if hermitian and a.dtype.is_complex:
+        other, diagonal = other.conj(), diagonal.real
+    return part + diagonal + other
+
+
+_GENERAL, _SYMMETRIC, _HERMITIAN = (None, "gen", "general"), ("sym", "symmetric"), ("her", "hermitian", "pos", "positive definite")
+
+
+def _solve(a: Any, b: Any, lower: bool = False, *, assume_a: Any = None, transposed: bool = False) -> Any:
+    if assume_a in _SYMMETRIC or assume_a in _HERMITIAN:
+        a = _symmetric(a, lower, assume_a in _HERMITIAN)
+    elif assume_a not in _GENERAL:
+        msg = f"`solve`: unexpected keyword argument 'assume_a'={assume_a!r}; xpgrad has 'gen', 'sym', 'her' and 'pos'"
+        raise TypeError(msg)
+    return linalg.solve(_np.swapaxes(a, -1, -2) if transposed else a, b)
+
+
+def _eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False) -> Any:
+    a = a if lower else _symmetric(a, lower)
+    if b is None:
+        return linalg.eigvalsh(a) if eigvals_only else tuple(linalg.eigh(a))
+    factor = linalg.cholesky(b if lower else _symmetric(b, lower))
+    half = linalg.solve(factor, _symmetric(a, True))
+    whole = linalg.solve(factor, _np.swapaxes(half, -1, -2).conj())
+    if eigvals_only:
+        return linalg.eigvalsh(whole)
+    values, vectors = linalg.eigh(whole)
+    return values, linalg.solve(_np.swapaxes(factor, -1, -2).conj(), vectors)
+
+
+def _eigh_tridiagonal(d: Any, e: Any, eigvals_only: bool = False) -> Any:
+    return _eigh(_np.diag(d) + _np.diag(e, -1) + _np.diag(e, 1), eigvals_only=eigvals_only)
+
+
+def _qr(a: Any, mode: str = "full") -> Any:
+    names = {"full": "complete", "economic": "reduced", "r": "r"}
+    if mode not in names:
+        msg = f"`qr`: xpgrad has the modes {', '.join(names)}, not {mode!r}"
+        raise TypeError(msg)
+    out = _np.linalg.qr(a, names[mode])
+    return (out,) if mode == "r" else tuple(out)
+
+
+def _find_pivots(a: Any) -> tuple[Any, Any]:
+    """Return the exchanges of rows of an elimination, and the order of the rows after them."""
+    if not can_read_values(a):
+        msg = "the factors of a matrix whose values are not known yet, because they decide the order of rows: use `solve`, or give `lu_solve` what `lu_factor` returns"  # noqa: E501
+        raise TypeError(msg)
+    pivots = sys.modules["scipy.linalg"].lu_factor(a.detach().numpy())[1]
+    order = _np.arange(a.shape[0])
+    for k, pivot in enumerate(pivots):
+        order[[k, pivot]] = order[[pivot, k]]
+    return pivots, order
+
+
+def _eliminate(a: Any, order: Any) -> Any:
+    """Return the factors of a matrix whose rows are in order, in one array."""
+    out = a[order]
+    for k in range(min(out.shape)):
+        out[k + 1 :, k] /= out[k, k]
+        out[k + 1 :, k + 1 :] -= _np.outer(out[k + 1 :, k], out[k, k + 1 :])
+    return out
+
+
+class _Factors:
+    """What `lu_factor` returns: the factors and the exchanges of rows, which are computed if someone asks for them."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+
+    def __iter__(self) -> Iterator[Any]:
+        pivots, order = _find_pivots(self.matrix)
+        return iter((_eliminate(self.matrix, order), pivots))
+
+    def __getitem__(self, key: Any) -> Any:
+        return tuple(self)[key]
+
+    def __len__(self) -> int:
+        return 2
+
+
+def _lu_factor(a: Any) -> Any:
+    if a.ndim != 2 or a.shape[0] != a.shape[1]:
+        msg = f"`lu_factor`: xpgrad factors square matrices, but got shape {tuple(a.shape)}"
+        raise TypeError(msg)
+    return _Factors(a)
+
+
+def _lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Any:
+    if isinstance(lu_and_piv, _Factors):
+        a = lu_and_piv.matrix
+    else:
+        lu, pivots = lu_and_piv
+        order = _np.arange(lu.shape[0])
+        for k, pivot in enumerate(pivots):
+            order[[k, pivot]] = order[[pivot, k]]
+        a = ((_np.tril(lu, -1) + _np.eye(lu.shape[0])) @ _np.triu(lu))[_np.argsort(order)]
+    a = a if trans == 0 else a.T if trans == 1 else a.T.conj()
+    return linalg.solve(a, asarray(b) if not isinstance(b, Tensor) else b)
+
+
+def _lu(a: Any, permute_l: bool = False) -> Any:
+    if a.ndim != 2:
+        msg = f"`lu`: xpgrad factors one matrix, but got shape {tuple(a.shape)}"
+        raise TypeError(msg)
+    order = _find_pivots(a)[1]
+    factors, k = _eliminate(a, order), min(a.shape)
+    lower, upper = _np.tril(factors[:, :k], -1) + _np.eye(a.shape[0], k), _np.triu(factors[:k])
+    back = _np.argsort(order)
+    return (lower[back], upper) if permute_l else (asarray(_np.eye(a.shape[0])[back]), lower, upper)
+
+
+def _solveh_banded(ab: Any, b: Any, *, lower: bool = False) -> Any:
+    from xpgrad.scipy.linalg import solve_banded  # loads late: as above
+
+    rows = list(ab if lower else ab[::-1])
+    n, width = ab.shape[1], len(rows) - 1
+    above, below = [], []
+    for k, row in enumerate(rows[1:], 1):
+        inside = row[: n - k] if lower else row[k:]
+        above.append(_np.concatenate([_np.zeros(k), inside.conj() if lower else inside]))
+        below.append(_np.concatenate([inside if lower else inside.conj(), _np.zeros(k)]))
+    return solve_banded((width, width), _np.stack([*above[::-1], rows[0], *below]), b)
+
+
+def _solve_toeplitz(c_or_cr: Any, b: Any) -> Any:
+    from xpgrad.scipy.linalg import toeplitz  # loads late: as above
+
+    return linalg.solve(toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr), b)
+
+
+def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    return tuple(linalg.svd(a, full_matrices=full_matrices)) if compute_uv else linalg.svdvals(a)
+
+
+# -- sparse ---------------------------------------------------------------------------------------------------------------
+
+
+def is_sparse(x: Any) -> bool:
+    """Return whether an object is a sparse array or matrix of Tensors."""
+    return isinstance(x, get_sparse().SparseArray)
+
+
+def get_sparse() -> Any:
+    """Return the module of sparse arrays, which loads when the first is made."""
+    return importlib.import_module("xpgrad.scipy.sparse._array")
+
+
+def _build_matrix(name: str) -> Callable[..., Any]:
+    """Return a function like one of `xpgrad.scipy.sparse` that makes a matrix, whose ``*`` is the product of matrices."""
+
+    def build(arg: Any, shape: Any = None) -> Any:
+        own = importlib.import_module("xpgrad.scipy.sparse")
+        return get_sparse().SparseMatrix.like(getattr(own, name)(arg, shape))
+
+    return build
+
+
+def _diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None) -> Any:  # noqa: A002 (SciPy's name)
+    return get_sparse().SparseMatrix.like(
+        importlib.import_module("xpgrad.scipy.sparse").diags_array(diagonals, offsets=offsets, shape=shape)
+    )
+
+
+#: By the public name below `scipy`.
+OTHERS: dict[str, Callable[..., Any]] = {
+    "integrate.dblquad": _dblquad,
+    "integrate.nquad": _nquad,
+    "integrate.quad": _quad,
+    "linalg.cholesky": lambda a, lower=False: linalg.cholesky(a, upper=not lower),
+    "linalg.det": lambda a: linalg.det(a),
+    "linalg.eig": lambda a: tuple(linalg.eig(a)),
+    "linalg.eigh": _eigh,
+    "linalg.eigh_tridiagonal": _eigh_tridiagonal,
+    "linalg.eigvals": lambda a: linalg.eigvals(a),
+    "linalg.eigvalsh": lambda a, b=None, lower=True: _eigh(a, b, lower=lower, eigvals_only=True),
+    "linalg.eigvalsh_tridiagonal": lambda d, e: _eigh_tridiagonal(d, e, True),
+    "linalg.inv": lambda a: linalg.inv(a),
+    "linalg.lu": _lu,
+    "linalg.lu_factor": _lu_factor,
+    "linalg.lu_solve": _lu_solve,
+    "linalg.norm": lambda a, ord=None, axis=None, keepdims=False: _np.linalg.norm(a, ord, axis, keepdims),
+    "linalg.pinv": lambda a: linalg.pinv(a),
+    "linalg.pinvh": lambda a, lower=True: linalg.pinv(_symmetric(a, lower)),
+    "linalg.qr": _qr,
+    "linalg.solve": _solve,
+    "linalg.solve_toeplitz": _solve_toeplitz,
+    "linalg.solveh_banded": _solveh_banded,
+    "linalg.svd": _svd,
+    "linalg.svdvals": lambda a: linalg.svdvals(a),
+    "optimize.bisect": _bracketed,
+    "optimize.brenth": _bracketed,
+    "optimize.fmin_bfgs": _fmin_bfgs,
+    "optimize.fsolve": _fsolve,
+    "optimize.leastsq": _leastsq,
+    "optimize.ridder": _bracketed,
+    "optimize.root_scalar": _root_scalar,
+    "sparse.coo_matrix": _build_matrix("coo_array"),
+    "sparse.csc_matrix": _build_matrix("csc_array"),
+    "sparse.csr_matrix": _build_matrix("csr_array"),
+    "sparse.diags": _diags,
+    "sparse.issparse": is_sparse,
+    **{f"ndimage.{name}": function for name, function in images.FUNCTIONS.items()},
+    **{f"spatial.distance.{name}": function for name, function in distances.FUNCTIONS.items()},
+}
