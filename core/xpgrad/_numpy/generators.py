@@ -164,7 +164,8 @@ def _make_method(name: str, draw: Any, convert: Callable[[Any], Any]) -> Any:
 def share_generator(x: Any, convert: Callable[[Any], Any]) -> Any:
     """Return a generator that draws Tensors from one of NumPy's, whose state it shares."""
     bits = x.bit_generator if hasattr(x, "bit_generator") else x._bit_generator
-    own = make_generator_class(type(x), convert)(bits)
+    cls: Any = type(x)
+    own = make_generator_class(cls, convert)(bits)
     own.shared = x  # a `RandomState` keeps numbers besides its bit generator
     return own
 

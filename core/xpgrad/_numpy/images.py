@@ -50,7 +50,7 @@ def _finish(out: Any, output: Any) -> Any:
 
 
 def _for_axes(x: Any, value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) else (value,) * x.ndim
+    return tuple(value) if _np.ndim(value) else (value,) * x.ndim
 
 
 def _pad(x: Any, before: dict[int, int], sizes: dict[int, int], mode: Any, cval: Any) -> Any:

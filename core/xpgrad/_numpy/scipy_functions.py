@@ -78,7 +78,8 @@ def _root_scalar(f: Any, args: Any = (), *, bracket: Any = None, x0: Any = None,
     if bracket is None:
         found = _fsolve(f, x0, args, **({"xtol": given["xtol"]} if "xtol" in given else {})).reshape(())
     else:
-        found = _bracketed(f, *bracket, args, **given)
+        low, high = bracket
+        found = _bracketed(f, low, high, args, **given)
     return sys.modules["scipy.optimize"].RootResults(found, 0, 0, 0, "newton" if bracket is None else "brentq")
 
 
@@ -304,6 +305,6 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "sparse.csr_matrix": _build_matrix("csr_array"),
     "sparse.diags": _diags,
     "sparse.issparse": is_sparse,
-    **{f"ndimage.{name}": function for name, function in images.FUNCTIONS.items()},
-    **{f"spatial.distance.{name}": function for name, function in distances.FUNCTIONS.items()},
 }
+for _module, _functions in (("ndimage", images.FUNCTIONS), ("spatial.distance", distances.FUNCTIONS)):
+    OTHERS |= {f"{_module}.{_name}": _function for _name, _function in _functions.items()}

@@ -1,8 +1,8 @@
 """What stands for SciPy in code that was written for NumPy: the functions of `xpgrad.scipy`, if they are given Tensors or functions.
 
-SciPy's functions convert their arguments to NumPy's arrays. Those of which nothing here has the name stay SciPy's. If they get a Tensor that
-has a derivative, their code runs on Tensors: the names of SciPy's modules mean stand-ins, and xpgrad is the namespace of Tensors for what
-takes arrays of the standard. What is written in another language converts the Tensor, which raises.
+SciPy's functions convert their arguments to NumPy's arrays. Those of which nothing here has the name stay SciPy's. If one gets a Tensor
+with a derivative, its code runs on Tensors: the names of SciPy's modules mean stand-ins, and xpgrad is the namespace of Tensors for code
+that takes arrays of any library of the standard. What is written in another language converts the Tensor, which raises.
 """
 
 from __future__ import annotations
