@@ -590,3 +590,19 @@ def test_gradients_are_those_of_hips_autograd(name: str) -> None:
     expected = autograd.grad(lambda a: program(anp, a))(M)
     np.testing.assert_allclose(values(out), program(anp, M), rtol=1e-10)
     np.testing.assert_allclose(values(x.grad), expected, rtol=1e-8, atol=1e-10)
+
+
+def test_rounding_does_not_lead_beyond_a_correlation_of_1() -> None:
+    ranks = np.random.default_rng(1).permuted(np.tile(np.arange(4.0), (4, 1)), axis=1)
+    for data in (ranks, ranks + 1j * ranks[::-1]):
+        found = np.corrcoef(xp.asarray(data))
+        np.testing.assert_allclose(np.asarray(found.tolist()), np.corrcoef(data), atol=1e-15)
+        assert float(xp.max(xp.abs(xp.real(found)))) == 1.0
+    x = xp.tensor(ranks, requires_grad=True)
+    slope = xp.autograd.grad(np.corrcoef(x)[0, 1], x)[0]
+    expected = np.zeros((4, 4))
+    for place in np.ndindex(4, 4):
+        step = np.zeros((4, 4))
+        step[place] = 1e-6
+        expected[place] = (np.corrcoef(ranks + step)[0, 1] - np.corrcoef(ranks - step)[0, 1]) / 2e-6
+    np.testing.assert_allclose(np.asarray(slope.tolist()), expected, atol=1e-8)

@@ -377,9 +377,41 @@ def test_scipys_code_runs_on_tensors(text: str) -> None:
         np.testing.assert_allclose(found, slopes.sum(axis=1), rtol=1e-5, atol=1e-5)
 
 
-#: Filters with each boundary, on windows that are larger than the array, or not centered.
+def minima(p: Any) -> Any:
+    def cost(t: Any) -> Any:
+        return (t - p[0]) ** 2 + p[1] * t**4
+
+    found = [optimize.golden(cost, tol=1e-9), optimize.brent(lambda t, a: (t - a) ** 2, (p[2],)), optimize.fminbound(cost, 0.0, 2.0)]
+    free, held = optimize.minimize_scalar(cost), optimize.minimize_scalar(cost, bounds=(1.0, 2.0))
+    inside = optimize.minimize_scalar(lambda t: -math.exp(-((t - p[2]) ** 2)), bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-9})
+    return np.array([*found, free.x, free.fun, held.x, held.fun, inside.x])
+
+
+def triangles(p: Any) -> Any:
+    """SciPy reads one triangle of a symmetric matrix."""
+    lower = np.tril(np.outer(p, p + 1.0)) + np.diag([3.0, 2.0, 1.0])
+    upper, full = lower.T, lower @ lower.T
+    found = [scipy.linalg.cholesky(upper), scipy.linalg.cholesky(lower, lower=True), scipy.linalg.cholesky(lower)]
+    found += [scipy.linalg.cho_solve(scipy.linalg.cho_factor(upper), p), scipy.linalg.solve(upper, p, assume_a="sym")]
+    found += [scipy.linalg.solve(lower, p, lower=True, assume_a="pos"), scipy.linalg.eigvalsh(lower), scipy.linalg.eigvalsh(upper)]
+    found += [scipy.linalg.eigh(upper, lower=False)[0], scipy.linalg.eigh(lower, full)[0], scipy.linalg.eigh(upper, full, lower=False)[0]]
+    return np.concatenate([np.ravel(x) for x in found])
+
+
+@pytest.mark.parametrize("program", [minima, triangles])
+def test_minima_and_triangles(program: Any) -> None:
+    x = np.array([0.7, 0.3, 0.9])
+    run = xp.numpy_code(program)
+    np.testing.assert_allclose(np.asarray(run(xp.asarray(x)).tolist()), program(x), rtol=1e-6)
+    step = 1e-3 if program is minima else 1e-6  # minima have half as many digits
+    expected = np.stack([(program(x + d) - program(x - d)) / (2.0 * step) for d in step * np.eye(3)], axis=-1)
+    for transform in (xp.func.jacrev, xp.func.jacfwd):
+        np.testing.assert_allclose(np.asarray(transform(run)(x).tolist()), expected, rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize("mode", ["reflect", "mirror", "nearest", "wrap", "constant", "grid-mirror", "grid-wrap", "grid-constant"])
 def test_boundaries_of_filters_are_scipys(mode: str) -> None:
+    """Also of windows that are larger than the array, or not centered."""
     rng = np.random.default_rng(0)
     for sizes in ((1, 2), (3, 4), (4, 3), (5, 1)):
         image, weights = rng.normal(size=(3, 4)), rng.normal(size=sizes)

@@ -13,6 +13,7 @@ from xpgrad._numpy import distances, images
 from xpgrad._numpy.operands import can_read_values
 from xpgrad._numpy.semantics import first_tensor
 from xpgrad._tensor.tensor import Tensor
+from xpgrad.func import grad
 from xpgrad.rules.conversion import asarray
 
 __all__ = ["OTHERS", "get_sparse", "is_sparse"]
@@ -69,6 +70,52 @@ def _bracketed(f: Any, a: Any, b: Any, args: Any = (), *, xtol: float = 2e-12, r
     return brentq(f, a, b, args, xtol=xtol, rtol=rtol, maxiter=maxiter)
 
 
+def _find_minimum(fun: Any, args: Any, find: Callable[[Any], float], bounds: Any = None, tol: Any = None) -> Any:
+    """Return the point of a minimum that SciPy finds, with its derivative: where the slope is 0, unless the minimum is at a bound."""
+    from xpgrad.scipy.optimize import custom_root  # loads late: as above
+
+    slope = grad(lambda t: asarray(fun(t, *args)).reshape(()))
+    point = find(lambda t: float(_read(fun(t, *args))))
+    if bounds is not None and min(abs(point - float(_read(end))) for end in bounds) < 100.0 * (tol or 1e-5):
+        here = asarray(point)
+        if abs(float(_read(slope(here)))) > 100.0 * (tol or 1e-5) * abs(float(_read(grad(slope)(here)))):
+            return here
+    return custom_root(slope, symmetric=True)(lambda: point)()
+
+
+def _read(x: Any) -> Any:
+    return x.reshape(())._item("float(x)") if isinstance(x, Tensor) else x
+
+
+def _minimize_scalar(
+    fun: Any, bracket: Any = None, bounds: Any = None, args: Any = (), method: Any = None, tol: Any = None, options: Any = None
+) -> Any:
+    args = args if isinstance(args, tuple) else (args,)
+    theirs, found = sys.modules["scipy.optimize"].minimize_scalar, {}
+
+    def find(plain: Any) -> Any:
+        found.update(theirs(plain, bracket, bounds, (), method, tol, options))
+        return float(found["x"])
+
+    x = _find_minimum(fun, args, find, bounds, tol or (options or {}).get("xatol"))
+    return sys.modules["scipy.optimize"].OptimizeResult(found | {"x": x, "fun": fun(x, *args)})
+
+
+def _golden(name: str) -> Callable[..., Any]:
+    def search(func: Any, args: Any = (), brack: Any = None, tol: float = 1.48e-8, full_output: bool = False, maxiter: int = 500) -> Any:
+        out = _minimize_scalar(func, brack, None, args, name, None, {"xtol": tol, "maxiter": maxiter})
+        return (out.x, out.fun, out.nit, out.nfev)[: 4 if name == "brent" else 3] if full_output else out.x
+
+    return search
+
+
+def _fminbound(
+    func: Any, x1: Any, x2: Any, args: Any = (), xtol: float = 1e-5, maxfun: int = 500, full_output: bool = False, disp: int = 1
+) -> Any:
+    out = _minimize_scalar(func, None, (x1, x2), args, "bounded", None, {"xatol": xtol, "maxiter": maxfun})
+    return (out.x, out.fun, 0, out.nfev) if full_output else out.x
+
+
 def _root_scalar(f: Any, args: Any = (), *, bracket: Any = None, x0: Any = None, xtol: Any = None, rtol: Any = None) -> Any:
     if (bracket is None) == (x0 is None):
         msg = "`root_scalar`: xpgrad needs either a `bracket` or `x0`"
@@ -120,12 +167,16 @@ def _solve(a: Any, b: Any, lower: bool = False, *, assume_a: Any = None, transpo
     return linalg.solve(_np.swapaxes(a, -1, -2) if transposed else a, b)
 
 
+def _cholesky(a: Any, lower: bool) -> Any:
+    return linalg.cholesky(_symmetric(a, lower), upper=not lower)
+
+
 def _eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False) -> Any:
-    a = a if lower else _symmetric(a, lower)
+    a = _symmetric(a, lower)
     if b is None:
         return linalg.eigvalsh(a) if eigvals_only else tuple(linalg.eigh(a))
-    factor = linalg.cholesky(b if lower else _symmetric(b, lower))
-    half = linalg.solve(factor, _symmetric(a, True))
+    factor = _cholesky(b, True) if lower else _np.swapaxes(_cholesky(b, False), -1, -2).conj()
+    half = linalg.solve(factor, a)
     whole = linalg.solve(factor, _np.swapaxes(half, -1, -2).conj())
     if eigvals_only:
         return linalg.eigvalsh(whole)
@@ -272,7 +323,8 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "integrate.dblquad": _dblquad,
     "integrate.nquad": _nquad,
     "integrate.quad": _quad,
-    "linalg.cholesky": lambda a, lower=False: linalg.cholesky(a, upper=not lower),
+    "linalg.cho_factor": lambda a, lower=False: (_cholesky(a, lower), lower),
+    "linalg.cholesky": lambda a, lower=False: _cholesky(a, lower),
     "linalg.det": lambda a: linalg.det(a),
     "linalg.eig": lambda a: tuple(linalg.eig(a)),
     "linalg.eigh": _eigh,
@@ -294,10 +346,14 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "linalg.svd": _svd,
     "linalg.svdvals": lambda a: linalg.svdvals(a),
     "optimize.bisect": _bracketed,
+    "optimize.brent": _golden("brent"),
     "optimize.brenth": _bracketed,
     "optimize.fmin_bfgs": _fmin_bfgs,
+    "optimize.fminbound": _fminbound,
     "optimize.fsolve": _fsolve,
+    "optimize.golden": _golden("golden"),
     "optimize.leastsq": _leastsq,
+    "optimize.minimize_scalar": _minimize_scalar,
     "optimize.ridder": _bracketed,
     "optimize.root_scalar": _root_scalar,
     "sparse.coo_matrix": _build_matrix("coo_array"),

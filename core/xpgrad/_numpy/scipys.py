@@ -88,16 +88,16 @@ def find_stand_in(x: Any, convert: Converters) -> Any:
 
 def _find_own(x: Any) -> Any:
     """Return the object of `xpgrad.scipy` that has the public name of an object of SciPy's; None if there is none."""
+    for name, function in OTHERS.items():
+        module, _, public = name.rpartition(".")
+        if getattr(sys.modules.get(f"scipy.{module}"), public, None) is x:
+            return function
     for name in _MODULES:
         if (theirs := sys.modules.get(f"scipy.{name}")) is not None:
             own = importlib.import_module(f"xpgrad.scipy.{name}")
             for public in own.__all__:
                 if getattr(theirs, public, None) is x:
                     return getattr(own, public)
-    for name, function in OTHERS.items():
-        module, _, public = name.rpartition(".")
-        if getattr(sys.modules.get(f"scipy.{module}"), public, None) is x:
-            return function
     return None
 
 
@@ -206,8 +206,10 @@ def _run_library(theirs: Any, convert: Converters) -> Any:
             return tuple(map(convert.arrays, out)) if type(out) is tuple else convert.arrays(out)
         mode: Any = state.current()
         with ExitStack() as stack:
-            for names in modules:
-                stack.enter_context(convert.libraries(names))
+            for library in map(convert.libraries, modules):
+                stack.enter_context(library)
+                mode.numpy.modules.append(library)
+                stack.callback(mode.numpy.modules.pop)
             mode.numpy.in_libraries += 1
             stack.callback(mode.numpy.leave_library)
             return theirs(*args, **options)
@@ -231,7 +233,9 @@ def _enter_modules(cls: type, convert: Converters) -> None:
     """Run the code of a class and of its bases on Tensors, until the call of `numpy_code` ends."""
     mode: Any = state.current()
     for names in _find_modules(*(x for base in cls.__mro__ for x in vars(base).values())):
-        mode.numpy.libraries.enter_context(convert.libraries(names))
+        library = convert.libraries(names)
+        mode.numpy.libraries.enter_context(library)
+        mode.numpy.modules.insert(0, library)  # those after it are removed when functions end
 
 
 def _has_derivative(*given: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -227,7 +228,11 @@ def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) 
         return c / c
     n = c.shape[0]
     spread = xp.sqrt(xp.real(xp.reshape(c, (-1,))[:: n + 1]))
-    return c / xp.reshape(spread, (-1, 1)) / xp.reshape(spread, (1, -1))
+    out = c / xp.reshape(spread, (-1, 1)) / xp.reshape(spread, (1, -1))
+    # As in NumPy, rounding does not lead beyond 1.
+    known = out.detach()
+    parts = [xp.clip(part, -1.0, 1.0) for part in ((xp.real(known), xp.imag(known)) if known.dtype.is_complex else (known,))]
+    return out + (functools.reduce(lambda real, imag: real + 1j * imag, parts) - known)
 
 
 # -- histograms --------------------------------------------------------------------------------------------------------
