@@ -387,6 +387,9 @@ def minima(p: Any) -> Any:
     return np.array([*found, free.x, free.fun, held.x, held.fun, inside.x])
 
 
+_STIFFNESS = np.array([[2, -1, 0], [-1, 2, -1], [0, -1, 2]])
+
+
 def triangles(p: Any) -> Any:
     """SciPy reads one triangle of a symmetric matrix."""
     lower = np.tril(np.outer(p, p + 1.0)) + np.diag([3.0, 2.0, 1.0])
@@ -395,6 +398,7 @@ def triangles(p: Any) -> Any:
     found += [scipy.linalg.cho_solve(scipy.linalg.cho_factor(upper), p), scipy.linalg.solve(upper, p, assume_a="sym")]
     found += [scipy.linalg.solve(lower, p, lower=True, assume_a="pos"), scipy.linalg.eigvalsh(lower), scipy.linalg.eigvalsh(upper)]
     found += [scipy.linalg.eigh(upper, lower=False)[0], scipy.linalg.eigh(lower, full)[0], scipy.linalg.eigh(upper, full, lower=False)[0]]
+    found += [scipy.linalg.solve(_STIFFNESS, p, assume_a="pos"), scipy.linalg.eigh(full, _STIFFNESS)[0]]
     return np.concatenate([np.ravel(x) for x in found])
 
 

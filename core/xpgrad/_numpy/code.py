@@ -15,7 +15,7 @@ import sys
 import threading
 import types
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -302,9 +302,32 @@ class _StandIns:
                     self.names[name] = x
 
 
+_MISSING = object()
+
+
 def _is_own_class(x: Any, own: Any, names: dict[str, Any]) -> bool:
     """Return whether a class whose code runs on Tensors is of the module with these names, where derived classes call its methods."""
     return isinstance(own, LibraryClass) and x.__module__ == names["__name__"]
+
+
+def _find_code(names: dict[str, Any]) -> Iterator[types.CodeType]:
+    """Yield the code of functions with these global names, that of methods and decorated functions, and what is defined inside."""
+    objects, seen, library = list(names.values()), set(), names["__name__"].partition(".")[0]
+    while objects:
+        x = objects.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        if isinstance(x, types.CodeType):
+            yield x
+            objects += x.co_consts
+        elif isinstance(x, types.FunctionType):
+            objects += [x.__code__] if x.__globals__ is names else []
+            objects += [x.__wrapped__] if hasattr(x, "__wrapped__") else []
+        elif isinstance(x, type) and x.__module__.partition(".")[0] == library:
+            objects += vars(x).values()
+        elif callable(x) or isinstance(x, (classmethod, property, staticmethod)):
+            objects += [getattr(x, key) for key in ("__func__", "__wrapped__", "_implementation", "fget") if hasattr(x, key)]
 
 
 class _Libraries:
@@ -318,40 +341,43 @@ class _Libraries:
 
     def __init__(self, modules: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
         self.count = 0
-        self.replaced: list[tuple[dict[str, Any], str, Any, Any]] = []
+        self.before: list[Any] = []
+        self.replaced: list[tuple[dict[str, Any], str, Any]] = []
         for names, others in modules:
-            found = {name: (x, own) for name, x, own in _StandIns(names).find_replaced() if not _is_own_class(x, own, names)}
-            found |= {name: (names[name], own) for name, own in others.items() if name in names}
-            self.replaced += [(names, name, x, own) for name, (x, own) in found.items()]
+            used = {name for code in _find_code(names) for name in code.co_names}
+            found = {name: own for name, x, own in _StandIns(names).find_replaced() if name in used and not _is_own_class(x, own, names)}
+            found |= {name: own for name, own in others.items() if name in names}
+            self.replaced += [(names, name, own) for name, own in found.items()]
 
     def __enter__(self) -> None:
         with _LOCK:
             self.count += 1
             if self.count == 1:
-                for names, name, _, own in self.replaced:
+                self.before = [names.get(name, _MISSING) for names, name, _ in self.replaced]
+                for names, name, own in self.replaced:
                     names[name] = own
 
     def __exit__(self, *exc: object) -> None:
         with _LOCK:
             self.count -= 1
             if self.count == 0:
-                for names, name, x, _ in self.replaced:
-                    if x is None:
+                for (names, name, _), before in zip(self.replaced, self.before):
+                    if before is _MISSING:
                         del names[name]
                     else:
-                        names[name] = x
+                        names[name] = before
 
 
 class _ProgramStandIns(_StandIns):
     """Stand-ins in a module of the program, and in the modules of NumPy's whose code it may run."""
 
     def __enter__(self) -> None:
-        _libraries().__enter__()
+        _polynomials().__enter__()
         super().__enter__()
 
     def __exit__(self, *exc: object) -> None:
         super().__exit__(*exc)
-        _libraries().__exit__(*exc)
+        _polynomials().__exit__(*exc)
 
 
 def _keep_zeros(trim: Any) -> Any:
@@ -377,9 +403,19 @@ def _map_domain(polynomials: type, theirs: Any) -> Any:
     return compute
 
 
-@functools.cache
-def _libraries() -> _Libraries:
+#: By the `id` of a module's names; 0 stands for NumPy's modules of polynomials.
+_LIBRARIES: dict[int, _Libraries] = {}
+
+
+def _polynomials() -> _Libraries:
     """Return the stand-ins in NumPy's modules of polynomials."""
+    with _LOCK:
+        if 0 not in _LIBRARIES:
+            _LIBRARIES[0] = _make_polynomials()
+        return _LIBRARIES[0]
+
+
+def _make_polynomials() -> _Libraries:
     base, utils = (importlib.import_module(f"numpy.polynomial.{name}") for name in ("_polybase", "polyutils"))
     kinds = [sys.modules[cls.__module__] for cls in base.ABCPolyBase.__subclasses__() if cls.__module__.startswith("numpy.polynomial.")]
     modules: list[tuple[Any, dict[str, Any]]] = [(vars(module), {}) for module in (base, *kinds)]
@@ -453,15 +489,13 @@ def _call_with_copies(func: Any, *args: Any, **options: Any) -> Any:
     return func(*tree_map(own, args), **tree_map(own, options))
 
 
-_LIBRARIES: dict[int, _Libraries] = {}
-
-
 def _find_library(names: dict[str, Any]) -> _Libraries:
     """Return the stand-ins in a module of SciPy's."""
-    key = id(names)
-    if key not in _LIBRARIES:
-        _LIBRARIES[key] = _Libraries([(names, {})])
-    return _LIBRARIES[key]
+    with _LOCK:
+        key = id(names)
+        if key not in _LIBRARIES:
+            _LIBRARIES[key] = _Libraries([(names, {})])
+        return _LIBRARIES[key]
 
 
 _CONVERTERS = Converters(_as_tensor_inside, _copy_arguments, _ufunc_stand_in, _find_library)

@@ -150,7 +150,7 @@ def _symmetric(a: Any, lower: bool, hermitian: bool = True) -> Any:
     part = _np.tril(a, -1) if lower else _np.triu(a, 1)
     other = _np.swapaxes(part, -1, -2)
     diagonal = a * _np.eye(a.shape[-1])
-    if hermitian and a.dtype.is_complex:
+    if hermitian and _np.iscomplexobj(a):
         other, diagonal = other.conj(), diagonal.real
     return part + diagonal + other
 

@@ -173,7 +173,7 @@ def _make_function(theirs: Any, own: Any, convert: Converters) -> Any:
     def prepare(x: Any) -> Any:
         if _is_function(x):
             return convert.functions(x)
-        if part == "integrate":
+        if part == "integrate" or (part == "linalg" and isinstance(x, _np.ndarray)):
             return _as_floats(x)
         return _as_array(x, part == "linalg") if part in ("linalg", "special", "stats") and type(x) is list else x
 
