@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.polynomial import Chebyshev
 
 pytest.importorskip("scipy", reason="runs programs that use it")
 
@@ -231,12 +233,34 @@ def functions_that_write(p: Any) -> Any:
     return scipy.optimize.root(residual, [1.0, 1.0], args=(2.0,)).x.sum() + brentq(cost, 0.5, 3.0) + fitted @ fitted + moved + decayed
 
 
+def rotations(p: Any) -> Any:
+    turn = scipy.spatial.transform.Rotation.from_euler("xyz", p)
+    assert isinstance(turn, scipy.spatial.transform.Rotation)
+    moved = turn.apply([1.0, 2.0, 3.0]) + turn.inv().apply([[1.0, 0.5, 2.0]])[0] + (turn * turn).as_euler("zyx") + turn.as_rotvec()
+    return np.sum(moved**2) + turn.magnitude() + turn.as_matrix()[0, 1]
+
+
+def spectra(p: Any) -> Any:
+    signal = np.sin(np.outer(np.arange(32.0), p)).sum(axis=1)
+    frequencies, power = scipy.signal.welch(signal, fs=32, nperseg=16)
+    smooth = scipy.signal.savgol_filter(scipy.signal.sosfiltfilt(scipy.signal.butter(2, 0.3, output="sos"), signal), 7, 2)
+    fit = stats.linregress(np.arange(32.0), smooth)
+    return simpson(power, x=frequencies) + stats.zscore(smooth)[3] + fit.slope + fit.stderr + stats.kurtosis(signal)
+
+
+def images(p: Any) -> Any:
+    image = scipy.ndimage.gaussian_filter(np.outer(np.sin(p), np.arange(1.0, 6.0)), 0.7)
+    edges = np.hypot(scipy.ndimage.sobel(image, 0), scipy.ndimage.sobel(image, axis=1))
+    moved = scipy.ndimage.map_coordinates(image, np.stack([[0.3, 1.2], [p[0], 2.0 + p[1]]]), order=1)
+    return edges.sum() + moved.sum() + scipy.ndimage.center_of_mass(image)[1] + scipy.spatial.distance.pdist(image).sum()
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     f.__name__: f
     for f in (
         finite_elements, older_matrices, tridiagonal, sparse_constant, oscillator, decay, equations_that_write, solvers_that_write, root,
         minimum, integral, densities, interpolants, special_functions, matrices, signals, arrays_of_scipys, starts_and_tables, events,
-        functions_that_write,
+        functions_that_write, rotations, spectra, images,
     )
 }  # fmt: skip
 
@@ -433,6 +457,30 @@ def test_boundaries_of_filters_are_scipys(mode: str) -> None:
         ):
             found = xp.numpy_code(program)(xp.tensor(image, requires_grad=True)).detach()
             np.testing.assert_allclose(np.asarray(found.tolist()), program(image), rtol=1e-10, atol=1e-12)
+
+
+def test_scipy_is_scipy_in_other_threads() -> None:
+    x, started, ended = np.linspace(0.1, 1.0, 16), threading.Event(), threading.Event()
+
+    def program(x: Any) -> Any:
+        return stats.zscore(x)[0] + scipy.ndimage.gaussian_filter(x, 1.0)[2] + scipy.signal.welch(x, nperseg=8)[1].sum() + Chebyshev(x)(0.3)
+
+    expected, wrong = program(x), []
+
+    def compute() -> None:
+        while not ended.is_set():
+            found = program(x)
+            wrong.extend([] if type(found) is np.float64 and found == expected else [found])
+            started.set()
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    started.wait(10)
+    slopes = [xp.func.grad(xp.numpy_code(program))(x).tolist() for _ in range(5)]
+    ended.set()
+    thread.join()
+    assert not wrong
+    assert slopes == slopes[:1] * 5
 
 
 def test_options_that_only_scipy_has() -> None:

@@ -32,7 +32,7 @@ from xpgrad._numpy.dispatch import array_function, has_rule
 from xpgrad._numpy.generators import is_generator_class, make_generator_class, make_global_draw, share_generator
 from xpgrad._numpy.iteration import iterate
 from xpgrad._numpy.mathematics import find_number_function, round_number
-from xpgrad._numpy.scipys import Converters, LibraryClass, find_stand_in, is_scipys
+from xpgrad._numpy.scipys import EXTRA, Converters, LibraryClass, find_stand_in, is_scipys
 from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor, is_followed, is_running
 from xpgrad._numpy.table import LIKE
 from xpgrad._numpy.vectorized import Vectorized
@@ -344,7 +344,8 @@ class _Libraries:
         self.before: list[Any] = []
         self.replaced: list[tuple[dict[str, Any], str, Any]] = []
         for names, others in modules:
-            used = {name for code in _find_code(names) for name in code.co_names}
+            extra = names["__name__"].startswith(EXTRA)
+            used = {"array_namespace"} if extra else {name for code in _find_code(names) for name in code.co_names}
             found = {name: own for name, x, own in _StandIns(names).find_replaced() if name in used and not _is_own_class(x, own, names)}
             found |= {name: own for name, own in others.items() if name in names}
             self.replaced += [(names, name, own) for name, own in found.items()]

@@ -200,7 +200,10 @@ def _qr(a: Any, mode: str = "full") -> Any:
 def _find_pivots(a: Any) -> tuple[Any, Any]:
     """Return the exchanges of rows of an elimination, and the order of the rows after them."""
     if not can_read_values(a):
-        msg = "the factors of a matrix whose values are not known yet, because they decide the order of rows: use `solve`, or give `lu_solve` what `lu_factor` returns"  # noqa: E501
+        msg = (
+            "the order of rows in the factors of a matrix depends on its values, which are not known yet: use `solve`, or give `lu_solve` "
+            "what `lu_factor` returns"
+        )
         raise TypeError(msg)
     pivots = sys.modules["scipy.linalg"].lu_factor(a.detach().numpy())[1]
     order = _np.arange(a.shape[0])

@@ -24,7 +24,7 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten
 from xpgrad.rules.conversion import asarray
 
-__all__ = ["Converters", "LibraryClass", "find_stand_in", "is_scipys"]
+__all__ = ["EXTRA", "Converters", "LibraryClass", "find_stand_in", "is_scipys"]
 
 #: NumPy: `chapters` loaded it.
 _np: Any = sys.modules["numpy"]
@@ -217,9 +217,13 @@ def _run_library(theirs: Any, convert: Converters) -> Any:
     return compute
 
 
+#: Where SciPy keeps functions that take arrays of any library of the standard.
+EXTRA = "scipy._lib.array_api_extra._lib."
+
+
 def _find_modules(*functions: Any) -> list[dict[str, Any]]:
-    """Return the global names of the modules of functions, and of those that they decorate."""
-    found = {}
+    """Return the global names of the modules of functions, and of those that they decorate, and of modules that find namespaces."""
+    found = {id(vars(x)): vars(x) for name, x in list(sys.modules.items()) if name.startswith(EXTRA) and hasattr(x, "array_namespace")}
     for x in functions:
         level = getattr(x, "__func__", getattr(x, "fget", x))  # of a class method and of a property
         while level is not None:
@@ -229,10 +233,15 @@ def _find_modules(*functions: Any) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+@functools.cache
+def _find_modules_of(cls: type) -> list[dict[str, Any]]:
+    return _find_modules(*(x for base in cls.__mro__ for x in vars(base).values()))
+
+
 def _enter_modules(cls: type, convert: Converters) -> None:
     """Run the code of a class and of its bases on Tensors, until the call of `numpy_code` ends."""
     mode: Any = state.current()
-    for names in _find_modules(*(x for base in cls.__mro__ for x in vars(base).values())):
+    for names in _find_modules_of(cls):
         library = convert.libraries(names)
         mode.numpy.libraries.enter_context(library)
         mode.numpy.modules.insert(0, library)  # those after it are removed when functions end
