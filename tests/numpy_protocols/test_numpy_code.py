@@ -961,7 +961,10 @@ PARTS = (
     "np.einsum('iji->ij', y.reshape(2, 4, 2))", "np.diff(y, 0)", "np.asarray(y.T, order='C')", "np.asarray(y, order='F')",
     "np.ascontiguousarray(y.T)", "np.ascontiguousarray(y[1:])", "np.asfortranarray(y)", "np.asfortranarray(y.T)", "np.array(y, ndmin=3)",
     "np.array(y, copy=None, ndmin=3)", "y.T.copy()", "np.copy(y.T)", "np.array(y.T)", "y.T * 2.0", "y[:, :2] * y[:, 1:3]",
-    "np.copy(y, order='F')", "np.full_like(y, y[0, 0], order='F')",
+    "np.copy(y, order='F')", "np.full_like(y, y[0, 0], order='F')", "np.tile(y[0], (4, 1))", "np.einsum('ij,j->ij', y, y[0])",
+    "np.einsum('i,j->ji', y[0], y[1])", "np.repeat(y[:, :2], 2, axis=1)", "np.take(y, [0, 2, 1, 3], axis=1)", "np.full((4, 4), y[0])",
+    "np.full_like(y, y[0])", "np.pad(y[:2, :2], 1, mode='wrap')", "np.meshgrid(y[0], y[1])[0]",
+    "np.select([y.T > 0.5], [y.T], 0.0)", "np.array([y.T, y.T])[1]",
 )  # fmt: skip
 #: The same elements in one dimension.
 VECTORS = ("v.reshape(-1)", "v.ravel()", "v.ravel(order='F')", "v.flatten()", "v.T.reshape(-1)")
@@ -988,6 +991,24 @@ def test_what_shares_memory_in_numpy_shares_it(part: str) -> None:
                 batch = xp.asarray(np.stack([y, y * 2.0], axis=axis))
                 np.testing.assert_array_equal(values(xp.func.vmap(function, in_dims=axis)(batch)), expected, err_msg=f"{vector}; {write}")
         np.testing.assert_array_equal(values(xp.compile(function)(xp.asarray(y))), expected[0], err_msg=f"{vector}; {write}")
+
+
+def test_a_write_keeps_the_order_of_elements_in_memory() -> None:
+    """Where elements lie decides what a later `reshape` shares."""
+
+    def program(y: Any) -> Any:
+        v = (y.T * 2.0)[...]  # the elements lie in the order of columns
+        w = v[1:]
+        w[0] = 99.0
+        copied, shared = v.reshape(-1), v.T.reshape(-1)
+        copied[:] = 1.0
+        shared[2] = 77.0
+        return v, w
+
+    y = np.random.default_rng(3).normal(size=(4, 3))
+    np.testing.assert_array_equal(values(flat(xp.numpy_code(program))(xp.asarray(y))), flat(program)(y))
+    leaf = xp.tensor(y, requires_grad=True)
+    np.testing.assert_array_equal(values(flat(xp.numpy_code(program))(leaf).detach()), flat(program)(y))
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def replace_arrays(x: Any, raw: Any) -> None:
         before = alias.memory[0]
         if not alias.path:
             alias.memory[0] = raw
-        elif not (copies(state.current()) and is_unshared(x) and _update_at(backend, alias, raw)):
+        elif not (copies(state.current()) and _update_at(backend, alias, raw, is_unshared(x))):
             alias.memory[0] = backend.kernels.put_at_path(before, alias.path, raw)
         if keeps:
             alias.memory[0] = before.keep_history(alias.memory[0])
@@ -124,12 +124,19 @@ def replace_arrays(x: Any, raw: Any) -> None:
             t._node.array_replaced(t._array)
 
 
-def _update_at(backend: Any, alias: Any, raw: Any) -> bool:
-    """Write to the part of the memory that the path of an alias leads to; return False if the library has no view of that part."""
-    part = follow(alias.memory[0], alias.path, backend.kernels)
-    if not backend.may_alias(alias.memory[0], part):
+def _update_at(backend: Any, alias: Any, raw: Any, in_place: bool) -> bool:
+    """Write to the part of the memory that the path of an alias leads to; return False if the library has no view of that part.
+
+    If not `in_place`, write to a copy of the memory, in which elements have the same order: where they lie decides what `reshape` shares.
+    """
+    if not (in_place or backend.capabilities.mutable):
+        return False
+    root = alias.memory[0] if in_place else backend.kernels.copy(alias.memory[0])
+    part = follow(root, alias.path, backend.kernels)
+    if not backend.may_alias(root, part):
         return False
     backend.update(part, ..., raw)
+    alias.memory[0] = root
     return True
 
 

@@ -42,7 +42,7 @@ for _name, _make, _like in (
 
 @adapt("full_like", arrays=2, ints=("shape",), note="differentiable in the value")
 def _full_like(x: Any, value: Any, dtype: Any = None, order: Any = "K", shape: Any = None) -> Any:
-    out = xp.broadcast_to(value._cast(_resolve_dtype(x, dtype)), _resolve_shape(x, shape)).clone()
+    out = clone_contiguous(xp.broadcast_to(value._cast(_resolve_dtype(x, dtype)), _resolve_shape(x, shape)))
     return _lay_out(out, order, False) if order == "F" else out
 
 
@@ -95,7 +95,7 @@ def _geomspace(a: Any, b: Any, num: int = 50, endpoint: bool = True, dtype: Any 
 def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     parts = [xp.reshape(t, (-1,)) for t in lift("meshgrid", *xi)]
     if not sparse:
-        return xp.meshgrid(*parts, indexing=indexing)
+        return tuple(part.contiguous() for part in xp.meshgrid(*parts, indexing=indexing))
     order = list(range(len(parts)))
     if indexing == "xy" and len(parts) > 1:
         order[:2] = 1, 0
@@ -159,7 +159,7 @@ def _implements_like(*names: str) -> Callable[[F], F]:
 @_implements_like("asarray", "asanyarray")
 def _asarray(like: Any, a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, ndmin: int = 0, **options: Any) -> Any:
     refuse("asarray", **options)
-    out = a if isinstance(a, Tensor) else as_constant("asarray", a, like)
+    out = a if isinstance(a, Tensor) else as_constant("asarray", a, like).contiguous()
     out = out if dtype is None else out._cast(as_dtype(dtype, out.default_dtype))
     out = _lay_out(out, order, copy is True and out is a)
     return out.reshape((1,) * (ndmin - out.ndim) + out.shape) if ndmin > out.ndim else out
@@ -185,9 +185,9 @@ def _declare_maker(name: str, *names: str) -> Any:
         given = dict(zip(names, args)) | options
         shape = as_ints(name, "shape", given.pop("shape"))
         value = [given.pop("fill_value")] if name == "full" else []
-        if value and isinstance(value[0], (list, tuple)):
+        if value and (isinstance(value[0], (list, tuple)) or (hasattr(value[0], "ndim") and value[0].ndim)):
             filled = _asarray(like, value[0], given.pop("dtype", None))
-            return xp.broadcast_to(filled, shape).clone()
+            return clone_contiguous(xp.broadcast_to(filled, shape))
         return getattr(xp, name)(shape, *value, dtype=given.pop("dtype", None), device=like.device)
 
     LIKE[name] = make

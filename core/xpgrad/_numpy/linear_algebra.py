@@ -9,11 +9,13 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad import linalg
+from xpgrad._modes import state
 from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.manipulation import diagonal, trace
 from xpgrad._numpy.operands import as_floating, can_read_values, lift, refuse, write_out
 from xpgrad._numpy.reductions import resolve_no_value
 from xpgrad._numpy.table import implements
+from xpgrad.rules.creation import clone_contiguous
 from xpgrad.rules.factorisations import eigen_pairs_by_upper
 from xpgrad.rules.utility import parse_equation
 
@@ -76,7 +78,14 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: An
     if dtype is not None:
         tensors = tuple(xp.astype(t, dtype) for t in tensors)
     view = _rearrange(equation, *tensors) if len(tensors) == 1 else None
-    return write_out("einsum", out, xp.einsum(equation, *tensors) if view is None else view)
+    if view is None:
+        view = xp.einsum(equation, *tensors)
+        mode = state.current()
+        if (
+            mode is not None and mode.numpy is not None
+        ):  # elements lie in the order of rows, as NumPy's do, so that `reshape` returns a view
+            view = clone_contiguous(view) if view._is_view() else view.contiguous()
+    return write_out("einsum", out, view)
 
 
 def _rearrange(equation: str, x: Any) -> Any:

@@ -225,7 +225,7 @@ _declare_split("dsplit", lambda x: 2)
 # -- repeating, deleting, rotating -------------------------------------------------------------------------------------
 
 
-adapt("tile", lambda A, reps: xp.tile(A, as_tuple(reps)), ints=("reps",))
+adapt("tile", lambda A, reps: xp.tile(A, as_tuple(reps)).contiguous(), ints=("reps",))
 
 
 @adapt("flip")
@@ -243,7 +243,7 @@ def _repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
     counts = repeats if isinstance(repeats, Tensor) else as_ints("repeat", "repeats", repeats)
     if isinstance(counts, tuple):
         counts = xp.asarray(list(counts), dtype=x.default_dtype("indexing"), device=x.device)
-    return xp.repeat(x, counts, axis=axis)
+    return xp.repeat(x, counts, axis=axis).contiguous()
 
 
 @adapt("resize", ints=("new_shape",))
@@ -282,7 +282,7 @@ def _delete(x: Any, obj: Any, axis: Any = None) -> Any:
     x, axis = resolve_axis(x, axis)
     axis = normalize_axis(axis, x.ndim, "delete")
     deleted = set(_find_positions("delete", obj, x.shape[axis]))
-    return _take_positions(x, [i for i in range(x.shape[axis]) if i not in deleted], axis)
+    return _take_positions(x, [i for i in range(x.shape[axis]) if i not in deleted], axis).contiguous()
 
 
 @implements("insert")
@@ -390,7 +390,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
     for axis, (before, after) in enumerate(_pairs_per_axis("pad_width", pad_width, x.ndim)):
         if before or after:
             x = _pad_axis(x, axis, as_ints("pad", "pad_width", before), as_ints("pad", "pad_width", after), mode, options[axis])
-    return x if x is not array else xp.positive(x)
+    return x.contiguous() if x is not array else xp.positive(x)
 
 
 def _pad_by_function(x: Any, pad_width: Any, write: Callable[..., Any], options: dict[str, Any]) -> Any:

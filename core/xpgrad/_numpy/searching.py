@@ -86,7 +86,8 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     axis = normalize_axis(axis, x.ndim, "take")
     n = x.shape[axis]
     flat = xp.take(x, xp.reshape(_apply_mode("take", index, n, mode), (-1,)), axis=axis)
-    return write_out("take", out, xp.reshape(flat, (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])))
+    # As in NumPy, the result has the order of rows in memory, so that `reshape` returns a view of it.
+    return write_out("take", out, xp.reshape(flat.contiguous(), (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])))
 
 
 @adapt("take_along_axis", arrays=2)
@@ -134,7 +135,7 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     *parts, result = lift_weak("select", *conditions, *choices, default)
     for mask, choice in zip(parts[len(conditions) - 1 :: -1], parts[: len(conditions) - 1 : -1]):
         result = where(mask, choice, result)
-    return result
+    return result.contiguous()
 
 
 @implements("piecewise", note="each function is applied to all of `x`, and its result is taken where its condition holds")
