@@ -83,7 +83,7 @@ INTERNAL = {
               "numpy_version",
               "numpy_vspaces", "numpy_wrapper", "parse_einsum_input", "primitive", "warnings", "wrap_intdtype", "wrap_namespace"},
     "numpy.linalg": None, "numpy.fft": None, "numpy.random": None,
-    "builtins": None, "tracer": {"Node", "TraceStack", "autograd", "box_type_mappings", "box_types", "contextmanager", "defaultdict",
+    "builtins": None, "tracer": {"Node", "autograd", "box_type_mappings", "box_types", "contextmanager", "defaultdict",
               "find_top_boxed_args", "notrace_primitives", "np", "subvals", "toposort", "trace", "trace_primitives_map", "warnings",
               "wraps", "notrace_primitive", "primitive", "register_notrace"},
     "misc": {"const_graph", "tracers"},

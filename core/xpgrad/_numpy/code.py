@@ -323,7 +323,7 @@ def _find_code(names: dict[str, Any]) -> Iterator[types.CodeType]:
             objects += x.co_consts
         elif isinstance(x, types.FunctionType):
             objects += [x.__code__] if x.__globals__ is names else []
-            objects += [x.__wrapped__] if hasattr(x, "__wrapped__") else []
+            objects += [vars(x)["__wrapped__"]] if "__wrapped__" in vars(x) else []
         elif isinstance(x, type) and x.__module__.partition(".")[0] == library:
             objects += vars(x).values()
         elif callable(x) or isinstance(x, (classmethod, property, staticmethod)):

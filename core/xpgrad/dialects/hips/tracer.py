@@ -13,8 +13,8 @@ from xpgrad.dialects.hips.extend import Box, JVPNode, Node, VJPNode, notrace_pri
 from xpgrad.dialects.hips.util import subvals, toposort
 
 __all__ = [
-    "Box", "Node", "getval", "isbox", "new_box", "notrace_primitive", "primitive", "register_notrace", "subvals", "toposort", "trace",
-    "trace_stack",
+    "Box", "Node", "TraceStack", "getval", "isbox", "new_box", "notrace_primitive", "primitive", "register_notrace", "subvals", "toposort",
+    "trace", "trace_stack",
 ]  # fmt: skip
 
 
@@ -53,8 +53,8 @@ def trace(start_node: Any, fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]
     raise TypeError(msg)
 
 
-class _TraceStack:
-    """The runs that go on; see `trace_stack`."""
+class TraceStack:
+    """The runs that go on; `trace_stack` is the only one."""
 
     @contextmanager
     def new_trace(self) -> Iterator[Trace]:
@@ -68,7 +68,7 @@ class _TraceStack:
 
 
 #: What begins runs of a program's own: ``with trace_stack.new_trace() as run``.
-trace_stack = _TraceStack()
+trace_stack: TraceStack = TraceStack()
 
 
 class _Boxes(tuple[Any, ...]):
@@ -120,6 +120,6 @@ def new_box(value: Any, trace: Trace, node: Any) -> Any:
 def __getattr__(name: str) -> Any:
     """Raise an AttributeError that says what to use instead."""
     msg = f"module {__name__!r} has no attribute {name!r}"
-    if name in ("TraceStack", "find_top_boxed_args", "box_type_mappings", "trace_primitives_map"):
+    if name in ("find_top_boxed_args", "box_type_mappings", "trace_primitives_map"):
         msg += ": values are traced by the Tensors themselves; run a function with `trace`, or use `make_vjp` and `make_jvp`"
     raise AttributeError(msg)
