@@ -318,12 +318,22 @@ def test_values_without_a_level_in_a_rule(nested: bool) -> None:
     assert [second(HIPS), second(OURS)] == pytest.approx([expected] * 2, rel=1e-12)
 
 
-def test_a_gradient_that_does_not_fit_a_list() -> None:
+def test_what_a_rule_returns_for_lists() -> None:
+    """It may be an array in place of a list, but not of another length."""
     total = OURS.extend.primitive(sum)
-    for wrong in (np.ones(3), np.ones(()), [1.0]):
-        OURS.extend.defvjp(total, lambda ans, x, wrong=wrong: lambda g: wrong)
-        with pytest.raises(TypeError, match="sum: the vjp of argument 0 returned a value that is not arranged like the argument"):
+    double = OURS.extend.primitive(lambda x: [x, 2.0 * x])
+    double.__name__ = "double"
+    for found, expected in ((np.ones(2), 3.0), ((1.0, 2.0), 5.0), (np.ones(3), None), (np.ones(()), None), ([1.0], None)):
+        OURS.extend.defvjp(total, lambda ans, x, found=found: lambda g: found)
+        OURS.extend.defjvp(double, lambda g, ans, x, found=found: found)
+        if expected is not None:
+            assert ours.grad(lambda x: total([x, 2.0 * x]))(1.0) == expected
+            assert ours.make_jvp(lambda x: double(x)[0] + 2.0 * double(x)[1])(1.0)(1.0)[1] == expected
+            continue
+        with pytest.raises(TypeError, match="sum: the vjp of argument 0 returned something that is not arranged like the argument"):
             ours.grad(lambda x: total([x, 2.0 * x]))(1.0)
+        with pytest.raises(TypeError, match="double: the jvp returned something that is not arranged like the value"):
+            ours.make_jvp(double)(1.0)(1.0)
 
 
 INDEPENDENT: dict[str, Callable[[Any], Any]] = {

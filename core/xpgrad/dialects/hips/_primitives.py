@@ -198,6 +198,14 @@ class _Call:
                 out.append(number)
         return tuple(out)
 
+    def parts(self, structure: Any, value: Any, what: str, like: str) -> list[Any]:
+        """Return the leaves of what a rule returned; raise TypeError if it is not arranged like the argument or the value."""
+        try:
+            return _parts(structure, _dense(value))
+        except (TypeError, LookupError) as exc:
+            msg = f"{self.target.__name__}: {what} returned something that is not arranged like the {like}"
+            raise TypeError(msg) from exc
+
     def evaluate(self, leaves: tuple[Any, ...]) -> list[Any]:
         """Return the leaves of the value, for the leaves of the arguments."""
         if self.computed is None:
@@ -213,7 +221,7 @@ def _count(structure: Any) -> int:
 
 
 def _parts(structure: Any, value: Any) -> list[Any]:
-    """Return the leaves of a cotangent with the structure of the argument; for a sequence it may be an array, with a row for each item.
+    """Return the leaves of a cotangent or tangent in a structure; in place of a sequence it may have an array, with a row for each item.
 
     Raises
     ------
@@ -296,11 +304,7 @@ class _Primitive(Function):
         for number, child in enumerate(call.structure.children):
             count = _count(child)
             if number in by_number:
-                try:
-                    parts = _parts(child, _dense(by_number[number]))
-                except (TypeError, LookupError) as exc:
-                    msg = f"{call.target.__name__}: the vjp of argument {number} returned a value that is not arranged like the argument"
-                    raise TypeError(msg) from exc
+                parts = call.parts(child, by_number[number], f"the vjp of argument {number}", "argument")
                 for i, x in zip(range(start, start + count), parts):
                     if ctx.needs_input_grad[1 + i]:
                         out[i] = _fit_to(_conj(x), leaves[i])
@@ -319,8 +323,8 @@ class _Primitive(Function):
         filled = [np.zeros_like(x) if t is None else _raw(t) if plain else t for t, x in zip(given, leaves)]
         tangent_args = unflatten(call.structure, filled)
         found = call.target.jvps(argnums, [tangent_args[n] for n in argnums], ans, args, call.kwargs)
-        outs = [_fit_to(t, a) for t, a in zip(flatten(found)[0], flatten(ans)[0])]
-        return tuple(outs)
+        parts = call.parts(call.value, found, "the jvp", "value")
+        return tuple(_fit_to(t, a) for t, a in zip(parts, flatten(ans)[0], strict=True))
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
