@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import sys
 import threading
 import warnings
@@ -80,7 +81,7 @@ class CompiledFunction:
                 # NB: its last launch may still be running, but CUDA destroys a graph only when it is done, and `cudaFree` waits.
                 self.graphs.popitem(last=False)
         # `xpgrad.compile` makes several methods of one user's function, one per signature and direction: warn once for all of them.
-        subject = getattr(getattr(self.function, "__self__", None), "function", self.function)
+        subject = inspect.unwrap(getattr(getattr(self.function, "__self__", None), "function", self.function))
         if cause is not None and not _mark_warned(subject):
             name = getattr(subject, "__name__", type(subject).__name__)
             msg = f"the compiled function {name!r} runs as it is on CuPy: it cannot be captured as a CUDA graph ({cause})"

@@ -356,6 +356,27 @@ def _check_capturing(what: str = "synchronous API calls") -> None:
         raise RuntimeError(msg)
 
 
+class RandomState:
+    """The global random generator of a device, whose numbers the host waits for."""
+
+    _each: ClassVar[dict[int, RandomState]] = {}
+
+    def __init__(self) -> None:
+        self._numbers = np.random.RandomState(0)
+
+    @classmethod
+    def of_device(cls) -> RandomState:
+        return cls._each.setdefault(_device(), cls())
+
+    def tomaxint(self) -> Any:
+        _check_capturing("random numbers on the host")
+        return np.asarray(self._numbers.tomaxint())
+
+    def seed(self, seed: int) -> None:
+        _check_capturing("seeds")
+        self._numbers.seed(seed % 2**32)
+
+
 def _map_arrays(function: Callable[[Any], Any], x: Any) -> Any:
     """Apply a function to the arrays in nested tuples, lists and dicts."""
     if isinstance(x, (tuple, list)):
@@ -632,6 +653,7 @@ def install() -> None:
     cupy.empty = lambda shape, dtype=float, order="C": _empty(shape, dtype, order)
     cupy.empty_like = lambda x, dtype=None: _empty_with_layout_of(np.empty_like(_as_numpy(x), dtype))
     cupy.bool = np.bool_
+    cupy.random = types.SimpleNamespace(get_random_state=RandomState.of_device)
     cuda: Any = types.ModuleType("cupy.cuda")
     cuda.__path__ = []
     device: Any = types.ModuleType("cupy.cuda.device")

@@ -34,15 +34,20 @@ class RandomStates:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Return a context manager in which the generators continue from these states; afterwards they continue from their own."""
-        own = [backend.get_rng_state(device) for backend, device, _ in self._entries]
+        """Return a context manager in which the generators continue from these states; afterwards they continue from their own.
+
+        One that cannot tell its own state now, as while CuPy captures a graph, is left alone.
+        """
+        own = [(backend, device, backend.get_rng_state(device), numbers) for backend, device, numbers in self._entries]
         try:
-            for backend, device, numbers in self._entries:
-                backend.set_rng_state(device, numbers)
+            for backend, device, mine, numbers in own:
+                if mine is not None:
+                    backend.set_rng_state(device, numbers)
             yield
         finally:
-            for (backend, device, _), numbers in zip(self._entries, own):
-                backend.set_rng_state(device, numbers)
+            for backend, device, mine, _ in own:
+                if mine is not None:
+                    backend.set_rng_state(device, mine)
 
 
 def _is_same(a: Any, b: Any) -> bool:
