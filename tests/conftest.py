@@ -17,7 +17,8 @@ import xpgrad
 from support import DEVICES, frozen_backend, kernels_only, plugin_backends, time_left
 from xpgrad.errors import CapabilityError, DeviceMismatchError
 
-#: How many threads a library has in each of xdist's processes: with as many as there are cores, they would wait for one another.
+#: What says how many threads BLAS and torch have. Each of xdist's processes gives them one: with one for each core they would wait for
+#: one another.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 plugin_backends.register("strict")

@@ -308,7 +308,7 @@ CALLS = (
     "scipy.spatial.distance.cdist(M, M+x, 'chebyshev')", "scipy.spatial.distance.cdist(M, M+x, metric='minkowski',p=3)",
     "scipy.spatial.distance.cdist(M, M+x, 'cosine')", "scipy.spatial.distance.cdist(M, M+x, 'correlation')",
     "scipy.spatial.distance.cdist(M, M+x, 'canberra')", "scipy.spatial.distance.cdist(M, M+x, 'braycurtis')",
-    "scipy.spatial.distance.cdist(M, M+x, 'mahalanobis',VI=np.eye(3))",
+    "scipy.spatial.distance.cdist(M, M+1, 'minkowski',p=3,w=x)", "scipy.spatial.distance.cdist(M, M+x, 'mahalanobis',VI=np.eye(3))",
     "scipy.spatial.distance.cdist(M, M+x, 'seuclidean',V=np.ones(3)*2)",
     "scipy.spatial.distance.cdist(M, M+x, lambda a, b: np.sum((a-b)**2))", "scipy.spatial.distance.pdist(M*x)",
     "scipy.spatial.distance.pdist(M*x, 'sqeuclidean')", "scipy.spatial.distance.squareform(scipy.spatial.distance.pdist(M*x))",

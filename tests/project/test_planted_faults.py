@@ -270,6 +270,13 @@ FAULTS = [
     Fault("a branch writes to what it closes over", LOOPS + "_loops.py", '"cond", "true_fun", lambda: branch(true_fun, "true_fun"), [true_fun], given', '"cond", "true_fun", lambda: branch(true_fun, "true_fun"), [], given',
           "tests/transforms/test_loops.py -k refused"),
     Fault("stacked results that nobody needs are kept", PROGRAMS + "simplify.py", "if k < count or operation.results[k] in needed", "if True", "tests/programs/test_scans.py -k left_out"),
+    Fault("a rule's value without the level of its run loses the outer derivatives", "core/xpgrad/dialects/hips/_records.py", "            RUNS.set((*runs, self))\n        try:\n            with switches",
+          "            pass\n        try:\n            with switches", "tests/dialects/test_hips_unedited.py -k level_in_a_rule"),
+    Fault("ufuncs ask a program's own class of arrays before a Tensor", "core/xpgrad/dialects/hips/_arrays.py", "            cls.__array_ufunc__ = __array_ufunc__", "            pass",
+          "tests/dialects/test_hips_unedited.py -k programs_own_class"),
+    Fault("an audit freezes an inner gradient without its tangent", "core/xpgrad/_audit/tracing.py", "if tangent is not None and (inside := _inside(tangent))._node is None:", "if False:",
+          "tests/audit/test_audit.py -k tangent_has_left"),
+    Fault("an empty batch counts as expanded", "core/xpgrad/_transforms/batch/batch.py", "        if not x.level.size:", "        if False:", "tests/transforms/test_vmap_writes.py -k without_elements"),
 ]  # fmt: skip
 
 

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._numpy.semantics import first_tensor
-from xpgrad._tensor.tensor import Tensor
+from xpgrad._numpy.semantics import as_array
 from xpgrad.rules.conversion import asarray
 
 __all__ = ["FUNCTIONS"]
@@ -17,7 +16,7 @@ _np: Any = sys.modules["numpy"]
 
 
 def _as_vectors(x: Any) -> Any:
-    x = x if isinstance(x, Tensor) else _np.asarray(x) if first_tensor(x) is None else asarray(x)
+    x = as_array(x)
     if x.ndim != 2:
         msg = f"vectors must be the rows of an array with two axes, but got shape {tuple(x.shape)}"
         raise ValueError(msg)
@@ -42,7 +41,7 @@ def _canberra(u: Any, v: Any) -> Any:
 
 
 def _minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
-    d = u - v if w is None else (u - v) * _np.asarray(w) ** (1.0 / p)
+    d = u - v if w is None else (u - v) * as_array(w) ** (1.0 / p)
     return _np.linalg.norm(d, p, axis=-1)
 
 

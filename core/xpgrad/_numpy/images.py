@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._numpy.semantics import first_tensor
+from xpgrad._numpy.semantics import as_array
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.conversion import asarray
 
@@ -30,12 +30,8 @@ def _find_mode(mode: Any) -> str:
     return _MODES[mode]
 
 
-def _as_array(x: Any) -> Any:
-    return x if isinstance(x, Tensor) else _np.asarray(x) if first_tensor(x) is None else asarray(x)
-
-
 def _as_floats(x: Any) -> Any:
-    x = _as_array(x)
+    x = as_array(x)
     return x if x.dtype.kind in "fc" else x.astype(float)
 
 
@@ -103,7 +99,7 @@ def _uniform1d(x: Any, size: int, axis: int = -1, output: Any = None, mode: Any 
 
 def _extremum1d(choose: Any) -> Callable[..., Any]:
     def compute(x: Any, size: int, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: int = 0) -> Any:
-        x = _as_array(x)
+        x = as_array(x)
         parts = [part for _, part in _windows(x, {axis % x.ndim: size}, origin, mode, cval)]
         return _finish(functools.reduce(choose, parts), output)
 
@@ -113,7 +109,7 @@ def _extremum1d(choose: Any) -> Callable[..., Any]:
 def _median(
     x: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0
 ) -> Any:
-    x = _as_array(x)
+    x = as_array(x)
     mask = _np.ones(_for_axes(x, size), dtype=bool) if footprint is None else _np.asarray(footprint, dtype=bool)
     parts = [part for i, part in _windows(x, dict(enumerate(mask.shape)), origin, mode, cval) if mask[i]]
     return _finish(_np.sort(_np.stack(parts), axis=0)[len(parts) // 2], output)

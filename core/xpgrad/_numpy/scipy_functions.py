@@ -197,6 +197,14 @@ def _qr(a: Any, mode: str = "full") -> Any:
     return (out,) if mode == "r" else tuple(out)
 
 
+def _order_of(pivots: Any, count: int) -> Any:
+    """Return the order of `count` rows after exchanges, one after the other."""
+    order = _np.arange(count)
+    for k, pivot in enumerate(pivots):
+        order[[k, pivot]] = order[[pivot, k]]
+    return order
+
+
 def _find_pivots(a: Any) -> tuple[Any, Any]:
     """Return the exchanges of rows of an elimination, and the order of the rows after them."""
     if not can_read_values(a):
@@ -206,10 +214,7 @@ def _find_pivots(a: Any) -> tuple[Any, Any]:
         )
         raise TypeError(msg)
     pivots = sys.modules["scipy.linalg"].lu_factor(a.detach().numpy())[1]
-    order = _np.arange(a.shape[0])
-    for k, pivot in enumerate(pivots):
-        order[[k, pivot]] = order[[pivot, k]]
-    return pivots, order
+    return pivots, _order_of(pivots, a.shape[0])
 
 
 def _eliminate(a: Any, order: Any) -> Any:
@@ -250,10 +255,7 @@ def _lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Any:
         a = lu_and_piv.matrix
     else:
         lu, pivots = lu_and_piv
-        order = _np.arange(lu.shape[0])
-        for k, pivot in enumerate(pivots):
-            order[[k, pivot]] = order[[pivot, k]]
-        a = ((_np.tril(lu, -1) + _np.eye(lu.shape[0])) @ _np.triu(lu))[_np.argsort(order)]
+        a = ((_np.tril(lu, -1) + _np.eye(lu.shape[0])) @ _np.triu(lu))[_np.argsort(_order_of(pivots, lu.shape[0]))]
     a = a if trans == 0 else a.T if trans == 1 else a.T.conj()
     return linalg.solve(a, asarray(b) if not isinstance(b, Tensor) else b)
 

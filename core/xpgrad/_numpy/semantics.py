@@ -206,6 +206,11 @@ def first_tensor(x: Any) -> Any:
     return next((leaf for leaf in flatten(x)[0] if isinstance(leaf, Tensor)), None)
 
 
+def as_array(x: Any) -> Any:
+    """Return an array-like as an array of NumPy's, or as a Tensor if it is one or contains one."""
+    return x if isinstance(x, Tensor) else _np.asarray(x) if first_tensor(x) is None else asarray(x)
+
+
 class Flat:
     """The elements of a Tensor in the order of rows: what `numpy.ndarray.flat` is for an array. Writes change the Tensor.
 
@@ -233,8 +238,7 @@ class Flat:
         places = _np.arange(len(self))[key]
         if places.size == 0:
             return
-        if not isinstance(value, Tensor):
-            value = _np.asarray(value) if first_tensor(value) is None else asarray(value)
+        value = as_array(value)
         if value.ndim:
             # Values that are too few are repeated, and those that are too many are left out.
             value = value.reshape(-1)[_np.arange(places.size) % value.size].reshape(places.shape)
