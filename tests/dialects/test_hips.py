@@ -18,24 +18,10 @@ import numpy as np
 import pytest
 
 theirs = pytest.importorskip("autograd", reason="HIPS autograd is what is compared with; the extra `bench` brings it")
+from dialects.libraries import OURS, PARTS, RNG, V, W, library  # noqa: E402 (behind the skip)
 from xpgrad.dialects import hips as ours  # noqa: E402 (behind the skip)
 
-PARTS = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "extend", "tracer", "builtins", "test_util", "misc", "misc.optimizers",
-         "misc.flatten", "misc.fixed_points", "differential_operators")  # fmt: skip
-
-
-def library(package: Any) -> SimpleNamespace:
-    """Return one of the two libraries, with the submodules that programs import as attributes."""
-    out = SimpleNamespace(**{name: getattr(package, name) for name in dir(package) if not name.startswith("_")})
-    for part in PARTS:
-        setattr(out, part.replace(".", "_"), importlib.import_module(f"{package.__name__}.{part}"))
-    out.np = out.numpy
-    return out
-
-
-HIPS, OURS = library(theirs), library(ours)
-RNG = np.random.default_rng(0)
-V, W = RNG.normal(size=5), RNG.normal(size=5)
+HIPS = library(theirs)
 M, N = RNG.normal(size=(3, 4)), RNG.normal(size=(3, 4))
 S = RNG.normal(size=(3, 3)) + 4 * np.eye(3)
 SPD = S @ S.T
@@ -498,9 +484,9 @@ def test_copies_keep_the_derivative(copied: Any, transform: str) -> None:
 
 
 def test_what_boxes_do_not_have() -> None:
-    for library, error in ((theirs, AttributeError), (ours, AttributeError)):
+    for package, error in ((theirs, AttributeError), (ours, AttributeError)):
         with pytest.raises(error, match="data"):
-            library.grad(lambda x: x.data * x)(2.0)
+            package.grad(lambda x: x.data * x)(2.0)
     for transform in (ours.grad, ours.deriv, ours.jacobian):
         with pytest.raises(RuntimeError, match="Can't pickle a Tensor"):
             transform(lambda x: pickle.loads(pickle.dumps(x)) * x)(2.0)
