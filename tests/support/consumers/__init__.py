@@ -10,7 +10,10 @@ import importlib
 import os
 from typing import Any
 
-__all__ = ["MODULES", "tables"]
+__all__ = ["MODULES", "NEWER", "table_of", "tables"]
+
+#: The table that has rows only where this version of SciPy, or a newer one, is installed.
+NEWER = "SciPy 1.18"
 
 #: The module of each table by the prefix of its rows' names; a longer prefix comes before a shorter one.
 MODULES = {
@@ -21,6 +24,7 @@ MODULES = {
     "scipy": "scipy_others",
     "sklearn": "scikit_learn",
     "array_api_extra": "array_api_extra",
+    NEWER: "scipy_newer",
 }
 
 
@@ -30,11 +34,11 @@ def table_of(name: str) -> str:
 
 
 def tables(*starts: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the rows of the named libraries (default: all), and the reason for each name that is left out."""
+    """Return the rows of the named tables (default: all but the one of newer functions), and the reason for each name that is left out."""
     os.environ["SCIPY_ARRAY_API"] = "1"
     rows: dict[str, Any] = {}
     left_out: dict[str, str] = {}
-    for start in starts or MODULES:
+    for start in starts or [start for start in MODULES if start != NEWER]:
         module = importlib.import_module(f"support.consumers.{MODULES[start]}")
         if start == "sklearn":
             importlib.import_module("sklearn").set_config(array_api_dispatch=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
-from support.consumers import MODULES, table_of
+from support.consumers import MODULES, NEWER, table_of
 
-__all__ = ["columns", "mark", "page"]
+__all__ = ["columns", "mark", "newer_columns", "page", "with_newer"]
 
 Rows = list[dict[str, Any]]
 
@@ -73,6 +74,7 @@ def plain(reason: str) -> str:
     reason = re.sub(r" from '[^']*'", "", reason.partition("; ")[0])
     reason = re.sub(r"(output \d+: )?element \[[^]]*\] is .*", "it gives other values than on NumPy's arrays", reason)
     reason = re.sub(r"(Multiple namespaces for array inputs): .*", r"\1, NumPy's own among them", reason)
+    reason = re.sub(r"along a drawn direction it is [^,]*, by differences.*", "the second derivatives are not those of differences", reason)
     reason = re.sub(r"`.*` \([^()]*, line \d+\) converts it (.* would be lost).*", r"a call converts it \1", reason)
     reason = re.sub(r"which backend 'vmap of [^']*' does", "which `vmap` does", reason)
     reason = re.sub(r" \(by [^)]*\)| \(times [^)]*\)| \(step [^)]*\)", "", reason)
@@ -98,20 +100,52 @@ def page(found: dict[str, dict[str, Rows]], left_out: dict[str, str]) -> str:
     numbers: dict[str, int] = {}
     cells = {device: {name: mark(rows) for name, rows in column.items()} for device, column in found.items()}
     names = list(next(iter(found.values())))
-    sections = {start: [n for n in names if table_of(n) == start] for start in MODULES}
-    head = f"| | {' | '.join(f'`{device}`' for device in found)} |\n|---|{'---|' * len(found)}"
+    sections = {start: [n for n in names if table_of(n) == start] for start in MODULES if start != NEWER}
+    head = _head(found)
     totals = [f"| {_title(start)} | {' | '.join(_count(cells[d], inside) for d in found)} |" for start, inside in sections.items()]
     text = [INTRODUCTION % versions, f"## Overview\n\n{head}"]
     text[-1] += "\n" + "\n".join([*totals, f"| **total** | {' | '.join(_count(cells[d], names) for d in found)} |"]) + "\n"
-    for start, inside in sections.items():
-        lines = [f"| `{name}` | {' | '.join(_cell(*cells[d][name], numbers) for d in found)} |" for name in inside]
-        text.append(f"## {_title(start)}\n\n{head}\n" + "\n".join(lines) + "\n")
+    text += [f"## {_title(start)}\n\n{head}\n{_lines(cells, inside, numbers)}\n" for start, inside in sections.items()]
     by_reason: dict[str, list[str]] = {}
     for name, reason in left_out.items():
         by_reason.setdefault(reason, []).append(f"`{name}`")
     text.append("## Left out\n\n" + "\n".join(f"* {reason}: {', '.join(some)}" for reason, some in by_reason.items()) + "\n")
-    text.append("## Reasons\n\n" + "\n".join(f"{number}. {why}" for why, number in numbers.items()) + "\n")
+    text.append("## Reasons\n\n" + _reasons(numbers) + "\n")
     return "\n".join(text)
+
+
+def with_newer(text: str, found: dict[str, dict[str, Rows]]) -> str:
+    """Return the page with another last section, on functions that support the standard only in a newer SciPy than the page's."""
+    import scipy
+
+    numbers: dict[str, int] = {}
+    cells = {device: {name: mark(rows) for name, rows in column.items()} for device, column in found.items()}
+    lines = _lines(cells, list(next(iter(found.values()))), numbers)
+    command = f"`PYTHONPATH=tests python tests/project/test_consumers.py --newer {' '.join(found)}`"
+    says = f"""\
+These functions accept any array from {NEWER} on, which needs a newer Python than the one that made the tables above. They were called with
+SciPy {scipy.__version__} ({command}); the numbers are those of the reasons below."""
+    return f"{_older(text).rstrip()}\n\n{_TITLE}\n\n{says}\n\n{_head(found)}\n{lines}\n\n{_reasons(numbers)}\n"
+
+
+_TITLE = f"## Since {NEWER}"
+
+
+def _older(text: str) -> str:
+    return text.partition(_TITLE)[0]
+
+
+def _head(devices: Iterable[str]) -> str:
+    names = [f"`{device}`" for device in devices]
+    return f"| | {' | '.join(names)} |\n|---|{'---|' * len(names)}"
+
+
+def _lines(cells: dict[str, dict[str, tuple[str, list[str]]]], names: list[str], numbers: dict[str, int]) -> str:
+    return "\n".join(f"| `{name}` | {' | '.join(_cell(*column[name], numbers) for column in cells.values())} |" for name in names)
+
+
+def _reasons(numbers: dict[str, int]) -> str:
+    return "\n".join(f"{number}. {why}" for why, number in numbers.items())
 
 
 def _title(start: str) -> str:
@@ -128,7 +162,16 @@ def _count(column: dict[str, tuple[str, list[str]]], names: list[str]) -> str:
 
 
 def columns(text: str) -> dict[str, dict[str, str]]:
-    """Parse the page: return the mark of each call, for each device."""
+    """Parse the page, without the section on a newer SciPy: return the mark of each call, for each device."""
+    return _columns(_older(text))
+
+
+def newer_columns(text: str) -> dict[str, dict[str, str]]:
+    """Parse the section on a newer SciPy: return the mark of each call, for each device."""
+    return _columns(text.partition(_TITLE)[2])
+
+
+def _columns(text: str) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     heads: list[str] = []
     for line in text.splitlines():
