@@ -175,6 +175,10 @@ def test_a_dtype_has_what_numpys_has(name: str) -> None:
     for attribute in ("type", "char", "str", "num", "names", "hasobject", "isnative", "byteorder"):
         assert getattr(ours, attribute) == getattr(theirs, attribute), attribute
     assert np.result_type(xp.ones(2, dtype=name), theirs.type) == theirs
+    assert np.dtype(ours) == theirs
+    if np.lib.NumpyVersion(np.__version__) >= "2.4.0":  # older versions take what converts to a dtype for an array
+        assert not np.iscomplexobj(ours)
+        np.testing.assert_equal(ours, ours)
     with pytest.raises(AttributeError, match="nothing"):
         ours.nothing
     with pytest.raises(AttributeError, match="bfloat16 has no NumPy counterpart"):

@@ -150,6 +150,12 @@ def test_text_is_inserted_at_its_place(text: str, found: str) -> None:
     assert Insertion("f.py", " at", text).apply("a\nb at c\nd\n") == found
 
 
+@pytest.mark.parametrize(("before", "needed"), [("1.2", False), ("1.1.9", False), ("1.10", True), ("1.3rc1", True), ("", True)])
+def test_newer_versions_do_not_need_some_lines(project: Suite, before: str, needed: bool) -> None:
+    (line,) = project.insertions
+    assert bool(suites.patch(dataclasses.replace(project, insertions=(dataclasses.replace(line, before=before),)))) is needed
+
+
 def test_what_cannot_be_run_says_why(project: Suite, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SuiteError, match="is not installed; `pip install xpgrad-nothing`"):
         _ = Suite("xpgrad-nothing", "nothing", "1").version

@@ -64,21 +64,29 @@ class DType:
         self.differentiable = category in ("real floating", "complex floating")
 
     @property
-    def dtype(self) -> Any:
-        """The NumPy dtype of the same name, so that ``np.dtype(xpgrad.float32)`` works.
-
-        Examples
-        --------
-        >>> import xpgrad as xp
-        >>> xp.float32.dtype is xp.float32
-        False
-        """
+    def __numpy_dtype__(self) -> Any:
+        """The NumPy dtype of the same name, so that ``np.dtype(xpgrad.float32)`` works; bfloat16 has none."""
         # NB: only numpy asks for this attribute, so numpy has been imported by then; the core itself never imports it.
         numpy = sys.modules.get("numpy")
         if numpy is None or self.name == "bfloat16":
-            msg = f"xpgrad.{self.name} has no NumPy counterpart"
-            raise AttributeError(msg)
+            raise AttributeError  # `__getattr__` says why
         return numpy.dtype(self.name)
+
+    @property
+    def dtype(self) -> Any:
+        """What versions of NumPy before 2.4 read instead; newer ones do not need it, and would take the dtype for an array of numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import xpgrad as xp
+        >>> np.dtype(xp.float32)
+        dtype('float32')
+        """
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and tuple(map(int, numpy.__version__.split(".")[:2])) >= (2, 4):
+            raise AttributeError
+        return self.__numpy_dtype__
 
     @property
     def is_floating_point(self) -> bool:
@@ -130,9 +138,10 @@ class DType:
 
         def __getattr__(self, name: str) -> Any:
             if name not in _NUMPYS:
-                msg = f"xpgrad.{self.name} has no attribute {name!r}" if name != "dtype" else f"xpgrad.{self.name} has no NumPy counterpart"
+                what = "NumPy counterpart" if name == "__numpy_dtype__" else f"attribute {name!r}"
+                msg = f"xpgrad.{self.name} has no {what}"
                 raise AttributeError(msg)
-            return getattr(self.dtype, name)
+            return getattr(self.__numpy_dtype__, name)
 
     def __repr__(self) -> str:
         return f"xpgrad.{self.name}"

@@ -15,8 +15,9 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 from xpgrad._basics.arguments import as_flag, check_callable, shown
 from xpgrad._basics.scalars import is_raw_array
 from xpgrad._basics.shapes import common_shape
+from xpgrad._modes import state
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.autograd.function import Function
+from xpgrad.autograd.function import Function, call_function
 from xpgrad.rules.creation import astype, full
 from xpgrad.rules.elementwise import conj, real
 from xpgrad.rules.manipulation import moveaxis, reshape
@@ -122,6 +123,7 @@ class CustomRule(Generic[P, R]):
                 msg = f"custom_rule: static={sorted(chosen - set(parameters))} are not parameters of {name}, which has {list(parameters)}"
                 raise TypeError(msg)
         self.operands: tuple[str, ...] = tuple(n for n in parameters if n not in chosen)
+        self._count = len(self.operands)
         self.static: tuple[str, ...] = tuple(n for n in parameters if n in chosen)
         if not self.operands:
             msg = (
@@ -137,6 +139,7 @@ class CustomRule(Generic[P, R]):
         self._keywords = tuple(n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY)
         self._positional = len(parameters) - len(self._keywords)
         self._roles = tuple((n, n in chosen) for n in parameters)
+        self._all_operands = 0 if chosen or self._keywords else len(parameters)  # how many there are if nothing else is taken
         self._vjp: _Formula | None = None
         self._jvp: _Formula | None = None
         self.function: type[Function] = self._make_function()
@@ -145,12 +148,14 @@ class CustomRule(Generic[P, R]):
         return f"<custom rule {self._name}{self._signature}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if not (kwargs or self.static or self._keywords) and len(args) == len(self._roles):
+        if len(args) == self._all_operands and not kwargs:
             for a in args:
-                if not isinstance(a, Tensor):
+                if not isinstance(a, Tensor) or a.depth:
                     break
-            else:  # NB: the common call
-                return self.function.apply(*args)
+            else:  # NB: the common call, in which `apply` would have nothing to do
+                mode = state.current()
+                if mode is None or mode.profiling is None:
+                    return call_function(self.function, args, {}, True, mode)
         return self.function.apply(*self.arguments(*args, **kwargs))
 
     def vjp(self, formula: Callable[..., Any]) -> CustomRule[P, R]:
@@ -321,6 +326,12 @@ class CustomRule(Generic[P, R]):
         except Exception as error:
             self._explain(error, args)
             raise
+        if isinstance(out, Tensor):  # NB: the common case
+            for a in args:
+                if out is a:
+                    break
+            else:
+                return out
         if isinstance(out, list):
             msg = f"{self._name} returned a list, whose Tensors would not be differentiated; return a tuple"
             raise TypeError(msg)
@@ -329,10 +340,7 @@ class CustomRule(Generic[P, R]):
     def _result(self, out: Any, args: tuple[Any, ...]) -> Any:
         """Return a result of the user's function; an operand, which could not be saved if it were also a result, is copied."""
         if isinstance(out, Tensor):
-            for a in args:
-                if out is a:
-                    return out.clone()
-            return out
+            return out.clone() if any(out is a for a in args) else out
         if is_raw_array(out):
             msg = f"{self._name} returned a raw array of type {type(out).__name__}, which has no gradient; wrap it: `xpgrad.asarray(...)`"
             raise TypeError(msg)
@@ -353,8 +361,7 @@ class CustomRule(Generic[P, R]):
         if False in ctx.needs_input_grad:
             ctx.are_tensors = [isinstance(a, Tensor) for a in inputs]
         if self._vjp is not None:
-            tensors, ctx.values = self._vjp.read(inputs, output)
-            ctx.save_for_backward(*tensors)
+            ctx._to_save, ctx.values = self._vjp.read(inputs, output)  # NB: `save_for_backward` would check that these are Tensors
         if self._jvp is not None:
             tensors, ctx.forward_values = self._jvp.read(inputs, output)
             ctx.save_for_forward(*tensors)
@@ -369,21 +376,22 @@ class CustomRule(Generic[P, R]):
 
     def _apply_vjp(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Call the vjp, and check that it returns one gradient per operand."""
-        if self._vjp is None:
+        vjp = self._vjp
+        if vjp is None:
             msg = f"{self._name} has no vjp, so it cannot be differentiated; declare one with `@{self._name}.vjp`"
             raise NotImplementedError(msg)
         saved = ctx.saved_tensors
         g = grads if ctx.several else grads[0]
         try:
-            if ctx.values is self._vjp.all_saved and self._vjp.is_positional:
-                returned = self._vjp.function(g, *saved)
+            if vjp.is_positional and ctx.values is vjp.all_saved:
+                returned = vjp.function(g, *saved)
             else:
-                returned = self._vjp.function(g=g, **ctx.values.with_saved(saved))
+                returned = vjp.function(g=g, **ctx.values.with_saved(saved))
         except Exception as error:
             self._explain(error, (*grads, *saved))
             raise
         given = returned if isinstance(returned, tuple) else (returned,)
-        if len(given) != len(self.operands):
+        if len(given) != self._count:
             msg = (
                 f"the vjp of {self._name} returned {len(given)} gradient{'s' if len(given) != 1 else ''}, but there are "
                 f"{len(self.operands)} operands ({', '.join(self.operands)}); return one for each, None for zero, or declare "
@@ -544,6 +552,11 @@ class _Formula:
         return _Values([n for n, _, _ in self.values], {})
 
     @functools.cached_property
+    def places(self) -> tuple[int, ...] | None:
+        """The places of the values; None if it reads the shape or the dtype of one."""
+        return None if any(part for _, _, part in self.values) else tuple(place for _, place, _ in self.values)
+
+    @functools.cached_property
     def is_positional(self) -> bool:
         """Whether the formula takes ``g`` and then its values by position."""
         parameters = inspect.signature(self.function).parameters
@@ -551,17 +564,17 @@ class _Formula:
             p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values()
         )
 
-    def read(self, inputs: tuple[Any, ...], output: Any) -> tuple[list[Any], _Values]:
+    def read(self, inputs: tuple[Any, ...], output: Any) -> tuple[tuple[Any, ...], _Values]:
         """Return the Tensors to save, and the values by name without these Tensors."""
+        if self.places is not None:
+            given = (*inputs, output)
+            found = tuple([given[place] for place in self.places])
+            for value in found:
+                if not isinstance(value, Tensor):
+                    break
+            else:  # NB: the common case
+                return found, self.all_saved
         tensors: list[Any] = []
-        for _, place, part in self.values:
-            value = output if place == _OUT else inputs[place]
-            if part is not None or not isinstance(value, Tensor):
-                break
-            tensors.append(value)
-        else:  # NB: the common case
-            return tensors, self.all_saved
-        tensors = []
         names: list[str] = []
         others: dict[str, Any] = {}
         for n, place, part in self.values:
@@ -578,7 +591,7 @@ class _Formula:
             results: list[Any] = [None if isinstance(v, Tensor) else (v,) for v in output]
             tensors += [v for v in output if isinstance(v, Tensor)]
             others["out"] = results
-        return tensors, _Values(names, others) if others else self.all_saved
+        return tuple(tensors), _Values(names, others) if others else self.all_saved
 
 
 class _Values(NamedTuple):

@@ -363,8 +363,8 @@ class Function:
                 return apply_to_batch(Function, cls, args)
         mode = state.current()
         if mode is not None and mode.profiling is not None:  # called without a helper, because the `stacklevel` of warnings counts frames
-            return mode.call(cls.__name__, _apply, cls, args, kwargs, separate, mode)
-        return _apply(cls, args, kwargs, separate, mode)
+            return mode.call(cls.__name__, call_function, cls, args, kwargs, separate, mode)
+        return call_function(cls, args, kwargs, separate, mode)
 
 
 def _count_parameters(cls: Any) -> Any:
@@ -376,7 +376,7 @@ def _count_parameters(cls: Any) -> Any:
     return found
 
 
-def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool, mode: Any) -> Any:
+def call_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool, mode: Any) -> Any:
     """Run `forward` and record it; `args` ends with the values of `kwargs`."""
     ctx = FunctionCtx()
     needs = ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
@@ -409,7 +409,7 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bo
     several = isinstance(result, tuple)
     results = result if several else (result,)
     dirty, nondiff = ctx._dirty, ctx._nondiff
-    outs = _record(cls, ctx, args, results, recording, separate)
+    outs = _record(cls, ctx, args, results, recording, separate, before)
     if recording and mode is not None and mode.anomaly:
         for o in outs:
             if isinstance(o, Tensor) and o._node is not None:
@@ -442,7 +442,7 @@ def _has(items: tuple[Any, ...], x: Any) -> bool:
     return False
 
 
-def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool) -> list[Any]:
+def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...], recording: bool, separate: bool, mode: Any) -> list[Any]:
     """Make the node, and return the outputs that the caller gets for the results of `forward`.
 
     Parameters
@@ -455,6 +455,8 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
         Whether the call gets a history.
     separate : bool
         Whether the Function has `setup_context`.
+    mode : Mode or None
+        The current one.
     """
     dirty = ctx._dirty
     if dirty:
@@ -470,7 +472,6 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
     kept = ctx._to_save
     saved = _save(ctx, args, results)
     _attach(node, outs, dirty)
-    mode = state.current()
     if mode is not None:
         if mode.packing is not None:
             for entry, t in zip(saved, kept):

@@ -53,11 +53,14 @@ class Insertion:
         A part of the line, which occurs once in the file.
     text : str
         What is inserted: a whole line or several before that line if it ends with a newline, else text directly after `at`.
+    before : str
+        The first version of the project that does not need it; empty if all do.
     """
 
     file: str
     at: str
     text: str
+    before: str = ""
 
     def apply(self, source: str) -> str:
         """Return the source of the file with the text in its place.
@@ -177,10 +180,16 @@ def load(name: str) -> Suite:
     return Suite(name=name, insertions=insertions, expected=expected, **facts)
 
 
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))
+
+
 def _changed(suite: Suite) -> dict[str, tuple[str, str]]:
     """Return the files with insertions: the source before and after, by name."""
     changed: dict[str, tuple[str, str]] = {}
     for insertion in suite.insertions:
+        if insertion.before and _numbers(suite.version) >= _numbers(insertion.before):
+            continue
         if insertion.file not in changed:
             path = suite.source / insertion.file
             if not path.is_file():
