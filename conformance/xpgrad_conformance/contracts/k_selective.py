@@ -89,8 +89,13 @@ def kept_by_a_policy(lib: Any) -> None:
         number[0] = 2.0
         with lib.raises(RuntimeError, "operands of other shapes"):
             y.backward()
+    # Several calls of one operation: each gets back its own value.
+    number[0] = 1.0
+    x, exp = lib.tensor(V), operation(lib, "exp")
+    y = run_selective(lib, lambda t: lib.xp.sum(lib.xp.sin(sum(lib.xp.exp(t * k * number[0]) * k for k in (1.0, 2.0, 3.0)))), [exp], x)
+    number[0] = 3.0
+    lib.equal(lib.grad(y, x)[0], np.cos(sum(np.exp(k * V) * k for k in (1, 2, 3))) * sum(np.exp(k * V) * k * k for k in (1, 2, 3)))
     # One policy within another: each keeps what it says.
-    exp = operation(lib, "exp")
     for outer, inner in itertools.product((True, False), repeat=2):
         number[0] = 1.0
 

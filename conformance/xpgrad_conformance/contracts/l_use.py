@@ -48,6 +48,12 @@ def once_differentiable(lib: Any) -> None:
         (g,) = lib.grad(cls.apply(x), x, seed, create_graph=True)
         with lib.raises(RuntimeError, phrase):
             lib.grad(g, seed, allow_unused=True)
+    # An argument that is no Tensor has no gradient.
+    scaled = lib.fn(lambda ctx, x, k: x * k, lib.ag.function.once_differentiable(lambda ctx, g: (g * 5.0, None)))
+    (g,) = lib.grad(scaled.apply(x, 5.0) * x, x, create_graph=True)
+    lib.equal(g, [30.0])
+    with lib.raises(RuntimeError, phrase):
+        g.backward()
     # The gradient has the tangent of its seed, also if it is recorded.
     fw = lib.module("autograd.forward_ad")
     for create in (False, True):

@@ -234,6 +234,7 @@ def constant_outputs(lib: Any) -> None:
         ("the second input", lambda x, w: w.detach() * 2),
         ("one place", lambda x, w: x.detach()[1] * 2),
         ("the second output", lambda x, w: (x.detach() * 0, w.detach() * 2)),
+        ("a small slope", lambda x, w: x.detach() * 0.125),
     ]:
         with lib.case(name), lib.raises(error_class(lib), expected):
             lib.ag.gradcheck(f, (x, w))
@@ -268,6 +269,10 @@ def options(lib: Any) -> None:
         assert calls[True] < 20 < calls[False], (way, calls)
     with lib.raises(AssertionError, "Expected at least one of check_forward_ad or check_backward_ad to be True"):
         check(xp.sin, (x,), check_backward_ad=False)
+    with lib.raises(AssertionError, "Setting check_batched_grad=True requires check_backward_ad to be True"):
+        check(xp.sin, (x,), check_batched_grad=True, check_backward_ad=False, check_forward_ad=True)
+    with lib.raises(AssertionError, "Setting check_batched_forward_grad=True requires check_forward_ad to be True"):
+        check(xp.sin, (x,), check_batched_forward_grad=True)
     # Forward mode alone and together with the backward, and batched.
     for more in (
         {"check_forward_ad": True},

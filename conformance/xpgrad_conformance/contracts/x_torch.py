@@ -168,6 +168,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[Any, Any], Any]]] = {
     "gather, too long": (ValueError, lambda x, w: x.reshape(3, 2).gather(0, x.argsort(1) * 0)),
     "index_select, two axes": (ValueError, lambda x, w: x.index_select(0, x)),
     "repeat, too few": (ValueError, lambda x, w: x.repeat(2)),
+    "scatter_add, axes": (ValueError, lambda x, w: x.scatter_add(0, x.argsort() * 0, x.t().mm(x).reshape(3, 3, 1))),
     "dist, shapes": (ValueError, lambda x, w: x.dist(w[:2])),
     "masked_select, numbers": (TypeError, lambda x, w: x.masked_select(w)),
     "relu of truths": (TypeError, lambda x, w: (x > 0).relu()),
@@ -202,6 +203,9 @@ def methods_of_pytorch(lib: Any) -> None:
     narrow = lib.constant(X, lib.narrow)
     for result in (narrow.sigmoid(), narrow.softmax(0), narrow.log_softmax(0), narrow.logsumexp(0)):
         assert result.dtype == narrow.dtype
+    wide = lib.dtype(lib.real)
+    for result in (narrow.softmax(0, dtype=wide), narrow.log_softmax(0, dtype=wide), narrow.norm(dtype=wide)):
+        assert result.dtype == wide
     assert 2.0 in lib.constant([1.0, 2.0])
     assert 5.0 not in lib.constant([1.0, 2.0])
     far = lib.constant([-1e4, 0.0, 1e4])  # nothing overflows

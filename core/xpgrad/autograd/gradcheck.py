@@ -68,13 +68,13 @@ def gradcheck(
     GradcheckError
         A check fails.
     ValueError
-        No input requires grad, a batched check is requested without the check that it extends, or `eps` is not positive.
+        No input requires grad, or `eps` is not positive.
     TypeError
         `func` is not callable, or an argument has the wrong type.
     RuntimeError
         An input has a stride of 0.
     AssertionError
-        Neither mode is to be checked.
+        Neither mode is to be checked, or a batched check is requested without the check that it extends.
 
     Examples
     --------
@@ -103,12 +103,12 @@ def gradcheck(
         msg = "Expected at least one of check_forward_ad or check_backward_ad to be True"
         raise AssertionError(msg)
     for batched, mode, option in (
-        (check_batched_grad, check_backward_ad, "check_batched_grad=True needs check_backward_ad=True"),
-        (check_batched_forward_grad, check_forward_ad, "check_batched_forward_grad=True needs check_forward_ad=True"),
+        (check_batched_grad, check_backward_ad, "check_batched_grad=True requires check_backward_ad to be True"),
+        (check_batched_forward_grad, check_forward_ad, "check_batched_forward_grad=True requires check_forward_ad to be True"),
     ):
         if batched and not mode:
             msg = f"Setting {option}"
-            raise ValueError(msg)
+            raise AssertionError(msg)
     from xpgrad.autograd._gradcheck import Options, check  # loads late: a check for tests, with forward mode and batches
 
     options = Options(
