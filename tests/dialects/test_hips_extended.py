@@ -70,6 +70,27 @@ def test_what_a_rule_returns_for_lists() -> None:
             ours.make_jvp(double)(1.0)(1.0)
 
 
+def test_a_value_with_integers() -> None:
+    """Rules return derivatives for them, too, which count for nothing in either mode."""
+
+    @ours.primitive
+    def sorted_with_places(x: Any) -> tuple[Any, Any]:
+        return np.sort(x), np.argsort(x)
+
+    OURS.extend.defvjp(sorted_with_places, lambda ans, x: lambda g: g[0][np.argsort(ans[1])])
+    OURS.extend.defjvp(sorted_with_places, lambda g, ans, x: (g[ans[1]], np.ones(len(x))))
+
+    def f(x: Any) -> Any:
+        values, places = sorted_with_places(x)
+        return np.sum(values * np.array([1.0, 10.0, 100.0]) * (1 + places))
+
+    x = np.array([3.0, 1.0, 2.0])
+    expected = np.array([100.0, 2.0, 30.0])
+    np.testing.assert_array_equal(ours.grad(f)(x), expected)
+    for v in np.eye(3):
+        assert ours.make_jvp(f)(x)(v)[1] == expected @ v
+
+
 def test_rules_are_found_and_removed() -> None:
     from xpgrad.dialects.hips.core import primitive_vjps  # loads late: under test
 

@@ -328,6 +328,44 @@ def test_runs_of_a_programs_own() -> None:
         OURS.extend.Box(2.0)._trace
 
 
+def test_passes_by_hand() -> None:
+    """A run has a number, and `x._node` is where a pass begins: so pymoo computes Jacobians of several results at once."""
+
+    def jacobians(lib: Any, core: Any, x: Any) -> dict[str, Any]:
+        tracer, np_ = lib.tracer, lib.np
+        start = tracer.new_box(x, 0, core.VJPNode.new_root())
+        out = {"F": np_.sin(start) * start, "G": np_.outer(start, start[::-1]).ravel()[:3], "H": np_.exp(start[1])}
+        found = {}
+        for name, value in out.items():
+            assert value._trace == start._trace
+            assert type(value._value) in (np.ndarray, np.float64)
+            rows = []
+            for seed in np.eye(np.size(value._value)).reshape(-1, *np.shape(value._value)):
+                rows.append(core.backward_pass(tracer.new_box(seed, 0, core.VJPNode.new_root()), value._node))
+                np.testing.assert_allclose(core.backward_pass(seed, value._node), rows[-1]._value)
+            assert all(tracer.isbox(row) for row in rows)
+            found[name] = np_.stack(rows, axis=0)._value
+            assert type(found[name]) is np.ndarray
+        return found
+
+    x = np.array([1.0, 2.0, 3.0])
+    core = importlib.import_module("xpgrad.dialects.hips.core")
+    assert_same(jacobians(OURS, core, x), jacobians(HIPS, importlib.import_module("autograd.core"), x))
+
+    def slope(x: Any) -> Any:
+        with OURS.tracer.trace_stack.new_trace() as run:
+            start = OURS.tracer.new_box(x, run, core.VJPNode.new_root())
+            return core.backward_pass(1.0, (start**3 * x)._node)
+
+    assert (slope(2.0), ours.grad(slope)(2.0), ours.grad(ours.grad(slope))(2.0)) == (24.0, 36.0, 36.0)  # of 3 x³
+    both = OURS.tracer.new_box(x, 0, core.VJPNode.new_root()) * OURS.tracer.new_box(x, 0, core.VJPNode.new_root())
+    with pytest.raises(TypeError, match="depends on 2 arguments"):
+        core.backward_pass(x, both._node)
+    for wrong in (core.VJPNode.new_root(), None):
+        with pytest.raises(TypeError, match="no end of a run"):
+            core.backward_pass(x, wrong)
+
+
 def test_where_of_numbers_stays_a_number() -> None:
     for condition, x, y in ((True, 1, 2), (False, 1, 2.0), (True, [1, 2], [3, 4])):
         found = OURS.np.where(condition, x, y)

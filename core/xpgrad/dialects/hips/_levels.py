@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from xpgrad._tape.leaf import AccumulateGrad
-from xpgrad._tape.node import ListNode, walk
+from xpgrad._tape.node import ListNode
 
 if TYPE_CHECKING:
     from xpgrad.dialects.hips._records import Record
@@ -36,30 +36,36 @@ class Ended(Start):
 
 
 class Trace:
-    """A run that the program itself makes, by `tracer.trace_stack`.
+    """A run that the program itself makes, by `tracer.trace_stack`, or names by a number, as HIPS autograd does.
 
     Attributes
     ----------
-    inner : list of Tensor
-        The arguments.
     cut : bool
         As of a `Record`: whether the program took a value without this level, by `x._value`.
     depth : int
-        The number of runs outside it.
+        The number of runs outside it; -1 for a run with a number, which is outside of all that go on.
     """
 
     #: The run that each node of an argument belongs to.
     of: ClassVar[MutableMapping[Any, Trace]] = WeakKeyDictionary()
+    #: The value of each of these arguments, without history.
+    values: ClassVar[MutableMapping[Any, Any]] = WeakKeyDictionary()
+    _numbered: ClassVar[dict[int, Trace]] = {}
 
-    def __init__(self) -> None:
-        self.inner: list[Any] = []
+    inner: tuple[Any, ...] = ()  # as of a `Record`; `of` has the arguments
+
+    def __init__(self, depth: int | None = None) -> None:
         self.cut: bool = False
-        self.depth: int = len(RUNS.get())
+        self.depth: int = len(RUNS.get()) if depth is None else depth
+
+    @classmethod
+    def numbered(cls, number: int) -> Trace:
+        """Return the run with a number."""
+        return cls._numbered.setdefault(number, cls(-1))
 
     def begin(self, x: Any) -> None:
         """Declare a Tensor an argument."""
-        self.inner.append(x)
-        self.of[x._node] = self
+        self.of[x._node], self.values[x._node] = self, x._wrap(x._array)
 
 
 class ValueNode(ListNode):
@@ -78,7 +84,10 @@ class ValueNode(ListNode):
 
 
 def levels_of(x: Any) -> tuple[list[Record | Trace], bool]:
-    """Return the runs in progress on which the value of a Tensor depends, outermost first, and whether it has any other history."""
+    """Return the runs on which the value of a Tensor depends, outermost first, and whether it has any other history.
+
+    These are the runs that go on, and those of the program's own.
+    """
     runs = RUNS.get()
     starts: dict[Any, Record | Trace] = {t._node: run for run in runs for t in run.inner}
     found: list[Record | Trace] = []
@@ -87,7 +96,7 @@ def levels_of(x: Any) -> tuple[list[Record | Trace], bool]:
     seen = set(stack)
     while stack:
         node, without = stack.pop()
-        run = starts.get(node)
+        run = starts.get(node) or Trace.of.get(node)
         if run is not None and run not in without and run not in found:
             found.append(run)
         other |= run is None and node.is_leaf and node.__class__ is not Ended and not node.is_spent
@@ -97,18 +106,13 @@ def levels_of(x: Any) -> tuple[list[Record | Trace], bool]:
             if (e, without) not in seen:
                 seen.add((e, without))
                 stack.append((e, without))
-    return sorted(found, key=runs.index), other
+    return sorted(found, key=lambda run: run.depth if isinstance(run, Trace) else runs.index(run)), other
 
 
 def trace_of(x: Any) -> Any:
-    """Return the innermost run on which the value of a Tensor depends, of those that go on and of the program's own; None without one."""
+    """Return the innermost run on which the value of a Tensor depends; None without one."""
     levels, _ = levels_of(x)
-    runs = RUNS.get()
-    found: dict[Any, int] = {run: runs.index(run) for run in levels}
-    for node in walk([] if x._node is None else [x._node]):
-        if node in Trace.of:
-            found.setdefault(Trace.of[node], Trace.of[node].depth)
-    return max(found, key=found.__getitem__, default=None)
+    return levels[-1] if levels else None
 
 
 def cut(x: Any, copied: Any, run: Record | Trace) -> Any:

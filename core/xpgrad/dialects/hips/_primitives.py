@@ -324,7 +324,8 @@ class _Primitive(Function):
         tangent_args = unflatten(call.structure, filled)
         found = call.target.jvps(argnums, [tangent_args[n] for n in argnums], ans, args, call.kwargs)
         parts = call.parts(call.value, found, "the jvp", "value")
-        return tuple(_fit_to(t, a) for t, a in zip(parts, flatten(ans)[0], strict=True))
+        # A rule has to return something for integers, too; it counts for nothing.
+        return tuple(_fit_to(t, a) if _dtype(a).kind in "fc" else None for t, a in zip(parts, flatten(ans)[0], strict=True))
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
@@ -337,8 +338,11 @@ class _Primitive(Function):
 def _fit_to(x: Any, like: Any) -> Any:
     """Convert a cotangent or tangent from a rule to a Tensor with the shape and dtype of `like`; missing axes are broadcast."""
     x = _wrap(x)
-    dtype = np.dtype(like.dtype) if hasattr(like, "dtype") else np.asarray(like).dtype
-    if x.dtype.is_complex and dtype.kind != "c":
+    if x.dtype.is_complex and _dtype(like).kind != "c":
         x = np.real(x)
     shape = tuple(np.shape(like))
     return np.broadcast_to(x, shape) if x.shape != shape else x
+
+
+def _dtype(x: Any) -> Any:
+    return x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype

@@ -17,6 +17,7 @@ from xpgrad._modes import state, switches
 from xpgrad._modes.batch_levels import active_levels
 from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import new_tensor
+from xpgrad._tape.edges import GradientEdge
 from xpgrad._tape.engine import run_pass
 from xpgrad._tape.node import walk
 from xpgrad._tape.task import OtherLeaves, Pass
@@ -441,6 +442,38 @@ class Record:
             (found,) = self.cotangents([seeds], batched=True)
             jacobian = found
         return _gradient(None if jacobian is None else np.reshape(jacobian, shape), ARRAY._wrap(np.zeros(shape, np.dtype(x.dtype))), True)
+
+
+@state.restoring
+def pull_back_from(g: Any, end: Any) -> Any:
+    """Return the gradient with respect to the only argument of the innermost of the program's own runs that a node of the graph reaches.
+
+    Raises
+    ------
+    TypeError
+        It reaches no such argument, or several.
+    """
+    nodes = list(walk([end]))
+    starts = [node for node in nodes if node in Trace.of]
+    run = max((Trace.of[node] for node in starts), key=lambda run: run.depth, default=None)
+    starts = [node for node in starts if Trace.of[node] is run]
+    if run is None or len(starts) != 1:
+        msg = f"backward_pass: this node depends on {len(starts)} arguments that `tracer.new_box` made, not on one; use `make_vjp`"
+        raise TypeError(msg)
+    (start,) = starts
+    seed = g if isinstance(g, Tensor) else new_tensor(ARRAY, np.asarray(g))
+    out = ARRAY._wrap(seed._array)  # stands for the value that the node computed
+    out._node = end
+    keep = seed.requires_grad or any(node.is_leaf and node is not start for node in nodes)
+    passes = PASSES.get()
+    try:
+        PASSES.set((*passes, run) if run.cut else passes)
+        with switches.recorded():
+            seed = np.conjugate(seed) if seed.dtype.is_complex else seed
+            (found,) = gradients([out], [GradientEdge(start, 0)], [seed], retain_graph=True, create_graph=keep, allow_unused=True)
+    finally:
+        PASSES.set(passes)
+    return _gradient(found, Trace.values[start], keep)
 
 
 # -- forward ---------------------------------------------------------------------------------------------------------------

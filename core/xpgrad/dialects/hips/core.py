@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Any
 
+from xpgrad._tape.node import Node as TapeNode
+from xpgrad.dialects.hips._records import pull_back_from
 from xpgrad.dialects.hips._spaces import SparseObject, VSpace, vspace
 from xpgrad.dialects.hips.differential_operators import _make_jvp as make_jvp, _make_vjp as make_vjp
 from xpgrad.dialects.hips.extend import (
@@ -28,12 +30,39 @@ __all__ = [
 ]  # fmt: skip
 
 
-def backward_pass(g: Any, end_node: VJPNode) -> Any:
-    """Return the gradient with respect to the argument of a function that `tracer.trace` ran, from the cotangent `g` of its value."""
-    if end_node.record is None:
-        msg = "backward_pass: this node is no end of a trace; pass the second value of `tracer.trace(VJPNode.new_root(), fun, x)`"
+def backward_pass(g: Any, end_node: Any) -> Any:
+    """Return the gradient with respect to the argument of a run, from the cotangent `g` of its end.
+
+    Parameters
+    ----------
+    g : array, number or Tensor
+        If it is differentiated itself, so is the gradient.
+    end_node : VJPNode or Node
+        The second value of `tracer.trace`, or ``x._node`` of a value that depends on one argument that `tracer.new_box` made.
+
+    Raises
+    ------
+    TypeError
+        It is no such node.
+
+    Examples
+    --------
+    >>> import xpgrad.dialects.hips.numpy as np
+    >>> from xpgrad.dialects.hips.core import VJPNode, backward_pass
+    >>> from xpgrad.dialects.hips.tracer import new_box
+    >>> x = new_box(3.0, 0, VJPNode.new_root())
+    >>> print(backward_pass(2.0, (x * x)._node))
+    12.0
+    """
+    if isinstance(end_node, VJPNode) and end_node.record is not None:
+        return end_node.record.vjp(g)
+    if not isinstance(end_node, TapeNode):
+        msg = (
+            "backward_pass: this node is no end of a run; pass the second value of `tracer.trace(VJPNode.new_root(), fun, x)`, or "
+            "`x._node` of a value that depends on what `tracer.new_box` made"
+        )
         raise TypeError(msg)
-    return end_node.record.vjp(g)
+    return pull_back_from(g, end_node)
 
 
 def add_outgrads(prev_g_flagged: tuple[Any, bool] | None, g: Any) -> tuple[Any, bool]:

@@ -77,15 +77,15 @@ class _Boxes(tuple[Any, ...]):
     _trace: Trace
 
 
-def new_box(value: Any, trace: Trace, node: Any) -> Any:
+def new_box(value: Any, trace: Trace | int, node: Any) -> Any:
     """Return a Tensor for an array or number, whose attribute `_trace` is the run, as is that of every value that depends on it.
 
     Parameters
     ----------
     value : array, number, Tensor, or tuple or list of them
         For a sequence, a sequence with the attribute `_trace` is returned.
-    trace : Trace
-        The run, from ``trace_stack.new_trace()``.
+    trace : Trace or int
+        The run, from ``trace_stack.new_trace()``, or a number, as which HIPS autograd has runs: that one is outside of all that go on.
     node : VJPNode
         Made by `VJPNode.new_root()`.
 
@@ -110,6 +110,8 @@ def new_box(value: Any, trace: Trace, node: Any) -> Any:
     if not isinstance(node, VJPNode):
         msg = f"new_box: the node must be `VJPNode.new_root()`, but got {type(node).__name__}; `make_jvp` differentiates in forward mode"
         raise TypeError(msg)
+    if isinstance(trace, int):
+        trace = Trace.numbered(trace)
     if isinstance(value, (tuple, list)):
         out = _Boxes(new_box(item, trace, node) for item in value)
         out._trace = trace
