@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: The runs that go on in this context, the outermost first.
 RUNS: ContextVar[tuple[Record | Trace, ...]] = ContextVar("xpgrad_hips_runs", default=())
 #: The runs whose passes go on in this context, among those that a `ValueNode` names.
-PASSES: ContextVar[tuple[Record, ...]] = ContextVar("xpgrad_hips_passes", default=())
+PASSES: ContextVar[tuple[Record | Trace, ...]] = ContextVar("xpgrad_hips_passes", default=())
 
 
 class Start(AccumulateGrad):
