@@ -468,6 +468,10 @@ def assigning_grad(lib: Any) -> None:
         const.grad = lib.ones(3)
     const.grad = lib.ones(2)
     lib.equal(const.grad, [1.0, 1.0])
+    const.requires_grad_()
+    lib.equal(const.grad, [1.0, 1.0])
+    (const * 2).backward(lib.ones(2))
+    lib.equal(const.grad, [3.0, 3.0])
 
 
 @contract("ACC-20", draw={"shape": shapes(), "seed": seeds, "passes": st.integers(1, 3)})

@@ -368,6 +368,26 @@ def saved_tensors_are_checked(lib: Any) -> None:
             with lib.raises(RuntimeError, OVERWRITTEN):
                 z.backward(lib.ones(2))
             assert leaf.grad is None
+    # Of two outputs one is saved: only a write to that one counts.
+
+    def both(ctx: Any, x: Any) -> Any:
+        out = x * 2
+        ctx.save_for_backward(out)
+        return out, x * 3
+
+    for written in (0, 1):
+        x = lib.tensor([1.0, 2.0])
+        outs = lib.fn(both, lambda ctx, g, h: g * ctx.saved_tensors[0] + h).apply(x)
+        total = lib.xp.sum(outs[0] * 1 + outs[1] * 1)
+        with lib.ns.no_grad():
+            outs[written].add_(1.0)
+        with lib.case(written):
+            if written == 0:
+                with lib.raises(RuntimeError, OVERWRITTEN):
+                    total.backward()
+            else:
+                total.backward()
+                lib.equal(x.grad, [3.0, 5.0])
 
 
 @contract("FUN-15")

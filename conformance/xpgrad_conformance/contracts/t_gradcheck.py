@@ -78,7 +78,7 @@ def correct_gradients_pass(lib: Any, shape: Any) -> None:
 @contract("GCK-02", requires="float64")
 def mismatches(lib: Any) -> None:
     x, w = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0])
-    bad = double_with(lib, lambda ctx, g: g * 3)
+    bad = lib.fn(lambda ctx, x: x * 2, lambda ctx, g: g * 3, jvp=lambda ctx, t: t * 3).apply
     assert issubclass(error_class(lib), RuntimeError)
     for options in MODES:
         for output, place, f in [
@@ -90,6 +90,8 @@ def mismatches(lib: Any) -> None:
             said = MISMATCH.format(output, place), "numerical:", "analytical:"
             with lib.case((options, output, place)), lib.raises(error_class(lib), *said):
                 lib.ag.gradcheck(f, (x, w), **options)
+            with lib.case((options, output, place, "forward mode")), lib.raises(error_class(lib), said[0].removeprefix("Jacobian ")):
+                lib.ag.gradcheck(f, (x, w), check_forward_ad=True, check_backward_ad=False, **options)
         # One side is zero: a gradient is lost, or there is one too many.
         with lib.case((options, "lost")), lib.raises(error_class(lib), MISMATCH.format(0, 0)):
             lib.ag.gradcheck(lambda x: x * 2 + x.detach(), (x,), **options)
@@ -394,6 +396,12 @@ def second_order(lib: Any, seed: int) -> None:
             assert ((2,) in strides, (1,) in strides)[not apart]
             assert apart or (2,) not in strides
             strides.clear()
+    # All entries of the Jacobians are compared by default.
+    calls: list[int] = []
+    for mode, some in zip(MODES, (range(21, 200), range(1, 21))):
+        calls.clear()
+        assert check(lambda x: calls.append(1) or x**3, (lib.random((10,), seed),), **mode) is True
+        assert len(calls) in some, (mode, len(calls))
     # The gradient outputs that are created by default differ between elements.
     assert len({float(v) for v in seen[0]}) == 2
     assert x.grad is None

@@ -215,6 +215,8 @@ def methods_of_pytorch(lib: Any) -> None:
     lib.equal(far.sigmoid(), [0.0, 0.5, 1.0])
     assert lib.tensor(X).allclose(lib.tensor(X + 1e-9)) is True
     assert lib.tensor(X).allclose(lib.tensor(X + 0.1), rtol=0.0, atol=0.01) is False
+    small, large = lib.constant([1.0]), lib.constant([2.0])  # `rtol` is relative to the argument
+    assert (small.allclose(large, rtol=0.5, atol=0.0), large.allclose(small, rtol=0.5, atol=0.0)) == (True, False)
     if lib.capabilities["complex"]:
         z = lib.constant(X + 0.5j * X[::-1], lib.complex)
         lib.equal(z.sigmoid(), 1 / (1 + np.exp(-(X + 0.5j * X[::-1]))), 1e-5, 1e-5)
