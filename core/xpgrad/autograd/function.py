@@ -461,13 +461,12 @@ def _record(cls: Any, ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...],
     dirty = ctx._dirty
     if dirty:
         _check_dirty(ctx, args, results, recording)
-    edges = [a._node if need else None for a, need in zip(args, ctx.needs_input_grad)]
     for x in dirty:
         bump(x)
     outs, metas, constant = _outputs(ctx, args, results, recording, separate)
     if not recording or len(constant) == len(metas) - metas.count(None):
         return outs
-    node = _new_node(cls, args, edges, metas, constant)
+    node = _new_node(cls, args, ctx.needs_input_grad, metas, constant)
     node.ctx, ctx._node = ctx, weakref.ref(node)
     kept = ctx._to_save
     saved = _save(ctx, args, results)
@@ -555,8 +554,18 @@ def _outputs(
 _NONE: frozenset[int] = frozenset()
 
 
-def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], metas: list[Any], constant: list[int]) -> Any:
-    """Make the node of one call, linked to its operands' nodes but not yet to its outputs; for the parameters see `_outputs`."""
+def _new_node(cls: Any, args: tuple[Any, ...], needs: tuple[bool, ...], metas: list[Any], constant: list[int]) -> Any:
+    """Make the node of one call, linked to its operands' nodes but not yet to its outputs.
+
+    Parameters
+    ----------
+    cls, args
+        The Function and the arguments of this call.
+    needs : tuple of bool
+        Which of them need a gradient.
+    metas, constant : list
+        Of the outputs, as `_outputs` returns them.
+    """
     # NB: it is made after the writes of `forward`, so that the saved values are not older than the writes.
     node = (cls.__dict__.get("_backward_cls") or _make_node_class(cls)).made_now()
     node.n_outputs, node.metas, node.constant = len(metas), metas, frozenset(constant) if constant else _NONE
@@ -567,13 +576,13 @@ def _new_node(cls: Any, args: tuple[Any, ...], edges: list[Any], metas: list[Any
     followed: list[Any] = []
     inputs: list[Any] = []
     places: list[int | None] = []
-    for a, e in zip(args, edges):
-        if e is None:
-            places.append(None if isinstance(a, Tensor) else -1)
-        else:
+    for a, need in zip(args, needs):
+        if need:
             places.append(len(followed))
-            followed.append(e)
+            followed.append(a._node)
             inputs.append((a.shape, a.dtype, a.normal or a.__class__))
+        else:
+            places.append(None if isinstance(a, Tensor) else -1)
     node.e, node.inputs, node.places = tuple(followed), tuple(inputs), tuple(places)
     made = metas[0][2] if not constant and metas[0] else next(m[2] for k, m in enumerate(metas) if m is not None and k not in constant)
     backend = made.backend
@@ -605,6 +614,9 @@ def _save(ctx: Any, args: tuple[Any, ...], results: tuple[Any, ...]) -> list[Any
 
 def _attach(node: Any, outs: list[Any], dirty: tuple[Any, ...]) -> None:
     """Attach the node to its outputs, and to the inputs that `forward` overwrote."""
+    if not (dirty or node.slotted or outs[0]._alias is not None):  # NB: the common case
+        node.cls, outs[0]._node = node._meta[2], node
+        return
     if dirty:  # before the other outputs, of which some may be views of this memory
         for k, (out, meta) in enumerate(zip(outs, node.metas)):
             if meta is not None and k not in node.constant and _has(dirty, out):
