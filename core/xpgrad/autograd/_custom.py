@@ -413,7 +413,8 @@ class FunctionNode(ListNode):
         try:
             returned = backward(ctx, given) if function.boxed_grads_call else backward(ctx, *given)
         finally:
-            state.put(mode)  # leave any mode that the user's backward entered
+            if state.current() is not mode:  # leave any mode that the user's backward entered
+                state.put(mode)
         return _check_returned(self, returned if isinstance(returned, tuple) else (returned,))
 
     def release(self) -> None:
@@ -438,7 +439,8 @@ def _check_returned(node: Any, returned: tuple[Any, ...]) -> list[Any]:
         )
         raise RuntimeError(msg)
     out: list[Any] = [None] * len(node.e)
-    for i, (place, v) in enumerate(zip(places, returned)):
+    for i, place in enumerate(places):
+        v = returned[i]
         if v is None:
             continue
         if place == -1:

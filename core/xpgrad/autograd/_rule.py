@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
@@ -360,8 +361,9 @@ class CustomRule(Generic[P, R]):
         ctx.several = isinstance(output, tuple)
         if False in ctx.needs_input_grad:
             ctx.are_tensors = [isinstance(a, Tensor) for a in inputs]
-        if self._vjp is not None:
-            ctx._to_save, ctx.values = self._vjp.read(inputs, output)  # NB: `save_for_backward` would check that these are Tensors
+        vjp = self._vjp
+        if vjp is not None:
+            ctx._to_save, ctx.values = vjp.read(inputs, output)  # NB: `save_for_backward` would check that these are Tensors
         if self._jvp is not None:
             tensors, ctx.forward_values = self._jvp.read(inputs, output)
             ctx.save_for_forward(*tensors)
@@ -552,9 +554,14 @@ class _Formula:
         return _Values([n for n, _, _ in self.values], {})
 
     @functools.cached_property
-    def places(self) -> tuple[int, ...] | None:
-        """The places of the values; None if it reads the shape or the dtype of one."""
-        return None if any(part for _, _, part in self.values) else tuple(place for _, place, _ in self.values)
+    def pick(self) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:
+        """Return the values from the arguments and the result; None if the formula reads the shape or the dtype of one."""
+        if any(part for _, _, part in self.values):
+            return None
+        places = [place for _, place, _ in self.values]
+        if len(places) > 1:
+            return operator.itemgetter(*places)
+        return operator.itemgetter(slice(places[0], places[0] + 1 or None) if places else slice(0))
 
     @functools.cached_property
     def is_positional(self) -> bool:
@@ -566,9 +573,8 @@ class _Formula:
 
     def read(self, inputs: tuple[Any, ...], output: Any) -> tuple[tuple[Any, ...], _Values]:
         """Return the Tensors to save, and the values by name without these Tensors."""
-        if self.places is not None:
-            given = (*inputs, output)
-            found = tuple([given[place] for place in self.places])
+        if self.pick is not None:
+            found = self.pick((*inputs, output))
             for value in found:
                 if not isinstance(value, Tensor):
                     break
