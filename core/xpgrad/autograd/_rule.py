@@ -363,7 +363,8 @@ class CustomRule(Generic[P, R]):
             ctx.are_tensors = [isinstance(a, Tensor) for a in inputs]
         vjp = self._vjp
         if vjp is not None:
-            ctx._to_save, ctx.values = vjp.read(inputs, output)  # NB: `save_for_backward` would check that these are Tensors
+            tensors, ctx.values = vjp.read(inputs, output)
+            ctx.save_for_backward(*tensors)
         if self._jvp is not None:
             tensors, ctx.forward_values = self._jvp.read(inputs, output)
             ctx.save_for_forward(*tensors)
