@@ -96,7 +96,7 @@ def levels_of(x: Any) -> tuple[list[Record | Trace], bool]:
     seen = set(stack)
     while stack:
         node, without = stack.pop()
-        run = starts.get(node) or Trace.of.get(node)
+        run = starts.get(node) or (Trace.of.get(node) if Trace.of else None)  # NB: mostly there is none
         if run is not None and run not in without and run not in found:
             found.append(run)
         other |= run is None and node.is_leaf and node.__class__ is not Ended and not node.is_spent
