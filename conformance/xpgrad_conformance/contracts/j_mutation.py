@@ -286,6 +286,15 @@ def watched_through_views(lib: Any) -> None:
                 with lib.raises(RuntimeError, OVERWRITTEN):
                     z.backward()
                 assert x.grad is None
+    # A view that is made without recording, of a view whose base was written to before.
+    x, y = result(lib)
+    v = y[...]
+    y.mul_(2.0)
+    z = lib.xp.sum(y * y)
+    with lib.ns.no_grad():
+        v[:1].add_(1.0)
+    with lib.raises(RuntimeError, OVERWRITTEN):
+        z.backward()
     # A write to a sibling view raises as well, because siblings share the counter though not the elements.
     x, y = result(lib)
     first, last = y[0], y[2]
