@@ -361,6 +361,12 @@ def test_passes_by_hand() -> None:
     both = OURS.tracer.new_box(x, 0, core.VJPNode.new_root()) * OURS.tracer.new_box(x, 0, core.VJPNode.new_root())
     with pytest.raises(TypeError, match="depends on 2 arguments"):
         core.backward_pass(x, both._node)
+    end = (OURS.tracer.new_box(x, 0, core.VJPNode.new_root()) * 0.5)._node
+    for unfit in (np.ones(2), 1.0, x * 1j):
+        with pytest.raises(ValueError, match="give a cotangent with the shape of the value"):
+            core.backward_pass(unfit, end)
+    narrow = OURS.tracer.new_box(x.astype("float32"), 0, core.VJPNode.new_root())
+    assert core.backward_pass(x, (narrow * 2)._node).dtype == "float32"
     for wrong in (core.VJPNode.new_root(), None):
         with pytest.raises(TypeError, match="no end of a run"):
             core.backward_pass(x, wrong)

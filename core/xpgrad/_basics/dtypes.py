@@ -74,7 +74,7 @@ class DType:
 
     @property
     def dtype(self) -> Any:
-        """What versions of NumPy before 2.4 read instead; newer ones do not need it, and would take the dtype for an array of numbers.
+        """NumPy's dtype of that name, for versions of NumPy before 2.4; newer ones would take what has this attribute for an array.
 
         Examples
         --------

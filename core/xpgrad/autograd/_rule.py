@@ -124,7 +124,6 @@ class CustomRule(Generic[P, R]):
                 msg = f"custom_rule: static={sorted(chosen - set(parameters))} are not parameters of {name}, which has {list(parameters)}"
                 raise TypeError(msg)
         self.operands: tuple[str, ...] = tuple(n for n in parameters if n not in chosen)
-        self._count = len(self.operands)
         self.static: tuple[str, ...] = tuple(n for n in parameters if n in chosen)
         if not self.operands:
             msg = (
@@ -394,7 +393,7 @@ class CustomRule(Generic[P, R]):
             self._explain(error, (*grads, *saved))
             raise
         given = returned if isinstance(returned, tuple) else (returned,)
-        if len(given) != self._count:
+        if len(given) != len(self.operands):
             msg = (
                 f"the vjp of {self._name} returned {len(given)} gradient{'s' if len(given) != 1 else ''}, but there are "
                 f"{len(self.operands)} operands ({', '.join(self.operands)}); return one for each, None for zero, or declare "

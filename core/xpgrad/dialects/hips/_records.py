@@ -452,6 +452,8 @@ def pull_back_from(g: Any, end: Any) -> Any:
     ------
     TypeError
         It reaches no such argument, or several.
+    ValueError
+        The gradient does not fit the argument, because `g` does not fit the value.
     """
     nodes = list(walk([end]))
     starts = [node for node in nodes if node in Trace.of]
@@ -473,7 +475,17 @@ def pull_back_from(g: Any, end: Any) -> Any:
             (found,) = gradients([out], [GradientEdge(start, 0)], [seed], retain_graph=True, create_graph=keep, allow_unused=True)
     finally:
         PASSES.set(passes)
-    return _gradient(found, Trace.values[start], keep)
+    like = Trace.values[start]
+    if found is not None:
+        # A node does not know the shape of its value, so that a cotangent that does not fit is noticed here.
+        if found.shape != like.shape or (found.dtype.is_complex and not like.dtype.is_complex):
+            msg = (
+                f"backward_pass: the gradient has shape {found.shape} and dtype {found.dtype}, but the argument has shape {like.shape} and "
+                f"dtype {like.dtype}; give a cotangent with the shape of the value, which is complex only if the value is"
+            )
+            raise ValueError(msg)
+        found = found._cast(like.dtype)
+    return _gradient(found, like, keep)
 
 
 # -- forward ---------------------------------------------------------------------------------------------------------------

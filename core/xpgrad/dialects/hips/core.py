@@ -44,6 +44,8 @@ def backward_pass(g: Any, end_node: Any) -> Any:
     ------
     TypeError
         It is no such node.
+    ValueError
+        `g` does not fit the value.
 
     Examples
     --------
