@@ -45,17 +45,17 @@ TARGETS = ("numpy", "numpy+readonly", "strict", "simstream", "mlx")
 LIMIT, TESTS_LIMIT = 60.0, 900.0
 OPERATORS = ("comparison", "constant", "statement", "condition", "arguments", "arithmetic", "text", "formula")
 #: Sources that are mutated only if `--files` names them, because PyTorch's documentation, and so the catalogue, says nothing about them:
-#: the command line, drawings and pages, hints, finding backends, devices' namespaces, compiling, rules made from functions, interoperation
-#: with other libraries, the advice in messages about conversions, SciPy's functions, NumPy's functions on Tensors, audits, sparse
-#: derivatives, central differences for these two, names of JAX and HIPS autograd (loops, branches), docstrings' common parts, and what only
-#: solvers, loops and compiled losses need of the tape.
+#: the command line, drawings and pages, hints, finding backends, devices' namespaces, compiling and what it knows of kernels, rules made
+#: from functions, interoperation with other libraries, the advice in messages about conversions, SciPy's functions, NumPy's functions on
+#: Tensors, audits, sparse derivatives, central differences for these two, names of JAX and HIPS autograd (loops, branches), docstrings'
+#: common parts, and what only solvers, loops and compiled losses need of the tape.
 OUTSIDE = (
     "xpgrad/_cli/*", "xpgrad/__main__.py", "xpgrad/_operations/__main__.py", "xpgrad/_info.py", "xpgrad/autograd/_drawing*",
     "xpgrad/autograd/_profile_pages.py", "xpgrad/_hint*.py", "xpgrad/_backends/*", "xpgrad/registry.py", "xpgrad/hookspecs.py",
     "xpgrad/_namespaces.py", "xpgrad/autograd/_rule.py", "xpgrad/autograd/interop.py", "xpgrad/autograd/_scipy.py", "xpgrad/programs/*",
-    "xpgrad/scipy/*", "xpgrad/_numpy/*", "xpgrad/dialects/hips/*", "xpgrad/func/_named.py", "xpgrad/func/_loop*.py",
-    "xpgrad/func/_scans.py", "xpgrad/func/_whiles.py", "xpgrad/func/_branches.py", "xpgrad/func/_recomputed.py", "xpgrad/_einops.py",
-    "xpgrad/_tape/links.py", "xpgrad/_tape/finished_node.py", "xpgrad/testing/*", "xpgrad/_basics/differences.py",
+    "xpgrad/_rows/kernels.py", "xpgrad/scipy/*", "xpgrad/_numpy/*", "xpgrad/dialects/hips/*", "xpgrad/func/_named.py",
+    "xpgrad/func/_loop*.py", "xpgrad/func/_scans.py", "xpgrad/func/_whiles.py", "xpgrad/func/_branches.py", "xpgrad/func/_recomputed.py",
+    "xpgrad/_einops.py", "xpgrad/_tape/links.py", "xpgrad/_tape/finished_node.py", "xpgrad/testing/*", "xpgrad/_basics/differences.py",
     "xpgrad/_tensor/conversion_errors.py", "xpgrad/_basics/docstrings.py", "xpgrad/_audit/*", "xpgrad/func/_sparse/*",
 )  # fmt: skip
 
@@ -83,6 +83,7 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("xpgrad/_transforms/", ("transforms", "random_programs", "rules/test_shapes.py")),
     ("xpgrad/func/_sparse/", ("sparsity",)),
     ("xpgrad/func/", ("transforms", "random_programs/test_transforms.py")),
+    ("xpgrad/_rows/kernels.py", ("programs", "random_programs/test_compiled.py")),
     ("xpgrad/programs/", ("programs", "random_programs/test_compiled.py")),
     ("xpgrad/scipy/integrate/", ("equations",)),
     ("xpgrad/scipy/interpolate/", ("signals/test_interpolants.py", "signals/test_together.py")),
