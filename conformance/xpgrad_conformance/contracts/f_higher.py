@@ -134,6 +134,16 @@ def mixed_partials(lib: Any, shape: Any, seed: int) -> None:
     v, u = lib.value(x), lib.value(w)
     lib.equal(gxw, np.cos(u * v) - u * v * np.sin(u * v), atol=1e-5 if lib.real == "float32" else None)
     lib.equal(gwx, lib.value(gxw), atol=1e-5 if lib.real == "float32" else None)
+    # The determinant is linear in each element, and its third derivative by the diagonal is 1.
+    ends = [lib.tensor(v) for v in (0.7, -1.3, 2.1)]
+    rest = lib.constant([[0.0, 0.4, -0.2], [0.3, 0.0, 0.8], [-0.6, 0.5, 0.0]])
+    matrix = rest
+    for i, end in enumerate(ends):
+        matrix = matrix + end * lib.constant(np.diag(np.eye(3)[i]))
+    d = lib.ns.linalg.det(matrix)
+    for end, wanted in zip(ends, (-1.3 * 2.1 - 0.8 * 0.5, 2.1, 1.0), strict=True):
+        (d,) = lib.grad(d, end, create_graph=True)
+        lib.equal(d, wanted, 1e-4, 1e-4)
 
 
 @contract("HOG-06")

@@ -99,6 +99,15 @@ def checkpoints(lib: Any) -> None:
         y = checkpoint(lambda x: lib.xp.exp(x * x), x, use_reentrant=False)
     lib.equal(lib.grad(lib.xp.sum(y), x)[0], 4 * v * np.exp(4 * v * v), *([1e-5] if lib.real == "float32" else []))
     assert len(packed) == 1
+    # A function that differentiates: its second run does so, too.
+    x = lib.tensor(v)
+
+    def slope(x: Any) -> Any:
+        y = lib.xp.sum(x * x * x)
+        (g,) = lib.grad(y, x, create_graph=True)
+        return y + lib.xp.sum(g * x)
+
+    lib.equal(lib.grad(checkpoint(slope, x, use_reentrant=False), x)[0], 12 * v * v)
     check_reentrant(lib, checkpoint, f, calls)
     check_second_run(lib, checkpoint)
 

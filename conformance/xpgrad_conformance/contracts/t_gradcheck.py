@@ -29,8 +29,18 @@ def error_class(lib: Any) -> Any:
 @contract("GCK-01", requires="float64", draw={"shape": shapes(1, 2, 3)})
 def correct_gradients_pass(lib: Any, shape: Any) -> None:
     xp, check = lib.xp, lib.ag.gradcheck
-    defaults = {name: p.default for name, p in inspect.signature(check).parameters.items()}
-    assert (defaults["eps"], defaults["atol"], defaults["rtol"]) == (1e-6, 1e-5, 1e-3)
+    common = {
+        "eps": 1e-6, "atol": 1e-5, "rtol": 1e-3, "raise_exception": True, "nondet_tol": 0.0, "check_undefined_grad": True,
+        "check_grad_dtypes": False, "check_batched_grad": False, "fast_mode": False,
+    }  # fmt: skip
+    once = common | {"check_batched_forward_grad": False, "check_forward_ad": False, "check_backward_ad": True, "masked": None}
+    twice = common | {
+        "grad_outputs": None, "gen_non_contig_grad_outputs": False, "check_fwd_over_rev": False, "check_rev_over_rev": True,
+        "masked": False,
+    }  # fmt: skip
+    for function, documented in ((check, once), (lib.ag.gradgradcheck, twice)):
+        defaults = {name: p.default for name, p in inspect.signature(function).parameters.items()}
+        assert {name: defaults[name] for name in documented} == documented
     x, w, c = lib.random(shape, 0), lib.random(shape, 1), lib.random(shape, 2, rg=False)
     assert check(xp.sin, x) is True
     assert check(lambda x, w, c: (x * w * c, xp.sum(x * x), xp.exp(w)), (x, w, c)) is True

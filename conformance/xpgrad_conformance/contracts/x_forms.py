@@ -420,6 +420,8 @@ def check_dtypes(lib: Any) -> None:
         info, known = xp.iinfo(lib.dtype(name)), np.iinfo(name)
         assert (info.bits, info.max, info.min) == (known.bits, known.max, known.min)
     if not lib.oracle:
+        assert xp.can_cast(np.zeros(2, lib.narrow), real)
+        assert not xp.can_cast(np.zeros(2, lib.real), narrow)
         assert [xp.can_cast(a, b) for a, b in ((narrow, real), (real, narrow), (index, truth), (lib.dtype("int8"), index))] == [
             True,
             False,

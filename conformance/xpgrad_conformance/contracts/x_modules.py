@@ -130,6 +130,24 @@ def calls_with_other_tensors(lib: Any) -> None:
     lib.equal(call(counting, state, x), X * (B * 2 + 1)[:2])
     lib.equal(counting.b, B)
     lib.equal(state["b"], B * 2 + 1)
+    if not lib.oracle:
+        check_checkpoint_inside(lib, layer_class)
+
+
+def check_checkpoint_inside(lib: Any, layer_class: type) -> None:
+    """Check that what runs again after the call has the Tensors of the call, which PyTorch's checkpoints do not."""
+    checkpoint = lib.module("utils.checkpoint").checkpoint
+
+    class Kept(layer_class):  # type: ignore[misc, valid-type]
+        def __call__(self, x: Any, **more: Any) -> Any:
+            return checkpoint(lambda x: lib.xp.sin(x @ self.w) * self.w[0], x, use_reentrant=False)
+
+    w = lib.tensor(W * 2)
+    y = lib.module("func").functional_call(Kept(W, B), {"w": w}, lib.constant(X))
+    inner = X @ W * 2
+    wanted = np.outer(X, np.cos(inner) * W[0] * 2)
+    wanted[0] += np.sin(inner)
+    lib.equal(lib.grad(lib.xp.sum(y), w)[0], wanted)
 
 
 @contract("DER-28")

@@ -199,6 +199,7 @@ WRONG_VALUES: dict[str, Call] = {
     "linalg.det, not square": lambda lib, t: lib.xp.linalg.det(t.x),
     "linalg.slogdet, not square": lambda lib, t: lib.xp.linalg.slogdet(t.x),
     "linalg.eigvalsh, not square": lambda lib, t: lib.xp.linalg.eigvalsh(t.x),
+    "linalg.eigvals, not square": lambda lib, t: lib.xp.linalg.eigvals(t.x),
     "linalg.eig, not square": lambda lib, t: lib.xp.linalg.eig(t.x),
     "linalg.det, one axis": lambda lib, t: lib.xp.linalg.det(t.v),
     "linalg.cholesky, not square": lambda lib, t: lib.xp.linalg.cholesky(t.x),
