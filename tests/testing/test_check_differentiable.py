@@ -176,6 +176,9 @@ def test_a_function_that_computes_in_single_precision() -> None:
     assert "they agree in single precision" in said
 
 
+SECOND = ("second", "vmap")
+
+
 def test_a_kink_at_the_arguments_is_called_one() -> None:
     def hinge(x: Any) -> Any:
         n = x.__array_namespace__()
@@ -184,8 +187,33 @@ def test_a_kink_at_the_arguments_is_called_one() -> None:
     (second,) = examine(hinge, np.asarray([0.0, 1.0, -1.0]), backends=["numpy"]).failures
     assert second.check == "second"
     assert "there is a kink at the arguments or near, choose others" in second.reason
-    (wrong,) = examine(FAULTY["the derivative is that of the cube"][1], X, backends=["numpy"], skip=("forward", "vmap")).failures
-    assert "kink" not in wrong.reason
+    # At this kink all central differences are the same, and one of a step at 1 gives neither derivative.
+    turned = examine(lambda x: x.__array_namespace__().where(x > 1.0, x, 3.0 - 2.0 * x), np.asarray(1.0), backends=["numpy"], skip=SECOND)
+    assert [row.check for row in turned.failures] == ["gradient"]
+    assert "there is a kink or a step at the arguments" in turned.failures[0].reason
+    curved = custom(lambda x, g: 2.1 * x * g, lambda x, t: 2.1 * x * t)
+    for wrong in (FAULTY["the derivative is that of the cube"][1], curved):
+        (row,) = examine(wrong, X, backends=["numpy"], skip=("forward", "vmap", "second")).failures
+        assert "kink" not in row.reason
+
+
+def test_a_step_is_called_a_kink() -> None:
+    (row,) = examine(lambda x: x.__array_namespace__().floor(x) + 0.0, np.asarray(1.0), backends=["numpy"]).failures
+    assert row.check == "gradient"
+    assert "there is a kink or a step at the arguments" in row.reason
+
+
+def test_messages_name_numbers() -> None:
+    """An argument without axes, and a derivative that is NaN."""
+    wrong = custom(lambda x, g: 3.0 * x * g, lambda x, t: 3.0 * x * t)
+    (row,) = examine(wrong, np.asarray(2.0), backends=["numpy"], skip=SECOND).failures
+    assert row.reason.startswith("the derivative along the number (times ")
+    (row,) = examine(lambda x, y: wrong(x) * y, np.asarray(2.0), X, backends=["numpy"], argnums=0, skip=SECOND).failures
+    assert row.reason.startswith("the derivative along the number (times ")
+    undefined = custom(lambda x, g: 2.0 * x * g, lambda x, t: t * np.nan)
+    (row,) = examine(undefined, np.asarray(2.0), backends=["numpy"], skip=SECOND).failures
+    assert row.reason.startswith("forward mode gives nan")
+    assert "single precision" not in row.reason
 
 
 def _cholesky(x: Any) -> Any:

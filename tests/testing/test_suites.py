@@ -121,6 +121,75 @@ def test_inputs_may_require_grad(project: Suite) -> None:
     assert re.search(r"\* 1 passed whose results have no history, e.g. `.*test_it\[3-xpgrad\]`", text)
 
 
+_DERIVATIVES = """\
+    import warnings
+    import numpy as np
+    import pytest
+    import xpgrad as xp
+    from numpy.testing import assert_allclose
+    from borrowed.libraries import LIBRARIES, to_numpy, double
+
+    @pytest.mark.parametrize("name", LIBRARIES[1:2])
+    @pytest.mark.parametrize("n", range(14))
+    def test_it(name, n):
+        x, y = xp.asarray([1.0, 2.0]), xp.asarray(3.0)
+        if n == 0:
+            assert_allclose(xp.sin(x * y), np.sin([3.0, 6.0]))
+        elif n == 1:
+            assert_allclose(x * x.detach() * y, [3.0, 12.0])
+        elif n == 2:
+            assert_allclose(xp.sign(x), [1.0, 1.0])
+        elif n == 3:
+            assert_allclose(double(x), [2.0, 4.0])
+        elif n == 4:
+            assert_allclose(xp.abs(x - 1.0), [0.0, 1.0])
+        elif n == 5:
+            assert float(x.detach()[0]) == 1.0
+            assert_allclose(x * y, [3.0, 6.0])
+        elif n == 6:
+            assert_allclose(xp.asarray([1, 2]), [1, 2])
+        elif n == 7:
+            z = xp.asarray([0.0, 1.0, np.inf])
+            assert_allclose(xp.log(z) * y, [-np.inf, 0.0, np.inf])
+        elif n == 8:
+            x[0] = 4.0
+            to_numpy(x * y)
+        elif n == 9:
+            with pytest.warns(UserWarning, match="near 1"):
+                if float(x.detach()[0]) == 1.0:
+                    warnings.warn("near 1")
+            assert_allclose(x * y, [3.0, 6.0])
+        elif n == 10:
+            assert_allclose(xp.linalg.cholesky(xp.asarray([[2.0, 1.0], [1.0, 3.0]]))[0, 0], 2**0.5)
+        elif n == 11:
+            assert_allclose(x * xp.asarray(np.random.rand()), x * 0.5, rtol=2)
+        elif n == 12:
+            assert_allclose(xp.sqrt(x - 1.0), [0.0, 1.0])
+        else:
+            assert_allclose(x * y, [3.0, 7.0])
+"""
+
+
+def test_derivatives_are_compared_with_differences(project: Suite) -> None:
+    """Law: a test whose derivatives are not those of differences fails, and every other outcome says why they were not compared."""
+    (project.source / "tests" / "test_it.py").write_text(textwrap.dedent(_DERIVATIVES), encoding="utf-8")
+    more = "import numpy as np\nto_numpy = np.asarray\ndef double(x): return np.asarray(x) * 2\n"
+    (project.source / "libraries.py").write_text(_LISTS + more, encoding="utf-8")
+    suite = dataclasses.replace(project, conversions=("to_numpy",), expected={}, differing={r"\[1-": "it is detached"})
+    outcomes = suites.run(suite, derivatives=True)
+    found = {int(re.findall(r"\[(\d+)-", o["test"])[0]): o.get("derivatives", o["outcome"]) for o in outcomes}
+    assert found == {
+        0: "right", 1: "wrong", 2: "constant", 3: "refused", 4: "kink", 5: "strays", 6: "nothing", 7: "right", 8: "right", 9: "strays",
+        10: "right", 11: "right", 12: "wrong", 13: "failed",
+    }  # fmt: skip
+    (wrong,) = (o for o in outcomes if "[1-" in o["test"])
+    assert re.match(r"gradient: the derivative along element \[0\] of array 0 .* is .*, by differences", wrong["reason"])
+    text = suites.summary(suite, outcomes)
+    assert "| tests in | right | constant | kink | refused | strays | nothing | failed | expected failures | skipped |" in text
+    assert "| all | 5 | 1 | 1 | 1 | 2 | 1 | 2 | 1 | 0 | 0 |" in text
+    assert re.search(r"\* 1 expected, e.g. `.*test_it\[1-xpgrad\]`: it is detached", text)
+
+
 @pytest.mark.slow
 def test_shares_are_a_partition(project: Suite) -> None:
     parts: list[set[str]] = []

@@ -64,12 +64,15 @@ class Reference:
     def first(self, key: tuple[int, ...], places: Sequence[int], directions: Sequence[Any]) -> Slope:
         """Return the derivative along directions of the points at `places`, cached under `key` for the next backend."""
         if key not in self._first:
-            self._first[key] = self._difference(lambda at: host_loss(self._outputs(at).host()), places, directions)
+            self._first[key] = self._difference(self._loss, places, directions)
         return self._first[key]
+
+    def _loss(self, at: list[Any]) -> tuple[float, float]:
+        return host_loss(self._outputs(at).host())
 
     def estimate_error(self, key: tuple[int, ...], places: Sequence[int], directions: Sequence[Any]) -> float:
         """Estimate the error of ``first(key, places, directions)`` by comparing it with a difference for twice the step."""
-        coarse = self._difference(lambda at: host_loss(self._outputs(at).host()), places, directions, 2.0)
+        coarse = self._difference(self._loss, places, directions, 2.0)
         found = abs(coarse[0] - self.first(key, places, directions)[0])
         return found if np.isfinite(found) else 0.0
 
@@ -100,18 +103,38 @@ class Reference:
             The factor of the step.
         """
         if key not in self._second:
-
-            def slope(at: list[Any]) -> tuple[float, float]:
-                leaves = [to_tensor(p, device).requires_grad_(j in along) for j, p in enumerate(at)]
-                loss = outputs_of(self.problem.call(leaves, lambda leaf: to_tensor(self._place(leaf), device))).loss()
-                if loss is None or not loss.requires_grad:
-                    return 0.0, 0.0
-                passed = grad(loss, [leaves[j] for j in along], allow_unused=True)
-                found = [(on_host(g), v) for g, v in zip(passed, along.values()) if g is not None]
-                return sum(dot(g, v) for g, v in found), sum(float(np.sum(np.abs(g) * np.abs(v))) for g, v in found)
-
-            self._second[key] = self._difference(slope, places, directions, steps)
+            self._second[key] = self._difference(self._slope_along(along, device), places, directions, steps)
         return self._second[key]
+
+    def _slope_along(self, along: Mapping[int, Any], device: Device) -> Callable[[list[Any]], tuple[float, float]]:
+        """Return the function that computes the derivative along directions by a backward pass, and the sum of its terms' sizes."""
+
+        def slope(at: list[Any]) -> tuple[float, float]:
+            leaves = [to_tensor(p, device).requires_grad_(j in along) for j, p in enumerate(at)]
+            loss = outputs_of(self.problem.call(leaves, lambda leaf: to_tensor(self._place(leaf), device))).loss()
+            if loss is None or not loss.requires_grad:
+                return 0.0, 0.0
+            passed = grad(loss, [leaves[j] for j in along], allow_unused=True)
+            found = [(on_host(g), v) for g, v in zip(passed, along.values()) if g is not None]
+            return sum(dot(g, v) for g, v in found), sum(float(np.sum(np.abs(g) * np.abs(v))) for g, v in found)
+
+        return slope
+
+    def has_kink(
+        self, places: Sequence[int], directions: Sequence[Any], along: Mapping[int, Any] | None = None, device: Device | None = None
+    ) -> bool:
+        """Return whether the one-sided differences along directions differ by the same for two steps, and so not by curvature.
+
+        With `along` and `device`, the differences are those of the derivative along `along`, as in `second`.
+        """
+        number = self._loss if along is None or device is None else self._slope_along(along, device)
+        middle = number(list(self.points))[0]
+        gaps, noise = [], 0.0
+        for step in (self.step, 2 * self.step):
+            (above, one), (below, other) = (number(self._shift_points(places, directions, h)) for h in (step, -step))
+            gaps.append(abs((above - middle) - (middle - below)) / step)
+            noise = max(noise, 80 * self.eps * max(one, other) / step)
+        return bool(gaps[0] > noise and gaps[1] < 1.5 * gaps[0])
 
 
 def reference_for(problem: Problem, points: list[Any], device: Device, default: Device) -> tuple[Reference | None, str]:

@@ -7,16 +7,14 @@ and the conversions in test modules get detached values. Results without a histo
 from __future__ import annotations
 
 import functools
-import os
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
 
 import xpgrad as xp
-from xpgrad.testing._host import np
-from xpgrad.testing._suite_plugin import CONVERSIONS
+from xpgrad.testing._suite_comparisons import detach, replace_comparisons_of_numpy, replace_those_of_modules, tensors
 
 
 class _Counts:
@@ -26,23 +24,6 @@ class _Counts:
     inside = 0  # the number of comparisons that are being made
 
 
-def _tensors(value: Any) -> Iterator[Any]:
-    if isinstance(value, xp.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
-
-
-def _detach(value: Any) -> Any:
-    """Return a value in which each Tensor is detached."""
-    if isinstance(value, xp.Tensor):
-        return value.detach()
-    if type(value) in (list, tuple):
-        return type(value)(map(_detach, value))
-    return value
-
-
 def _detached(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that gets detached arguments, the first of which is a result of a test and is counted."""
 
@@ -50,13 +31,13 @@ def _detached(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True
         if not _Counts.inside:
-            for tensor in _tensors(args[:1]):
+            for tensor in tensors(args[:1]):
                 if tensor.dtype.differentiable:
                     _Counts.compared += 1
                     _Counts.recorded += tensor.requires_grad
         _Counts.inside += 1
         try:
-            return function(*map(_detach, args), **{name: _detach(value) for name, value in options.items()})
+            return function(*map(detach, args), **{name: detach(value) for name, value in options.items()})
         finally:
             _Counts.inside -= 1
 
@@ -81,24 +62,12 @@ def _require_grad(asarray: Callable[..., Any]) -> Callable[..., Any]:
 def pytest_configure(config: pytest.Config) -> None:
     """Replace the functions before the tests import them."""
     xp.asarray = _require_grad(xp.asarray)
-    for name in [name for name in vars(np.testing) if name.startswith("assert_")]:
-        setattr(np.testing, name, _detached(getattr(np.testing, name)))
+    replace_comparisons_of_numpy(_detached)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Replace the conversions in test modules only: in the project itself they refuse a Tensor that requires grad.
-
-    A module whose tests have them as parameters tests the conversions themselves, and keeps them.
-    """
-    modules: dict[Any, set[int]] = {}
-    for item in items:
-        parameters = modules.setdefault(getattr(item, "module", None), set())
-        parameters.update(id(value) for mark in item.iter_markers("parametrize") for values in mark.args[1:2] for value in values)
-    for module, parameters in modules.items():
-        for name in os.environ.get(CONVERSIONS, "").split():
-            function = getattr(module, name, None)
-            if function is not None and id(function) not in parameters:
-                setattr(module, name, _detached(function))
+    """Replace the comparisons and conversions in test modules."""
+    replace_those_of_modules(items, _detached)
 
 
 @pytest.hookimpl(wrapper=True)

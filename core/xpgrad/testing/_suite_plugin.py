@@ -20,6 +20,20 @@ OUTCOMES = "XPGRAD_SUITE_OUTCOMES"
 #: The names that test modules give to functions that convert or compare results, separated by spaces (for `_suite_gradients`).
 CONVERSIONS = "XPGRAD_SUITE_CONVERSIONS"
 
+#: What `_suite_derivatives` says of the derivatives of what a test compares by the arrays that it makes.
+DERIVATIVES = {
+    "right": "they are those of differences",
+    "constant": "nothing that it compares changes with the arrays, and they are 0",
+    "kink": "they differ at a kink or a step only",
+    "nan": "one is NaN or infinite",
+    "warned": "they differ, and a warning says that a value leaves the graph",
+    "refused": "something has no derivative, and an error says so",
+    "strays": "the test fails or does something else at nearby points",
+    "nothing": "it makes or compares no floating-point arrays",
+    "slow": "it takes longer than a second",
+    "wrong": "they differ, and the test fails",
+}
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests that are not in the share."""

@@ -44,13 +44,14 @@ def units(directions: list[Any], symmetric: list[bool]) -> Iterator[list[Any]]:
 
 def which(directions: list[Any]) -> str:
     """Return the display name of a direction."""
-    places = [(k, place) for k, v in enumerate(directions) for place in zip(*np.nonzero(v))]
+    places = [(k, tuple(place)) for k, v in enumerate(directions) for place in np.argwhere(v)]  # NB: `np.nonzero` takes no numbers
     if len(places) == 2 and _mirror(*places):
         return f"elements {_indices(places[0][1])} and {_indices(places[1][1])}{f' of array {places[0][0]}' if len(directions) > 1 else ''}"
     if len(places) != 1:
         return "a drawn direction"
     (k, place), many = places[0], len(directions) > 1
-    return f"element {_indices(place)}{f' of array {k}' if many else ''} (times {abs(directions[k][place]):.3g})"
+    element = f"element {_indices(place)}" if place else "the number"
+    return f"{element}{f' of array {k}' if many else ''} (times {abs(directions[k][place]):.3g})"
 
 
 def _mirror(first: tuple[int, Any], second: tuple[int, Any]) -> bool:
@@ -74,8 +75,10 @@ def same(first: list[Any], second: list[Any]) -> bool:
     return len(first) == len(second) and all(agree(a, b, 1e-12, 1e-14) for a, b in zip(first, second))
 
 
-def kink_near(expected: float, doubt: float) -> str:
-    """Return a remark if a difference changes with its step by `doubt`, more than 1 % of `expected`, as at a kink; empty otherwise."""
+def kink_near(expected: float, doubt: float, has_kink: bool) -> str:
+    """Return a remark on a kink at the arguments, or on a difference that changes with its step by `doubt`, more than 1 % of `expected`."""
+    if has_kink:
+        return "; the differences to both sides are not the same: there is a kink or a step at the arguments, choose others"
     if doubt <= 1e-2 * abs(expected):
         return ""
     return "; with twice the step the difference is another one: there is a kink at the arguments or near, choose others"
@@ -83,7 +86,7 @@ def kink_near(expected: float, doubt: float) -> str:
 
 def single_near(one: float, two: float) -> str:
     """Return a remark if two numbers of a check in double precision agree in single precision; empty otherwise."""
-    if abs(one - two) > 1e-5 * max(abs(one), abs(two)):
+    if not abs(one - two) <= 1e-5 * max(abs(one), abs(two)):  # NaN agrees with nothing
         return ""
     return "; they agree in single precision: the function may compute in float32, then give it float32 arguments or pass a larger `rtol`"
 

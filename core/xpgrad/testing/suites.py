@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from xpgrad.testing._suite_plugin import CONVERSIONS, OUTCOMES, SHARE
+from xpgrad.testing._suite_plugin import CONVERSIONS, DERIVATIVES, OUTCOMES, SHARE
 
 __all__ = ["Suite", "SuiteError", "load", "patch", "prepare", "run"]
 
@@ -108,6 +108,8 @@ class Suite:
     insertions : tuple of Insertion
     expected : dict of str to str
         By regular expression for the name of a test: the reason why it fails.
+    differing : dict of str to str
+        The same for tests whose derivatives are not those of differences.
     """
 
     name: str
@@ -120,6 +122,7 @@ class Suite:
     refusals: tuple[str, ...] = ()
     insertions: tuple[Insertion, ...] = ()
     expected: Mapping[str, str] = field(default_factory=dict)
+    differing: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def version(self) -> str:
@@ -146,9 +149,10 @@ class Suite:
             raise SuiteError(msg)
         return Path(next(iter(found.submodule_search_locations)))
 
-    def reason(self, test: str) -> str | None:
-        """Return the reason why a test is expected to fail; None if it is expected to pass."""
-        return next((reason for pattern, reason in self.expected.items() if re.search(pattern, test)), None)
+    def reason(self, outcome: Mapping[str, Any]) -> str | None:
+        """Return the reason why a test that failed was expected to fail; None if it was expected to pass."""
+        known = self.differing if outcome.get("derivatives") == "wrong" else self.expected
+        return next((reason for pattern, reason in known.items() if re.search(pattern, outcome["test"])), None)
 
 
 def names() -> list[str]:
@@ -175,9 +179,9 @@ def load(name: str) -> Suite:
         raise SuiteError(msg)
     facts = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     insertions = tuple(Insertion(**i) for i in facts.pop("insert", []))
-    expected = {e["tests"]: e["reason"] for e in facts.pop("expected", [])}
+    expected, differing = ({e["tests"]: e["reason"] for e in facts.pop(name, [])} for name in ("expected", "differing"))
     facts |= {key: tuple(facts.get(key, ())) for key in ("arguments", "needs", "conversions", "refusals")}
-    return Suite(name=name, insertions=insertions, expected=expected, **facts)
+    return Suite(name=name, insertions=insertions, expected=expected, differing=differing, **facts)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -248,7 +252,9 @@ def _link(source: Path, target: Path, below: Path, real: set[Path]) -> None:
             (target / below / entry.name).symlink_to(entry)
 
 
-def run(suite: Suite, share: str = "0/1", extra: Sequence[str] = (), requires_grad: bool = False) -> list[dict[str, Any]]:
+def run(
+    suite: Suite, share: str = "0/1", extra: Sequence[str] = (), requires_grad: bool = False, derivatives: bool = False
+) -> list[dict[str, Any]]:
     """Run the tests of a project, whose output goes to the terminal, and return the outcomes.
 
     Parameters
@@ -262,6 +268,9 @@ def run(suite: Suite, share: str = "0/1", extra: Sequence[str] = (), requires_gr
         Whether the floating-point Tensors that the tests make require grad. Then the outcome is also "refused", if the test failed because
         something that has no derivative refuses a Tensor that requires grad; ``results`` are the numbers of floating-point results that
         were compared, and of those with a history.
+    derivatives : bool
+        Whether the derivatives of what tests compare, by the floating-point arrays that they make, are compared with differences. Then
+        ``derivatives`` is one of `DERIVATIVES` for each test that ran, and ``reason`` says more; a test fails if they are "wrong".
 
     Returns
     -------
@@ -290,6 +299,7 @@ def run(suite: Suite, share: str = "0/1", extra: Sequence[str] = (), requires_gr
         plugins = ["-p", "no:cacheprovider", "-p", "xpgrad.testing._suite_plugin"]
         # Python's tracebacks, because thousands of tests are refused: pytest parses whole files for each of its own.
         plugins += ["-p", "xpgrad.testing._suite_gradients", "--tb=native"] if requires_grad else []
+        plugins += ["-p", "xpgrad.testing._suite_derivatives"] if derivatives else []
         command = [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, *extra]
         code = subprocess.run(command, cwd=folder, env=environment, check=False).returncode
         if not outcomes.exists():
@@ -320,16 +330,17 @@ def summary(suite: Suite, outcomes: Sequence[Mapping[str, Any]]) -> str:
     for outcome in outcomes:
         test, kind = outcome["test"], outcome["outcome"]
         module = "/".join(test.partition("::")[0].split("/")[1:3]) if test.startswith(f"{suite.package}/") else test.partition("::")[0]
-        reason = suite.reason(test) if kind == "failed" else None
-        counts[module]["expected" if reason else kind] += 1
-        counts["all"]["expected" if reason else kind] += 1
+        reason = suite.reason(outcome) if kind == "failed" else None
+        shown = "expected" if reason else outcome.get("derivatives", kind) if kind == "passed" else kind
+        counts[module][shown] += 1
+        counts["all"][shown] += 1
         if kind == "failed":
             failures.append((test, reason))
-    kinds = ["passed", "failed", "expected", "skipped", "xfailed"]
-    head = ["passed", "failed", "expected failures", "skipped", "xfailed"]
-    if counts["all"]["refused"]:
-        kinds.append("refused")
-        head.append("refused")
+    passed = [*DERIVATIVES] if any("derivatives" in outcome for outcome in outcomes) else ["passed"]
+    optional = {*DERIVATIVES, "refused"}
+    kinds = [*dict.fromkeys([*passed, "failed", "expected", "skipped", "xfailed", "refused"])]
+    kinds = [kind for kind in kinds if counts["all"][kind] or kind not in optional]
+    head = ["expected failures" if kind == "expected" else kind for kind in kinds]
     rows = [f"| {module} | {' | '.join(str(count[kind]) for kind in kinds)} |" for module, count in sorted(counts.items(), key=_all_last)]
     table = [f"| tests in | {' | '.join(head)} |", f"|---|{'---:|' * len(head)}", *rows]
     lines = [f"* unexpected: `{test}`" for test, reason in failures if reason is None]
@@ -352,6 +363,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--patch", action="store_true", help="print the lines that are inserted, as a patch, and run nothing")
     parser.add_argument("--share", default="0/1", metavar="K/N", help="run each N-th test, e.g. 3/50 for the fourth of each fifty")
     parser.add_argument("--requires-grad", action="store_true", help="let all floating-point inputs require grad")
+    parser.add_argument("--derivatives", action="store_true", help="compare the derivatives of all results with differences")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes")
     parser.epilog = "Arguments after -- are pytest's."
     given = list(sys.argv[1:] if argv is None else argv)
@@ -364,14 +376,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if chosen.patch:
             print(patch(suite), end="")
             return 0
-        outcomes = run(suite, chosen.share, of_pytest, chosen.requires_grad)
+        outcomes = run(suite, chosen.share, of_pytest, chosen.requires_grad, chosen.derivatives)
     except SuiteError as exc:
         print(f"suites: {exc}", file=sys.stderr)
         return 2
     if chosen.json is not None:
         chosen.json.write_text(json.dumps(outcomes, indent=1), encoding="utf-8")
     print(f"\n{suite.name} {suite.version}, share {chosen.share}\n\n{summary(suite, outcomes)}")
-    return int(any(o["outcome"] == "failed" and suite.reason(o["test"]) is None for o in outcomes))
+    return int(any(o["outcome"] == "failed" and suite.reason(o) is None for o in outcomes))
 
 
 if __name__ == "__main__":
