@@ -138,7 +138,7 @@ def check_checkpoint_inside(lib: Any, layer_class: type) -> None:
     """Check that what runs again after the call has the Tensors of the call, which PyTorch's checkpoints do not."""
     checkpoint = lib.module("utils.checkpoint").checkpoint
 
-    class Kept(layer_class):  # type: ignore[misc, valid-type]
+    class Kept(layer_class):  # type: ignore[misc]
         def __call__(self, x: Any, **more: Any) -> Any:
             return checkpoint(lambda x: lib.xp.sin(x @ self.w) * self.w[0], x, use_reentrant=False)
 

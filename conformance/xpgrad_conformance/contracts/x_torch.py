@@ -99,6 +99,10 @@ METHODS: dict[str, Pair] = {
         lambda x, w: stack_twice(x)[:, :, :2].baddbmm(stack_twice(x), stack_twice(x).transpose(1, 2), alpha=3),
         lambda x, w: np.stack([x[:, :2] + 3 * x @ x.T] * 2),
     ),
+    "baddbmm, plain": (
+        lambda x, w: stack_twice(x)[:, :, :2].baddbmm(stack_twice(x), stack_twice(x).transpose(1, 2)),
+        lambda x, w: np.stack([x[:, :2] + x @ x.T] * 2),
+    ),
 }  # fmt: skip
 
 #: The same, with indices of PyTorch's index dtype as a third operand.
@@ -128,6 +132,8 @@ WITHOUT: dict[str, Pair] = {
         ("eq", np.equal), ("ne", np.not_equal), ("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal))},
     "eq, a number": (lambda x, w: x.eq(0.4), lambda x, w: np.isclose(x, 0.4)),
     "isclose": (lambda x, w: x.isclose(x + 0.01, rtol=0.02), lambda x, w: np.isclose(x, x + 0.01, rtol=0.02)),
+    "isclose, relative to the argument": (lambda x, w: x.isclose(x * 2, rtol=0.6), lambda x, w: np.full(x.shape, True)),
+    "isclose, relative to it only": (lambda x, w: (x * 2).isclose(x, rtol=0.6), lambda x, w: np.full(x.shape, False)),
     "isclose, atol": (lambda x, w: x.isclose(x + 0.01, 0, atol=0.02), lambda x, w: np.isclose(x, x + 0.01, 0, 0.02)),
     "isnan": (lambda x, w: (x / 0 * 0).isnan(), lambda x, w: np.full(x.shape, True)),
     "argsort": (lambda x, w: x.argsort(), lambda x, w: np.argsort(x)),

@@ -53,6 +53,8 @@ def gradients_of_functions(lib: Any) -> None:
     equal(lib, func.grad(tree)({"a": x, "b": (y,)}, k=2.0), {"a": 2 * gx, "b": (2 * gy,)})
     # An unused argument has a gradient of zeros; an argument that is not a float cannot be differentiated.
     equal(lib, func.grad(lambda x, y: lib.xp.sum(x), argnums=1)(x, y), np.zeros(2))
+    for transform in (func.grad, func.jacrev):
+        equal(lib, transform(lambda x, y: lib.xp.sum(x), argnums=(0, 1))(x, y), (np.ones(2), np.zeros(2)))
     # Nested gradients, whose levels are independent.
     equal(lib, func.grad(lambda x: lib.xp.sum(func.grad(lambda v: lib.xp.sum(v * v * v))(x) * x))(x), 9 * X**2)
     equal(lib, func.grad(lambda x: lib.xp.sum(func.grad(lambda v: lib.xp.sum(v * x))(x * 1)))(x), np.ones(2))
