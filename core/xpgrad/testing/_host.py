@@ -70,7 +70,8 @@ def direction(array: Any, draw: Any) -> Any:
     draw : numpy.random.Generator
     """
     size = np.abs(array)
-    typical = float(np.sqrt(np.mean(size**2))) if array.size else 0.0
+    largest = float(np.max(size, initial=0.0))
+    typical = largest * float(np.sqrt(np.mean((size / largest) ** 2))) if largest else 0.0  # no square overflows
     floor = np.where(size > 0.0, np.minimum(0.1 * typical, 30.0 * size), 0.1 * typical)
     scale = np.maximum(size, floor) if typical else np.ones_like(size)
     numbers = draw.uniform(0.3, 1.0, array.shape) * draw.choice([-1.0, 1.0], array.shape)

@@ -29,6 +29,8 @@ from xpgrad.testing._suite_comparisons import detach, replace_comparisons_of_num
 _MAKERS = ("asarray", "arange", "full", "linspace", "ones", "zeros")
 #: A test that takes more seconds is not checked, because it would run some thirty times.
 _LIMIT = 1.0
+#: Numbers beyond this size count as infinite: sums of their squares are.
+_LARGEST = 1e150
 #: How a check says that something has no derivative, that there are no differences, and that the point is at a kink.
 _REFUSED = r"requires grad|\(graph leaves\) support the|would silently lose|is not known|NotImplementedError|CapabilityError"
 _APART, _KINK = "differences are not finite", "there is a kink"
@@ -163,9 +165,10 @@ class _Derivatives:
 
     def __init__(self, body: Callable[[], Any], first: _First, generator: Any) -> None:
         self.body, self.arrays, self.device, self.generator = body, [to_double(a) for a in first.arrays], first.device, generator
-        self.inputs: list[Any] = [None if np.isfinite(a).all() else np.isfinite(a) for a in self.arrays]
+        self.inputs: list[Any] = list(map(_finite, self.arrays))
         self.outputs: list[Any] = []
-        self.strayed = self.warned = False
+        self.shapes: list[tuple[int, ...]] | None = None
+        self.strayed = self.warned = self.single = False
 
     def check(self) -> tuple[str, str]:
         """Return the outcome, one of `DERIVATIVES`, and the reasons of one other than "right"."""
@@ -196,7 +199,7 @@ class _Derivatives:
             patterns += f"|{pattern}" if patterns else pattern
             if all(re.search(patterns, row.reason) for row in failed):
                 return kind, reason
-        return "warned" if self.warned else "wrong", reason
+        return "warned" if self.warned else "single" if self.single else "wrong", reason
 
     def __call__(self, given: Sequence[Any]) -> tuple[Any, ...]:
         """Run the test with arrays or Tensors in place of those that it makes, and return its results."""
@@ -207,6 +210,9 @@ class _Derivatives:
                 warnings.simplefilter("always")
                 self.body()
             self.warned = self.warned or any(_WARNED in str(w.message) for w in caught)
+            shapes = [tuple(np.shape(x)) for x in run.results]
+            if shapes != (self.shapes or shapes):
+                raise _Strays
         except BaseException as exc:
             moved = any(not np.array_equal(on_host(x), self._point(k, x), equal_nan=True) for k, x in enumerate(given))
             self.strayed = self.strayed or moved
@@ -234,15 +240,22 @@ class _Derivatives:
         with allow_mutation_on_saved_tensors():
             results = self(leaves)
             found = [on_host(r) for r in results]
-            self.outputs = [None if not is_floating(a) or np.isfinite(a).all() else np.isfinite(a) for a in found]
+            self.shapes = [a.shape for a in found]
+            self.single = any(is_floating(a) and to_double(a) is not a for a in found)
+            self.outputs = [_finite(a) if is_floating(a) else None for a in found]
             if any(keep is not None for keep in (*self.outputs, *self.inputs)):
                 loss = outputs_of([_only(r, keep) for r, keep in zip(results, self.outputs)]).loss()
                 if loss is not None and loss.requires_grad:
                     for k, g in enumerate(xp.autograd.grad(loss, leaves, allow_unused=True)):
-                        finite = True if g is None else np.isfinite(on_host(g))
-                        keep = finite & np.isfinite(self.arrays[k])
-                        self.inputs[k] = None if keep.all() else keep
+                        wanted, found_too = _finite(self.arrays[k]), None if g is None else _finite(on_host(g))
+                        self.inputs[k] = found_too if wanted is None else wanted if found_too is None else wanted & found_too
         return any(is_floating(a) for a in found) and any(keep is None or keep.any() for keep in self.inputs)
+
+
+def _finite(array: Any) -> Any:
+    """Return which elements are finite; None if all are."""
+    found = np.abs(array) < _LARGEST
+    return None if found.all() else found
 
 
 def _like(array: Any, x: Any) -> Any:

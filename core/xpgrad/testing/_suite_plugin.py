@@ -27,6 +27,7 @@ DERIVATIVES = {
     "kink": "they differ at a kink or a step only",
     "nan": "one is NaN or infinite",
     "warned": "they differ, and a warning says that a value leaves the graph",
+    "single": "they differ where the test computes in single precision, in which differences are inexact",
     "refused": "something has no derivative, and an error says so",
     "strays": "the test fails or does something else at nearby points",
     "nothing": "it makes or compares no floating-point arrays",
