@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
 import scipy.linalg
+from scipy.interpolate import CubicSpline
 from scipy.linalg import expm
 
 import xpgrad as xp
@@ -19,6 +21,9 @@ CALLS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "np.array([x[0], x[1]])": (lambda x, rng: np.array([x[0], x[1]]), "put Tensors together with `xpgrad.stack([...])`"),
     "expm(x)": (lambda x, rng: expm(x), "use `xpgrad.scipy.linalg.expm`"),
     "scipy.linalg.expm(x)": (lambda x, rng: scipy.linalg.expm(x), "use `xpgrad.scipy.linalg.expm`"),
+    "scipy.fft.dct(x)": (lambda x, rng: scipy.fft.dct(x), "use `xpgrad.scipy.fft.dct`"),
+    "scipy.fft.fft(x)": (lambda x, rng: scipy.fft.fft(x), "use `xpgrad.scipy.fft.fft`"),
+    "CubicSpline([0, 1], x)": (lambda x, rng: CubicSpline([0, 1], x), "use `xpgrad.scipy.interpolate.CubicSpline`"),
     "scipy.linalg.schur(x)": (lambda x, rng: scipy.linalg.schur(x), "use a function of xpgrad, or give the call a derivative"),
     "rng.normal(x)": (lambda x, rng: rng.normal(x), "transform standard random numbers instead"),
     "scipy.linalg.hessenberg(x, overwrite_a=False, check_finite=True, calc_q=False) ": (

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from xpgrad.testing import suites
+from xpgrad.testing._suite_plugin import DERIVATIVES
 from xpgrad.testing.suites import Insertion, Suite, SuiteError
 
 _LISTS = """\
@@ -256,6 +257,25 @@ def test_the_lines_fit_the_version_that_was_tried(name: str) -> None:
     assert not [line for line in removed if "xp_known" not in line and "devices()" not in line]
     for pattern in suite.expected:
         re.compile(pattern)
+
+
+def test_the_page_has_the_outcomes_of_derivatives() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "upstream" / "index.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| ([a-z]+) \| ([^|]+) \|$", page, re.MULTILINE))
+    assert {kind: rows.get(kind) for kind in DERIVATIVES} == DERIVATIVES
+
+
+@pytest.mark.timeout(300)
+def test_the_derivatives_of_a_sample_of_array_api_extra_are_right(capfd: pytest.CaptureFixture[str]) -> None:
+    suite = suites.load("array-api-extra")
+    if importlib.util.find_spec(suite.package) is None or suite.version != suite.tried:
+        pytest.skip(f"{suite.name} {suite.tried} is not installed")
+    for module in suite.needs:
+        pytest.importorskip(module)
+    assert suites.main([suite.name, "--share", "1/12", "--derivatives", "--", "-p", "no:warnings"]) == 0
+    found = re.search(r"\| all \| (\d+) \|", capfd.readouterr().out)
+    assert found is not None
+    assert int(found[1]) >= 10
 
 
 @pytest.mark.timeout(300)

@@ -15,11 +15,6 @@ from typing import Any
 
 from xpgrad._basics.frames import find_user_frame
 
-#: The namespaces in which a function of the same name may be found.
-_NAMESPACES = (
-    "", "linalg", "fft", "scipy.special", "scipy.linalg", "scipy.stats", "scipy.integrate", "scipy.optimize", "scipy.signal",
-    "scipy.sparse", "scipy.sparse.linalg",
-)  # fmt: skip
 #: Functions of NumPy that make an array of their first argument.
 _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 #: What to write instead of calls of other libraries.
@@ -89,14 +84,15 @@ def _advice(text: str, frame: FrameType) -> str:
         call = None
     called = _evaluate(call.func, frame) if isinstance(call, ast.Call) else None
     name = getattr(called, "__name__", "")
-    module = (getattr(called, "__module__", None) or "").partition(".")[0]
+    path = getattr(called, "__module__", None) or ""
+    module = path.partition(".")[0]
     if type(getattr(called, "__self__", None)).__name__ in ("Generator", "RandomState"):
         return "transform standard random numbers instead, such as `mean + scale * xpgrad.asarray(rng.normal(size=n))`"
     if module == "numpy" and name in _CONVERSIONS:
         if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], (ast.List, ast.Tuple, ast.ListComp)):
             return "put Tensors together with `xpgrad.stack([...])`"
         return "use the Tensor without the conversion"
-    if module in ("numpy", "scipy") and (ours := _same_name(name)):
+    if module in ("numpy", "scipy") and (ours := _same_name(name, path)):
         # SciPy's Cholesky factor is the upper one, for instance.
         differs = module == "scipy" and ours.startswith("xpgrad.linalg.")
         return f"use `{ours}`" + (", whose arguments and results are the Array API's" if differs else "")
@@ -117,15 +113,17 @@ def _evaluate(node: ast.expr, frame: FrameType) -> Any:
     return None
 
 
-def _same_name(name: str) -> str | None:
-    """Return the public function of xpgrad with this name, spelled in full."""
-    for space in _NAMESPACES:
+def _same_name(name: str, module: str) -> str | None:
+    """Return the public function of xpgrad with the name of a function of a module, spelled in full; of the same part of SciPy first."""
+    parts = [f"scipy.{part}" for part in importlib.import_module("xpgrad.scipy").__all__]
+    spaces = ["", "linalg", "fft", *parts, "scipy.sparse.linalg"]
+    for space in sorted(spaces, key=lambda space: space != ".".join(module.split(".")[:2])):
         path = f"xpgrad.{space}".rstrip(".")
         try:
-            module = importlib.import_module(path)
+            namespace = importlib.import_module(path)
         except ImportError:  # SciPy is not installed
             continue
         for ours in (name, name.replace("_matrix", "_array")):
-            if ours in getattr(module, "__all__", ()):
+            if ours in getattr(namespace, "__all__", ()):
                 return f"{path}.{ours}"
     return None
