@@ -106,6 +106,12 @@ FAULTY: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...]]] = {
     "it branches on a value": ("vmap", _branches, (X,)),
 }
 
+
+def _one_less_one(x: Any) -> Any:
+    n = x.__array_namespace__()
+    return n.sin(x) ** 2 + n.cos(x) ** 2 - 1.0
+
+
 #: Functions without a fault.
 SOUND: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a square by hand": (custom(right, right), (X,)),
@@ -119,6 +125,7 @@ SOUND: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "of many numbers": (lambda x: x.__array_namespace__().cumulative_sum(x) ** 2, (LONG,)),
     "of single precision": (lambda x: x.__array_namespace__().exp(x), (X.astype(np.float32),)),
     "of large and small numbers": (lambda x: x.__array_namespace__().sqrt(x), (np.asarray([1e-9, 1e-3, 1.0, 1e6, 1e12]),)),
+    "0, where large terms cancel": (_one_less_one, (LONG,)),
     "of a number": (lambda x, a: x * a, (X, np.float64(1.5))),
     "steps": (lambda x: x.__array_namespace__().round(x * 3.0), (X,)),
     "integers come out": (lambda x: x.__array_namespace__().argmax(x, axis=1), (X,)),

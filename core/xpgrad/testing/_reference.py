@@ -71,9 +71,21 @@ class Reference:
         return host_loss(self._outputs(at).host())
 
     def estimate_error(self, key: tuple[int, ...], places: Sequence[int], directions: Sequence[Any]) -> float:
-        """Estimate the error of ``first(key, places, directions)`` by comparing it with a difference for twice the step."""
+        """Estimate the error of ``first(key, places, directions)``: by twice the step, and by points that differ in the last digits."""
         coarse = self._difference(self._loss, places, directions, 2.0)
         found = abs(coarse[0] - self.first(key, places, directions)[0])
+        return (found if np.isfinite(found) else 0.0) + 2 * self.rounding(places, directions) / self.step
+
+    def rounding(self, places: Sequence[int], directions: Sequence[Any]) -> float:
+        """Return the rounding error of the weighted sum of outputs, which is larger than that of its last digit if large terms cancel.
+
+        It shows in how much the values on one side of the points differ, on which a step at the points does not show.
+        """
+        return self._rounding(self._loss, places, directions)
+
+    def _rounding(self, number: Callable[[list[Any]], tuple[float, float]], places: Sequence[int], directions: Sequence[Any]) -> float:
+        sides = ([number(self._shift_points(places, directions, k * 8 * self.eps * s))[0] for k in (1, 2, 3, 4)] for s in (1.0, -1.0))
+        found = max(max(values) - min(values) for values in sides)
         return found if np.isfinite(found) else 0.0
 
     def moves(self, part: int, places: Sequence[int], directions: Sequence[Any]) -> bool:
@@ -83,9 +95,8 @@ class Reference:
         return max(len(above), len(below)) <= part or not agree(above[part], below[part], near, near)
 
     def second(
-        self, key: tuple[int, ...], places: Sequence[int], directions: Sequence[Any], along: Mapping[int, Any], device: Device,
-        steps: float = 1.0,
-    ) -> Slope:  # fmt: skip
+        self, key: tuple[int, ...], places: Sequence[int], directions: Sequence[Any], along: Mapping[int, Any], device: Device
+    ) -> Slope:
         """Return the derivative along `directions` of the derivative along `along`, which is computed by a backward pass on a device.
 
         Parameters
@@ -99,11 +110,9 @@ class Reference:
         along : mapping of int to numpy.ndarray
             Directions by position, for the points that have a gradient.
         device : Device
-        steps : float
-            The factor of the step.
         """
         if key not in self._second:
-            self._second[key] = self._difference(self._slope_along(along, device), places, directions, steps)
+            self._second[key] = self._difference(self._slope_along(along, device), places, directions)
         return self._second[key]
 
     def _slope_along(self, along: Mapping[int, Any], device: Device) -> Callable[[list[Any]], tuple[float, float]]:
@@ -120,14 +129,20 @@ class Reference:
 
         return slope
 
-    def has_kink(
-        self, places: Sequence[int], directions: Sequence[Any], along: Mapping[int, Any] | None = None, device: Device | None = None
-    ) -> bool:
-        """Return whether the one-sided differences along directions differ by the same for two steps, and so not by curvature.
+    def second_error(
+        self, fine: float, places: Sequence[int], directions: Sequence[Any], along: Mapping[int, Any], device: Device
+    ) -> tuple[float, bool]:
+        """Estimate the error of the result `fine` of `second`, as `estimate_error` does; return also whether there is a kink."""
+        slope = self._slope_along(along, device)
+        coarse = self._difference(slope, places, directions, 2.0)[0]
+        error = abs(coarse - fine) if np.isfinite(coarse) else 0.0
+        return error + 2 * self._rounding(slope, places, directions) / self.step, self._has_kink(slope, places, directions)
 
-        With `along` and `device`, the differences are those of the derivative along `along`, as in `second`.
-        """
-        number = self._loss if along is None or device is None else self._slope_along(along, device)
+    def has_kink(self, places: Sequence[int], directions: Sequence[Any]) -> bool:
+        """Return whether the one-sided differences along directions differ by the same for two steps, and so not by curvature."""
+        return self._has_kink(self._loss, places, directions)
+
+    def _has_kink(self, number: Callable[[list[Any]], tuple[float, float]], places: Sequence[int], directions: Sequence[Any]) -> bool:
         middle = number(list(self.points))[0]
         gaps, noise = [], 0.0
         for step in (self.step, 2 * self.step):
