@@ -124,6 +124,7 @@ SOUND: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "of complex numbers": (lambda z: z * z.__array_namespace__().conj(z) * z, (X + 1j * Y,)),
     "of many numbers": (lambda x: x.__array_namespace__().cumulative_sum(x) ** 2, (LONG,)),
     "of single precision": (lambda x: x.__array_namespace__().exp(x), (X.astype(np.float32),)),
+    "of numbers whose squares overflow": (lambda x: 2.0 * x, (np.asarray([1e200, 1e199, 1.0]),)),
     "of large and small numbers": (lambda x: x.__array_namespace__().sqrt(x), (np.asarray([1e-9, 1e-3, 1.0, 1e6, 1e12]),)),
     "0, where large terms cancel": (_one_less_one, (LONG,)),
     "of a number": (lambda x, a: x * a, (X, np.float64(1.5))),

@@ -131,7 +131,7 @@ _DERIVATIVES = """\
     from borrowed.libraries import LIBRARIES, to_numpy, double
 
     @pytest.mark.parametrize("name", LIBRARIES[1:2])
-    @pytest.mark.parametrize("n", range(14))
+    @pytest.mark.parametrize("n", range(19))
     def test_it(name, n):
         x, y = xp.asarray([1.0, 2.0]), xp.asarray(3.0)
         if n == 0:
@@ -166,8 +166,21 @@ _DERIVATIVES = """\
             assert_allclose(x * xp.asarray(np.random.rand()), x * 0.5, rtol=2)
         elif n == 12:
             assert_allclose(xp.sqrt(x - 1.0), [0.0, 1.0])
-        else:
+        elif n == 13:
             assert_allclose(x * y, [3.0, 7.0])
+        elif n == 14:
+            assert_allclose(x * float(y), [3.0, 6.0])
+        elif n == 15:
+            z = xp.astype(x, xp.float32)
+            assert_allclose(z * z.detach(), [1.0, 4.0])
+        elif n == 16:
+            to_numpy(x * np.random.rand())
+        elif n == 17:
+            z = xp.asarray([0.0, 1.0])
+            assert_allclose(xp.log(z), [-np.inf, 0.0])
+            assert_allclose(xp.sum(xp.sqrt(z)), 1.0)
+        elif n == 18:
+            assert_allclose(xp.asarray([1e200, 1.0]) * y, [3e200, 3.0])
 """
 
 
@@ -181,13 +194,13 @@ def test_derivatives_are_compared_with_differences(project: Suite) -> None:
     found = {int(re.findall(r"\[(\d+)-", o["test"])[0]): o.get("derivatives", o["outcome"]) for o in outcomes}
     assert found == {
         0: "right", 1: "wrong", 2: "constant", 3: "refused", 4: "kink", 5: "strays", 6: "nothing", 7: "right", 8: "right", 9: "strays",
-        10: "right", 11: "right", 12: "wrong", 13: "failed",
+        10: "right", 11: "right", 12: "nan", 13: "failed", 14: "warned", 15: "single", 16: "right", 17: "right", 18: "right",
     }  # fmt: skip
     (wrong,) = (o for o in outcomes if "[1-" in o["test"])
     assert re.match(r"gradient: the derivative along element \[0\] of array 0 .* is .*, by differences", wrong["reason"])
     text = suites.summary(suite, outcomes)
-    assert "| tests in | right | constant | kink | refused | strays | nothing | failed | expected failures | skipped |" in text
-    assert "| all | 5 | 1 | 1 | 1 | 2 | 1 | 2 | 1 | 0 | 0 |" in text
+    assert "| tests in | right | constant | kink | nan | warned | single | refused | strays | nothing | failed | expected" in text
+    assert "| all | 8 | 1 | 1 | 1 | 1 | 1 | 1 | 2 | 1 | 1 | 1 | 0 | 0 |" in text
     assert re.search(r"\* 1 expected, e.g. `.*test_it\[1-xpgrad\]`: it is detached", text)
 
 

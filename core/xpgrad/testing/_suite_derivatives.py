@@ -34,7 +34,7 @@ _LARGEST = 1e150
 #: How a check says that something has no derivative, that there are no differences, and that the point is at a kink.
 _REFUSED = r"requires grad|\(graph leaves\) support the|would silently lose|is not known|NotImplementedError|CapabilityError"
 _APART, _KINK = "differences are not finite", "there is a kink"
-_NAN = "the gradient is not finite|the second derivative is not finite|forward mode gives nan|reverse mode nan"
+_NAN = "(gradient|second derivative) is not finite|(forward mode gives|reverse mode) -?(nan|inf)"
 #: The warning where a value leaves the graph.
 _WARNED = "leaves the graph"
 
