@@ -60,8 +60,12 @@ def solve_matrix(xp: Any, x1: Any, x2: Any) -> Any:
 def _pseudoinverse_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     # Golub and Pereyra, "The differentiation of pseudo-inverses ..." (1973), eq. 4.12.
     # In this order no product is larger than the square of the result, so that none overflows or underflows before it does.
+    # The parts of `g` outside of the ranges are taken twice. If there are none, rounding errors of `out` remain the first time, which the
+    # squares of a large result would multiply; the second time they are squared themselves.
     gh, outh = adjoint(g, xp), adjoint(out, xp)
-    return (gh - x @ (out @ gh)) @ (out @ outh) + (outh @ out) @ (gh - (gh @ out) @ x) - outh @ g @ outh
+    left, right = gh - x @ (out @ gh), gh - (gh @ out) @ x
+    left, right = left - x @ (out @ left), right - (right @ out) @ x
+    return left @ (out @ outh) + (outh @ out) @ right - outh @ g @ outh
 
 
 @rule(_pseudoinverse_vjp, conj=False, fresh=True, node="LinalgPinvBackward0", public="linalg.pinv")
