@@ -389,6 +389,19 @@ def test_the_gradient_of_a_pseudoinverse_scales_as_its_square(shape, dtype, scal
     np.testing.assert_allclose(gradient(raw * scale, dtype) * scale * scale, gradient(raw, "float64"), rtol=tolerance)
 
 
+@pytest.mark.parametrize("shape", [(4, 4), (7, 4), (4, 7)])
+def test_the_gradient_of_a_pseudoinverse_keeps_its_digits(shape):
+    """For solutions of ordinary size of ill-conditioned systems, where large terms cancel."""
+    u, v = (np.linalg.qr(draw((n, 4), seed=n))[0] for n in shape)
+    sizes = 10.0 ** np.linspace(0, -6, 4)
+    left, right = draw((4,), seed=1), draw((4,), seed=2)
+    x = xp.tensor((u * sizes) @ v.T, requires_grad=True)
+    a, b = xp.asarray(v @ (sizes * left)), xp.asarray(u @ (sizes * right))
+    (g,) = xp.autograd.grad(a @ la.pinv(x) @ b, x)
+    wanted = -np.outer(u @ left, v @ right)
+    assert np.max(np.abs(numpy_of(g) - wanted)) < 1e-3 * np.max(np.abs(wanted))  # eps times the square of the condition number is 2e-4
+
+
 def test_the_norm_of_order_zero_sends_no_gradient():
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
     for lib in (xp, torch):
