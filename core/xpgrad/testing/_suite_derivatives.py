@@ -246,7 +246,7 @@ class _Derivatives:
 
 def _finite(array: Any) -> Any:
     """Return which elements are finite; None if all are."""
-    found = np.isfinite(array)
+    found = np.isfinite(np.abs(array))  # the size of a complex number may overflow
     return None if found.all() else found
 
 
