@@ -26,7 +26,7 @@ from xpgrad.testing._results import FAILED
 from xpgrad.testing._suite_comparisons import detach, replace_comparisons_of_numpy, replace_those_of_modules, tensors
 
 #: The functions that make the arrays of tests.
-_MAKERS = ("asarray", "arange", "full", "linspace", "ones", "zeros")
+_MAKERS = (xp.asarray, xp.arange, xp.full, xp.linspace, xp.ones, xp.zeros)
 #: A test that takes more seconds is not checked, because it would run some thirty times.
 _LIMIT = 1.0
 #: Larger numbers count as infinite: their sums are, or nearly so.
@@ -122,8 +122,8 @@ def _compared(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Replace the functions before the tests import them."""
-    for name in _MAKERS:
-        setattr(xp, name, _recorded(getattr(xp, name)))
+    for make in _MAKERS:
+        setattr(xp, make.__name__, _recorded(make))
     replace_comparisons_of_numpy(_compared)
 
 
