@@ -134,14 +134,14 @@ def mixed_partials(lib: Any, shape: Any, seed: int) -> None:
     v, u = lib.value(x), lib.value(w)
     lib.equal(gxw, np.cos(u * v) - u * v * np.sin(u * v), atol=1e-5 if lib.real == "float32" else None)
     lib.equal(gwx, lib.value(gxw), atol=1e-5 if lib.real == "float32" else None)
-    # The determinant is linear in each element, and its third derivative by the diagonal is 1.
+    # The determinant is linear in each element of the diagonal: its third derivative by three of these is the fourth.
     ends = [lib.tensor(v) for v in (0.7, -1.3, 2.1)]
-    rest = lib.constant([[0.0, 0.4, -0.2], [0.3, 0.0, 0.8], [-0.6, 0.5, 0.0]])
-    matrix = rest
+    rest = np.asarray([[0.0, 0.4, -0.2, 0.0], [0.3, 0.0, 0.8, 0.0], [-0.6, 0.5, 0.0, 0.0], [0.2, 0.1, -0.9, 1.7]])
+    matrix = lib.constant(rest)
     for i, end in enumerate(ends):
-        matrix = matrix + end * lib.constant(np.diag(np.eye(3)[i]))
+        matrix = matrix + end * lib.constant(np.diag(np.eye(4)[i]))
     d = lib.ns.linalg.det(matrix)
-    for end, wanted in zip(ends, (-1.3 * 2.1 - 0.8 * 0.5, 2.1, 1.0), strict=True):
+    for end, wanted in zip(ends, (1.7 * (-1.3 * 2.1 - 0.8 * 0.5), 1.7 * 2.1, 1.7), strict=True):
         (d,) = lib.grad(d, end, create_graph=True)
         lib.equal(d, wanted, 1e-4, 1e-4)
 

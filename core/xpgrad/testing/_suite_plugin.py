@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SHARE = "XPGRAD_SUITE_SHARE"
 #: The file to which outcomes are appended.
 OUTCOMES = "XPGRAD_SUITE_OUTCOMES"
-#: The names that test modules give to functions that convert or compare results, separated by spaces (for `_suite_gradients`).
+#: The names that test modules give to functions that convert or compare results, separated by spaces (for `_suite_comparisons`).
 CONVERSIONS = "XPGRAD_SUITE_CONVERSIONS"
 
 #: What `_suite_derivatives` says of the derivatives of what a test compares by the arrays that it makes.
