@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
 import subprocess
 import sys
@@ -694,14 +695,49 @@ def test_the_rank_of_an_empty_matrix_is_0(xpgrad_device: str) -> None:
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_a_root_of_a_norm_of_0(order: int, xpgrad_device: str) -> None:
-    """The gradient and Hessian of a norm are 0 at 0 (SUB-08); those of its root are inf * 0, as in PyTorch, for order 2."""
+    """The gradient of the root is inf * 0, as in PyTorch, for order 2."""
     x = xp.zeros(2, device=xpgrad_device, requires_grad=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         (g,) = xp.autograd.grad(xp.sqrt(xp.linalg.vector_norm(x, ord=order)), x)
         found = g.numpy()  # a lazy backend computes now
     np.testing.assert_array_equal(found, [np.nan, np.nan] if order == 2 else [0.0, 0.0])
-    hessian = xp.func.hessian(lambda v: xp.linalg.vector_norm(v, ord=order))(x.detach())
-    np.testing.assert_array_equal(hessian.numpy(), np.zeros((2, 2)))
+
+
+#: Functions whose gradients are chosen to be 0 at the first point, where they have no derivative, and the second derivatives there.
+CHOSEN = {
+    "norm": (lambda x: la.vector_norm(x), [0.0, 0.0], [[NAN, NAN], [NAN, NAN]]),
+    "squared norm": (lambda x: la.vector_norm(x) ** 2, [0.0, 0.0], [[NAN, NAN], [NAN, NAN]]),
+    "norm of a matrix": (lambda x: la.matrix_norm(xp.reshape(x, (1, 2))), [0.0, 0.0], [[NAN, NAN], [NAN, NAN]]),
+    "norm of order 1.5": (lambda x: la.vector_norm(x, ord=1.5), [0.0, 0.0], [[NAN, NAN], [NAN, NAN]]),
+    "norm of order 3": (lambda x: la.vector_norm(x, ord=3), [0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]]),
+    "atan2": (lambda x: xp.atan2(x[0], x[1]), [0.0, 0.0], [[NAN, NAN], [NAN, NAN]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(CHOSEN))
+@pytest.mark.parametrize("outer", ["jacrev", "jacfwd"])
+@pytest.mark.parametrize("inner", ["jacrev", "jacfwd"])
+def test_a_gradient_chosen_to_be_0_has_no_derivative(name, outer, inner, xpgrad_device):
+    """All modes give what two passes in reverse mode give in PyTorch, and the gradient itself gives no warning (SUB-15)."""
+    function, point, expected = CHOSEN[name]
+    x = xp.tensor(point, dtype=xp.float64, device=xpgrad_device)
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(xp.func.grad(function)(x).numpy(), [0.0, 0.0])
+    with np.errstate(all="ignore"):
+        found = getattr(xp.func, outer)(getattr(xp.func, inner)(function))(x).numpy()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_second_derivatives_of_norms_at_0_are_those_of_pytorch() -> None:
+    torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
+    for order, values in itertools.product([1, 2, 3, 4, 1.5, 0.5], [[0.0, 0.0], [0.0, 3.0], [3.0, -4.0]]):
+        found = []
+        for lib in (xp, torch):
+            x = lib.tensor(values, dtype=lib.float64, requires_grad=True)
+            (g,) = lib.autograd.grad(lib.linalg.vector_norm(x, ord=order), x, create_graph=True)
+            with np.errstate(all="ignore"):
+                found.append([numpy_of(lib.autograd.grad(g[i], x, retain_graph=True)[0]) for i in range(2)] if g.requires_grad else 0)
+        np.testing.assert_allclose(found[0], found[1], atol=1e-15, err_msg=f"order {order} at {values}")
 
 
 def test_the_power_0_has_the_gradient_0() -> None:

@@ -47,6 +47,15 @@ def is_complex(x: Any, xp: Any) -> bool:
     return xp.isdtype(x.dtype, "complex floating")
 
 
+def one_for_zero(x: Any, xp: Any) -> Any:
+    """Return `x`, which is real and not negative, with 1 for each 0; there its derivative is infinite.
+
+    It divides in gradients that are 0 at a point without a derivative. Their own derivatives, which do not exist either, become nan. Only
+    these divide by ``sqrt(0)``, so that NumPy warns of no first gradient.
+    """
+    return xp.where(x != 0, x, xp.sqrt(x) + 1)
+
+
 @rule(None, lambda g, cond, xp: xp.keep(cond, g), conj=False, fresh=True, promotes=False, elementwise=True, helper=True)
 def keep(xp: Any, cond: Any, x: Any) -> Any:
     """Return `x` where `cond` is True and 0 elsewhere, even if `x` is nan or infinite there."""
@@ -579,10 +588,8 @@ def atan(x: Tensor, /) -> Tensor:
 
 
 def _atan2_vjp(g: Any, x: Any, y: Any, xp: Any) -> Any:
-    # At the origin the derivative is 0, as in PyTorch.
-    radius = x * x + y * y
-    centre = radius == 0
-    return xp.keep(~centre, g * (x / xp.where(centre, xp.ones_like(radius), radius)))
+    # At the origin the derivative is 0, and higher ones are nan, as in PyTorch.
+    return g * (x / one_for_zero(x * x + y * y, xp))
 
 
 @elementwise(

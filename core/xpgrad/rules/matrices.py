@@ -15,6 +15,7 @@ from xpgrad._operations.declare import rule, view
 from xpgrad._operations.lift import as_tensor, lift
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import Kink
+from xpgrad.rules.elementwise import one_for_zero
 from xpgrad.rules.factorisations import adjoint, identity_like, nan_unless
 from xpgrad.rules.reduction import ties
 
@@ -209,16 +210,16 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
         count, blank = ties(xp, chosen, wide, axes, keepdims)
         out = spread(wide / count) * (xp.keep(chosen, xp.sign(x)) + spread(blank))
         return out if wide is g else xp.cast(out, g.dtype)
-    # The norm is not differentiable at 0, where the gradient is 0 (SUB-08).
-    positive = out != 0
-    safe = xp.where(positive, out, xp.ones_like(out))
+    # The norm is not differentiable at 0, where the gradient is 0 (SUB-08), and its derivatives are nan up to order 2, as in PyTorch.
     if order == 2:
-        return spread(g) * xp.keep(spread(positive), x / spread(safe))
-    g = xp.keep(positive, g)
-    size = xp.abs(x)
-    there = size != 0
-    size = xp.where(there, size, xp.ones_like(size))
-    return xp.keep(there, x * (spread(g) * (size / spread(safe)) ** (order - 1) / size))
+        return spread(g) * (x / spread(one_for_zero(out, xp)))
+    positive, size = out != 0, xp.abs(x)
+    safe = spread(xp.where(positive, out, xp.ones_like(out)))
+    if order < 2:
+        size = one_for_zero(size, xp)
+        return x / size * (spread(g) * (size / safe) ** (order - 1))
+    divisor = xp.where(size != 0, size, xp.ones_like(size))
+    return x / divisor * (spread(xp.keep(positive, g)) * (size / safe) ** (order - 1))
 
 
 @rule(
