@@ -10,7 +10,6 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 from xpgrad._basics.arguments import as_flag, check_callable, shown
@@ -531,7 +530,6 @@ def sum_to_shape(g: Any, shape: tuple[int, ...]) -> Any:
 _OUT = -1
 
 
-@dataclass(frozen=True)
 class _Formula:
     """A formula with what it reads.
 
@@ -542,34 +540,26 @@ class _Formula:
         The name of each parameter for a value, the place of the value, and "shape" or "dtype" if it reads only that.
     tangents : tuple of (str, int)
         The name of each parameter for a tangent, and the place of its operand.
+    all_saved : _Values
+        What the formula reads if all of it is Tensors.
+    pick : callable or None
+        Return the values from the arguments and the result; None if the formula reads the shape or the dtype of one.
+    is_positional : bool
+        Whether the formula takes ``g`` and then its values by position.
     """
 
-    function: Callable[..., Any]
-    values: tuple[tuple[str, int, str | None], ...]
-    tangents: tuple[tuple[str, int], ...]
-
-    @functools.cached_property
-    def all_saved(self) -> _Values:
-        """What the formula reads if all of it is Tensors."""
-        return _Values([n for n, _, _ in self.values], {})
-
-    @functools.cached_property
-    def pick(self) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:
-        """Return the values from the arguments and the result; None if the formula reads the shape or the dtype of one."""
-        if any(part for _, _, part in self.values):
-            return None
-        places = [place for _, place, _ in self.values]
-        if len(places) > 1:
-            return operator.itemgetter(*places)
-        return operator.itemgetter(slice(places[0], places[0] + 1 or None) if places else slice(0))
-
-    @functools.cached_property
-    def is_positional(self) -> bool:
-        """Whether the formula takes ``g`` and then its values by position."""
-        parameters = inspect.signature(self.function).parameters
-        return list(parameters) == ["g", *(n for n, _, _ in self.values)] and all(
-            p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values()
-        )
+    def __init__(
+        self, function: Callable[..., Any], values: tuple[tuple[str, int, str | None], ...], tangents: tuple[tuple[str, int], ...]
+    ) -> None:
+        self.function, self.values, self.tangents = function, values, tangents
+        names, places = [n for n, _, _ in values], [place for _, place, _ in values]
+        self.all_saved = _Values(names, {})
+        self.pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
+        if not any(part for _, _, part in values):
+            one = slice(places[0], places[0] + 1 or None) if places else slice(0)
+            self.pick = operator.itemgetter(*places) if len(places) > 1 else operator.itemgetter(one)
+        parameters = inspect.signature(function).parameters
+        self.is_positional = list(parameters) == ["g", *names] and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
 
     def read(self, inputs: tuple[Any, ...], output: Any) -> tuple[tuple[Any, ...], _Values]:
         """Return the Tensors to save, and the values by name without these Tensors."""
