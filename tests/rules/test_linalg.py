@@ -728,6 +728,42 @@ def test_a_gradient_chosen_to_be_0_has_no_derivative(name, outer, inner, xpgrad_
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("outer", ["jacrev", "jacfwd"])
+@pytest.mark.parametrize("inner", ["jacrev", "jacfwd"])
+def test_second_derivatives_at_singular_matrices_in_all_modes(outer, inner, xpgrad_device):
+    """Those of the determinant exist, and those of its logarithm are nan as its gradient is."""
+
+    def second(function, x):
+        with np.errstate(all="ignore"):
+            return getattr(xp.func, outer)(getattr(xp.func, inner)(function))(x).numpy()
+
+    x = xp.tensor(np.diag([2.0, 0.0, 0.0]), device=xpgrad_device)
+    expected = np.zeros((3, 3, 3, 3))
+    for one, other, sign in [((1, 1), (2, 2), 1.0), ((1, 2), (2, 1), -1.0)]:  # det is 2 (x11 x22 - x12 x21) nearby
+        expected[one + other] = expected[other + one] = 2.0 * sign
+    np.testing.assert_allclose(second(la.det, x), expected, atol=1e-12)
+    assert np.isnan(second(lambda x: la.slogdet(x)[1], x)).all()
+
+
+@pytest.mark.parametrize("modes", list(itertools.product(["jacrev", "jacfwd"], repeat=3)), ids="-".join)
+def test_third_derivatives_of_a_determinant_in_all_modes(modes, xpgrad_device):
+    """They are those of a cubic polynomial, the sign of each permutation; and ``det(x @ x)`` is ``det(x) ** 2``."""
+
+    def third(function):
+        for mode in modes:
+            function = getattr(xp.func, mode)(function)
+        return function(x).numpy()
+
+    x = xp.tensor([[2.0, 1.0, 0.0], [-1.0, 3.0, 1.0], [0.5, 0.0, 1.0]], dtype=xp.float64, device=xpgrad_device)
+    expected = np.zeros((3,) * 6)
+    for columns in itertools.permutations(range(3)):
+        sign = np.linalg.det(np.eye(3)[list(columns)])
+        for rows in itertools.permutations(range(3)):
+            expected[tuple(k for row in rows for k in (row, columns[row]))] = sign
+    np.testing.assert_allclose(third(la.det), expected, atol=1e-12)
+    np.testing.assert_allclose(third(lambda x: la.det(x @ x)), third(lambda x: la.det(x) ** 2), rtol=1e-9, atol=1e-9)
+
+
 def test_second_derivatives_of_norms_at_0_are_those_of_pytorch() -> None:
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
     for order, values in itertools.product([1, 2, 3, 4, 1.5, 0.5], [[0.0, 0.0], [0.0, 3.0], [3.0, -4.0]]):

@@ -116,7 +116,8 @@ def _conjugate(x: Any, xp: Any) -> Any:
 
 
 # The derivatives of the determinant are sums of products of singular values, without divisions: they hold for singular matrices too.
-@rule(lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
+# The jvps are formulas as well, because transposing a vjp would compute its own, which needs one derivative more.
+@rule(lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, jvp=lambda d_x, x, xp: xp.cofactors_along(x, d_x), batch="stacked")
 def cofactors(xp: Any, x: Any) -> Any:
     """Return the derivative of the determinant: ``det(x) * inv(x).mT``, or its limit if `x` is singular."""
     finite, x = _mask_finite(x, xp)
@@ -139,7 +140,14 @@ def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
     return nan_unless(finite, out, xp)
 
 
-@rule(_along_vjp, lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, batch="stacked")
+def _along_jvp(d_x: Any, d_along: Any, x: Any, along: Any, xp: Any) -> Any:
+    if d_x is None:
+        return xp.cofactors_along(x, d_along)
+    third = _along_vjp(d_x, x, along, xp)
+    return third if d_along is None else xp.cofactors_along(x, d_along) + third
+
+
+@rule(_along_vjp, lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, jvp=_along_jvp, batch="stacked")
 def cofactors_along(xp: Any, x: Any, along: Any) -> Any:
     """Return the derivative of `cofactors` in a direction: the second derivative of the determinant, which is symmetric."""
     finite, x = _mask_finite(x, xp)
@@ -185,7 +193,9 @@ def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
         return scale[..., None, None] * adjoint(xp.inverse(x), xp)
     # The logarithm is -inf for a singular matrix and has no gradient: it is nan rather than an error (PyTorch: nan and infinities).
     regular = (xp.abs(sign) > 0)[..., None, None]
-    inner = scale[..., None, None] * adjoint(xp.inverse(xp.where(regular, x, identity_like(x, xp))), xp)
+    inverse = xp.inverse(xp.where(regular, x, identity_like(x, xp)))
+    hidden = xp.keep(~regular, x) * 0  # 0, so that second derivatives are nan as well, which do not pass the mask of `inverse`
+    inner = scale[..., None, None] * (adjoint(inverse, xp) + hidden)
     return nan_unless(regular, inner, xp)
 
 
