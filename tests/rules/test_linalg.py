@@ -746,7 +746,7 @@ def test_second_derivatives_at_singular_matrices_in_all_modes(outer, inner, xpgr
 
 
 @pytest.mark.parametrize("modes", list(itertools.product(["jacrev", "jacfwd"], repeat=3)), ids="-".join)
-def test_third_derivatives_of_a_determinant_in_all_modes(modes, xpgrad_device):
+def test_third_derivatives_of_determinants_in_all_modes(modes, xpgrad_device):
     """They are those of a cubic polynomial, the sign of each permutation; and ``det(x @ x)`` is ``det(x) ** 2``."""
 
     def third(function):
@@ -762,6 +762,9 @@ def test_third_derivatives_of_a_determinant_in_all_modes(modes, xpgrad_device):
             expected[tuple(k for row in rows for k in (row, columns[row]))] = sign
     np.testing.assert_allclose(third(la.det), expected, atol=1e-12)
     np.testing.assert_allclose(third(lambda x: la.det(x @ x)), third(lambda x: la.det(x) ** 2), rtol=1e-9, atol=1e-9)
+    x = xp.zeros((2, 2), dtype=xp.float64, device=xpgrad_device)
+    with np.errstate(all="ignore"):
+        assert np.isnan(third(lambda x: la.slogdet(x)[1])).all()  # as its gradient is
 
 
 def test_second_derivatives_of_norms_at_0_are_those_of_pytorch() -> None:

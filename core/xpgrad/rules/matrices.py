@@ -194,7 +194,8 @@ def _slogdet_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     # The logarithm is -inf for a singular matrix and has no gradient: it is nan rather than an error (PyTorch: nan and infinities).
     regular = (xp.abs(sign) > 0)[..., None, None]
     inverse = xp.inverse(xp.where(regular, x, identity_like(x, xp)))
-    hidden = xp.keep(~regular, x) * 0  # 0, so that second derivatives are nan as well, which do not pass the mask of `inverse`
+    # This is 0. By it higher derivatives are nan as well, which do not pass the mask of `inverse`; that of a sine depends on `x` again.
+    hidden = xp.sin(xp.keep(~regular, x)) * 0
     inner = scale[..., None, None] * (adjoint(inverse, xp) + hidden)
     return nan_unless(regular, inner, xp)
 
