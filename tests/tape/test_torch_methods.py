@@ -317,6 +317,21 @@ def test_values_at_the_edges(name: str, row: list[float]) -> None:
     np.testing.assert_array_equal(ours.numpy(), getattr(torch.asarray(row, dtype=torch.float64), name)(*args).numpy())
 
 
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
+@pytest.mark.parametrize(("shape", "dim"), [((0,), 0), ((3, 0), 1), ((0, 3), 0), ((0, 3), 1), ((2, 0, 4), -2)])
+def test_values_without_elements(name: str, shape: tuple[int, ...], dim: int) -> None:
+    found = []
+    for lib in (xp, torch):
+        x = lib.zeros(shape, requires_grad=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            y = getattr(x, name)(dim)
+            y.sum().backward()
+        found.append((y.detach().numpy(), x.grad.numpy()))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.shape == theirs.shape
+
+
 def test_integers_go_to_the_default_dtype() -> None:
     x = xp.asarray([1, 2, 3])
     for out in (x.sigmoid(), x.softmax(0), x.log_softmax(0), x.logsumexp(0)):

@@ -122,9 +122,9 @@ def _to_floating(x: Any, dtype: Any) -> Any:
 def _largest(x: Any, dim: Any) -> Any:
     """Return the largest elements over axes, as a constant.
 
-    Subtracting them before an exponential avoids overflow, and does not change the final result.
+    Subtracting them before an exponential avoids overflow, and does not change the final result. Without elements this is 0.
     """
-    return reduction.max(x.detach(), axis=dim, keepdims=True)
+    return (reduction.max if x.size else reduction.sum)(x.detach(), axis=dim, keepdims=True)
 
 
 def _nuclear_norm(x: Any, dim: Any, norm: Callable[..., Any], keepdim: bool) -> Any:
