@@ -70,6 +70,17 @@ def test_special_values(name: str, width: str) -> None:
         np.testing.assert_allclose(np.asarray(found), getattr(np, name)(*operands), rtol=1e-6)
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_whole_quotients_are_those_of_the_remainder(width: str) -> None:
+    """The derivative of `remainder` is the quotient, which MLX would round twice."""
+    near = [0.1, -0.1, 0.3, 1.0, -1.0, 6.0, 7.5, -2.5, 0.0, -0.0, 1e-30, -1e30, math.nan]
+    x1, x2 = (g.reshape(-1).astype(width) for g in np.meshgrid(near, near))
+    found = namespace.floor_divide(*(mx.array(x, dtype=getattr(mx, width)) for x in (x1, x2)))
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(np.asarray(found), np.floor_divide(x1, x2))
+    assert namespace.floor_divide(mx.array([7, -7]), 2).tolist() == [3, -4]
+
+
 def test_sums_of_small_floats_are_not_computed_in_them() -> None:
     x = xp.full((70000,), 1.0, dtype="float16", device="mlx")
     assert xp.mean(x).item() == 1.0

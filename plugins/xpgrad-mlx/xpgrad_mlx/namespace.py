@@ -73,9 +73,18 @@ def _accept_large_integers(function: Callable[..., Any]) -> Callable[..., Any]:
 add, multiply, divide = _accept_large_integers(mx.add), _accept_large_integers(mx.multiply), _accept_large_integers(mx.divide)
 equal, not_equal = _accept_large_integers(mx.equal), _accept_large_integers(mx.not_equal)
 less, less_equal, greater, greater_equal = map(_accept_large_integers, (mx.less, mx.less_equal, mx.greater, mx.greater_equal))
-floor_divide, remainder = _accept_large_integers(mx.floor_divide), _accept_large_integers(mx.remainder)
+_floor_divide, remainder = _accept_large_integers(mx.floor_divide), _accept_large_integers(mx.remainder)
 maximum, minimum = _accept_large_integers(mx.maximum), _accept_large_integers(mx.minimum)
 _subtract, _power = _accept_large_integers(mx.subtract), _accept_large_integers(mx.power)
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Any:
+    """Return the whole number n with ``x1 == n * x2 + remainder(x1, x2)``, while MLX rounds ``x1 / x2`` first: 1.0 // 0.1 is 9."""
+    found = _floor_divide(x1, x2)
+    if not mx.issubdtype(found.dtype, mx.inexact):
+        return found
+    whole = mx.round(divide(subtract(x1, remainder(x1, x2)), x2))
+    return mx.where(mx.isfinite(whole), whole, found)
 
 
 def _reject_floats(function: Callable[..., Any]) -> Callable[..., Any]:
