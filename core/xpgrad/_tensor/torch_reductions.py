@@ -124,7 +124,7 @@ def _largest(x: Any, dim: Any) -> Any:
 
     Subtracting them before an exponential avoids overflow, and does not change the final result. Without elements this is 0.
     """
-    return (reduction.max if x.size else reduction.sum)(x.detach(), axis=dim, keepdims=True)
+    return (reduction.sum if 0 in x.shape else reduction.max)(x.detach(), axis=dim, keepdims=True)
 
 
 def _nuclear_norm(x: Any, dim: Any, norm: Callable[..., Any], keepdim: bool) -> Any:
