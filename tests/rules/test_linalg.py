@@ -695,7 +695,7 @@ def test_the_rank_of_an_empty_matrix_is_0(xpgrad_device: str) -> None:
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_a_root_of_a_norm_of_0(order: int, xpgrad_device: str) -> None:
-    """The gradient of the root is inf * 0, as in PyTorch, for order 2."""
+    """The gradient of the root is inf * 0 for order 2 and 0 for order 3, as in PyTorch."""
     x = xp.zeros(2, device=xpgrad_device, requires_grad=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         (g,) = xp.autograd.grad(xp.sqrt(xp.linalg.vector_norm(x, ord=order)), x)
@@ -777,6 +777,16 @@ def test_second_derivatives_of_norms_at_0_are_those_of_pytorch() -> None:
             with np.errstate(all="ignore"):
                 found.append([numpy_of(lib.autograd.grad(g[i], x, retain_graph=True)[0]) for i in range(2)] if g.requires_grad else 0)
         np.testing.assert_allclose(found[0], found[1], atol=1e-15, err_msg=f"order {order} at {values}")
+
+
+@pytest.mark.parametrize("order", [-0.5, -1, -2, -math.inf])
+def test_one_zero_makes_the_gradient_of_a_norm_of_negative_order_0(order, xpgrad_device):
+    """So does PyTorch; near (0, 2), the norm is about the first element's absolute value, whatever the second one is."""
+    x = xp.tensor([[0.0, 2.0], [0.0, 0.0], [1.0, 2.0]], dtype=xp.float64, device=xpgrad_device)
+    with np.errstate(divide="ignore"):  # of the norm itself
+        found = xp.func.grad(lambda x: xp.sum(la.vector_norm(x, ord=order, axis=1)))(x).numpy()
+    size = 1.0 if math.isinf(order) else (1.0 + 2.0**order) ** (1 / order)
+    np.testing.assert_allclose(found, [[0.0, 0.0], [0.0, 0.0], [size ** (1 - order), (size / 2) ** (1 - order)]], rtol=1e-14)
 
 
 def test_the_power_0_has_the_gradient_0() -> None:

@@ -56,6 +56,15 @@ def one_for_zero(x: Any, xp: Any) -> Any:
     return xp.where(x != 0, x, xp.sqrt(x) + 1)
 
 
+def nan_unless(regular: Any, x: Any, xp: Any) -> Any:
+    """Return `x` with nan where `regular` is False.
+
+    nan is a factor, not a constant, because forward mode transposes formulas, and the transpose of a constant is 0.
+    """
+    ones = xp.ones_like(x)
+    return x * xp.where(regular, ones, ones * math.nan)
+
+
 @rule(None, lambda g, cond, xp: xp.keep(cond, g), conj=False, fresh=True, promotes=False, elementwise=True, helper=True)
 def keep(xp: Any, cond: Any, x: Any) -> Any:
     """Return `x` where `cond` is True and 0 elsewhere, even if `x` is nan or infinite there."""

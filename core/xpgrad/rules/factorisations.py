@@ -6,12 +6,11 @@ loss must not depend on the phases that a factorisation does not determine.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from xpgrad._operations.declare import rule
 from xpgrad._rows.namespace import PRIMITIVES
-from xpgrad.rules.elementwise import is_complex
+from xpgrad.rules.elementwise import is_complex, nan_unless
 
 
 def adjoint(x: Any, xp: Any) -> Any:
@@ -33,15 +32,6 @@ def halved_lower(x: Any, xp: Any) -> Any:
 def skew(x: Any, xp: Any) -> Any:
     """Return ``x - x^H``."""
     return x - adjoint(x, xp)
-
-
-def nan_unless(regular: Any, x: Any, xp: Any) -> Any:
-    """Return `x` with nan where `regular` is False.
-
-    nan is a factor, not a constant, because forward mode transposes formulas, and the transpose of a constant is 0.
-    """
-    ones = xp.ones_like(x)
-    return x * xp.where(regular, ones, ones * math.nan)
 
 
 def _gaps(values: Any, xp: Any) -> Any:

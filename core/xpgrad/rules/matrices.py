@@ -15,8 +15,8 @@ from xpgrad._operations.declare import rule, view
 from xpgrad._operations.lift import as_tensor, lift
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import Kink
-from xpgrad.rules.elementwise import one_for_zero
-from xpgrad.rules.factorisations import adjoint, identity_like, nan_unless
+from xpgrad.rules.elementwise import nan_unless, one_for_zero
+from xpgrad.rules.factorisations import adjoint, identity_like
 from xpgrad.rules.reduction import ties
 
 if TYPE_CHECKING:
@@ -226,11 +226,13 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
         return spread(g) * (x / spread(one_for_zero(out, xp)))
     positive, size = out != 0, xp.abs(x)
     safe = spread(xp.where(positive, out, xp.ones_like(out)))
-    if order < 2:
-        size = one_for_zero(size, xp)
-        return x / size * (spread(g) * (size / safe) ** (order - 1))
-    divisor = xp.where(size != 0, size, xp.ones_like(size))
-    return x / divisor * (spread(xp.keep(positive, g)) * (size / safe) ** (order - 1))
+    if order > 2:
+        divisor = xp.where(size != 0, size, xp.ones_like(size))
+        return x / divisor * (spread(xp.keep(positive, g)) * (size / safe) ** (order - 1))
+    size = one_for_zero(size, xp)
+    # A norm of negative order is 0 if one element is 0, however large the others are.
+    scale = (size / safe) ** (order - 1) if order > 0 else (spread(out) / size) ** (1 - order)
+    return x / size * (spread(g) * scale)
 
 
 @rule(

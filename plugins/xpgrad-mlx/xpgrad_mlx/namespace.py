@@ -79,7 +79,10 @@ _subtract, _power = _accept_large_integers(mx.subtract), _accept_large_integers(
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Any:
-    """Return the whole number n with ``x1 == n * x2 + remainder(x1, x2)``, while MLX rounds ``x1 / x2`` first: 1.0 // 0.1 is 9."""
+    """Return the whole number n with ``x1 == n * x2 + remainder(x1, x2)``: 9 for 1.0 and 0.1.
+
+    MLX rounds ``x1 / x2`` before it takes the whole part, and has 10.
+    """
     found = _floor_divide(x1, x2)
     if not mx.issubdtype(found.dtype, mx.inexact):
         return found

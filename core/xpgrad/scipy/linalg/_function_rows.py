@@ -11,7 +11,8 @@ from typing import Any
 
 from xpgrad._array.kernels import read_number
 from xpgrad._backends.classes import host_backend
-from xpgrad.rules.factorisations import adjoint, identity_like, nan_unless, skew
+from xpgrad.rules.elementwise import nan_unless
+from xpgrad.rules.factorisations import adjoint, identity_like, skew
 from xpgrad.scipy._declare import row_only
 from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices, values_are_known
 
