@@ -837,13 +837,10 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None
     order = check_order("matrix_norm", ord, known, "'fro', 'nuc', None, 1, -1, 2, -2, inf or -inf")
     if order in ("fro", None):
         return _rows.norm(x, 2, (x.ndim - 2, x.ndim - 1), keepdims)
-    if order in (1, -1, math.inf, -math.inf):
-        sums = _sum(_abs(x), axis=-2 if abs(order) == 1 else -1)
-    else:
-        sums = svdvals(x)
     if order == "nuc":
-        out = _sum(sums, axis=-1)
+        out = _factors.nuclear_norm(x if x.shape[-2] >= x.shape[-1] else matrix_transpose(x))
     else:
+        sums = svdvals(x) if abs(order) == 2 else _sum(_abs(x), axis=-2 if abs(order) == 1 else -1)
         out = _max(sums, axis=-1) if order > 0 else _min(sums, axis=-1)
     return reshape(out, (*out.shape, 1, 1)) if keepdims else out
 

@@ -647,7 +647,7 @@ def test_the_third_derivative_of_a_determinant_beside_one_that_is_not_finite(bad
     np.testing.assert_allclose(found[0][1], found[1][0], rtol=1e-10)
 
 
-@pytest.mark.parametrize("call", ["svdvals(x)", "svd(x)[1]", "pinv(x)", "matrix_norm(x, ord=2)", "det(x)"])
+@pytest.mark.parametrize("call", ["svdvals(x)", "svd(x)[1]", "pinv(x)", "matrix_norm(x, ord=2)", "matrix_norm(x, ord='nuc')", "det(x)"])
 def test_what_is_not_finite_is_decomposed_in_time(call: str) -> None:
     # NB: LAPACK's search for singular vectors may not end if an element is infinite.
     code = f"""
@@ -743,6 +743,29 @@ def test_second_derivatives_at_singular_matrices_in_all_modes(outer, inner, xpgr
         expected[one + other] = expected[other + one] = 2.0 * sign
     np.testing.assert_allclose(second(la.det, x), expected, atol=1e-12)
     assert np.isnan(second(lambda x: la.slogdet(x)[1], x)).all()
+
+
+@pytest.mark.parametrize("outer", ["jacrev", "jacfwd"])
+@pytest.mark.parametrize("inner", ["jacrev", "jacfwd"])
+def test_a_nuclear_norm_has_second_derivatives_where_singular_values_are_equal(outer, inner, xpgrad_device):
+    """The nuclear norm of a matrix of two rows and columns is ``sqrt(sum(x ** 2) + 2 * abs(det(x)))``; the singular vectors have none."""
+
+    def second(function, x):
+        return getattr(xp.func, outer)(getattr(xp.func, inner)(function))(xp.tensor(x, dtype=xp.float64, device=xpgrad_device)).numpy()
+
+    def by_determinant(x):
+        return xp.sqrt(xp.sum(x * x) + 2 * xp.abs(la.det(x)))
+
+    def nuclear(x):
+        return la.matrix_norm(x, ord="nuc")
+
+    for x in ([[1.0, -1.0], [1.0, 1.0]], [[2.0, 0.0], [0.0, 2.0]], [[1.0, 1e-9], [0.0, 1.0]], [[1.0, 2.0], [0.0, 3.0]]):
+        np.testing.assert_allclose(second(nuclear, x), second(by_determinant, x), rtol=1e-7, atol=1e-9)
+    wide = np.asarray([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])  # ``sqrt(1 + h ** 2)`` in place of 1 if the last column has an h
+    found = second(nuclear, wide)
+    np.testing.assert_allclose(found[:, 2, :, 2], np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(second(nuclear, wide.T), found.transpose(1, 0, 3, 2), atol=1e-12)
+    assert np.isnan(second(nuclear, [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]])).all()  # a kink, as the absolute value has at 0
 
 
 @pytest.mark.parametrize("modes", list(itertools.product(["jacrev", "jacfwd"], repeat=3)), ids="-".join)

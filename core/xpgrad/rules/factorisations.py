@@ -1,4 +1,4 @@
-"""Rows of the matrix factorisations (Cholesky, QR, eigenvalues and singular values), and functions that their gradients share.
+"""Rows of the matrix factorisations (Cholesky, QR, eigenvalues, singular values, polar), and functions that their gradients share.
 
 Matrices are the last two axes; the axes before them are a batch. For complex matrices the gradients follow PyTorch's convention, and a
 loss must not depend on the phases that a factorisation does not determine.
@@ -22,6 +22,12 @@ def identity_like(x: Any, xp: Any) -> Any:
     """Return identity matrices of the shape and dtype of `x`, without a gradient."""
     ones = xp.ones_like(x)
     return xp.lower(ones, 0) - xp.lower(ones, -1)
+
+
+def zero_unless_finite(x: Any, xp: Any) -> tuple[Any, Any]:
+    """Return which matrices are finite, and the matrices with zeros for the others, on which libraries raise, hang or return garbage."""
+    finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
+    return finite, xp.where(finite, x, xp.zeros_like(x))
 
 
 def halved_lower(x: Any, xp: Any) -> Any:
@@ -179,6 +185,74 @@ def _svd_vjp(g: Any, out: Any, x_shape: Any, xp: Any) -> Any:
 def singular_triples(xp: Any, x: Any, full: bool) -> Any:
     """Return left singular vectors, singular values (descending) and adjoint right singular vectors."""
     return tuple(xp.linalg.svd(x, full_matrices=full))
+
+
+# -- the polar decomposition, and the nuclear norm -----------------------------------------------------------------------------
+
+
+def _halves_left(g: Any, p: Any, out: Any, xp: Any) -> Any:
+    back, out_t = xp.halves(xp.swap_last(p), g), xp.swap_last(out)
+    return -(back @ out_t + out_t @ back)
+
+
+@rule(_halves_left, lambda g, p, xp: xp.halves(xp.swap_last(p), g), fresh=True, batch="stacked")
+def halves(xp: Any, p: Any, q: Any) -> Any:
+    """Solve the Lyapunov equation ``p @ x + x @ p == q`` for Hermitian `p`; nan if two eigenvalues of `p` sum to 0."""
+    finite, p = zero_unless_finite(p, xp)
+    if 0 in q.shape:
+        return xp.zeros_like(q)
+    values, vectors = xp.linalg.eigh(p)
+    sums = values[..., None, :] + values[..., :, None]
+    regular = xp.abs(sums) > xp.max(xp.abs(values), axis=-1)[..., None, None] * (float(xp.finfo(values.dtype).eps) * p.shape[-1])
+    inner = adjoint(vectors, xp) @ q @ vectors
+    inner = nan_unless(regular, inner / xp.where(regular, sums, xp.ones_like(sums)), xp)
+    return nan_unless(finite, vectors @ inner @ adjoint(vectors, xp), xp)
+
+
+def _polar_vjp(g: Any, out: Any, xp: Any) -> Any:
+    """Return the cotangent of the matrix of a polar decomposition."""
+    # ``p @ p == x^H @ x``. The tangent of u is u times a skew matrix plus a part orthogonal to u. Only sums of singular values are divided
+    # by, so equal singular values do no harm.
+    (gu, gp), (u, p) = g, out
+    total = None
+    if gp is not None:
+        half = xp.halves(p, (gp + adjoint(gp, xp)) / 2)
+        total = u @ p @ (half + adjoint(half, xp))
+    if gu is not None:
+        part = u @ xp.halves(p, skew(adjoint(u, xp) @ gu, xp))
+        if u.shape[-2] > u.shape[-1]:
+            regular = xp.sign_and_log(p)[0][..., None, None] != 0
+            beside = adjoint(xp.solve_matrix(xp.where(regular, p, identity_like(p, xp)), adjoint(gu, xp)), xp)
+            part = nan_unless(regular, part + beside - u @ (adjoint(u, xp) @ beside), xp)
+        total = part if total is None else total + part
+    return total
+
+
+@rule(_polar_vjp, outputs=2, conj=False, batch="stacked", public="scipy.linalg.polar")
+def polar_factors(xp: Any, x: Any) -> Any:
+    """Return the factors of ``x == u @ p`` for matrices with at least as many rows as columns.
+
+    The columns of u are orthonormal, and p is Hermitian without negative eigenvalues.
+    """
+    finite, x = zero_unless_finite(x, xp)
+    if 0 in x.shape:
+        return x, xp.swap_last(x) @ x
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    p = (adjoint(vh, xp) * s[..., None, :]) @ vh
+    return nan_unless(finite, u @ vh, xp), nan_unless(finite, (p + adjoint(p, xp)) / 2, xp)
+
+
+@rule(
+    lambda g, x, xp: g[..., None, None] * xp.polar_factors(x)[0],
+    jvp=lambda d_x, x, xp: xp.sum(xp.real(xp.conj(xp.polar_factors(x)[0]) * d_x), axis=(-2, -1)),
+    conj=False, fresh=True, node="SumBackward1", batch="stacked", public="linalg.matrix_norm",
+)  # fmt: skip
+def nuclear_norm(xp: Any, x: Any) -> Any:
+    """Return the sums of the singular values of matrices with at least as many rows as columns.
+
+    The gradient is a polar factor, which has derivatives where singular values are equal; singular vectors have none there.
+    """
+    return xp.sum(xp.linalg.svdvals(x), axis=-1)
 
 
 # -- QR -----------------------------------------------------------------------------------------------------------------------

@@ -232,7 +232,7 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
     size = one_for_zero(size, xp)
     # A norm of negative order is 0 if one element is 0, however large the others are.
     scale = (size / safe) ** (order - 1) if order > 0 else (spread(out) / size) ** (1 - order)
-    return x / size * (spread(g) * scale)
+    return xp.sign(x) * (spread(g) * scale)
 
 
 @rule(

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from xpgrad.rules.elementwise import nan_unless
-from xpgrad.rules.factorisations import adjoint, identity_like
+from xpgrad.rules.factorisations import adjoint, identity_like, zero_unless_finite
 from xpgrad.scipy._declare import row_only
-from xpgrad.scipy.linalg._function_rows import zero_unless_finite
 from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices
 
 

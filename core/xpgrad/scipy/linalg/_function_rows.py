@@ -1,4 +1,4 @@
-"""Rows of matrix functions: the exponential, the logarithm, the square root, and the polar decomposition.
+"""Rows of matrix functions: the exponential, the logarithm and the square root.
 
 The derivative of a matrix function is a block of the same function of a matrix twice as large, or the solution of a linear equation. Each
 formula therefore uses rows again, which gives derivatives of every order. The last two axes are the matrix, the others are batch axes.
@@ -12,15 +12,9 @@ from typing import Any
 from xpgrad._array.kernels import read_number
 from xpgrad._backends.classes import host_backend
 from xpgrad.rules.elementwise import nan_unless
-from xpgrad.rules.factorisations import adjoint, identity_like, skew
+from xpgrad.rules.factorisations import identity_like, zero_unless_finite
 from xpgrad.scipy._declare import row_only
 from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices, values_are_known
-
-
-def zero_unless_finite(x: Any, xp: Any) -> tuple[Any, Any]:
-    """Return which matrices are finite, and the matrices with zeros for the others, on which libraries raise, hang or return garbage."""
-    finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
-    return finite, xp.where(finite, x, xp.zeros_like(x))
 
 
 def _one_norm(x: Any, xp: Any) -> Any:
@@ -190,66 +184,3 @@ def _root_vjp(g: Any, out: Any, xp: Any) -> Any:
 )  # fmt: skip
 def _linalg_sqrtm(x: Any) -> Any:
     """Return the principal square roots of square matrices; nan for real matrices whose root is not real."""
-
-
-# -- the polar decomposition ------------------------------------------------------------------------------------------------------
-
-
-def _halves(xp: Any, p: Any, q: Any) -> Any:
-    """Solve ``p @ x + x @ p == q`` for Hermitian `p` by its eigendecomposition."""
-    finite, p = zero_unless_finite(p, xp)
-    if 0 in q.shape:
-        return xp.zeros_like(q)
-    values, vectors = xp.linalg.eigh(p)
-    sums = values[..., None, :] + values[..., :, None]
-    regular = xp.abs(sums) > xp.max(xp.abs(values), axis=-1)[..., None, None] * (float(xp.finfo(values.dtype).eps) * p.shape[-1])
-    inner = adjoint(vectors, xp) @ q @ vectors
-    inner = nan_unless(regular, inner / xp.where(regular, sums, xp.ones_like(sums)), xp)
-    return nan_unless(finite, vectors @ inner @ adjoint(vectors, xp), xp)
-
-
-def _halves_left(g: Any, p: Any, out: Any, xp: Any) -> Any:
-    back, out_t = xp.special_linalg_halves(xp.swap_last(p), g), xp.swap_last(out)
-    return -(back @ out_t + out_t @ back)
-
-
-@row_only(
-    _halves_left, lambda g, p, xp: xp.special_linalg_halves(xp.swap_last(p), g), composed=_halves, elementwise=False, batch="stacked"
-)  # fmt: skip
-def _linalg_halves(p: Any, q: Any) -> Any:
-    """Solve the Lyapunov equation ``p @ x + x @ p == q`` for Hermitian `p`; nan if two eigenvalues of `p` sum to 0."""
-
-
-def _polar(xp: Any, x: Any) -> Any:
-    """Return the unitary and the positive factor of matrices, computed from the singular value decomposition."""
-    finite, x = zero_unless_finite(x, xp)
-    if 0 in x.shape:
-        return x, xp.swap_last(x) @ x
-    u, s, vh = xp.linalg.svd(x, full_matrices=False)
-    v = adjoint(vh, xp)
-    p = (v * s[..., None, :]) @ vh
-    return nan_unless(finite, u @ vh, xp), nan_unless(finite, (p + adjoint(p, xp)) / 2, xp)
-
-
-def _polar_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    """Return the cotangent of the matrix of a polar decomposition."""
-    # ``p @ p == x^H @ x``. The tangent of u is u times a skew matrix plus a part orthogonal to u. Only sums of singular values are divided
-    # by, so equal singular values do no harm.
-    (gu, gp), (u, p) = g, out
-    total = None
-    if gp is not None:
-        half = xp.special_linalg_halves(p, (gp + adjoint(gp, xp)) / 2)
-        total = x @ (half + adjoint(half, xp))
-    if gu is not None:
-        turn = skew(adjoint(u, xp) @ gu, xp)
-        part = u @ xp.special_linalg_halves(p, turn)
-        if x.shape[-2] > x.shape[-1]:
-            normal = adjoint(xp.solve_matrix(p, adjoint(gu, xp)), xp)
-            part = part + normal - u @ (adjoint(u, xp) @ normal)
-        total = part if total is None else total + part
-    return total
-
-
-@row_only(_polar_vjp, composed=_polar, outputs=2, conj=False, elementwise=False, batch="stacked")
-def _linalg_polar(x: Any) -> Any:
-    """Return the unitary and the positive factor, ``u @ p == x``, of matrices with at least as many rows as columns."""

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from xpgrad._basics.arguments import check_choice
 from xpgrad._tensor.tensor import Tensor
+from xpgrad.rules.factorisations import polar_factors
 from xpgrad.scipy.linalg import _function_rows as _rows
 from xpgrad.scipy.linalg._operands import adjoint, as_matrix, register
 
@@ -205,9 +206,9 @@ def polar(a: Tensor, side: Literal["right", "left"] = "right") -> PolarResult:
     check_choice(side, ("right", "left"), "scipy.linalg.polar", "side")
     tall = x.shape[-2] >= x.shape[-1]
     if tall:
-        u, p = _rows._linalg_polar(x)
+        u, p = polar_factors(x)
     else:
-        u, p = _rows._linalg_polar(adjoint(x))
+        u, p = polar_factors(adjoint(x))
         u = adjoint(u)
     if tall is not (side == "right"):
         p = u @ p @ adjoint(u) if tall else adjoint(u) @ p @ u
