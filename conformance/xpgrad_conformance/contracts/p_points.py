@@ -243,6 +243,8 @@ def norms_at_0(lib: Any) -> None:
             ("2-norm elsewhere", norm, [3.0, 4.0], [0.6, 0.8]),
             ("1-norm", lambda x: norm(x, ord=1), [0.0, -3.0], [0.0, -1.0]),
             ("3-norm", lambda x: norm(x, ord=3), [0.0, 0.0], [0.0, 0.0]),
+            ("negative order", lambda x: norm(x, ord=-1), [0.0, 2.0], [0.0, 0.0]),
+            ("negative order elsewhere", lambda x: norm(x, ord=-1), [1.0, 2.0], [4 / 9, 1 / 9]),
             ("rows", lambda x: norm(xp.reshape(x, (2, 2)), axis=1), [0.0, 0.0, 3.0, 4.0], [0.0, 0.0, 0.6, 0.8]),
             ("std", lambda x: xp.std(x), [2.0, 2.0, 2.0], [0.0, 0.0, 0.0]),
             ("std, correction", lambda x: xp.std(x, correction=1), [2.0, 2.0, 2.0], [0.0, 0.0, 0.0]),
