@@ -79,7 +79,7 @@ def test_every_mode_has_the_jacobian_of_differences() -> None:
     assert names(f(leaf)) == "FlowBackward"
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["LSODA", "BDF", "Radau"])
 def test_stiff_equations(method: str) -> None:
     p, y0, t = (0.04, 1.0, 1.0), (1.0, 0.0, 0.0), (0.0, 0.1, 1.0, 10.0, 100.0)

@@ -239,12 +239,13 @@ def test_every_operation_has_a_name_and_every_function_an_operation() -> None:
     known = [*RULES.values(), *NONDIFFERENTIABLE.values(), operator.getitem]
     extensions = {name for name in ROWS if name.startswith("special_")}  # of `xpgrad.scipy`, if another test has loaded it
     nameless = {name for name, row in ROWS.items() if _selective.operation_of(row) not in known} - extensions
-    # These compute gradients, writes and copies; `x.detach()` and `x.clone()` are methods.
+    # These compute gradients, writes and copies; `x.detach()` and `x.clone()` are methods. `matrix_norm` and `polar` call several.
     assert nameless == {
         "index_basic_transpose", "scatter_add", "scatter_along", "put", "put_zero", "take_written", "wins", "put_through",
         "written_through", "zero_through", "keep", "share", "phase", "expand_reduced", "sum_to", "alias", "clone", "clone_contiguous",
         "clone_laid_out",
         "running_sum_back", "ordered_back", "cofactors", "cofactors_along", "count_nonzero_norm", "diagonal_transpose", "scale_inner",
+        "halves", "polar_factors", "nuclear_norm",
     }  # fmt: skip
     assert all(_selective.operation_of(ROWS[name]) is PRIMITIVES[name] for name in nameless)
     refused = set()

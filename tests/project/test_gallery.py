@@ -90,7 +90,7 @@ def test_its_numbers_are_within_their_bounds_and_it_draws(name: str, tmp_path: P
     assert_picture(picture)
 
 
-@pytest.mark.slow(one_in=20)
+@pytest.mark.slow
 @pytest.mark.parametrize("xpgrad_device", DEVICES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_its_numbers_are_within_their_bounds_elsewhere(

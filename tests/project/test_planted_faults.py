@@ -327,7 +327,7 @@ def test_a_planted_fault_is_found(fault: Fault, tmp_path: Path, server: Server |
     assert re.search(r"\b[1-9]\d* failed", output), output[-3000:]
 
 
-@pytest.mark.slow(one_in=40)
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("killer", dict.fromkeys(fault.killer for fault in FAULTS))
 def test_nothing_is_found_without_a_fault(killer: str, tmp_path: Path, server: Server | None) -> None:

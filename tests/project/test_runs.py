@@ -36,6 +36,7 @@ def functions(names: list[str]) -> set[str]:
     return {name.partition("[")[0] for name in names}
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_marked_or_repeats_what_is_run() -> None:
     everything, sample = collected("--all"), collected()
     assert set(sample) < set(everything)
@@ -55,6 +56,7 @@ def test_what_is_left_out_is_marked_or_repeats_what_is_run() -> None:
     assert 0 < len(collected("--all", XPGRAD_TEST_SHARE="4")) < len(everything) / 2
 
 
+@pytest.mark.slow
 def test_different_seeds_add_different_parts_of_the_rest() -> None:
     everything, sample, rest = set(collected("--all")), set(collected()), set(collected("--rest", "2"))
     assert sample < rest < everything

@@ -26,7 +26,7 @@ from random_programs.test_compiled import from_expression, from_graph, scalar  #
 from sparsity.dense import dense_hessian, dense_jacobian
 from xpgrad.func import sparse_hessian, sparse_jacobian
 
-COUNT = count(100)
+COUNT = count(60)
 BLOCKS = 5
 LARGE, MANY = 200_000, 300  # The dense reference is a batch: limits of its elements, and of the arguments'.
 DEVICE = DEVICES[0]

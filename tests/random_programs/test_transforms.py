@@ -41,7 +41,7 @@ try:
 except ImportError:
     torch = None
 
-COUNT = count(1200)
+COUNT = count(600)
 BLOCKS = 12
 LARGEST = 200  # elements
 LONG = (60, 3)  # more elements than an 8-bit integer can count

@@ -312,7 +312,7 @@ def test_an_interrupt_leaves_everything_whole(name: str, warm: bool) -> None:
             raise
 
 
-@pytest.mark.slow(one_in=5)
+@pytest.mark.slow(one_in=20)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
 @pytest.mark.filterwarnings("ignore:.*fork\\(\\):DeprecationWarning", "ignore:os.fork\\(\\) was called:RuntimeWarning")
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -43,7 +43,7 @@ def program(names: list[str], kept: bool) -> Callable[[Any, Any], Any]:
     return function
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(list(WRITES)), min_size=1, max_size=5), st.booleans())
 def test_gradients_are_forward_modes(xpgrad_device: str, names: list[str], kept: bool) -> None:
     capabilities = xp.zeros(1, dtype="float32", device=xpgrad_device).backend.capabilities

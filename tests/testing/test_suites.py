@@ -279,6 +279,7 @@ def test_the_page_has_the_outcomes_of_derivatives() -> None:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize(("share", "options", "least"), [("1/20", (), 30), ("1/12", ("--derivatives",), 10)], ids=["values", "derivatives"])
 def test_a_sample_of_array_api_extra_passes(capfd: pytest.CaptureFixture[str], share: str, options: tuple[str, ...], least: int) -> None:
     suite = suites.load("array-api-extra")

@@ -228,7 +228,7 @@ def _polar_vjp(g: Any, out: Any, xp: Any) -> Any:
     return total
 
 
-@rule(_polar_vjp, outputs=2, conj=False, batch="stacked", public="scipy.linalg.polar")
+@rule(_polar_vjp, outputs=2, conj=False, batch="stacked")
 def polar_factors(xp: Any, x: Any) -> Any:
     """Return the factors of ``x == u @ p`` for matrices with at least as many rows as columns.
 
@@ -245,7 +245,7 @@ def polar_factors(xp: Any, x: Any) -> Any:
 @rule(
     lambda g, x, xp: g[..., None, None] * xp.polar_factors(x)[0],
     jvp=lambda d_x, x, xp: xp.sum(xp.real(xp.conj(xp.polar_factors(x)[0]) * d_x), axis=(-2, -1)),
-    conj=False, fresh=True, node="SumBackward1", batch="stacked", public="linalg.matrix_norm",
+    conj=False, fresh=True, node="SumBackward1", batch="stacked",
 )  # fmt: skip
 def nuclear_norm(xp: Any, x: Any) -> Any:
     """Return the sums of the singular values of matrices with at least as many rows as columns.
