@@ -231,3 +231,26 @@ def test_writes_of_no_values_are_numpys(write: Any) -> None:
             outcomes.append("ValueError")
         assert x.tolist() == [[1.0, 1.0], [1.0, 1.0]]
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("order", [None, 1, -1, np.inf, -np.inf, 2, -2, "fro"])
+def test_condition_numbers_of_singular_matrices_are_numpys(order: Any) -> None:
+    """The gradient is infinite or nan, unless singular values are computed, of which none may be exactly 0."""
+    matrices = np.stack([np.ones((2, 2)), np.zeros((2, 2)), np.diag([1e-180, 1e-180]), [[1.0, 2.0], [3.0, 5.0]]])
+    x = xp.tensor(matrices, requires_grad=True)
+    with np.errstate(all="ignore"):
+        found, expected = np.linalg.cond(x, order), np.linalg.cond(matrices, order)
+        np.testing.assert_allclose(found.detach().numpy()[[0, 1, 3]], expected[[0, 1, 3]])
+        if order != "fro":  # it squares the elements
+            np.testing.assert_allclose(found.detach().numpy()[2], 1.0)
+        xp.sum(found).backward()
+    grads = x.grad.numpy()
+    assert order in (None, 2, -2) or not np.isfinite(grads[0]).any()
+    assert np.isfinite(grads[3]).all()
+
+
+def test_the_slope_of_a_cube_root_at_0_is_infinite() -> None:
+    x = xp.tensor([-8.0, 0.0, 8.0], requires_grad=True)
+    with np.errstate(divide="ignore"):
+        np.cbrt(x).backward(xp.ones(3))
+    np.testing.assert_allclose(x.grad.numpy(), [1 / 12, np.inf, 1 / 12])

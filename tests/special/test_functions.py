@@ -477,6 +477,15 @@ def test_the_slope_of_a_smooth_loss_does_not_overflow(xpgrad_device: str) -> Non
     assert r.grad.tolist() == [1.0, -1.0]
 
 
+def test_a_smooth_loss_has_derivatives_where_delta_is_0(xpgrad_device: str) -> None:
+    """It is ``delta * hypot(delta, r) - delta ** 2``: near 0 about ``abs(r) * delta - delta ** 2``."""
+    at = tuple(xp.asarray(v, device=xpgrad_device) for v in (0.0, -3.0))
+    slopes = xp.func.grad(special.pseudo_huber, argnums=(0, 1))(*at)
+    np.testing.assert_allclose([values(g) for g in slopes], [3.0, 0.0], atol=1e-6)
+    second = xp.func.hessian(special.pseudo_huber, argnums=(0, 1))(*at)
+    np.testing.assert_allclose([[values(h) for h in row] for row in second], [[-2.0, -1.0], [-1.0, 0.0]], atol=1e-6)
+
+
 _COUNTS = {
     "pdtr": 2,
     "pdtrc": 2,

@@ -299,8 +299,15 @@ def _cond(t: Any, p: Any = None) -> Any:
     if p in (None, 2, -2):
         values = linalg.svdvals(t)
         top, bottom = values[..., 0], values[..., -1]
-        return bottom / top if p == -2 else top / bottom
-    return linalg.matrix_norm(t, ord=p) * linalg.matrix_norm(linalg.inv(t), ord=p)
+        found = bottom / top if p == -2 else top / bottom
+    else:
+        singular = linalg.slogdet(t.detach()).sign == 0  # `inv` would raise; the number is infinite, and its gradient infinite or nan
+        inverse = linalg.inv(xp.where(singular[..., None, None], xp.eye(t.shape[-1], dtype=t.dtype, device=t.device), t))
+        found = linalg.matrix_norm(t, ord=p) * linalg.matrix_norm(inverse, ord=p)
+        one = xp.ones_like(found)
+        found = xp.where(singular, one * math.inf, one) * xp.where(singular, found + one, found)
+    # That of the zero matrix is infinite as well, where ``0 / 0`` is nan.
+    return xp.where(xp.isnan(found) & ~xp.any(xp.isnan(t), axis=(-2, -1)), math.inf, found)
 
 
 adapt("linalg.diagonal", linalg.diagonal)

@@ -227,7 +227,6 @@ def _compose(name: str, count: int = 1, differentiable: bool = True, numeric: bo
 
 
 _compose("fabs", real=True)(xp.abs)
-_compose("cbrt", real=True, note="the derivative at 0 is nan instead of infinity")(lambda x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0))
 _compose("exp2")(lambda x: xp.pow(2.0, x))
 for _name in ("deg2rad", "radians"):
     _compose(_name, real=True)(lambda x: x * (math.pi / 180.0))
@@ -235,6 +234,13 @@ for _name in ("rad2deg", "degrees"):
     _compose(_name, real=True)(lambda x: x * (180.0 / math.pi))
 _compose("divmod", 2, numeric=False, multiple_results=True)(lambda a, b: (xp.floor_divide(a, b), xp.remainder(a, b)))
 _compose("logaddexp2", 2)(lambda a, b: xp.logaddexp(a * math.log(2.0), b * math.log(2.0)) / math.log(2.0))
+
+
+@_compose("cbrt", real=True)
+def _cbrt(x: Any) -> Any:
+    from xpgrad.scipy.special import cbrt  # loads late: SciPy's functions, when the first is called
+
+    return cbrt(x)
 
 
 def _matmul(a: Any, b: Any) -> Any:

@@ -589,29 +589,27 @@ def huber(delta: Operand, r: Operand, /) -> Tensor:
     """
 
 
-def _smooth_root(delta: Any, r: Any, xp: Any) -> tuple[Any, Any]:
-    """Return ``r / delta`` and the root of one more than its square, without overflow; 0 and 1 where `delta` is 0."""
-    none = delta == 0
-    ratio = xp.where(none, xp.zeros_like(r * delta), r / xp.where(none, xp.ones_like(delta), delta))
-    return ratio, xp.hypot(ratio, xp.ones_like(ratio))
+def _smooth_parts(delta: Any, r: Any, xp: Any) -> tuple[Any, Any]:
+    """Return ``r / root`` and ``r / (root + delta)`` with ``root = hypot(delta, r)``; 0 where both are 0. Nothing is divided by `delta`."""
+    root = xp.hypot(delta, r)
+    none = root == 0
+    root = xp.where(none, xp.ones_like(root), root)
+    return r / root, r / (root + delta)
 
 
 def _pseudo_huber(xp: Any, delta: Any, r: Any) -> Any:
-    ratio, root = _smooth_root(delta, r, xp)
-    value = delta * delta * (ratio * (ratio / (root + 1.0)))
+    value = delta * (r * _smooth_parts(delta, r, xp)[1])
     return xp.where(delta < 0, xp.zeros_like(value) + math.inf, value)
 
 
 def _pseudo_by_delta(delta: Any, r: Any, xp: Any) -> Any:
-    ratio, root = _smooth_root(delta, r, xp)
-    part = ratio / (root + 1.0)
-    slope = delta * (ratio * part) * (ratio / root * part)
+    sine, part = _smooth_parts(delta, r, xp)
+    slope = (sine * part) * (part * r)
     return xp.where(delta < 0, xp.zeros_like(slope) + math.nan, slope)
 
 
 def _pseudo_by_r(delta: Any, r: Any, xp: Any) -> Any:
-    slope = r / _smooth_root(delta, r, xp)[1]
-    slope = xp.where(delta == 0, xp.zeros_like(slope), slope)
+    slope = delta * _smooth_parts(delta, r, xp)[0]
     return xp.where(delta < 0, xp.zeros_like(slope) + math.nan, slope)
 
 
