@@ -268,6 +268,34 @@ def test_laplaces_distribution_function_is_smooth_in_the_middle(kind: str, slope
     assert x.grad.item() == pytest.approx(slope)
 
 
+INF = np.inf
+#: Quantiles at a probability of 0 or 1: the distribution, its shape parameters, and the derivatives of `ppf` at 0 and 1.
+SLOPES = {
+    "normal": ("norm", (), INF, INF), "exponential": ("expon", (), 1.0, INF), "Laplace": ("laplace", (), INF, INF),
+    "gamma, no density": ("gamma", (2.0,), INF, INF), "gamma, a density": ("gamma", (1.0,), 1.0, INF),
+    "gamma, an infinite density": ("gamma", (0.5,), 0.0, INF), "chi2": ("chi2", (2.0,), 2.0, INF), "beta": ("beta", (1.0, 2.0), 0.5, INF),
+    "Weibull": ("weibull_min", (1.0,), 1.0, INF), "lognormal": ("lognorm", (1.0,), INF, INF), "Student": ("t", (3.0,), INF, INF),
+    "truncated": ("truncnorm", (-1.0, 2.0), *(1 / scipy.stats.truncnorm.pdf([-1.0, 2.0], -1.0, 2.0))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_quantiles_at_the_ends_have_the_derivative_of_one_side(name: str, xpgrad_device: str) -> None:
+    family, shapes, low, high = SLOPES[name]
+    q = xp.tensor([0.0, 1.0, 0.5], device=xpgrad_device, requires_grad=True)
+    more = [xp.tensor(v, device=xpgrad_device, requires_grad=True) for v in (*shapes, 0.25, 2.0)]
+    for kind, ends in (("ppf", [low, high]), ("isf", [-high, -low])):
+        quantile = getattr(getattr(stats, family), kind)
+        with np.errstate(divide="ignore"):
+            grads = [values(g) for g in xp.autograd.grad(xp.sum(quantile(q, *more)[:2]), [q, *more])]
+            tangent = jvp(lambda p, quantile=quantile: quantile(p, *more), (q.detach(),), (xp.ones_like(q),))[1]
+        np.testing.assert_allclose(grads[0], [*np.multiply(ends, 2.0), 0.0], rtol=1e-5)
+        np.testing.assert_allclose(values(tangent)[:2], np.multiply(ends, 2.0), rtol=1e-5)
+        assert grads[-2] == 2.0  # both ends move with the location
+        if family != "truncnorm":
+            assert not np.any(grads[1:-2])  # no end moves with a shape
+
+
 @pytest.mark.parametrize("kind", ["logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"])
 def test_lognorm_begins_at_zero(kind: str, xpgrad_device: str) -> None:
     x, s = (xp.tensor(v, device=xpgrad_device, requires_grad=True) for v in (0.0, 0.7))

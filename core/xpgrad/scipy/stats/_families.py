@@ -15,13 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._basics.docstrings import shares
 from xpgrad._rows.namespace import PRIMITIVES, operations
-from xpgrad.scipy._declare import PREFIX, operands_of
+from xpgrad.rules.elementwise import one_for_zero
+from xpgrad.scipy._declare import PREFIX, operands_of, row_only
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
     from xpgrad.rules.elementwise import Operand
 
 Function = Callable[..., Any]
+
+
+@row_only(
+    lambda g, xp: g, lambda g, density, flat, xp: g / (density * one_for_zero(flat, xp)), None, None,
+    composed=lambda xp, value, q, density, flat: xp.positive(value), fresh=(False, True, False, False),
+)  # fmt: skip
+def _end_of_support(value: Any, q: Any, density: Any, flat: Any) -> Any:
+    """Return `value`, with the derivative ``1 / density`` by `q`; the second derivative is nan where `flat` is 0."""
 
 
 # -- what docstrings have in common -----------------------------------------------------------------------------------------
@@ -337,7 +346,7 @@ class Continuous(_Family):
     def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the quantile function, the inverse of `cdf`.
 
-        At 0 and 1 it is the lower and the upper end of the support; outside [0, 1] it is nan.
+        At 0 and 1 it is the lower and the upper end of the support, with the derivative of one side; outside [0, 1] it is nan.
 
         Raises
         ------
@@ -361,7 +370,7 @@ class Continuous(_Family):
     def isf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the inverse of the survival function `sf`.
 
-        At 0 and 1 it is the upper and the lower end of the support; outside [0, 1] it is nan.
+        At 0 and 1 it is the upper and the lower end of the support, with the derivative of one side; outside [0, 1] it is nan.
 
         Raises
         ------
@@ -397,7 +406,21 @@ class Continuous(_Family):
         z = self.functions[kind](operations.where(inside, q, one * 0.5), *shapes)
         edge = operations.ones_like(z)
         ends = operations.where(q == 0, edge * first, edge * last)
+        if not all(known):
+            ends = self._moving_with(q, ends, shapes, kind == "isf")
         return (operations.where(inside, z, ends) * scale + loc) * factor
+
+    def _moving_with(self, q: Any, ends: Any, shapes: list[Any], falls: bool) -> Any:
+        """Return the ends of the support, with the derivatives of a quantile function by the probability `q` where that is 0 or 1."""
+        one, at = operations.ones_like(ends), (q == 0) | (q == 1)
+        finite = at & operations.isfinite(ends)
+        density = operations.where(at, one * 0.0, one * math.inf)
+        if math.isfinite(self.low) or math.isfinite(self.high) or "ends" in self.functions:
+            inner = self._ends(shapes)[2]
+            inner = operations.where(finite, ends, one * inner).detach()
+            density = operations.where(finite, operations.exp(self.functions["logpdf"](inner, *(s.detach() for s in shapes))), density)
+        flat = operations.where(at, (q * (1.0 - q)) ** 2, one)  # 0 at the ends, where it does not change with `q`
+        return _end_of_support(ends, q, -density if falls else density, flat)
 
 
 def _keep_nan(k: Any, value: Any) -> Any:
