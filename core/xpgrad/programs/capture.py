@@ -188,7 +188,7 @@ class CaptureBackend(Backend):
         resolved = kernel_for(below, name)  # with what the backend wraps around it
         if not callable(resolved):
             return _Extension(self, name, resolved) if name in ("linalg", "fft") else resolved
-        return self._static(resolved) if facts.kind == "static" else self.primitive(name, resolved)
+        return self._static(name, resolved) if facts.kind == "static" else self.primitive(name, resolved)
 
     def _copied(self, function: Any) -> Any:
         """Return a kernel for a copy: the variable is the same, but the value has the layout of a copy."""
@@ -205,15 +205,12 @@ class CaptureBackend(Backend):
             return value
         return self.raw(self.inner.scalar(value, dtype)._array)
 
-    def _static(self, function: Any) -> Any:
-        """Wrap a function of dtypes and shapes, which is not recorded; a dtype that it returns becomes a `DType`."""
+    def _static(self, name: str, function: Any) -> Any:
+        """Wrap a function of dtypes and shapes, which is not recorded; the dtype that `result_type` returns becomes a `DType`."""
 
         def known(*args: Any, **options: Any) -> Any:
             out = function(*[self._value(a) for a in args], **options)
-            try:
-                return self.below.dtype_of(out)
-            except (TypeError, KeyError, AttributeError):
-                return out
+            return self.below.dtype_of(out) if name == "result_type" else out
 
         return known
 

@@ -16,7 +16,7 @@ from xpgrad._operations.lift import as_tensor, lift
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import Kink
 from xpgrad.rules.elementwise import nan_unless, one_for_zero
-from xpgrad.rules.factorisations import adjoint, identity_like
+from xpgrad.rules.factorisations import adjoint, identity_like, zero_unless_finite
 from xpgrad.rules.reduction import ties
 
 if TYPE_CHECKING:
@@ -102,15 +102,6 @@ def _svd_with_sign(x: Any, xp: Any) -> tuple[Any, Any, Any, Any]:
     return u, s, vh, (xp.linalg.det(u) * xp.linalg.det(vh))[..., None, None]
 
 
-def _mask_finite(x: Any, xp: Any) -> tuple[Any, Any]:
-    """Return which matrices are finite, and the matrices with zeros for the others.
-
-    Not every library decomposes matrices that are not finite, or refuses them before it computes.
-    """
-    finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
-    return finite, xp.where(finite, x, xp.zeros_like(x))
-
-
 def _conjugate(x: Any, xp: Any) -> Any:
     return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else x
 
@@ -120,7 +111,7 @@ def _conjugate(x: Any, xp: Any) -> Any:
 @rule(lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, jvp=lambda d_x, x, xp: xp.cofactors_along(x, d_x), batch="stacked")
 def cofactors(xp: Any, x: Any) -> Any:
     """Return the derivative of the determinant: ``det(x) * inv(x).mT``, or its limit if `x` is singular."""
-    finite, x = _mask_finite(x, xp)
+    finite, x = zero_unless_finite(x, xp)
     u, s, vh, sign = _svd_with_sign(x, xp)
     out = (_conjugate(u, xp) * _products_without(s, 1, xp)[..., None, :]) @ _conjugate(vh, xp) * sign
     return nan_unless(finite, out, xp)
@@ -128,7 +119,7 @@ def cofactors(xp: Any, x: Any) -> Any:
 
 def _along_vjp(g: Any, x: Any, along: Any, xp: Any) -> Any:
     # The third derivative of the determinant, by its inverse.
-    finite, x = _mask_finite(x, xp)
+    finite, x = zero_unless_finite(x, xp)
     x = xp.where(finite, x, identity_like(x, xp))
     xp.check_regular(x)
     inverse = xp.inverse(x)
@@ -150,7 +141,7 @@ def _along_jvp(d_x: Any, d_along: Any, x: Any, along: Any, xp: Any) -> Any:
 @rule(_along_vjp, lambda g, x, xp: xp.cofactors_along(x, g), fresh=True, jvp=_along_jvp, batch="stacked")
 def cofactors_along(xp: Any, x: Any, along: Any) -> Any:
     """Return the derivative of `cofactors` in a direction: the second derivative of the determinant, which is symmetric."""
-    finite, x = _mask_finite(x, xp)
+    finite, x = zero_unless_finite(x, xp)
     u, s, vh, sign = _svd_with_sign(x, xp)
     turned = xp.swap_last(_conjugate(u, xp)) @ along @ xp.swap_last(_conjugate(vh, xp))
     rest = _products_without(s, 2, xp)

@@ -177,6 +177,8 @@ def _one_sided(dx: Any, slope: Any) -> Any:
     h, k, s, t = dx[:1], dx[1:2], slope[:1], slope[1:2]
     found = ((h * 2.0 + k) * s - h * t) / (h + k)
     raw, a, b = (ops.sign(v.detach()) for v in (found, s, t))
+    # At ``s == 0``, which is a kink, the derivatives are those for `s` of the other sign than `t`, as the inner slope's are.
+    a = ops.where(a == 0, -b, a)
     steep = (raw == a) & (a != b) & (ops.abs(found.detach()) > ops.abs(s.detach()) * 3.0)
     return ops.where((raw != a) & ~ops.isnan(found), ops.zeros_like(found), ops.where(steep, s * 3.0, found))
 

@@ -203,7 +203,8 @@ class PchipInterpolator(CubicHermiteSpline):
 
     Notes
     -----
-    If two neighbouring differences have different signs, the slope between them is 0, and so are its derivatives with respect to `y`.
+    If two neighbouring differences have different signs, or one is 0, the slope between them is 0, and so are its derivatives with respect
+    to `y`.
 
     Examples
     --------
