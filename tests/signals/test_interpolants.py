@@ -160,6 +160,20 @@ def test_flat_and_broken_values(name: str) -> None:
         assert np.isfinite(values(leaf.grad)).all()
 
 
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_a_gradient_at_a_plateau_at_an_end_is_that_of_one_side(at_the_end: bool, xpgrad_device: str) -> None:
+    """`PchipInterpolator` has a kink there; a first difference of the other sign than the second one gives nearly the same gradient."""
+
+    def gradient(change: float) -> Any:
+        y = np.array([1.0 + change, 1.0, 2.0, 3.5, 4.0])
+        y = xp.tensor(-y[::-1] if at_the_end else y, device=xpgrad_device, requires_grad=True)
+        made = ours.PchipInterpolator(xp.asarray([0.0, 1.0, 2.5, 3.0, 4.0], device=xpgrad_device), y)
+        xp.sum(made(xp.asarray([0.25, 0.5, 1.5, 3.25, 3.5], device=xpgrad_device))).backward()
+        return values(y.grad)
+
+    np.testing.assert_allclose(gradient(0.0), gradient(1e-5), rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize("name", ["CubicSpline", "PchipInterpolator", "Akima1DInterpolator"])
 def test_nan_is_seen(name: str) -> None:
     step = ours.PPoly(xp.ones((1, 2)), xp.asarray([0.0, 1.0, 2.0]))
