@@ -84,7 +84,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "navigation_depth": 2,
-    "collapse_navigation": True,  # beside a function only those of its chapter, not all 800: the site is a third as large
+    "collapse_navigation": True,  # beside a function only those of its chapter, not all 800: the site is three fifths as large
     "show_nav_level": 1,
     "show_toc_level": 2,
     "footer_start": ["copyright"],

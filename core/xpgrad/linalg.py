@@ -838,7 +838,8 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None
     if order in ("fro", None):
         return _rows.norm(x, 2, (x.ndim - 2, x.ndim - 1), keepdims)
     if order == "nuc":
-        out = _factors.nuclear_norm(x if x.shape[-2] >= x.shape[-1] else matrix_transpose(x))
+        tall = x if x.shape[-2] >= x.shape[-1] else matrix_transpose(x)
+        out = _factors.nuclear_norm(tall)[0] if _is_recorded(x) else _sum(svdvals(x), axis=-1)
     else:
         sums = svdvals(x) if abs(order) == 2 else _sum(_abs(x), axis=-2 if abs(order) == 1 else -1)
         out = _max(sums, axis=-1) if order > 0 else _min(sums, axis=-1)

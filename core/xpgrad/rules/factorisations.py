@@ -242,17 +242,24 @@ def polar_factors(xp: Any, x: Any) -> Any:
     return nan_unless(finite, u @ vh, xp), nan_unless(finite, (p + adjoint(p, xp)) / 2, xp)
 
 
-@rule(
-    lambda g, x, xp: g[..., None, None] * xp.polar_factors(x)[0],
-    jvp=lambda d_x, x, xp: xp.sum(xp.real(xp.conj(xp.polar_factors(x)[0]) * d_x), axis=(-2, -1)),
-    conj=False, fresh=True, node="SumBackward1", batch="stacked",
-)  # fmt: skip
+def _nuclear_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    (gsum, gu), u = g, out[1]
+    total = None if gsum is None else gsum[..., None, None] * u
+    if gu is None:
+        return total
+    p = adjoint(u, xp) @ x
+    part = _polar_vjp((gu, None), (u, (p + adjoint(p, xp)) / 2), xp)
+    return part if total is None else total + part
+
+
+@rule(_nuclear_vjp, outputs=2, conj=False, node="SumBackward1", batch="stacked")
 def nuclear_norm(xp: Any, x: Any) -> Any:
-    """Return the sums of the singular values of matrices with at least as many rows as columns.
+    """Return the sums of the singular values of matrices with at least as many rows as columns, and the gradients of these sums.
 
     The gradient is a polar factor, which has derivatives where singular values are equal; singular vectors have none there.
     """
-    return xp.sum(xp.linalg.svdvals(x), axis=-1)
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    return xp.sum(s, axis=-1), u @ vh
 
 
 # -- QR -----------------------------------------------------------------------------------------------------------------------

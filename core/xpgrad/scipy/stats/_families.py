@@ -25,12 +25,18 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 
 
+def _end_by_probability(g: Any, q: Any, density: Any, xp: Any) -> Any:
+    at, one = (q == 0) | (q == 1), xp.ones_like(density)
+    flat = xp.where(at, (q * (1 - q)) ** 2, one)  # 0 at the ends, where it does not change with `q`: second derivatives are nan
+    return g / (xp.where(at, density, one * math.inf) * one_for_zero(flat, xp))
+
+
 @row_only(
-    lambda g, xp: g, lambda g, density, flat, xp: g / (density * one_for_zero(flat, xp)), None, None,
-    composed=lambda xp, value, q, density, flat: xp.positive(value), fresh=(False, True, False, False),
+    lambda g, xp: g, _end_by_probability, None,
+    composed=lambda xp, value, q, density: xp.positive(value), fresh=(False, True, False),
 )  # fmt: skip
-def _end_of_support(value: Any, q: Any, density: Any, flat: Any) -> Any:
-    """Return `value`, with the derivative ``1 / density`` by `q`; the second derivative is nan where `flat` is 0."""
+def _end_of_support(value: Any, q: Any, density: Any) -> Any:
+    """Return `value`, with the derivative ``1 / density`` by `q` where that is 0 or 1, and 0 elsewhere."""
 
 
 # -- what docstrings have in common -----------------------------------------------------------------------------------------
@@ -346,7 +352,7 @@ class Continuous(_Family):
     def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the quantile function, the inverse of `cdf`.
 
-        At 0 and 1 it is the lower and the upper end of the support, with the derivative of one side; outside [0, 1] it is nan.
+        At 0 and 1 it is the lower and the upper end of the support, and its derivative is one-sided; outside [0, 1] it is nan.
 
         Raises
         ------
@@ -370,7 +376,7 @@ class Continuous(_Family):
     def isf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the inverse of the survival function `sf`.
 
-        At 0 and 1 it is the upper and the lower end of the support, with the derivative of one side; outside [0, 1] it is nan.
+        At 0 and 1 it is the upper and the lower end of the support, and its derivative is one-sided; outside [0, 1] it is nan.
 
         Raises
         ------
@@ -412,15 +418,12 @@ class Continuous(_Family):
 
     def _moving_with(self, q: Any, ends: Any, shapes: list[Any], falls: bool) -> Any:
         """Return the ends of the support, with the derivatives of a quantile function by the probability `q` where that is 0 or 1."""
-        one, at = operations.ones_like(ends), (q == 0) | (q == 1)
-        finite = at & operations.isfinite(ends)
-        density = operations.where(at, one * 0.0, one * math.inf)
+        density = operations.zeros_like(ends)
         if math.isfinite(self.low) or math.isfinite(self.high) or "ends" in self.functions:
-            inner = self._ends(shapes)[2]
-            inner = operations.where(finite, ends, one * inner).detach()
-            density = operations.where(finite, operations.exp(self.functions["logpdf"](inner, *(s.detach() for s in shapes))), density)
-        flat = operations.where(at, (q * (1.0 - q)) ** 2, one)  # 0 at the ends, where it does not change with `q`
-        return _end_of_support(ends, q, -density if falls else density, flat)
+            finite = operations.isfinite(ends)
+            place = operations.where(finite, ends, operations.ones_like(ends) * self._ends(shapes)[2]).detach()
+            density = operations.where(finite, operations.exp(self.functions["logpdf"](place, *(s.detach() for s in shapes))), density)
+        return _end_of_support(ends, q, -density if falls else density)
 
 
 def _keep_nan(k: Any, value: Any) -> Any:
