@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import os
@@ -27,6 +28,10 @@ def built() -> Path:
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args: object) -> None:
         pass
+
+    def copyfile(self, *args: Any) -> None:
+        with contextlib.suppress(ConnectionError):  # the browser leaves a page before all of it has loaded
+            super().copyfile(*args)
 
 
 @pytest.fixture(scope="session")

@@ -190,13 +190,13 @@ def singular_triples(xp: Any, x: Any, full: bool) -> Any:
 # -- the polar decomposition, and the nuclear norm -----------------------------------------------------------------------------
 
 
-def _halves_left(g: Any, p: Any, out: Any, xp: Any) -> Any:
-    back, out_t = xp.halves(xp.swap_last(p), g), xp.swap_last(out)
+def _lyapunov_left(g: Any, p: Any, out: Any, xp: Any) -> Any:
+    back, out_t = xp.solve_lyapunov(xp.swap_last(p), g), xp.swap_last(out)
     return -(back @ out_t + out_t @ back)
 
 
-@rule(_halves_left, lambda g, p, xp: xp.halves(xp.swap_last(p), g), fresh=True, batch="stacked")
-def halves(xp: Any, p: Any, q: Any) -> Any:
+@rule(_lyapunov_left, lambda g, p, xp: xp.solve_lyapunov(xp.swap_last(p), g), fresh=True, batch="stacked")
+def solve_lyapunov(xp: Any, p: Any, q: Any) -> Any:
     """Solve the Lyapunov equation ``p @ x + x @ p == q`` for Hermitian `p`; nan if two eigenvalues of `p` sum to 0."""
     finite, p = zero_unless_finite(p, xp)
     if 0 in q.shape:
@@ -216,10 +216,10 @@ def _polar_vjp(g: Any, out: Any, xp: Any) -> Any:
     (gu, gp), (u, p) = g, out
     total = None
     if gp is not None:
-        half = xp.halves(p, (gp + adjoint(gp, xp)) / 2)
+        half = xp.solve_lyapunov(p, (gp + adjoint(gp, xp)) / 2)
         total = u @ p @ (half + adjoint(half, xp))
     if gu is not None:
-        part = u @ xp.halves(p, skew(adjoint(u, xp) @ gu, xp))
+        part = u @ xp.solve_lyapunov(p, skew(adjoint(u, xp) @ gu, xp))
         if u.shape[-2] > u.shape[-1]:
             regular = xp.sign_and_log(p)[0][..., None, None] != 0
             beside = adjoint(xp.solve_matrix(xp.where(regular, p, identity_like(p, xp)), adjoint(gu, xp)), xp)
