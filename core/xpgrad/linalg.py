@@ -334,6 +334,11 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     ValueError
         If `x` has fewer than two axes, or `rtol` does not broadcast to its batch.
 
+    Notes
+    -----
+    If `rtol` leaves out singular values that are not rounding errors, the gradient contains how a change turns the spaces of the others.
+    PyTorch's does not.
+
     Examples
     --------
     >>> import xpgrad as xp

@@ -175,6 +175,12 @@ CASES: dict[str, Case] = {
     "lstsq of low rank": Case(
         "lstsq", _of_low_rank, lambda t: [matrices((4, 2), t), matrices((2, 3), t, 2.3), numbers((4,), 0.3, t)], (2, 2, 1)
     ),
+    "lstsq without small singular values": Case(
+        "lstsq", lambda m, a, b: m.lstsq(a, b, cond=0.3)[0], lambda t: [matrices((4, 3), t), numbers((4, 2), 2.0, t)], (2, 2)
+    ),
+    "lstsq of many columns without small singular values": Case(
+        "lstsq", lambda m, a, b: m.lstsq(_adjoint(m, a), b, cond=0.3)[0], lambda t: [matrices((4, 3), t), numbers((3,), 2.0, t)], (2, 1)
+    ),
     "toeplitz": Case("toeplitz", lambda m, c, r: m.toeplitz(c, r), lambda t: [numbers((2, 3), 1.0, t), numbers((4,), 2.0, t)], (1, 1)),
     "toeplitz of a column": Case("toeplitz", lambda m, c: m.toeplitz(c), lambda t: [numbers((3,), 1.0, t)], (1,)),
     "hankel": Case("hankel", lambda m, c, r: m.hankel(c, r), lambda t: [numbers((3,), 1.0, t), numbers((2, 4), 2.0, t)], (1, 1)),

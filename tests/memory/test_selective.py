@@ -245,7 +245,7 @@ def test_every_operation_has_a_name_and_every_function_an_operation() -> None:
         "written_through", "zero_through", "keep", "share", "phase", "expand_reduced", "sum_to", "alias", "clone", "clone_contiguous",
         "clone_laid_out",
         "running_sum_back", "ordered_back", "cofactors", "cofactors_along", "count_nonzero_norm", "diagonal_transpose", "scale_inner",
-        "solve_lyapunov", "polar_factors", "nuclear_norm",
+        "solve_lyapunov", "solve_stein", "polar_factors", "nuclear_norm",
     }  # fmt: skip
     assert all(_selective.operation_of(ROWS[name]) is PRIMITIVES[name] for name in nameless)
     refused = set()

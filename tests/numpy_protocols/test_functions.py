@@ -5,6 +5,8 @@ The reference is NumPy on the raw arrays: its values, and central differences of
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -151,6 +153,38 @@ def test_values_and_gradients(name: str, k: int, xpgrad_device: str) -> None:
         check_slope(case, i, g, f"operand {i}")
 
 
+def _calls_with_axes(name: str) -> Iterator[tuple[Callable[..., Any], list[Any], dict[str, Any]]]:
+    """Yield calls of a function, with as many operands as it needs, and axes that arrays of shape (6,) or (2, 3) may not have."""
+    function = getattr(np, name)
+    parameters = inspect.signature(function).parameters.values()
+    word = next(p.name for p in parameters if p.name in ("axis", "axes"))
+    needed = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != word]
+    for shape in ((6,), (2, 3)):
+        for axis in (0, 1, 2, -3, (0, 0), (0, 2)):
+            yield function, [np.arange(1.0, 7.0).reshape(shape), *[1] * (len(needed) - 1)], {word: axis}
+
+
+def _has_axes(name: str) -> bool:
+    try:
+        return not {"axis", "axes"}.isdisjoint(inspect.signature(getattr(np, name)).parameters)
+    except (AttributeError, ValueError):  # it is in another namespace, or has no signature
+        return False
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if _has_axes(name)])
+def test_an_axis_that_the_array_does_not_have_is_refused(name: str) -> None:
+    """`np.quantile` and others took any axis, modulo the number of axes."""
+    for function, args, axes in _calls_with_axes(name):
+        call = functools.partial(function, **axes)
+        try:
+            quiet(call, *args)
+        except (IndexError, ValueError):
+            with pytest.raises((IndexError, TypeError, ValueError)):
+                quiet(call, xp.asarray(args[0]), *args[1:])
+        except (TypeError, AttributeError):
+            continue  # it takes one axis only, or other operands than numbers
+
+
 #: Functions whose cases request float64 by a dtype or a constant.
 GIVEN_FLOAT64 = ("astype", "float_power", "histogram2d", "trim_zeros")
 
@@ -247,6 +281,37 @@ def test_condition_numbers_of_singular_matrices_are_numpys(order: Any) -> None:
     grads = x.grad.numpy()
     assert order in (None, 2, -2) or not np.isfinite(grads[0]).any()
     assert np.isfinite(grads[3]).all()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.var(x, 0, ddof=2),
+        lambda x: np.var(x, 0, ddof=2, where=[[True], [True], [False]]),
+        lambda x: np.std(x, 1, mean=x[:, :1], correction=5),
+        lambda x: np.nanvar(x, 0, ddof=3),
+        lambda x: np.cov(x, ddof=5),
+        lambda x: np.cov(x, ddof=5, aweights=[1.0, 2.0]),
+        lambda x: np.cov(x, ddof=9, fweights=[1, 2]),
+    ],
+)
+def test_corrections_above_the_number_of_observations_divide_by_0(function: Any) -> None:
+    x = np.asarray([[1.0, 2.0], [3.0, 5.0], [4.0, 9.0]])
+    np.testing.assert_array_equal(quiet(function, xp.asarray(x)).numpy(), quiet(function, x))
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda x: np.var(x, ddof=1, correction=1, mean=0.0), "`ddof` or `correction`"),
+        (lambda x: np.cov(x, fweights=[1, 2, 3]), "`fweights` must have shape"),
+        (lambda x: np.cov(x, aweights=[[1.0, 2.0]]), "`aweights` must have shape"),
+        (lambda x: np.linalg.pinv(x, hermitian=True), "square"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(call: Any, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        call(xp.asarray([[1.0, 2.0], [3.0, 5.0], [4.0, 9.0]]))
 
 
 def test_the_slope_of_a_cube_root_at_0_is_infinite() -> None:

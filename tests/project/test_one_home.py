@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import xpgrad.scipy.linalg
 import xpgrad.scipy.special  # noqa: F401 (its rows load late)
 from xpgrad._basics.docstrings import complete, shares
@@ -67,21 +65,20 @@ def files() -> list[Path]:
     return sorted(p for p in (ROOT / "core" / "xpgrad").rglob("*.py") if p.parent.name != "_rows")
 
 
-@pytest.mark.parametrize("file", files(), ids=lambda p: str(p.relative_to(ROOT / "core")))
-def test_no_table_lists_operations_by_name(file: Path) -> None:
+def test_no_table_lists_operations_by_name() -> None:
     known = operations()
-    place = str(file.relative_to(ROOT / "core" / "xpgrad"))
-    # `__all__` lists what a module exports.
-    exported = {
-        node.value.lineno
-        for node in ast.parse(file.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
-    }
-    found = {line: names & known for line, names in tables(file) if len(names & known) > MOST and line not in exported}
-    if place in EXCEPTIONS:
-        assert found, f"{place} has no table any more: it is no exception"
-    else:
-        assert not found
+    found: dict[str, dict[int, set[str]]] = {}
+    for file in files():
+        # `__all__` lists what a module exports.
+        exported = {
+            node.value.lineno
+            for node in ast.parse(file.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+        }
+        if here := {line: names & known for line, names in tables(file) if len(names & known) > MOST and line not in exported}:
+            found[file.relative_to(ROOT / "core" / "xpgrad").as_posix()] = here
+    assert {place: here for place, here in found.items() if place not in EXCEPTIONS} == {}
+    assert set(EXCEPTIONS) <= set(found), "what has no table any more is no exception"
 
 
 # -- docstrings --------------------------------------------------------------------------------------------------------------
@@ -98,13 +95,12 @@ def repeated_entries(source: str) -> dict[tuple[str, str], int]:
     return {key: times for key, times in found.items() if times > (1 if key[1].count("\n") > 1 else MOST_ENTRIES)}
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "core" / "xpgrad").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT / "core")))
-def test_docstrings_share_entries(file: Path) -> None:
-    repeated = repeated_entries(file.read_text(encoding="utf-8"))
-    if (place := str(file.relative_to(ROOT / "core" / "xpgrad"))) in WHOLE:
-        assert repeated, f"{place} repeats nothing any more: it is no exception"
-    else:
-        assert not repeated, "write these entries once, with `xpgrad._basics.docstrings.shares`"
+def test_docstrings_share_entries() -> None:
+    core = ROOT / "core" / "xpgrad"
+    entries = {p.relative_to(core).as_posix(): repeated_entries(p.read_text(encoding="utf-8")) for p in core.rglob("*.py")}
+    repeated = {place: found for place, found in entries.items() if found}
+    assert {place: found for place, found in repeated.items() if place not in WHOLE} == {}  # `xpgrad._basics.docstrings.shares` shares them
+    assert set(WHOLE) <= set(repeated), "what repeats nothing any more is no exception"
 
 
 def test_repeated_entries_are_found() -> None:

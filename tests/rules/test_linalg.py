@@ -238,6 +238,16 @@ def test_gradients_are_finite_differences(name, dtype):
     check(FUNCTIONS[name][0], operands(name, dtype))
 
 
+@pytest.mark.parametrize("kept", [1, 2])
+@pytest.mark.parametrize("shape", [T, W, S], ids=str)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_gradients_of_a_pseudoinverse_without_small_singular_values(dtype, shape, kept):
+    """Values that are left out but not 0 turn the ranges of the others. PyTorch's gradient is that of a matrix of constant rank."""
+    u, s, vh = np.linalg.svd(draw(shape, dtype), full_matrices=False)
+    s = s / s[..., :1] * 0 + np.array([3.0, 1.2, 0.9] if kept == 2 else [3.0, 0.9, 0.5])
+    check(lambda ns, x: ns.pinv(x, rtol=0.35), [(u * s[..., None, :]) @ vh])
+
+
 def check(f: Any, raw: list[np.ndarray], tolerance: float = 1e-5) -> None:
     """Compare first derivatives, and second ones along one direction, with central differences."""
     n = len(raw)

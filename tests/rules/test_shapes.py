@@ -335,6 +335,7 @@ FRESH: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "zero_through": (((3, 2),), ((("index_basic", (slice(0, 1),)),),)),
     "cofactors_along": (((2, 2), (2, 2)), ()),
     "solve_lyapunov": (((2, 2), (2, 2)), ()),
+    "solve_stein": (((2, 2), (2, 2), (2, 2)), ()),
     "norm": (((1, 1),), (2, None, True)), "cross_product": (((3,), (3,)), (0,)),
     "fourier": (((1,),), ((0,), True, "backward")), "real_to_half": (((1,),), (0, "backward")),
     "half_to_real": (((1,),), (1, 0, "backward")), "scale_inner": (((1,),), (1, 0, 1.0)),

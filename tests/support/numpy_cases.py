@@ -414,7 +414,7 @@ CASES: dict[str, list[Case]] = {
     "linalg.tensordot": [_d(lambda x, y: np.linalg.tensordot(x, y, axes=1), M, V[:4])],
     "linalg.multi_dot": [_d(lambda x, y, z: np.linalg.multi_dot([x, y, z]), V[:3], S, M)],
     "linalg.inv": [_d(np.linalg.inv, S)],
-    "linalg.pinv": [_d(np.linalg.pinv, R), _d(lambda x: np.linalg.pinv(x, rcond=1e-10), R)],
+    "linalg.pinv": [_d(np.linalg.pinv, R), _d(lambda x: np.linalg.pinv(x, rcond=1e-10), R), _d(lambda x: np.linalg.pinv(x, rtol=0.3), R)],
     "linalg.det": [_d(np.linalg.det, S)],
     "linalg.slogdet": [_d(np.linalg.slogdet, S)],
     "linalg.solve": [_d(np.linalg.solve, S, M), _d(np.linalg.solve, S, V[:3])],
@@ -422,7 +422,12 @@ CASES: dict[str, list[Case]] = {
     "linalg.tensorsolve": [_d(np.linalg.tensorsolve, (np.eye(6) * 3 + numbers((6, 6))).reshape(2, 3, 3, 2), numbers((2, 3)))],
     "linalg.matrix_power": [_d(lambda x: np.linalg.matrix_power(x, 3), S), _d(lambda x: np.linalg.matrix_power(x, -2), S)],
     "linalg.matrix_rank": [_c(np.linalg.matrix_rank, M)],
-    "linalg.lstsq": [_d(lambda a, b: np.linalg.lstsq(a, b)[:2], R, B), _d(lambda a, b: np.linalg.lstsq(a, b)[0], R, V[:4])],
+    "linalg.lstsq": [
+        _d(lambda a, b: np.linalg.lstsq(a, b)[:2], R, B),
+        _d(lambda a, b: np.linalg.lstsq(a, b)[0], R, V[:4]),
+        _d(lambda a, b: np.linalg.lstsq(a, b, rcond=0.3)[0], R, B),
+        _d(lambda a, b: np.linalg.lstsq(a, b, rcond=1)[0], R, B),
+    ],
     "linalg.cholesky": [_d(np.linalg.cholesky, S @ S.T), _d(lambda x: np.linalg.cholesky(x, upper=True), S @ S.T)],
     "linalg.eig": [
         _d(lambda x: np.linalg.eig(x)[0], SPIRAL),
@@ -558,6 +563,7 @@ CASES: dict[str, list[Case]] = {
         _d(lambda x, y, w: np.polyfit(x, y, 1, w=w, cov="unscaled"), KNOTS, numbers((5, 2)), P.ravel()[:5]),
         _d(lambda x, y: np.polyfit(x, y, 1, full=True)[:2], KNOTS, numbers((5, 2))),
         _d(lambda x, y, w: np.polyfit(x, y, 1, w=w), KNOTS, numbers((5, 2)), P.ravel()[:5]),
+        _d(lambda x, y: np.polyfit(x, y, 2, rcond=0.3), KNOTS, V),
     ],
     "apply_along_axis": [
         _d(lambda x: np.apply_along_axis(lambda v: np.outer(v, v), 1, x), M),

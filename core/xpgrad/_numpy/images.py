@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.semantics import as_array
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.conversion import asarray
@@ -89,7 +90,7 @@ def _convolve(x: Any, weights: Any, output: Any = None, mode: Any = "reflect", c
 
 def _correlate1d(x: Any, weights: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: int = 0) -> Any:
     x, weights = _as_floats(x), _as_floats(weights)
-    parts = _windows(x, {axis % x.ndim: weights.shape[0]}, origin, mode, cval)
+    parts = _windows(x, {normalize_axis(axis, x.ndim, "scipy.ndimage"): weights.shape[0]}, origin, mode, cval)
     return _finish(sum(weights[k] * part for (k,), part in parts), output)
 
 
@@ -100,7 +101,7 @@ def _uniform1d(x: Any, size: int, axis: int = -1, output: Any = None, mode: Any 
 def _extremum1d(choose: Any) -> Callable[..., Any]:
     def compute(x: Any, size: int, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: int = 0) -> Any:
         x = as_array(x)
-        parts = [part for _, part in _windows(x, {axis % x.ndim: size}, origin, mode, cval)]
+        parts = [part for _, part in _windows(x, {normalize_axis(axis, x.ndim, "scipy.ndimage"): size}, origin, mode, cval)]
         return _finish(functools.reduce(choose, parts), output)
 
     return compute

@@ -125,6 +125,8 @@ def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = Non
     rtol = resolve_no_value(rtol)
     limit = rcond if rcond is not None else rtol
     (x,) = lift("linalg.pinv", a)
+    if hermitian:
+        _check_square("pinv", x)
     return linalg.pinv(as_floating(x), rtol=limit if limit is not None else 1e-15 if rtol is None else rtol)
 
 
@@ -155,9 +157,14 @@ def _matrix_rank(x: Any, tol: Any = None, hermitian: bool = False, rtol: Any = N
     return xp.count_nonzero(linalg.svdvals(x.detach()) > tol, axis=-1)
 
 
-def least_squares(a: Any, b: Any, rcond: Any) -> Any:
+def least_squares(a: Any, b: Any, rcond: float) -> Any:
     """Return the least-squares solution of the smallest norm."""
-    return xp.matmul(linalg.pinv(a, rtol=rcond), b)
+    return xp.matmul(linalg.pinv(a, rtol=rcond_of_lapack(rcond, a)), b)
+
+
+def rcond_of_lapack(rcond: float, x: Any) -> float:
+    """Return the tolerance that LAPACK's `gelsd` uses: the dtype's eps for one outside of (0, 1)."""
+    return rcond if 0 < rcond < 1 else float(xp.finfo(x.dtype).eps)
 
 
 @adapt(
@@ -168,7 +175,7 @@ def least_squares(a: Any, b: Any, rcond: Any) -> Any:
 def solve_least_squares(x: Any, y: Any, rcond: Any = None) -> Any:
     """Return the solution, the sums of squared residuals, the rank and the singular values (`numpy.linalg.lstsq`)."""
     rows, columns = x.shape
-    limit = xp.finfo(x.dtype).eps * max(rows, columns) if rcond is None or rcond < 0 else rcond
+    limit = rcond_of_lapack(xp.finfo(x.dtype).eps * max(rows, columns) if rcond is None else rcond, x)
     solution = least_squares(x, y, limit)
     rank: Any = linalg.matrix_rank(x.detach(), rtol=limit)
     readable = can_read_values(rank)

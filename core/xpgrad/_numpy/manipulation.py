@@ -32,8 +32,8 @@ def _ndim(a: Any) -> int:
 @implements("size", differentiable=False, note="an int")
 def _size(a: Any, axis: Any = None) -> int:
     shape = lift("size", a)[0].shape
-    axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    return math.prod(shape[i] for i in axes)
+    axes = normalize_axes(axis, len(shape), "np.size")
+    return math.prod(shape if axes is None else (shape[i] for i in axes))
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------------
@@ -315,6 +315,7 @@ def _trim_zeros(x: Any, trim: str = "fb", axis: Any = None) -> Any:
     if x.ndim != 1:
         msg = f"np.trim_zeros: xpgrad trims one axis, but got shape {x.shape}"
         raise TypeError(msg)
+    normalize_axes(axis, 1, "np.trim_zeros")
     zero = (x.detach() == 0).tolist()
     start, stop = 0, len(zero)
     while "f" in trim.lower() and start < stop and zero[start]:
@@ -326,7 +327,7 @@ def _trim_zeros(x: Any, trim: str = "fb", axis: Any = None) -> Any:
 
 @adapt("rot90")
 def _rot90(x: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    first, second = (normalize_axis(a, x.ndim, "rot90") for a in axes)
+    first, second = normalize_axes(tuple(axes), x.ndim, "np.rot90") or ()
     k %= 4
     x = _flip(x, {0: (), 1: second, 2: (first, second), 3: first}[k])
     return swapaxes(x, first, second) if k % 2 else x

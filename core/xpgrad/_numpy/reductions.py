@@ -8,6 +8,7 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad._basics.dtypes import as_dtype, iinfo
+from xpgrad._basics.shapes import normalize_axes
 from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.operands import (
     as_floating,
@@ -212,7 +213,11 @@ def _variance(name: str, a: Any, axis: Any = None, dtype: Any = None, out: Any =
               where: Any = True, mean: Any = None, correction: Any = None) -> Any:  # fmt: skip
     nans = name.startswith("nan")
     correction, centre, where = resolve_no_value(correction), resolve_no_value(mean), resolve_no_value(where, True)
-    ddof = ddof if correction is None else correction
+    if correction is not None:
+        if ddof != 0:
+            msg = f"np.{name}: give `ddof` or `correction`, not both"
+            raise ValueError(msg)
+        ddof = correction
     x, centre = lift(name, a, centre)
     x = _cast_floating(x, dtype)
     if where is True and centre is None and not nans:
@@ -227,8 +232,8 @@ def _variance(name: str, a: Any, axis: Any = None, dtype: Any = None, out: Any =
     deviation = xp.where(mask, x - middle, xp.zeros_like(x))
     squares = xp.real(deviation * xp.conj(deviation)) if x.dtype.is_complex else deviation * deviation
     freedom = xp.real(number) - ddof
-    undefined = xp.full_like(freedom, math.nan)
-    result = xp.sum(squares, axis=axis, keepdims=True) / xp.where(freedom > 0, freedom, undefined)
+    none = xp.full_like(freedom, math.nan if nans else 0.0)
+    result = xp.sum(squares, axis=axis, keepdims=True) / xp.where(freedom > 0, freedom, none)
     if name.endswith("std"):
         flat = result == 0  # where all values are equal the derivative is 0, as for `xpgrad.std`
         result = xp.where(flat, xp.zeros_like(result), xp.sqrt(xp.where(flat, xp.ones_like(result), result)))
@@ -346,7 +351,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     x, *given = lift("gradient", f, *varargs)
     x = as_floating(x)
-    axes = tuple(range(x.ndim)) if axis is None else tuple(a % x.ndim for a in as_tuple(axis))
+    axes = tuple(range(x.ndim)) if axis is None else normalize_axes(as_tuple(axis), x.ndim, "np.gradient") or ()
     steps: list[Any] = [None] * len(axes) if not given else given * len(axes) if len(given) == 1 and given[0].ndim == 0 else given
     if len(steps) != len(axes):
         msg = f"np.gradient: got {len(given)} spacings for {len(axes)} axes; give none, one number, or one for each axis"

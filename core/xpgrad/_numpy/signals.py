@@ -8,6 +8,7 @@ from typing import Any
 
 import xpgrad as xp
 from xpgrad import linalg
+from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.creation import vander
 from xpgrad._numpy.linear_algebra import drop_zero_imaginary_parts, least_squares, solve_least_squares
@@ -219,7 +220,7 @@ def _polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w:
 @implements("apply_along_axis")
 def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     (x,) = lift("apply_along_axis", arr)
-    axis = axis % x.ndim
+    axis = normalize_axis(axis, x.ndim, "np.apply_along_axis")
     lanes = xp.moveaxis(x, axis, -1)
     rest = lanes.shape[:-1]
     flat = xp.reshape(lanes, (math.prod(rest), lanes.shape[-1]))

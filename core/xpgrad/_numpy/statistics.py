@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import xpgrad as xp
+from xpgrad._basics.shapes import normalize_axes
 from xpgrad._numpy.operands import (
     as_constant,
     as_floating,
@@ -43,11 +44,11 @@ _ROUNDED = {"nearest": 0.0, "closest_observation": 1.0}
 _ELEMENTS = {"lower", "higher", "inverted_cdf", *_ROUNDED}
 
 
-def _merge_reduced_axes(x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+def _merge_reduced_axes(name: str, x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     """Return `x` with the reduced axes merged into one last axis, and a tuple of these axes."""
     if axis is None:
         return xp.reshape(x, (-1,)), tuple(range(x.ndim))
-    axes = tuple(a % x.ndim for a in as_tuple(axis))
+    axes = normalize_axes(as_tuple(axis), x.ndim, f"np.{name}") or ()
     rest = [i for i in range(x.ndim) if i not in axes]
     return xp.reshape(xp.permute_dims(x, (*rest, *axes)), (*(x.shape[i] for i in rest), -1)), axes
 
@@ -82,7 +83,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     if not all(0 <= number <= limit for number in _numbers_in(q)):
         msg = f"np.{name}: `q` must be between 0 and {limit}, but got {q!r:.60}"
         raise ValueError(msg)
-    flat, axes = _merge_reduced_axes(x, axis)
+    flat, axes = _merge_reduced_axes(name, x, axis)
     if not flat.shape[-1]:
         msg = f"np.{name} needs at least one element along the axes that it reduces, but got shape {x.shape}"
         raise ValueError(msg)
@@ -146,7 +147,7 @@ def _shape_weights(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> An
         msg = f"np.{name}: `weights` must have the shape of the array, {x.shape}, or the length of its one axis, but got {heavy.shape}"
         raise ValueError(msg)
     heavy = heavy if heavy.shape == x.shape else xp.broadcast_to(reshape_to_axis(heavy, axes[0], x.ndim), x.shape)
-    return _merge_reduced_axes(heavy, axes)[0]
+    return _merge_reduced_axes(name, heavy, axes)[0]
 
 
 def _count_lighter(name: str, heavy: Any, share: Any) -> Any:
@@ -197,8 +198,11 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
     x = xp.concat(rows, axis=0) if len(rows) > 1 else rows[0]
     freedom = ddof if ddof is not None else 0 if bias else 1
     w = None
-    for given in (repeats, weights):
+    for name, given in (("fweights", repeats), ("aweights", weights)):
         if given is not None:
+            if given.shape != x.shape[1:]:
+                msg = f"np.cov: `{name}` must have shape {x.shape[1:]}, one weight for each observation, but got {given.shape}"
+                raise ValueError(msg)
             given = given._cast(xp.real(x).dtype)
             w = given if w is None else w * given
     if w is None:
@@ -211,6 +215,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
         scaled = centred * w
         # With `aweights` the effective number of observations depends on the squares of the weights.
         factor = number - freedom * (xp.sum(w * weights._cast(w.dtype)) / number if weights is not None else 1.0)
+        factor = xp.where(factor > 0, factor, xp.zeros_like(factor))
     right = xp.matrix_transpose(centred if scaled is None else scaled)
     out = xp.matmul(centred, xp.conj(right) if right.dtype.is_complex else right)
     out = out / factor if isinstance(factor, Tensor) or factor else out / 0.0

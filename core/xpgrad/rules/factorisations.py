@@ -1,4 +1,4 @@
-"""Rows of the matrix factorisations (Cholesky, QR, eigenvalues, singular values, polar), and functions that their gradients share.
+"""Rows of the matrix factorisations (Cholesky, QR, eigenvalues, singular values, polar), and what gradients of matrices share.
 
 Matrices are the last two axes; the axes before them are a batch. For complex matrices the gradients follow PyTorch's convention, and a
 loss must not depend on the phases that a factorisation does not determine.
@@ -187,7 +187,7 @@ def singular_triples(xp: Any, x: Any, full: bool) -> Any:
     return tuple(xp.linalg.svd(x, full_matrices=full))
 
 
-# -- the polar decomposition, and the nuclear norm -----------------------------------------------------------------------------
+# -- equations of matrices, the polar decomposition, and the nuclear norm -----------------------------------------------------------------
 
 
 def _lyapunov_left(g: Any, p: Any, out: Any, xp: Any) -> Any:
@@ -207,6 +207,25 @@ def solve_lyapunov(xp: Any, p: Any, q: Any) -> Any:
     inner = adjoint(vectors, xp) @ q @ vectors
     inner = nan_unless(regular, inner / xp.where(regular, sums, xp.ones_like(sums)), xp)
     return nan_unless(finite, vectors @ inner @ adjoint(vectors, xp), xp)
+
+
+def _stein_left(g: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
+    return xp.solve_stein(xp.swap_last(a), xp.swap_last(b), g) @ xp.swap_last(out @ b)
+
+
+def _stein_right(g: Any, a: Any, b: Any, out: Any, xp: Any) -> Any:
+    return xp.swap_last(a @ out) @ xp.solve_stein(xp.swap_last(a), xp.swap_last(b), g)
+
+
+@rule(
+    _stein_left, _stein_right, lambda g, a, b, xp: xp.solve_stein(xp.swap_last(a), xp.swap_last(b), g),
+    fresh=True, batch="stacked",
+)  # fmt: skip
+def solve_stein(xp: Any, a: Any, b: Any, c: Any) -> Any:
+    """Solve the Stein equation ``x - a @ x @ b == c`` for Hermitian `a` and `b`; infinite or nan if two eigenvalues have the product 1."""
+    (left, u), (right, v) = xp.linalg.eigh(a), xp.linalg.eigh(b)
+    inner = adjoint(u, xp) @ c @ v
+    return u @ (inner / (1 - left[..., :, None] * right[..., None, :])) @ adjoint(v, xp)
 
 
 def _polar_vjp(g: Any, out: Any, xp: Any) -> Any:

@@ -58,7 +58,13 @@ def solve_matrix(xp: Any, x1: Any, x2: Any) -> Any:
     return xp.linalg.solve(x1, x2)
 
 
-def _pseudoinverse_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
+def truncates(rtol: Any, x: Any, xp: Any) -> bool:
+    """Return whether singular values up to `rtol` times the largest one may be more than rounding errors."""
+    return rtol is not None and not (isinstance(rtol, (int, float)) and rtol <= float(xp.finfo(x.dtype).eps) * max(x.shape[-2:]))
+
+
+def pseudoinverse_vjp(g: Any, x: Any, out: Any, rtol: Any, xp: Any) -> Any:
+    """Return the cotangent of matrices from that of their pseudoinverses `out`."""
     # Golub and Pereyra, "The differentiation of pseudo-inverses ..." (1973), eq. 4.12.
     # In this order no product is larger than the square of the result, so that none overflows or underflows before it does.
     # The parts of `g` outside of the ranges are taken twice. If there are none, rounding errors of `out` remain the first time, which the
@@ -66,10 +72,33 @@ def _pseudoinverse_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
     gh, outh = adjoint(g, xp), adjoint(out, xp)
     left, right = gh - x @ (out @ gh), gh - (gh @ out) @ x
     left, right = left - x @ (out @ left), right - (right @ out) @ x
-    return left @ (out @ outh) + (outh @ out) @ right - outh @ g @ outh
+    left, right = left @ (out @ outh), (outh @ out) @ right
+    if truncates(rtol, x, xp):
+        left, right = _turned_by_rest(left, right, x, out, xp)
+    return left + right - outh @ g @ outh
 
 
-@rule(_pseudoinverse_vjp, conj=False, fresh=True, node="LinalgPinvBackward0", public="linalg.pinv")
+def _turned_by_rest(left: Any, right: Any, x: Any, out: Any, xp: Any) -> tuple[Any, Any]:
+    """Return the parts of the cotangent of `x` outside of the ranges of `out`, if small singular values that are not 0 count as 0.
+
+    The formula for a constant rank is one for the matrix without these values, ``x - rest``, whose ranges a change of `x` turns. The
+    tangents outside of the ranges are ``a == da + rest @ b^H @ out^H`` on the left and ``b == db + out^H @ a^H @ rest`` on the right, with
+    those of `x`, da and db. The system for cotangents is the same.
+    """
+    rest = x - x @ out @ x
+    noise = xp.max(xp.abs(x), axis=(-2, -1), keepdims=True) * (float(xp.finfo(x.dtype).eps) * max(x.shape[-2:]))
+    rest = xp.where(xp.max(xp.abs(rest), axis=(-2, -1), keepdims=True) > noise, rest, xp.zeros_like(rest))
+    outh, resth = adjoint(out, xp), adjoint(rest, xp)
+    left = left + rest @ adjoint(right, xp) @ outh
+    # left == c + rest @ resth @ left @ out @ outh, solved for the smaller one of the products ``resth @ left`` and ``left @ out``.
+    if x.shape[-2] >= x.shape[-1]:
+        left = left + rest @ xp.solve_stein(resth @ rest, out @ outh, resth @ left) @ (out @ outh)
+    else:
+        left = left + rest @ resth @ xp.solve_stein(rest @ resth, outh @ out, left @ out) @ outh
+    return left, right + outh @ adjoint(left, xp) @ rest
+
+
+@rule(pseudoinverse_vjp, conj=False, fresh=True, node="LinalgPinvBackward0", public="linalg.pinv")
 def pseudoinverse(xp: Any, x: Any, rtol: Any) -> Any:
     """Return the Moore-Penrose inverses of matrices whose rank does not change nearby."""
     return xp.linalg.pinv(x, rtol=rtol)

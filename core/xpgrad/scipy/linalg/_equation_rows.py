@@ -10,6 +10,7 @@ from typing import Any
 
 from xpgrad.rules.elementwise import nan_unless
 from xpgrad.rules.factorisations import adjoint, identity_like, zero_unless_finite
+from xpgrad.rules.matrices import pseudoinverse_vjp, truncates
 from xpgrad.scipy._declare import row_only
 from xpgrad.scipy.linalg._hosts import by_the_host_of_matrices
 
@@ -187,10 +188,13 @@ def _least_squares_left(g: Any, a: Any, b: Any, out: Any, rtol: float, xp: Any) 
         total = (u * gs[..., None, :]) @ vh
     if gx is not None:
         x, inverse = out[0], xp.pseudoinverse(a, rtol)
-        inverse_h = adjoint(inverse, xp)
-        back = inverse_h @ gx
-        part = (b - a @ x) @ adjoint(inverse @ back, xp) - back @ adjoint(x, xp)
-        part = part + (inverse_h @ x) @ adjoint(gx - inverse @ (a @ gx), xp)
+        if truncates(rtol, a, xp):
+            part = pseudoinverse_vjp(gx @ adjoint(b, xp), a, inverse, rtol, xp)
+        else:  # the same with the residual, which is accurate where it is small
+            inverse_h = adjoint(inverse, xp)
+            back = inverse_h @ gx
+            part = (b - a @ x) @ adjoint(inverse @ back, xp) - back @ adjoint(x, xp)
+            part = part + (inverse_h @ x) @ adjoint(gx - inverse @ (a @ gx), xp)
         total = part if total is None else total + part
     return None if total is None else nan_unless(finite, total, xp)
 

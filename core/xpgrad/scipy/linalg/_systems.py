@@ -270,7 +270,7 @@ def lstsq(a: Tensor, b: Tensor, cond: float | None = None) -> LstsqResult:
     b : Tensor, shape (M,) or (..., M, K)
         Right-hand side. Only a 1-d `b` is a vector. Differentiable.
     cond : float, optional
-        Singular values up to `cond` times the largest count as 0. Default: the eps of the dtype.
+        Singular values up to `cond` times the largest count as 0. Default, and for a `cond` outside of (0, 1): the eps of the dtype.
 
     Returns
     -------
@@ -336,11 +336,12 @@ def lstsq(a: Tensor, b: Tensor, cond: float | None = None) -> LstsqResult:
 
 
 def _tolerance(name: str, cond: Any, x: Any) -> float:
-    """Return `cond` as a float, or the eps of the dtype for None."""
+    """Return `cond` as a float, or the eps of the dtype if it is None or, as in LAPACK, outside of (0, 1)."""
+    eps = float(finfo(x.dtype).eps)
     if cond is None:
-        return float(finfo(x.dtype).eps)
+        return eps
     scalar = as_scalar(cond)
     if scalar is NOT_SCALAR or isinstance(scalar, (bool, complex)):
         msg = f"scipy.linalg.{name}: `cond` must be a real number or None, but got {shown(cond)}"
         raise TypeError(msg)
-    return float(scalar)
+    return float(scalar) if 0 < scalar < 1 else eps
