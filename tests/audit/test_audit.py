@@ -273,6 +273,7 @@ class _Parser(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_reports_can_be_written(name: str, tmp_path: Path) -> None:
     m = MISTAKES[name]
@@ -341,6 +342,7 @@ NUMBER = 3
 '''  # fmt: skip
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

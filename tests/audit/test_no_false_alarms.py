@@ -76,6 +76,7 @@ def test_the_solutions_example(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not report.kinds("warning"), f"{name}: {report}"
 
 
+@pytest.mark.slow
 def test_functions_of_other_libraries() -> None:
     for library in ("scipy", "sklearn", "array_api_extra"):
         pytest.importorskip(library)

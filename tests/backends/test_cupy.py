@@ -38,7 +38,7 @@ def test_without_a_gpu_the_reason_is_given() -> None:
         xp.zeros(1, device="cupy")
 
 
-@pytest.mark.slow(one_in=16)
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.partition("/test_")[2])
 def test_the_rules_on_a_stand_in(file: str) -> None:
     run = stand_in(["-m", "pytest", "-q", "-p", "support.fake_cupy", "-p", "no:xdist", "-p", "no:cacheprovider", f"tests/{file}.py"])

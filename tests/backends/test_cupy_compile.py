@@ -27,7 +27,7 @@ from support import search_path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.slow(one_in=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("devices", [1, 2])
 def test_on_a_stand_in(devices: int) -> None:
     environment = {**os.environ, "PYTHONPATH": search_path(), "FAKE_CUPY_DEVICES": str(devices)}

@@ -163,6 +163,7 @@ def test_a_shorter_name_becomes_the_devices_own() -> None:
         assert str(xp.get_default_device()) == "strict"
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize(
     ("value", "expected"), [("numpy+readonly", "numpy+readonly"), ("", "numpy"), (" ", "numpy"), ("cpu", "numpy"), (None, "numpy")]
 )

@@ -37,6 +37,7 @@ def _gradients(f: Any, at: np.ndarray, device: str) -> list[np.ndarray]:
     return found
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_rules_use_kernels_only(name: str) -> None:
     f, at = FUNCTIONS[name]

@@ -125,6 +125,7 @@ def test_an_unknown_variant_and_an_unknown_device_name_those_that_exist() -> Non
         xp.ones(2, device="numpy:gpu")
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize(("value", "names", "works"), [
     (None, None, True), ("", None, True), (" , ", None, True),
     ("numpy", ["numpy"], True), (" numpy , other", ["numpy"], True), ("other", [], False),
@@ -197,6 +198,7 @@ BROKEN = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=9)
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_broken_plugin_is_explained_and_harms_no_other(case: str, tmp_path: Path) -> None:
     body, error, phrases = BROKEN[case]

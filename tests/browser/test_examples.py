@@ -35,6 +35,7 @@ def check(program: str, done: subprocess.CompletedProcess[str], bits: int = 32) 
             assert re.search(rf"^{page}.md +[1-9]\d* +0 ", output, re.MULTILINE), output
 
 
+@pytest.mark.slow
 def test_in_this_python() -> None:
     check(EXAMPLES, run(sys.executable, EXAMPLES), 8 * struct.calcsize("P"))
 

@@ -93,6 +93,7 @@ def test_a_right_side_may_return_what_is_there_already(case: str, way: tuple[str
         np.testing.assert_allclose((xp.zeros(2) if g is None else g).tolist(), wanted.tolist(), rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_values_and_gradients_are_those_of_differences(way: tuple[str, str]) -> None:
     p, y0, t = leaves()
@@ -125,6 +126,7 @@ def test_second_derivatives(way: tuple[str, str]) -> None:
     assert gradgradcheck(lambda *args: solve(*args, way), (p, y0, t), atol=1e-4, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_ways_agree_in_the_third_derivative() -> None:
     found = []
     for way in FAST[1:]:
@@ -165,6 +167,7 @@ def test_forward_mode_goes_through_the_steps() -> None:
         jacfwd(lambda p: f(p, FAST[0]))(p)
 
 
+@pytest.mark.slow
 def test_jacobians_of_gradients_and_of_jacobians() -> None:
     p, y0, t = leaves(requires_grad=False)
     one, *others = (jacrev(gradient(lambda p, way=way: xp.sum(solve(p, y0, t, way) ** 2)))(p) for way in FAST[1:])
@@ -265,6 +268,7 @@ def test_stiff_and_dissipative_equations() -> None:
     assert float(k.grad) == pytest.approx((exact_at(100 + h) - exact_at(100 - h)) / (2 * h), rel=1e-3)
 
 
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize("way", FAST, ids=str)
 def test_right_sides_that_are_gradients_themselves(way: tuple[str, str]) -> None:
     """Right-hand sides may be gradients: Hamilton's equations of a pendulum, by `func.grad` and by a nested pass."""
@@ -394,6 +398,7 @@ EVENT_OPTIONS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("options", EVENT_OPTIONS, ids=str)
 def test_the_time_and_the_state_of_a_terminal_event_are_differentiable(options: Any) -> None:
     g, v = xp.tensor(9.81, requires_grad=True), xp.tensor(2.0, requires_grad=True)
@@ -429,6 +434,7 @@ MODES: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("options", [{}, {"method": "DOP853", "gradient": "steps"}, {"gradient": "forward"}], ids=str)
 @pytest.mark.parametrize("mode", MODES)
 def test_jacobians_and_hessians_of_events(mode: str, options: Any) -> None:

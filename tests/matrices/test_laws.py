@@ -58,7 +58,7 @@ def test_derivatives_are_those_of_differences(name: str, dtype: Any, xpgrad_devi
     check(bind_case(name), CASES[name].arrays(dtype), xpgrad_device)
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow(one_in=6)
 @every
 @kinds
 def test_forward_mode_is_reverse_mode(name: str, dtype: Any, xpgrad_device: str) -> None:
@@ -82,7 +82,7 @@ def test_forward_mode_is_reverse_mode(name: str, dtype: Any, xpgrad_device: str)
     assert abs(moved.item() - expected) <= tolerance * max(1.0, abs(expected))
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow(one_in=20)
 @every
 @kinds
 def test_batches_are_loops(name: str, dtype: Any, xpgrad_device: str) -> None:
@@ -125,7 +125,7 @@ def test_jacobians_of_both_modes_are_the_same(name: str) -> None:
         np.testing.assert_allclose(values(a), values(b), rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow(one_in=6)
 @every
 def test_compiled_functions_are_the_same(name: str, xpgrad_device: str) -> None:
     total, _ = loss_and_gradients(name)

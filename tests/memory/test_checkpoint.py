@@ -49,7 +49,7 @@ class Counted:
 # -- gradients --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow(one_in=8)
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(3))
 @pytest.mark.parametrize("early_stop", [True, False])
 def test_of_random_programs(early_stop: bool, block: int, xpgrad_device: str) -> None:

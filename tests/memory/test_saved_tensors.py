@@ -83,6 +83,7 @@ def assert_same(a: list[Any], b: list[Any]) -> None:
             np.testing.assert_allclose(u, v, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_of_every_function(name: str, xpgrad_device: str) -> None:
     function, at = FUNCTIONS[name]
@@ -93,6 +94,7 @@ def test_of_every_function(name: str, xpgrad_device: str) -> None:
         assert (left, packed) == (0, kept)
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("name", linalg.FUNCTIONS)
 def test_of_linear_algebra(name: str, dtype: str, xpgrad_device: str) -> None:
@@ -163,6 +165,7 @@ def write_in_place(a: Any, b: Any) -> Any:
     return out * out
 
 
+@pytest.mark.slow(one_in=12)
 @pytest.mark.parametrize("name", HOOKS)
 def test_of_random_programs(name: str, xpgrad_device: str) -> None:
     points = [numbers((3, 3)), numbers((3, 3), 2.0)]

@@ -59,6 +59,7 @@ POLICIES: list[Callable[[int], Any]] = [
 ]
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("kind", range(len(POLICIES)))
 def test_of_random_programs(kind: int, xpgrad_device: str) -> None:
     """Programs that write into results of their products raise an error if the policy kept one, and otherwise have right gradients."""
@@ -84,6 +85,7 @@ def outputs(out: Any) -> list[Any]:
     return list(out) if isinstance(out, (tuple, list)) else [out]
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_of_every_function(name: str, xpgrad_device: str) -> None:
     function, at = FUNCTIONS[name]

@@ -132,6 +132,7 @@ def check_slope(case: Case, i: int, gradient: Any, what: str) -> None:
     )
 
 
+@pytest.mark.slow(one_in=12)
 @pytest.mark.parametrize(("name", "k"), ALL)
 def test_values_and_gradients(name: str, k: int, xpgrad_device: str) -> None:
     case = CASES[name][k]

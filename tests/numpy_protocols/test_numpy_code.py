@@ -582,6 +582,7 @@ def test_derivatives_are_differences(name: str) -> None:
         np.testing.assert_allclose(values(x.grad).reshape(-1), slopes(plain, points, argnum).sum(axis=0), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow(one_in=6)
 @each
 def test_compiled_programs_are_the_same(name: str) -> None:
     function, plain, points = case(name)
@@ -978,7 +979,7 @@ def sharing(part: str, vector: str, write: str) -> Any:
     return flat(names["program"]), flat(xp.numpy_code(names["program"]))  # type: ignore[arg-type]
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow(one_in=10)
 @pytest.mark.parametrize("part", PARTS)
 def test_what_shares_memory_in_numpy_shares_it(part: str) -> None:
     y = np.random.default_rng(3).normal(size=(4, 4))

@@ -167,6 +167,7 @@ def _attempt(ufunc: Any, method: str, x: Any, options: dict[str, Any]) -> Any:
         return exc
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize(("name", "kind"), [(n, k) for n in PAIRS for k in POINTS if k != "b" or n.startswith(("logical", "bitwise"))])
 def test_every_method_of_every_function_is_numpys(name: str, kind: str, xpgrad_device: str) -> None:
     """Law: `reduce`, `accumulate` and `reduceat` with any options give NumPy's values or raise as NumPy does."""

@@ -176,6 +176,7 @@ except TypeError:
 """
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize(
     ("device", "before", "library", "found"),
     [

@@ -265,6 +265,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=8)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_with_scipy(name: str) -> None:
@@ -378,7 +379,7 @@ BRANCHING = (
 M = np.array([[1.0, 2.0, 0.5], [0.2, 1.2, 3.1], [2.2, 0.7, 1.7]])
 
 
-@pytest.mark.slow(one_in=6)
+@pytest.mark.slow(one_in=132)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("text", CALLS + BRANCHING)
 def test_scipys_code_runs_on_tensors(text: str) -> None:
@@ -437,6 +438,7 @@ def test_minima_and_triangles(program: Any) -> None:
         np.testing.assert_allclose(np.asarray(transform(run)(x).tolist()), expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("mode", ["reflect", "mirror", "nearest", "wrap", "constant", "grid-mirror", "grid-wrap", "grid-constant"])
 def test_boundaries_of_filters_are_scipys(mode: str) -> None:
     """Also of windows that are larger than the array, or not centered."""

@@ -48,7 +48,7 @@ def lib(request: pytest.FixtureRequest) -> Any:
     return open_library(request.param)
 
 
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=33)
 @pytest.mark.parametrize("complex_too", [False, True], ids=["real", "complex"])
 @pytest.mark.parametrize("name", list(all_cases()))
 def test_the_gradients_are_the_eager_ones(lib: Any, name: str, complex_too: bool) -> None:
@@ -94,7 +94,7 @@ LARGE: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("name", list(LARGE))
 def test_sizes_on_both_sides_of_thresholds(lib: Any, name: str, dtype: str) -> None:

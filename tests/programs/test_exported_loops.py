@@ -91,6 +91,7 @@ def check_c(function: Any, args: list[np.ndarray], folder: Path, *flags: str) ->
     return text
 
 
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("name", OF_THREE)
 def test_modules_compute_what_the_function_does(name: str, sign: float) -> None:
@@ -103,7 +104,7 @@ def test_sources_compute_what_the_function_does(name: str, tmp_path: Path) -> No
     check_c(total(OF_THREE[name]), [-a if name in BRANCHES else a for a in ARGS], tmp_path)
 
 
-@pytest.mark.slow(one_in=8)
+@pytest.mark.slow(one_in=24)
 @has_cc
 @pytest.mark.parametrize("derivative", ["reverse", "reverse, reverse", "forward, reverse", "third, mixed"])
 @pytest.mark.parametrize("name", ["in loops", "several", "no step", "counted", "nested", "in a batch"])
@@ -160,6 +161,7 @@ def test_sources_in_every_dtype(dtype: str, has_gradients: bool, tmp_path: Path)
     check_c(function, args, tmp_path)
 
 
+@pytest.mark.slow(one_in=6)
 @has_cc
 @pytest.mark.parametrize("dtype", ["complex128", "complex64"])
 @pytest.mark.parametrize("size", [3, 5000])
@@ -237,6 +239,7 @@ def test_one_source_serves_all_numbers_of_steps(tmp_path: Path) -> None:
         assert_close(results, eager(function, args))
 
 
+@pytest.mark.slow
 @has_cc
 @pytest.mark.parametrize("count", [65, 100, 5000, pytest.param(65536, marks=pytest.mark.slow)])
 def test_the_numbers_of_many_steps_need_no_long_constant(count: int, tmp_path: Path) -> None:

@@ -151,14 +151,14 @@ def largest_error(machine: Machine, name: str, dtype: str, count: int) -> float:
     return max(found)
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ALL)
 def test_errors_are_at_most_the_documented_ones(own: Machine, name: str, dtype: str) -> None:
     assert largest_error(own, name, dtype, 20_000) <= documented(name, dtype) <= 4.0
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow(one_in=9)
 @pytest.mark.parametrize("name", [name for name in ALL if name not in TWO])
 def test_errors_of_a_million_single_numbers(own: Machine, name: str) -> None:
     """All exponents and signs evenly."""
@@ -202,7 +202,7 @@ def test_multiples_of_pi(own: Machine) -> None:
         assert error(name, run(own, name, x), [x]) <= documented(name, "float64")
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ALL)
 def test_results_do_not_depend_on_the_place_in_an_array(own: Machine, name: str, dtype: str) -> None:
@@ -286,6 +286,7 @@ def test_the_digits_of_two_over_pi() -> None:
     assert tuple(functions.DIGITS) == (0, *((digits >> 64 * (count - 1 - k)) % 2**64 for k in range(count)))
 
 
+@pytest.mark.slow
 def test_random_programs(own: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions in one loop with others, in reductions, and of numbers alone."""
     monkeypatch.setattr(_native, "machine", lambda: own)

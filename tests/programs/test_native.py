@@ -423,7 +423,7 @@ def test_additions_to_bools_are_numpys() -> None:
 COMPLEX = ["complex128", "complex64"]
 
 
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=11)
 @pytest.mark.parametrize("size", [3, 100])
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("name", [*EXACT, *CLOSE])
@@ -442,7 +442,7 @@ def test_complex_special_values(name: str, dtype: str, size: int) -> None:
     assert_same_complex(run(name, *arrays)[0], wanted, name, 4 if name in CLOSE else 0)
 
 
-@pytest.mark.slow(one_in=2)
+@pytest.mark.slow(one_in=8)
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("number", [2.0, -1, 0, 0.5j, 1 - 2j, float("inf"), float("nan")])
 def test_complex_arrays_and_numbers(number: Any, dtype: str) -> None:
@@ -528,7 +528,7 @@ ARRANGED: list[tuple[str, int, tuple[Any, ...], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=30)
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("kernel", ARRANGED, ids=lambda k: f"{k[0]} {k[2]} {k[3]}")
 def test_kernels_that_arrange_or_add_complex_numbers(kernel: Any, dtype: str) -> None:
@@ -857,6 +857,7 @@ def memory_maps() -> int:
     return len(Path("/proc/self/maps").read_text(encoding="utf-8").splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells and limits the maps")
 def test_code_that_nothing_uses_is_unloaded(fresh: machines.Machine) -> None:
     """Otherwise a process that goes on compiling reaches the limit of memory maps, beyond which code cannot run."""
@@ -878,6 +879,7 @@ def test_code_that_nothing_uses_is_unloaded(fresh: machines.Machine) -> None:
     assert kept(np.ones(3))[0].tolist() == [0.0] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="where Linux tells how much memory a process has")
 def test_compiling_leaves_no_memory(fresh: machines.Machine) -> None:
     b = a_program()
@@ -938,6 +940,7 @@ _FORKS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.timeout(200)
 def test_a_child_compiles_whatever_other_threads_were_compiling(tmp_path: Path) -> None:

@@ -219,6 +219,7 @@ def test_random_loops_have_the_same_bits_in_machine_code(parts: list[str], steps
     check(*loop(["product", *parts], steps), "native")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("c" not in EMITTERS, reason="there is no C compiler `cc`")
 @settings(max_examples=3, deadline=None)
 @given(*programs)
@@ -226,7 +227,7 @@ def test_random_loops_have_the_same_bits_in_c(parts: list[str], steps: int) -> N
     check(*loop(["product", *parts], steps), "c")
 
 
-@pytest.mark.slow(one_in=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_all_parts_have_the_same_bits(emitter: str) -> None:
     f, args = loop([part for part in PARTS if part not in NEVER], 12 if emitter == "native" else 8)
@@ -344,7 +345,7 @@ FAULTS: dict[str, tuple[Callable[[Repeat], None], list[str]]] = {
 }
 
 
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=15)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_a_planted_fault_is_noticed(fault: str, emitter: str) -> None:
@@ -393,6 +394,7 @@ def test_the_number_of_regions_does_not_depend_on_the_number_of_steps(make: Any)
     assert counts[0] == counts[1] < 30
 
 
+@pytest.mark.slow
 def test_the_number_of_statements_does_not_depend_on_the_number_of_steps() -> None:
     def f(w: Any, b: Any, h: Any) -> Any:
         for _ in range(steps):

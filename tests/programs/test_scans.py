@@ -297,7 +297,7 @@ BRANCHES: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=30)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("name", [*ON_VALUES, *(f"branch: {name}" for name in BRANCHES)])
 def test_on_values_on_every_device(name: str, sign: float, xpgrad_device: str) -> None:
@@ -395,6 +395,7 @@ MODES: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("emitter", EMITTERS)
 @pytest.mark.parametrize("mode", list(MODES))
 @pytest.mark.parametrize("name", list(FLAT))

@@ -202,6 +202,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 DATA = [np.random.default_rng(seed).normal(size=(4, 3)) for seed in range(4)]
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_values_and_derivatives_are_those_of_the_function(name: str) -> None:
     """The program made for the first array serves the others, whose masks select other numbers of elements."""
@@ -261,6 +262,7 @@ ENDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow(one_in=3)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_random_selections(data: Any) -> None:

@@ -67,7 +67,7 @@ def check(b: Builder, **options: Any) -> Program:
     return small
 
 
-@pytest.mark.slow(one_in=5)
+@pytest.mark.slow(one_in=10)
 @pytest.mark.parametrize("block", range(10))
 def test_random_programs(block: int) -> None:
     for k in range(50):
@@ -88,6 +88,7 @@ RARE: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("name", list(RARE))
 def test_functions_that_captures_rarely_call(name: str) -> None:
     args, options = RARE[name]

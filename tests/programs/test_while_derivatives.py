@@ -174,7 +174,7 @@ def _close(found: Any, wanted: Any, tolerance: float) -> None:
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.slow(one_in=8)
+@pytest.mark.slow(one_in=47)
 @pytest.mark.parametrize(("device", "derivative"), [(d, name) for d in DEVICES for name in (ALL if d == DEVICES[0] else SAMPLE)])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_derivatives_are_those_of_eager_loops(loop: str, device: str, derivative: str) -> None:
@@ -185,7 +185,7 @@ def test_derivatives_are_those_of_eager_loops(loop: str, device: str, derivative
     _close(xp.compile(made)(x), made(x), 1e-9)
 
 
-@pytest.mark.slow(one_in=16)
+@pytest.mark.slow(one_in=48)
 @pytest.mark.parametrize("derivative", SAMPLE)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("emitter", EMITTERS[1:])
@@ -195,7 +195,7 @@ def test_derivatives_by_every_emitter(loop: str, derivative: str, emitter: str) 
     _close(_compiled(made, emitter)(x), made(x), 1e-9)
 
 
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=21)
 @pytest.mark.parametrize("derivative", [*FIRST, *SECOND])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_derivatives_are_differences(loop: str, derivative: str) -> None:
@@ -226,6 +226,7 @@ def test_compiled_derivatives_can_be_differentiated(loop: str, emitter: str) -> 
     _close(*found, 1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     count=st.integers(0, 6), start=st.integers(-2, 3), second=st.sampled_from(list(SECOND)), emitter=st.sampled_from(["numpy", "array-api"])

@@ -55,6 +55,7 @@ def contestants() -> Iterator[dict[str, Contestant]]:
 _PAIRS = [(n, k) for n in WORKLOADS for k in CONTESTANTS if k != "numpy" and (k != "plain" or WORKLOADS[n].plain is not None)]
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize(("name", "key"), _PAIRS)
 def test_everybody_computes_the_same(name: str, key: str, contestants: dict[str, Contestant]) -> None:
     if key not in contestants:
@@ -114,6 +115,7 @@ def test_disagreement_is_found(contestants: dict[str, Contestant]) -> None:
         measure.agree({"numpy": steps["numpy"], "xpgrad": wrong}, contestants)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_after_the_loss_has_gone() -> None:
     found = measure.count_leftovers(size=1000)
     assert found["nodes"] == found["tensors"] == found["arrays"] == 0

@@ -80,6 +80,7 @@ def arrays(value: Any) -> list[Any]:
     return [np.asarray(value)] if isinstance(value, float) or hasattr(value, "shape") else []
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(("label", "cells"), rows(), ids=[label for label, _ in rows()])
 def test_a_row_returns_the_same(label: str, cells: dict[str, str], library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -316,7 +316,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.slow(one_in=8)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_found(case: str, tmp_path: Path) -> None:
     body, phrase = WRONG[case]
@@ -343,6 +343,7 @@ def test_what_is_missing_hides_nothing_that_is_wrong(tmp_path: Path) -> None:
     assert "ok      odd: `concat` joins pieces of different lengths\n" in run.stdout
 
 
+@pytest.mark.slow
 def test_tracebacks_are_shown_on_request(tmp_path: Path) -> None:
     body, _ = WRONG["kernel raises"]
     install(tmp_path, "odd", "odd_plugin", body)
@@ -381,6 +382,7 @@ def composed(self, name):
     assert ", and NumPy's kernel gives " in run.stdout
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("table", ["numpy", "numpy+readonly", "strict"])
 def test_sound_backends_do_not_differ(table: str) -> None:
     if table == "strict" and not entry_points(group="xpgrad.backends", name="strict"):

@@ -139,6 +139,7 @@ def test_the_expected_failures_are_of_contracts_that_run() -> None:
     assert all(contracts()[k.contract].function is not None for k in known)
 
 
+@pytest.mark.slow
 def test_the_planted_faults_are_about_the_sources_as_they_are() -> None:
     """`xpgrad conformance mutants` checks this too, and much more, but takes minutes."""
     for mutant in load_faults().values():

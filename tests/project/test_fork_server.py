@@ -61,6 +61,7 @@ def test_a_library_that_cannot_be_imported_is_a_cause(server: Server, tmp_path: 
     assert "no_such_module" in run_contracts(server, ["BWD-02"], modules=("no_such_module",)).cause
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("happens", "kind"), [('__import__("os").abort()', "crash"), ('__import__("time").sleep(60)', "timeout")])
 def test_a_crash_and_a_hang_cost_one_contract(happens: str, kind: str, server: Server, tmp_path: Path) -> None:
     folder = plant_fault(

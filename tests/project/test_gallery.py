@@ -71,7 +71,7 @@ def runs_apart(name: str, *options: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow(one_in=5)
+@pytest.mark.slow(one_in=20)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_its_numbers_are_within_their_bounds_and_it_draws(name: str, tmp_path: Path, gallery_on_path: None) -> None:
     for module in NEEDS.get(kind(name), ()):

@@ -127,6 +127,7 @@ def test_it_runs_without_what_only_posix_has(without_posix: dict[str, str]) -> N
     assert "smoke: all passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_machine_code_is_cached_without_what_only_posix_has(without_posix: dict[str, str]) -> None:
     pytest.importorskip("llvmlite")
     program = "import xpgrad as xp; x = xp.tensor([1.0, 2.0], requires_grad=True); "
@@ -137,6 +138,7 @@ def test_machine_code_is_cached_without_what_only_posix_has(without_posix: dict[
     assert list(Path(without_posix["XPGRAD_CACHE"]).glob("*.o"))
 
 
+@pytest.mark.slow
 def test_the_suite_runs_without_fork(without_posix: dict[str, str]) -> None:
     """Law: if processes cannot fork and have no groups, pytest runs the suite, and reports the same results."""
     program = """
@@ -181,6 +183,7 @@ def test_examples_measure_memory_where_the_system_tells_it(plugin: str, monkeypa
 # -- the command line ------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize(
     ("words", "code", "phrase"),
     [

@@ -53,6 +53,7 @@ def test_a_statement_concerns_those_who_run_a_line_of_it() -> None:
     assert found.could_notice("c.py", SOURCE, 17, 17) == {"X-3"}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_the_lines_that_contracts_run_are_seen() -> None:
     found = reach("numpy", ["BWD-30", "GCK-01", "THR-01", "HOG-02"])

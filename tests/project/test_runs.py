@@ -89,6 +89,7 @@ def test_the_time_left_follows_the_last_run(monkeypatch: pytest.MonkeyPatch) -> 
     assert kept["xpgrad/seconds"] == {"a": 6.0, "b": 3.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-q",), ("-p", "xdist", "-n", "2")], ids=" ".join)
 def test_a_terminal_shows_the_time_left_and_a_log_does_not(options: tuple[str, ...], tmp_path: Path) -> None:
     pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")

@@ -591,7 +591,7 @@ WAYS: dict[str, Any] = {
 }
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow(one_in=8)
 @pytest.mark.parametrize("way", [*WAYS, "watched"])
 @pytest.mark.parametrize("block", range(3))
 def test_what_changes_nothing(way: str, block: int) -> None:

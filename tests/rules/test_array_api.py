@@ -89,6 +89,7 @@ def over_data(test: Callable[[Any], None]) -> None:
     SETTINGS(given(st.data())(test))()
 
 
+@pytest.mark.slow(one_in=14)
 @pytest.mark.parametrize(("name", "kind"), rows(UNARY))
 def test_functions_of_one_array(name: str, kind: str) -> None:
     def check(data: Any) -> None:
@@ -98,6 +99,7 @@ def test_functions_of_one_array(name: str, kind: str) -> None:
     over_data(check)
 
 
+@pytest.mark.slow(one_in=15)
 @pytest.mark.parametrize(("name", "kind"), rows(BINARY))
 def test_functions_of_two_arrays(name: str, kind: str) -> None:
     def check(data: Any) -> None:
@@ -112,6 +114,7 @@ def test_functions_of_two_arrays(name: str, kind: str) -> None:
     over_data(check)
 
 
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize(("name", "kind"), rows(OVER_AXES) + rows(ALONG_AXIS) + rows(WHOLE))
 def test_functions_along_axes(name: str, kind: str) -> None:
     def check(data: Any) -> None:

@@ -488,6 +488,7 @@ def _same_state() -> Iterator[None]:
     xp.set_grad_enabled(True)
 
 
+@pytest.mark.slow(one_in=16)
 @pytest.mark.parametrize("name", GOOD)
 def test_bad_arguments(name: str) -> None:
     found = faults(name)

@@ -110,6 +110,7 @@ def _expected(taker: str, dtype: Any) -> Any:
     return xp.float32 if taker == "finfo" and dtype is xp.complex64 else xp.float64 if taker == "finfo" and dtype.is_complex else dtype
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("taker", TAKERS)
 def test_every_spelling(taker: str, name: str, xpgrad_device: str) -> None:

@@ -70,6 +70,7 @@ def test_every_elementwise_rule_is_in_the_tables() -> None:
     assert set(BINARY) < set(FUNCTIONS)
 
 
+@pytest.mark.slow(one_in=11)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @given(data=st.data())
 @settings(derandomize=True, deadline=None, max_examples=10)
@@ -99,6 +100,7 @@ def test_second_derivatives_are_numbers_wherever_first_ones_are(name: str, dtype
         assert not wrong.any(), [p[wrong] for p in points]
 
 
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize("name", COMPLEX)
 @given(data=st.data())
 @settings(derandomize=True, deadline=None, max_examples=8)
@@ -155,6 +157,7 @@ def test_float32_agrees_with_float64(name: str, xpgrad_device: str) -> None:
             np.testing.assert_allclose(values(a), values(b), rtol=2e-4, atol=2e-4)
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_mixed_dtypes_return_each_gradient_in_its_own(name: str, pair: tuple[str, str], xpgrad_device: str) -> None:

@@ -87,6 +87,7 @@ def test_every_function_is_in_one_table():
 # -- values ------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(one_in=3)
 @cases("float32", "float64", "complex64", "complex128")
 def test_values(name, kw, dtype):
     x = draw((4, 5), dtype)
@@ -109,6 +110,7 @@ def test_frequencies(name, n):
 # -- gradients ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(one_in=3)
 @cases("float64", "complex128")
 def test_gradients_to_second_order(name, kw, dtype):
     check(name, kw, draw((4, 5), dtype))
@@ -153,6 +155,7 @@ def test_gradients_on_drawn_shapes(data):
     check(name, kw, a)
 
 
+@pytest.mark.slow(one_in=3)
 @cases("float32", "float64", "complex128")
 def test_as_pytorch(name, kw, dtype):
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")

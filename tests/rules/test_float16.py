@@ -70,7 +70,7 @@ def _has_float16(xpgrad_device: str) -> None:
         pytest.skip(f"{xpgrad_device} has no float16")
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow(one_in=21)
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
 @pytest.mark.parametrize("name", CASES)

@@ -98,6 +98,7 @@ def _names(code: CodeType) -> Iterator[tuple[CodeType, str]]:
         yield from ((code, i.argval) for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["numpy", "strict"])
 def test_every_name_of_the_generator_begins_with_an_underscore(device: str) -> None:
     pytest.importorskip(f"xpgrad_{device}")

@@ -109,6 +109,7 @@ def _index(name: str, rows: int, device: str) -> tuple[Any, np.ndarray]:
     return xp.asarray(wide.astype(name), device=device), wide
 
 
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize("dtype", NAMES)
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_gradients_to_second_order(name: str, dtype: str, xpgrad_device: str) -> None:

@@ -73,6 +73,7 @@ def _write_with_history(x: Any, key: Any) -> None:
 USES: dict[str, Callable[[Any, Any], Any]] = {"read": lambda x, key: values(x[key]), "write": _write, "recorded write": _write_with_history}
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("name", KEYS)
 def test_a_key_that_the_array_does_not_have(name: str, use: str, device: str) -> None:

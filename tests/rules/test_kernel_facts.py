@@ -102,6 +102,7 @@ def programs_of(lib: Any, name: str, complex_too: bool, monkeypatch: pytest.Monk
     return [(program, [x.array for x in map(xp.Tensor.detach, xs)]) for program in found if len(program.inputs) == len(xs)]
 
 
+@pytest.mark.slow(one_in=17)
 @pytest.mark.parametrize("complex_too", [False, True], ids=["real", "complex"])
 @pytest.mark.parametrize("name", list(all_cases()))
 def test_each_operation_does_what_its_facts_say(name: str, complex_too: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,6 +148,7 @@ def test_every_name_in_the_table_is_a_kernel() -> None:
         assert callable(found), name
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("name", sorted(name for name, facts in KERNELS.items() if facts.numpy is not None))
 def test_numpy_has_what_it_is_said_to_have(name: str) -> None:
     found: Any = np
@@ -254,6 +256,7 @@ def test_kinks_are_reported_at_their_points(name: str) -> None:
 # -- compiled programs and sparsity ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("function", [f for f in elementwise_functions() if len(f.domains) <= 2], ids=lambda f: f.name)
 def test_elementwise_functions_are_fused(function: Elementwise) -> None:
     if function.name == "positive":

@@ -232,6 +232,7 @@ def derivatives(lib: Any, f: Any, raw: list[np.ndarray], order: int = 2) -> list
     return [numpy_of(t) for t in out]
 
 
+@pytest.mark.slow(one_in=13)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_are_finite_differences(name, dtype):

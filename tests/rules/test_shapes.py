@@ -108,7 +108,7 @@ def test_every_rule_of_shapes_is_in_the_table() -> None:
     assert declared - {name.split()[0] for name in ONE} == {"__getitem__"}  # it has separate tests below
 
 
-@pytest.mark.slow(one_in=2)
+@pytest.mark.slow(one_in=15)
 @pytest.mark.parametrize("kind", ["real", "complex"])
 @pytest.mark.parametrize("name", ONE)
 @given(data=st.data())
@@ -154,6 +154,7 @@ def test_shapes_that_do_not_broadcast_are_refused_in_the_words_that_programs_loo
 # -- products ----------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize("kind", ["real", "complex"])
 @given(shapes=mutually_broadcastable_shapes(signature="(m?,n),(n,p?)->(m?,p?)", max_dims=2, max_side=3, min_side=1))
 @settings(derandomize=True, deadline=None, max_examples=25)
@@ -251,6 +252,7 @@ def _check_key(shape: tuple[int, ...], key: tuple[Any, ...], device: str) -> Non
     check(lambda a: a[_key_on(key, str(a.device))], [x], device)
 
 
+@pytest.mark.slow(one_in=3)
 @given(case=keys(advanced=False))
 @example(case=((3,), (slice(None, None, -1),)))
 @example(case=((2, 3), (1, 2)))
@@ -261,6 +263,7 @@ def test_basic_keys(case: Any, xpgrad_device: str) -> None:
     _check_key(*case, xpgrad_device)
 
 
+@pytest.mark.slow(one_in=9)
 @given(case=keys(advanced=True))
 @example(case=((3, 2), (np.asarray([0, 0, 2, -3]),)))
 @example(case=((2, 3, 2), (0, slice(None), np.asarray([1, 1]))))

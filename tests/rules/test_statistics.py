@@ -95,6 +95,7 @@ def check(function: Function, at: np.ndarray) -> None:
         np.testing.assert_allclose(found, differences(lambda a: slope(a)[1].item(), at), rtol=5e-6, atol=5e-6)
 
 
+@pytest.mark.slow(one_in=8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @given(problem=problems())
 @settings(derandomize=True, deadline=None, max_examples=15)
@@ -105,6 +106,7 @@ def test_real_gradients_to_second_order(name: str, problem: tuple[np.ndarray, An
     check(lambda x: FUNCTIONS[name](x, axis, keep), at)
 
 
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize("name", COMPLEX)
 @given(problem=problems())
 @settings(derandomize=True, deadline=None, max_examples=8)
@@ -134,6 +136,7 @@ EQUATIONS = [
 ]
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("equation", EQUATIONS)
 @given(sizes=st.tuples(*(st.integers(1, 3) for _ in range(5))))
 @settings(derandomize=True, deadline=None, max_examples=6)

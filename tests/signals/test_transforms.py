@@ -58,21 +58,25 @@ def test_every_function_is_in_the_table() -> None:
     assert {name.split()[0] for name in CALLS} | OTHERS == set(ours.__all__)
 
 
+@pytest.mark.slow(one_in=3)
 @_each
 def test_values_are_scipys(name: str, xpgrad_device: str) -> None:
     values_are_scipys(CALLS[name], xpgrad_device)
 
 
+@pytest.mark.slow(one_in=3)
 @_each
 def test_derivatives_are_differences(name: str, xpgrad_device: str) -> None:
     derivatives_are_differences(CALLS[name], xpgrad_device)
 
 
+@pytest.mark.slow(one_in=3)
 @_each
 def test_forward_mode_is_reverse_mode(name: str, xpgrad_device: str) -> None:
     forward_is_reverse(CALLS[name], xpgrad_device)
 
 
+@pytest.mark.slow(one_in=3)
 @_each
 def test_a_batch_is_a_loop(name: str, xpgrad_device: str) -> None:
     batch_is_loop(CALLS[name], xpgrad_device)

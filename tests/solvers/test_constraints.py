@@ -67,7 +67,7 @@ MINIMA: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow(one_in=8)
+@pytest.mark.slow(one_in=16)
 @pytest.mark.parametrize("name", MINIMA)
 def test_first_and_second_derivatives(name: str) -> None:
     t = xp.tensor([1.1, 0.4, 0.7], requires_grad=True)
@@ -151,6 +151,7 @@ def test_a_portfolio_has_the_derivatives_of_scipys() -> None:
         assert by_c[i, j].item() == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-3, abs=1e-4)
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("method", ["SLSQP", "trust-constr", "COBYLA", "COBYQA"])
 def test_every_method_with_constraints(method: str) -> None:
     """The least of a linear function on a disc is minus its direction times the radius."""

@@ -12,6 +12,7 @@ pytest.importorskip("scipy")
 PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "solutions.py"
 
 
+@pytest.mark.slow
 def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
     spec = importlib.util.spec_from_file_location("xpgrad_example_solutions", PROGRAM)
     assert spec is not None

@@ -58,6 +58,7 @@ SOLUTIONS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=15)
 @pytest.mark.parametrize("name", SOLUTIONS)
 def test_first_and_second_derivatives(name: str) -> None:
     t = xp.tensor([1.1, 0.4, 0.7], requires_grad=True)
@@ -288,6 +289,7 @@ SECOND: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 }
 
 
+@pytest.mark.slow(one_in=16)
 @pytest.mark.parametrize("order", SECOND)
 @pytest.mark.parametrize("name", SOLUTIONS)
 def test_second_derivatives_in_both_modes(name: str, order: str) -> None:

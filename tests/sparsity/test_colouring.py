@@ -36,6 +36,7 @@ def check_each_entry_is_direct(a: Any, found: Any, read: Any) -> None:
     np.testing.assert_array_equal(products[read(pattern_of(a), found)], values[a])
 
 
+@pytest.mark.slow
 @given(patterns())
 @settings(max_examples=150, deadline=None)
 def test_every_entry_can_be_read(a: Any) -> None:

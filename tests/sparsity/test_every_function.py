@@ -35,6 +35,7 @@ def agrees(found: Any, pattern: Any, expected: Any) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10 * scale)
 
 
+@pytest.mark.slow(one_in=24)
 @pytest.mark.parametrize("name", list(all_cases()))
 def test_sparse_derivatives_are_the_dense_ones(name: str) -> None:
     case = dict(cases(library(), False)).get(name)

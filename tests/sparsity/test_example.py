@@ -10,6 +10,7 @@ import pytest
 PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "sparse.py"
 
 
+@pytest.mark.slow
 def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
     spec = importlib.util.spec_from_file_location("xpgrad_example_sparse", PROGRAM)
     assert spec is not None

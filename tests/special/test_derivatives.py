@@ -23,8 +23,11 @@ from xpgrad.scipy import special
 COUNT = 5
 #: Functions whose reference is slow to compute.
 SLOW = {"betaincc": 2, "stdtrit": 2, "owens_t": 2, "betaincinv": 2, "betainccinv": 2, "gammaincinv": 2, "gammainccinv": 2, "y1": 3, "yn": 3}
-#: Functions for which mpmath takes more than a second.
-SLOWER = {"chdtri", "fdtri", "gdtrc", "k0e", "k1", "k1e", "kn", "lpmv", "stdtr"}
+#: Functions for which mpmath takes longer than for most.
+SLOWER = {
+    "betainc", "chdtrc", "chdtri", "fdtrc", "fdtri", "gammainc", "gdtr", "gdtrc", "k0", "k0e", "k1", "k1e", "kn", "kv", "lpmv",
+    "stdtr", "zeta",
+}  # fmt: skip
 #: Functions over axes, with a static argument or without a derivative, which have separate tests.
 OTHERS = {"gammasgn", "lambertw", "log_softmax", "logsumexp", "multigammaln", "psi", "softmax"}
 
@@ -49,6 +52,7 @@ def test_every_function_is_in_the_table() -> None:
     assert set(CASES) | OTHERS == set(special.__all__)
 
 
+@pytest.mark.slow(one_in=5)
 @_each
 def test_values_are_scipys(name: str, xpgrad_device: str) -> None:
     at = points(CASES[name], 20)
@@ -76,6 +80,7 @@ def test_values_and_derivatives_are_mpmaths(name: str, order: int) -> None:
 SATURATED = {"betaincinv", "betainccinv", "fdtri", "gammaincinv"}
 
 
+@pytest.mark.slow(one_in=2)
 @_each
 def test_second_derivatives_are_numbers_wherever_first_ones_are(name: str) -> None:
     """A formula must not overflow on its way to a derivative that does not: `log_ndtr` at 40 had a second derivative of nan."""
@@ -117,6 +122,7 @@ BRANCHES: dict[str, list[tuple[float, ...]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("name", BRANCHES)
 def test_hessians_are_right_and_symmetric_where_a_formula_branches(name: str, xpgrad_device: str) -> None:
     """Law: second derivatives are right in either order, also at points at which a formula branches."""
@@ -144,6 +150,7 @@ def test_hessians_of_relative_entropies_at_zero(name: str, xpgrad_device: str) -
         np.testing.assert_allclose(at_points(name, at, *by, device=xpgrad_device), exact, err_msg=str(by))
 
 
+@pytest.mark.slow(one_in=5)
 @_each
 def test_derivatives_are_the_same_on_every_device(name: str, xpgrad_device: str) -> None:
     case, at = CASES[name], _points_of(name)
@@ -167,6 +174,7 @@ def _operands(name: str, device: str) -> tuple[Any, list[Any]]:
     return function, [xp.asarray(c, device=device) for c in columns]
 
 
+@pytest.mark.slow(one_in=3)
 @_each
 def test_forward_mode_is_reverse_mode(name: str, xpgrad_device: str) -> None:
     function, xs = _operands(name, xpgrad_device)
@@ -183,6 +191,7 @@ def test_forward_mode_is_reverse_mode(name: str, xpgrad_device: str) -> None:
         np.testing.assert_allclose(values(out), values(of_one(xs[i])), rtol=tolerance_on(xpgrad_device))
 
 
+@pytest.mark.slow(one_in=8)
 @_each
 def test_a_batch_is_a_loop(name: str, xpgrad_device: str) -> None:
     function, xs = _operands(name, xpgrad_device)
@@ -282,6 +291,7 @@ def test_the_derivative_of_yn_is_of_the_order_that_scipy_takes(order: float) -> 
     assert x.grad.item() == pytest.approx(scipy.special.yvp(int(order), 2.0), rel=1e-12)
 
 
+@pytest.mark.slow(one_in=2)
 def test_nan_stays_nan(xpgrad_device: str) -> None:
     for name, case in CASES.items():
         point = [tuple(np.nan if i == case.wrt[-1] else v for i, v in enumerate(points(case, 1)[0]))]
@@ -313,6 +323,7 @@ def test_second_derivatives_by_a_shape_are_refused(name: str, rest: tuple[float,
         xp.sum(first).backward()
 
 
+@pytest.mark.slow(one_in=2)
 @_each
 def test_single_precision(name: str, xpgrad_device: str) -> None:
     case = CASES[name]
@@ -440,6 +451,7 @@ ENDS: list[tuple[str, tuple[float, ...], dict[tuple[int, ...], float]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize(("name", "point", "slopes"), ENDS)
 def test_second_derivatives_at_the_ends_of_the_support(
     name: str, point: tuple[float, ...], slopes: dict[tuple[int, ...], float], xpgrad_device: str

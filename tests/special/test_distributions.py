@@ -45,6 +45,7 @@ def test_every_distribution_is_in_a_table() -> None:
     assert {*CONTINUOUS, *DISCRETE, *VECTORS, "Continuous", "Dirichlet", "Discrete", "MultivariateNormal"} == set(stats.__all__)
 
 
+@pytest.mark.slow(one_in=26)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous_distributions(name: str, kind: str, xpgrad_device: str) -> None:
@@ -393,7 +394,7 @@ def test_wrong_parameters_are_refused_by_name() -> None:
         stats.norm.logpdf(x, xp.zeros(3))
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize("kappa", [0.01, 1.0, 24.9, 25.1, 80.0, 2000.0])
 def test_the_distribution_function_of_directions(kappa: float) -> None:
     at = np.concatenate([np.linspace(-7.0, 7.0, 41), np.linspace(-3.0, 3.0, 21) / np.sqrt(kappa)])

@@ -44,6 +44,7 @@ KINDS: dict[str, Callable[[Any, Callable[[Any], None]], None]] = {
 DIFFERENTIABLE = ("leaf", "non-leaf", "dual")
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_tensor_can_be_inspected(kind: str, xpgrad_device: str) -> None:
     looked = 0

@@ -114,6 +114,7 @@ def _choices(name: str) -> list[set[int]]:
     return [{i} for i in range(count)] + ([set(range(count))] if count > 1 else [])
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("convert", [raw, of_numpy])
 @pytest.mark.parametrize("name", CALLS)
 def test_an_array_is_what_a_constant_would_be(name: str, convert: Callable[[Any], Any], xpgrad_device: str) -> None:
@@ -363,6 +364,7 @@ def test_arrays_of_no_library_are_refused(k: int) -> None:
     _assert_refused(lambda: call(xp.ones(2), Strange()), TypeError, "Strange")
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("name", [n for n in CALLS if not n.startswith("Tensor.")])
 def test_a_list_is_not_a_tensor(name: str) -> None:
     arguments, options = GOOD[name]()

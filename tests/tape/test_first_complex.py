@@ -77,6 +77,7 @@ def gradient(way: str) -> Any:
     return xp.autograd.grad(xp.sum(xp.real(y * y * (0.3 + 0.2j))), x)[0].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 @pytest.mark.timeout(120)
 def test_the_first_complex_number_may_come_in_any_way() -> None:

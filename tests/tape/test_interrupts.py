@@ -290,6 +290,7 @@ def _as_before() -> Iterator[None]:
     engine._OWN.clear()
 
 
+@pytest.mark.slow(one_in=20)
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "first use"])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_an_interrupt_leaves_everything_whole(name: str, warm: bool) -> None:
@@ -312,7 +313,7 @@ def test_an_interrupt_leaves_everything_whole(name: str, warm: bool) -> None:
             raise
 
 
-@pytest.mark.slow(one_in=20)
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
 @pytest.mark.filterwarnings("ignore:.*fork\\(\\):DeprecationWarning", "ignore:os.fork\\(\\) was called:RuntimeWarning")
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -105,6 +105,7 @@ PLACES: dict[str, Callable[[Callable[..., Any], Any], Any]] = {
 ENDS = ("returns", "raises", "warns")
 
 
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("create_graph", [False, True], ids=["first", "create_graph"])
 @pytest.mark.parametrize("place", PLACES)

@@ -741,6 +741,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("first", VIEWS)
 @pytest.mark.parametrize("second", VIEWS)
 def test_a_write_through_views_changes_the_gradient_of_their_part_only(first: str, second: str, xpgrad_device: str) -> None:

@@ -43,6 +43,7 @@ def program(names: list[str], kept: bool) -> Callable[[Any, Any], Any]:
     return function
 
 
+@pytest.mark.slow(one_in=9)
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(list(WRITES)), min_size=1, max_size=5), st.booleans())
 def test_gradients_are_forward_modes(xpgrad_device: str, names: list[str], kept: bool) -> None:

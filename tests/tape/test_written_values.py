@@ -40,6 +40,7 @@ def shape_at(key: Any) -> tuple[int, ...] | None:
     return part.shape if len(set(part.ravel().tolist())) == part.size else None
 
 
+@pytest.mark.slow(one_in=6)
 @settings(max_examples=150, deadline=None)
 @given(chosen=st.sampled_from(KEYS), extra=st.integers(0, 3), short=st.integers(0, 2))
 def test_the_gradient_of_a_written_value(chosen: tuple[int, ...], extra: int, short: int, xpgrad_device: str) -> None:

@@ -46,6 +46,7 @@ GIVEN: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("transform", TRANSFORMS)

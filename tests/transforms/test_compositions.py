@@ -349,6 +349,7 @@ CASES = [(f"{a} x {b}", k, program, what) for (a, b), programs in PAIRS.items() 
 CASES += [(f"{a} x {a}", k, program, what) for a, programs in SELF.items() for k, (program, what) in enumerate(programs)]
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize(("name", "number", "program", "what"), CASES, ids=[f"{n}-{k}" for n, k, _, _ in CASES])
 def test_pair(name: str, number: int, program: Callable[[], Any], what: str, device: str, expected: dict[str, np.ndarray]) -> None:
     found = program()

@@ -158,7 +158,7 @@ def test_special_arguments(name: str, xpgrad_device: str) -> None:
     check(function, points, xpgrad_device)
 
 
-@pytest.mark.slow(one_in=2)
+@pytest.mark.slow(one_in=20)
 @pytest.mark.parametrize("name", shapes.ONE)
 @pytest.mark.parametrize("kind", ["real", "complex"])
 @given(data=st.data())
@@ -172,6 +172,7 @@ def test_shapes(name: str, kind: str, xpgrad_device: str, data: st.DataObject) -
 STATISTICS = [(name, kind) for name in statistics.FUNCTIONS for kind in ("real", "complex") if kind == "real" or name in statistics.COMPLEX]
 
 
+@pytest.mark.slow(one_in=11)
 @pytest.mark.parametrize(("name", "kind"), STATISTICS)
 @given(problem=statistics.problems(low=2))
 @settings(derandomize=True, deadline=None, max_examples=4)
@@ -189,6 +190,7 @@ def test_einsum(equation: str, xpgrad_device: str) -> None:
     check(lambda *xs: xp.einsum(equation, *xs), points, xpgrad_device)
 
 
+@pytest.mark.slow(one_in=13)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("name", linalg.FUNCTIONS)
 def test_linear_algebra(name: str, dtype: str, xpgrad_device: str) -> None:

@@ -88,6 +88,7 @@ POINT, OTHER = numbers((4, 3)) * 0.8, numbers((4, 3), 2.0)
 DIRECTION, SECOND = numbers((4, 3), 3.0), numbers((4, 3), 4.0)
 
 
+@pytest.mark.slow(one_in=2)
 @given(lines=programs())
 @settings(derandomize=True, deadline=None, max_examples=40)
 def test_programs_that_write_in_place(lines: Any, xpgrad_device: str) -> None:

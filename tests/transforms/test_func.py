@@ -77,6 +77,7 @@ def _first(out: Any) -> Any:
     return xp.concat([xp.reshape(o, (-1,)) for o in out if o.dtype.differentiable], axis=0)
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_jacobians_agree(name: str, xpgrad_device: str) -> None:
     function, at = FUNCTIONS[name]
@@ -98,6 +99,7 @@ def test_jacobians_agree(name: str, xpgrad_device: str) -> None:
     _close(func.vmap(func.jacfwd(f))(xp.stack([x, x], axis=0))[0], expected)
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_hessians_agree(name: str) -> None:
     function, at = FUNCTIONS[name]
@@ -152,6 +154,7 @@ def test_the_pass_on_raw_arrays_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
         xp.autograd.grad(inside, y, xp.eye(3), is_grads_batched=True)
 
 
+@pytest.mark.slow(one_in=6)
 @pytest.mark.parametrize("name", ["jacrev", "jacfwd", "hessian", "grad", "vmap"])
 def test_a_transform_may_be_the_first_thing_that_a_process_does(name: str) -> None:
     """On the strict backend a transform works as the first call of a process, when nothing else has loaded what it needs."""
@@ -206,6 +209,7 @@ def _write_columns(x: Any) -> Any:
 COMPLEX = _complex_functions()
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("name", COMPLEX)
 def test_batched_complex_gradients_agree_with_a_loop(name: str, xpgrad_device: str) -> None:
     """Batched complex gradients agree with a loop, on raw arrays and on Tensors with a graph."""

@@ -54,6 +54,7 @@ def _write_to_the_flat(view: Callable[[Any], Any], x: Any) -> Any:
     return xp.concat([xp.reshape(whole.clone(), (-1,)), xp.reshape(part.clone(), (-1,)), flat])
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("write", [_write_to_the_whole, _write_to_the_flat], ids=["whole", "flat"])
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_reshape_shares_the_memory_that_it_shares_alone(name: str, write: Any, xpgrad_device: str) -> None:
@@ -90,6 +91,7 @@ def test_one_element_is_shared(xpgrad_device: str) -> None:
     assert values(func.vmap(function)(x)).tolist() == [[[36.0]], [[84.0]]]
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("name", VIEWS)
 def test_gradients_follow(name: str) -> None:
     def loss(x: Any) -> Any:

@@ -163,6 +163,7 @@ DIFFERENTIATED = {name: call for name, call in TRANSFORMS.items() if "vmap" not 
 }
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("name", DIFFERENTIATED)
 @pytest.mark.parametrize("way", LEAVING)
 def test_numbers_do_not_leave_a_transform(way: str, name: str) -> None:

@@ -115,6 +115,7 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_scan_agrees_with_a_plain_loop(transform: str, kind: str, xpgrad_device: str) -> None:
     mine, plain = (TRANSFORMS[transform](f) for f in _pair(kind))
@@ -380,6 +381,7 @@ BRANCHING: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("is_leaf", [True, False])
 @pytest.mark.parametrize("kind", ["python", "checkpoint", "compiled", "compiled gradient"])
 @pytest.mark.parametrize("name", BRANCHING)
@@ -427,6 +429,7 @@ RANDOM: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 @pytest.mark.parametrize("name", RANDOM)
 def test_a_step_that_runs_again_draws_the_same_random_numbers(name: str, compiled: bool) -> None:

@@ -54,6 +54,7 @@ class _Both:
         self.outer.__exit__(*exc)
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("made", ["plain", "inference"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", CALLS)

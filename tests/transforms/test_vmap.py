@@ -127,6 +127,7 @@ class _Drawn:
         return seen[int(self.random.integers(0, len(seen)))]
 
 
+@pytest.mark.slow(one_in=8)
 @pytest.mark.parametrize("kind", ["real", "complex"])
 @pytest.mark.parametrize("name", shapes.ONE)
 def test_shapes(name: str, kind: str, xpgrad_device: str) -> None:

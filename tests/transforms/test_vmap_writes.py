@@ -83,6 +83,7 @@ def lists(results: Any) -> list[Any]:
     return [values(r) for r in results]
 
 
+@pytest.mark.slow(one_in=9)
 @settings(max_examples=150, deadline=None)
 @given(drawn=programs)
 def test_a_batch_is_a_loop(drawn: Any, xpgrad_device: str) -> None:
@@ -109,6 +110,7 @@ def test_a_batch_without_elements(drawn: Any, axis: int) -> None:
         assert a.shape in ((0, *b.shape), b.shape)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(drawn=programs)
 def test_derivatives_of_a_batch_are_those_of_a_loop(drawn: Any) -> None:

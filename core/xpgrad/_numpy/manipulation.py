@@ -327,7 +327,8 @@ def _trim_zeros(x: Any, trim: str = "fb", axis: Any = None) -> Any:
 
 @adapt("rot90")
 def _rot90(x: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    first, second = normalize_axes(tuple(axes), x.ndim, "np.rot90") or ()
+    pair: Any = normalize_axes(tuple(axes), x.ndim, "np.rot90")
+    first, second = pair
     k %= 4
     x = _flip(x, {0: (), 1: second, 2: (first, second), 3: first}[k])
     return swapaxes(x, first, second) if k % 2 else x
