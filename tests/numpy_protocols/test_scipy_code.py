@@ -374,12 +374,20 @@ BRANCHING = (
     "scipy.stats.iqr(x)", "scipy.stats.spearmanr(x, [1.0, 3.0, 2.0])[0]*x", "scipy.stats.invgamma.logpdf(x, 2.0)",
     "scipy.stats.pareto.logpdf(x+1, 2.0)", "scipy.stats.nbinom.logpmf([1, 2, 3], x[0]+2, x[1])", "scipy.stats.halfnorm.logpdf(x)",
     "scipy.stats.variation(x)", "scipy.optimize.root_scalar(lambda t: t**3-x[0], bracket=[0, 2]).root",
+    "scipy.optimize.root_scalar(lambda t: t**3-x[0], method='toms748', bracket=[0, 2], xtol=1e-13).root",
+    "scipy.optimize.root_scalar(lambda t, a: t**3-a, (x[0],), x0=1.0, x1=1.1, method='secant', xtol=1e-13).root",
+    "scipy.optimize.root_scalar(lambda t: t**3-x[0], x0=1.0, fprime=lambda t: 3*t*t, xtol=1e-13).root",
+    "scipy.optimize.root_scalar(lambda t: (t**3-x[0], 3*t*t, 6*t), x0=1.0, fprime=True, fprime2=True, xtol=1e-13).root",
+    "scipy.optimize.brentq(lambda t: t**3-x[0], 0, 2, (), 1e-13, 1e-12, 99, disp=False)",
+    "scipy.optimize.brentq(lambda t: t**3-x[0], 0, 2, full_output=True, xtol=1e-13)[1].root",
+    "scipy.optimize.toms748(lambda t, a: t**3-a, 0, 2, args=(x[0],), k=2, xtol=1e-13)",
+    "scipy.stats.gamma.fit(np.append(x, [2.0, 3.5]), floc=0)[0]",
     "scipy.optimize.leastsq(lambda t: t-x, np.zeros(3))[0]",
 )  # fmt: skip
 M = np.array([[1.0, 2.0, 0.5], [0.2, 1.2, 3.1], [2.2, 0.7, 1.7]])
 
 
-@pytest.mark.slow(one_in=132)
+@pytest.mark.slow(one_in=24)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("text", CALLS + BRANCHING)
 def test_scipys_code_runs_on_tensors(text: str) -> None:

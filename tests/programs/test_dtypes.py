@@ -175,7 +175,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[str]:
         yield name
 
 
-@pytest.mark.slow(one_in=28)
+@pytest.mark.slow(one_in=24)
 @pytest.mark.parametrize("first", NAMES)
 def test_expressions_of_two_tensors(device: str, first: str) -> None:
     for second in NAMES:

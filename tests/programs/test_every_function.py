@@ -48,7 +48,7 @@ def lib(request: pytest.FixtureRequest) -> Any:
     return open_library(request.param)
 
 
-@pytest.mark.slow(one_in=33)
+@pytest.mark.slow(one_in=24)
 @pytest.mark.parametrize("complex_too", [False, True], ids=["real", "complex"])
 @pytest.mark.parametrize("name", list(all_cases()))
 def test_the_gradients_are_the_eager_ones(lib: Any, name: str, complex_too: bool) -> None:

@@ -528,7 +528,7 @@ ARRANGED: list[tuple[str, int, tuple[Any, ...], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow(one_in=30)
+@pytest.mark.slow(one_in=24)
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("kernel", ARRANGED, ids=lambda k: f"{k[0]} {k[2]} {k[3]}")
 def test_kernels_that_arrange_or_add_complex_numbers(kernel: Any, dtype: str) -> None:

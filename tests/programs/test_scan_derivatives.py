@@ -120,7 +120,7 @@ SCANS: dict[str, Any] = {
 FEW = ["recurrence", "constant rows", "nested", "branching", "in a batch"]
 
 
-@pytest.mark.slow(one_in=100)
+@pytest.mark.slow(one_in=24)
 @pytest.mark.parametrize(("device", "name", "derivative"), [
     *((DEVICES[0], name, derivative) for name in SCANS for derivative in ALL),
     *((device, name, derivative) for device in DEVICES[1:] for name in FEW for derivative in SAMPLE),

@@ -297,7 +297,7 @@ BRANCHES: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow(one_in=30)
+@pytest.mark.slow(one_in=24)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("name", [*ON_VALUES, *(f"branch: {name}" for name in BRANCHES)])
 def test_on_values_on_every_device(name: str, sign: float, xpgrad_device: str) -> None:

@@ -87,6 +87,7 @@ CALLS: dict[str, Call] = {
     "hilbert of another length": call("hilbert", numbers((5, 2)), N=8, axis=0),
     "detrend": call("detrend", numbers((5, 2), 1.0, COMPLEX), axis=0),
     "detrend constant": call("detrend", numbers((2, 5)), type="constant"),
+    "detrend in pieces": call("detrend", numbers((2, 7)), bp=[3, 6]), "detrend in two pieces": call("detrend", numbers((5, 2)), axis=0, bp=2),
 }  # fmt: skip
 _each = pytest.mark.parametrize("name", CALLS)
 
@@ -297,7 +298,8 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "short": (lambda: ours.filtfilt([1.0], [1.0], V), ValueError, "must have more samples"),
     "complex hilbert": (lambda: ours.hilbert(V * 1j), TypeError, "`x` must be real"),
     "kinds of trends": (lambda: ours.detrend(V, type="cubic"), ValueError, "`type` must be"),
-    "break points": (lambda: ours.detrend(V, bp=[2]), NotImplementedError, "break points"),
+    "break points": (lambda: ours.detrend(V, bp=[2, 99]), ValueError, "`bp` must be from 0 to"),
+    "break points between samples": (lambda: ours.detrend(V, bp=1.5), TypeError, "`bp` must be an int"),
 }  # fmt: skip
 
 

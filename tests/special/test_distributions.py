@@ -45,7 +45,7 @@ def test_every_distribution_is_in_a_table() -> None:
     assert {*CONTINUOUS, *DISCRETE, *VECTORS, "Continuous", "Dirichlet", "Discrete", "MultivariateNormal"} == set(stats.__all__)
 
 
-@pytest.mark.slow(one_in=26)
+@pytest.mark.slow(one_in=24)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous_distributions(name: str, kind: str, xpgrad_device: str) -> None:

@@ -64,10 +64,30 @@ def _fsolve(func: Any, x0: Any, args: Any = (), *, xtol: float = 1.49012e-8) -> 
     return root(func, start.reshape(-1) if start.ndim == 0 else start, args if isinstance(args, tuple) else (args,), tol=xtol).x
 
 
-def _bracketed(f: Any, a: Any, b: Any, args: Any = (), *, xtol: float = 2e-12, rtol: Any = None, maxiter: int = 100) -> Any:
-    from xpgrad.scipy.optimize import brentq  # loads late: as above
+def _find_root(fun: Callable[..., Any], find: Callable[[Callable[..., float]], float]) -> Any:
+    """Return the root that SciPy finds, with its derivative."""
+    from xpgrad.scipy.optimize import custom_root  # loads late: as above
 
-    return brentq(f, a, b, args, xtol=xtol, rtol=rtol, maxiter=maxiter)
+    point = find(lambda t: float(_read(fun(t))))
+    return custom_root(lambda t: asarray(fun(t)).reshape(()))(lambda: point)()
+
+
+def _bracketed(name: str) -> Callable[..., Any]:
+    def search(f: Any, a: Any, b: Any, args: Any = (), *rest: Any, full_output: bool = False, **options: Any) -> Any:
+        args, report = args if isinstance(args, tuple) else (args,), None
+
+        def find(plain: Any) -> Any:
+            nonlocal report
+            ends = float(_read(a)), float(_read(b))
+            found, report = getattr(sys.modules["scipy.optimize"], name)(plain, *ends, (), *rest, full_output=True, **options)
+            return found
+
+        root: Any = _find_root(lambda t: f(t, *args), find)
+        if full_output:
+            report.root = root
+        return (root, report) if full_output else root
+
+    return search
 
 
 def _find_minimum(fun: Any, args: Any, find: Callable[[Any], float], bounds: Any = None, tol: Any = None) -> Any:
@@ -116,18 +136,27 @@ def _fminbound(
     return (out.x, out.fun, 0, out.nfev) if full_output else out.x
 
 
-def _root_scalar(f: Any, args: Any = (), *, bracket: Any = None, x0: Any = None, xtol: Any = None, rtol: Any = None) -> Any:
-    if (bracket is None) == (x0 is None):
-        msg = "`root_scalar`: xpgrad needs either a `bracket` or `x0`"
-        raise TypeError(msg)
-    args = args if isinstance(args, tuple) else (args,)
-    given = {key: x for key, x in (("xtol", xtol), ("rtol", rtol)) if x is not None}
-    if bracket is None:
-        found = _fsolve(f, x0, args, **({"xtol": given["xtol"]} if "xtol" in given else {})).reshape(())
-    else:
-        low, high = bracket
-        found = _bracketed(f, low, high, args, **given)
-    return sys.modules["scipy.optimize"].RootResults(found, 0, 0, 0, "newton" if bracket is None else "brentq")
+def _root_scalar(
+    f: Any, args: Any = (), method: Any = None, bracket: Any = None, fprime: Any = None, fprime2: Any = None, x0: Any = None,
+    x1: Any = None, xtol: Any = None, rtol: Any = None, maxiter: Any = None, options: Any = None,
+) -> Any:  # fmt: skip
+    args, several, found = args if isinstance(args, tuple) else (args,), fprime is True or fprime2 is True, {}
+
+    def number(x: Any) -> Any:
+        return None if x is None else float(_read(x))
+
+    def find(plain: Any) -> Any:
+        numbers = (lambda t: tuple(map(number, f(t, *args)))) if several else plain
+        slopes = [(lambda t, g=g: number(g(t, *args))) if callable(g) else g for g in (fprime, fprime2)]
+        ends = None if bracket is None else [number(end) for end in bracket]
+        theirs = sys.modules["scipy.optimize"].root_scalar
+        found.update(theirs(numbers, (), method, ends, *slopes, number(x0), number(x1), xtol, rtol, maxiter, options))
+        return found["root"]
+
+    root = _find_root(lambda t: f(t, *args)[0] if several else f(t, *args), find)
+    results = sys.modules["scipy.optimize"].RootResults(root, 0, 0, 0, method)
+    results.update(found | {"root": root})
+    return results
 
 
 def _leastsq(func: Any, x0: Any, args: Any = ()) -> Any:
@@ -350,17 +379,19 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "linalg.solveh_banded": _solveh_banded,
     "linalg.svd": _svd,
     "linalg.svdvals": lambda a: linalg.svdvals(a),
-    "optimize.bisect": _bracketed,
+    "optimize.bisect": _bracketed("bisect"),
     "optimize.brent": _golden("brent"),
-    "optimize.brenth": _bracketed,
+    "optimize.brenth": _bracketed("brenth"),
+    "optimize.brentq": _bracketed("brentq"),
     "optimize.fmin_bfgs": _fmin_bfgs,
     "optimize.fminbound": _fminbound,
     "optimize.fsolve": _fsolve,
     "optimize.golden": _golden("golden"),
     "optimize.leastsq": _leastsq,
     "optimize.minimize_scalar": _minimize_scalar,
-    "optimize.ridder": _bracketed,
+    "optimize.ridder": _bracketed("ridder"),
     "optimize.root_scalar": _root_scalar,
+    "optimize.toms748": _bracketed("toms748"),
     "sparse.coo_matrix": _build_matrix("coo_array"),
     "sparse.csc_matrix": _build_matrix("csc_array"),
     "sparse.csr_matrix": _build_matrix("csr_array"),

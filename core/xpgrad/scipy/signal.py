@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from xpgrad import fft as _fourier
-from xpgrad._basics.arguments import as_size, check_choice, shown
+from xpgrad._basics.arguments import as_int, as_size, check_choice, shown
 from xpgrad._basics.docstrings import shares
 from xpgrad._basics.faces import public_names, refusal
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
@@ -775,7 +775,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Tensor:
 def detrend(
     data: Any, axis: int = -1, type: Literal["linear", "constant"] = "linear", bp: Any = 0, overwrite_data: bool = False,  # noqa: A002
 ) -> Tensor:  # fmt: skip
-    """Subtract from signals their mean or their least-squares line (`scipy.signal.detrend`).
+    """Subtract from signals their mean, or the least-squares lines of pieces of them (`scipy.signal.detrend`).
 
     Parameters
     ----------
@@ -785,8 +785,8 @@ def detrend(
         Axis of the signals.
     type : {"linear", "constant"}
         Subtract the line, or the mean.
-    bp : 0
-        Break points between several lines are not supported.
+    bp : int or sequence of int
+        Where pieces with lines of their own begin, from 0 to the number of samples. The mean is that of the whole signal.
     overwrite_data : bool
         Accepted for compatibility; `data` is never overwritten.
 
@@ -797,12 +797,10 @@ def detrend(
 
     Raises
     ------
-    NotImplementedError
-        `bp` is given.
     TypeError
-        `data` is not an array of numbers.
+        `data` is not an array of numbers, or a break point is not an integer.
     ValueError
-        `type` is another value, or `data` has no samples.
+        `type` is another value, `data` has no samples, or a break point is outside of the signal.
 
     Examples
     --------
@@ -819,15 +817,27 @@ def detrend(
     if type not in ("linear", "l", "constant", "c"):
         msg = f"{title}: `type` must be 'linear' or 'constant', but got {shown(type)}"
         raise ValueError(msg)
-    if isinstance(bp, Tensor) or bp not in (0, None):
-        msg = f"{title}: break points `bp` are not supported; detrend the pieces one by one, and join them by `xpgrad.concat`"
-        raise NotImplementedError(msg)
     (x,) = arrays_of(title, data=data)
     place = _signal_axis(title, x, axis, "data")
-    rest = x - xp.mean(x, axis=place, keepdims=True)
-    if type in ("constant", "c") or x.shape[place] == 1:
-        return rest
+    if type in ("constant", "c"):
+        return x - xp.mean(x, axis=place, keepdims=True)
     n = x.shape[place]
+    given = bp.tolist() if hasattr(bp, "tolist") else bp
+    begins = {as_int(begin, title, "bp") for begin in (given if isinstance(given, (list, tuple)) else (given,))}
+    if not all(0 <= b <= n for b in begins):
+        msg = f"{title}: `bp` must be from 0 to {n}, the number of samples, but got {shown(bp)}"
+        raise ValueError(msg)
+    ends = sorted({0, n} | begins)
+    pieces = [_without_line(x[(*(slice(None),) * place, slice(*ends[k : k + 2]))], place) for k in range(len(ends) - 1)]
+    return pieces[0] if len(pieces) == 1 else xp.concat(pieces, axis=place)
+
+
+def _without_line(x: Tensor, place: int) -> Tensor:
+    """Return `x` without the least-squares line along an axis."""
+    n = x.shape[place]
+    rest = x - xp.mean(x, axis=place, keepdims=True)
+    if n == 1:
+        return rest
     real = xp.real(x).dtype if x.dtype.is_complex else x.dtype
     times = xp.reshape(xp.arange(n, dtype=real, device=x.device) - (n - 1) / 2, (-1, *(1,) * (x.ndim - 1 - place)))
     return rest - times * (xp.sum(rest * times, axis=place, keepdims=True) * (12.0 / (n * (n * n - 1.0))))
