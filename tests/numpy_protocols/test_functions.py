@@ -301,6 +301,15 @@ def test_corrections_above_the_number_of_observations_divide_by_0(function: Any)
     np.testing.assert_array_equal(quiet(function, xp.asarray(x)).numpy(), quiet(function, x))
 
 
+@pytest.mark.parametrize(("num", "endpoint"), [(0, True), (0, False), (1, True), (1, False), (2, True)])
+def test_the_step_of_at_most_one_number_is_numpys(num: int, endpoint: bool) -> None:
+    stop = xp.tensor(2.0, requires_grad=True)
+    found, step = np.linspace(0.5, stop, num, endpoint, retstep=True)
+    np.testing.assert_array_equal(step.detach().numpy(), np.linspace(0.5, 2.0, num, endpoint, retstep=True)[1])
+    xp.sum(found).backward()
+    np.testing.assert_array_equal(stop.grad.numpy(), 1.0 if num == 2 else 0.0)
+
+
 @pytest.mark.parametrize(
     ("call", "match"),
     [

@@ -87,7 +87,8 @@ CALLS: dict[str, Call] = {
     "hilbert of another length": call("hilbert", numbers((5, 2)), N=8, axis=0),
     "detrend": call("detrend", numbers((5, 2), 1.0, COMPLEX), axis=0),
     "detrend constant": call("detrend", numbers((2, 5)), type="constant"),
-    "detrend in pieces": call("detrend", numbers((2, 7)), bp=[3, 6]), "detrend in two pieces": call("detrend", numbers((5, 2)), axis=0, bp=2),
+    "detrend in pieces": call("detrend", numbers((2, 7)), bp=[3, 6]),
+    "detrend in two pieces": call("detrend", numbers((5, 2)), axis=0, bp=2),
 }  # fmt: skip
 _each = pytest.mark.parametrize("name", CALLS)
 

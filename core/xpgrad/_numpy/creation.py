@@ -70,7 +70,10 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     if dtype is not None:
         wanted = _resolve_dtype(out, dtype)
         out = (xp.floor(out) if "integer" in wanted.category else out)._cast(wanted)
-    return (out, (b - a) / (num - 1 if endpoint else num)) if retstep else out
+    if not retstep:
+        return out
+    gaps = num - 1 if endpoint else num
+    return out, (b - a) / gaps if gaps > 0 else xp.full_like(a, xp.nan)
 
 
 def _move_axis_and_cast(x: Any, axis: int, dtype: Any) -> Any:
