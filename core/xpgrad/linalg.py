@@ -847,7 +847,8 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str | None
         out = _factors.nuclear_norm(tall)[0] if _is_recorded(x) else _sum(svdvals(x), axis=-1)
     else:
         sums = svdvals(x) if abs(order) == 2 else _sum(_abs(x), axis=-2 if abs(order) == 1 else -1)
-        out = _max(sums, axis=-1) if order > 0 else _min(sums, axis=-1)
+        largest = _max if sums.shape[-1] else _sum  # 0 where there are no sums, as in NumPy and PyTorch
+        out = largest(sums, axis=-1) if order > 0 else _min(sums, axis=-1)
     return reshape(out, (*out.shape, 1, 1)) if keepdims else out
 
 

@@ -301,6 +301,15 @@ def test_corrections_above_the_number_of_observations_divide_by_0(function: Any)
     np.testing.assert_array_equal(quiet(function, xp.asarray(x)).numpy(), quiet(function, x))
 
 
+@pytest.mark.parametrize("function", [np.median, np.nanmedian, lambda x, axis: np.quantile(x, [0.2, 0.5], axis=axis)])
+def test_quantiles_of_no_vectors_are_none(function: Any) -> None:
+    x = xp.zeros((7, 0), requires_grad=True)
+    out = function(x, axis=0)
+    assert out.shape == function(np.zeros((7, 0)), axis=0).shape
+    xp.sum(out).backward()
+    assert x.grad.shape == (7, 0)
+
+
 @pytest.mark.parametrize(("num", "endpoint"), [(0, True), (0, False), (1, True), (1, False), (2, True)])
 def test_the_step_of_at_most_one_number_is_numpys(num: int, endpoint: bool) -> None:
     stop = xp.tensor(2.0, requires_grad=True)

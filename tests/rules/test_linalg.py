@@ -239,6 +239,17 @@ def test_gradients_are_finite_differences(name, dtype):
     check(FUNCTIONS[name][0], operands(name, dtype))
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 3)], ids=str)
+def test_matrices_without_elements_have_norms_of_0_and_inverses(shape, xpgrad_device):
+    x = xp.zeros(shape, dtype=xp.float32, requires_grad=True, device=xpgrad_device)
+    norms = [la.matrix_norm(x, ord=order) for order in (1, 2, inf, "fro", "nuc")]
+    assert all(norm.shape == shape[:-2] and bool(xp.all(norm == 0)) for norm in norms)
+    inverse = la.pinv(x, rtol=0.3)
+    assert inverse.shape == (*shape[:-2], shape[-1], shape[-2])
+    xp.sum(sum(map(xp.sum, norms), start=xp.sum(inverse))).backward()
+    assert x.grad.shape == shape
+
+
 @pytest.mark.parametrize("kept", [1, 2])
 @pytest.mark.parametrize("shape", [T, W, S], ids=str)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])

@@ -50,7 +50,8 @@ def _merge_reduced_axes(name: str, x: Any, axis: Any) -> tuple[Any, tuple[int, .
         return xp.reshape(x, (-1,)), tuple(range(x.ndim))
     axes = normalize_axes(as_tuple(axis), x.ndim, f"np.{name}") or ()
     rest = [i for i in range(x.ndim) if i not in axes]
-    return xp.reshape(xp.permute_dims(x, (*rest, *axes)), (*(x.shape[i] for i in rest), -1)), axes
+    count = math.prod(x.shape[i] for i in axes)
+    return xp.reshape(xp.permute_dims(x, (*rest, *axes)), (*(x.shape[i] for i in rest), count)), axes
 
 
 def _numbers_in(q: Any) -> Iterator[Any]:

@@ -60,7 +60,12 @@ def solve_matrix(xp: Any, x1: Any, x2: Any) -> Any:
 
 def truncates(rtol: Any, x: Any, xp: Any) -> bool:
     """Return whether singular values up to `rtol` times the largest one may be more than rounding errors."""
-    return rtol is not None and not (isinstance(rtol, (int, float)) and rtol <= float(xp.finfo(x.dtype).eps) * max(x.shape[-2:]))
+    return rtol is not None and 0 not in x.shape and not (isinstance(rtol, (int, float)) and rtol <= _noise_of_products(x, xp))
+
+
+def _noise_of_products(x: Any, xp: Any) -> float:
+    """Return what may be rounding errors in products of matrices like `x`, relative to the largest element."""
+    return 10.0 * float(xp.finfo(x.dtype).eps) * max(x.shape[-2:])
 
 
 def pseudoinverse_vjp(g: Any, x: Any, out: Any, rtol: Any, xp: Any) -> Any:
@@ -86,7 +91,7 @@ def _turned_by_rest(left: Any, right: Any, x: Any, out: Any, xp: Any) -> tuple[A
     those of `x`, da and db. The system for cotangents is the same.
     """
     rest = x - x @ out @ x
-    noise = xp.max(xp.abs(x), axis=(-2, -1), keepdims=True) * (float(xp.finfo(x.dtype).eps) * max(x.shape[-2:]))
+    noise = xp.max(xp.abs(x), axis=(-2, -1), keepdims=True) * _noise_of_products(x, xp)
     rest = xp.where(xp.max(xp.abs(rest), axis=(-2, -1), keepdims=True) > noise, rest, xp.zeros_like(rest))
     outh, resth = adjoint(out, xp), adjoint(rest, xp)
     left = left + rest @ adjoint(right, xp) @ outh

@@ -380,6 +380,9 @@ def _make_matrix_function(function: Any, signature: str, outputs: int, **core: A
                 msg = "linear algebra"
                 raise unknown_length(msg)
         f = functools.partial(function, **options)
+        if all(0 in x.shape for x in arrays):  # `apply_gufunc` would divide by the length of a chunk
+            found = f(*(np.empty(x.shape, x.dtype) for x in arrays))
+            return tuple(map(da.asarray, found)) if outputs > 1 else da.asarray(found)
         probe = f(*(np.eye(2, dtype=x.dtype) for x in arrays))
         # NB: given only dtypes, dask converts examples to them, which warns when complex numbers become real.
         meta = tuple(np.empty(0, p.dtype) for p in probe) if outputs > 1 else np.empty(0, probe.dtype)
