@@ -93,6 +93,8 @@ FAULTS = [
           "tests/testing/test_check_differentiable.py -k noticed_by_its_check"),
     Fault("derivatives of tests that differ are right", TESTING + "_suite_derivatives.py", 'else "wrong", reason', 'else "right", reason',
           "tests/testing/test_suites.py -k derivatives_are_compared"),
+    Fault("a limit before which a method stops has no multiplier", SPECIAL + "_constraints.py", "            if self._holds(k, places, slope, jacobian):",
+          "            if False:", "tests/solvers/test_constraints.py -k stop_before"),
     Fault("a pseudoinverse without small singular values counts as one of constant rank", "core/xpgrad/rules/matrices.py",
           "    if truncates(rtol, x, xp):", "    if truncates(None, x, xp):", "tests/rules/test_linalg.py -k small_singular"),
     Fault("the gradient of a pseudoinverse has the rounding errors of a projection", "core/xpgrad/rules/matrices.py",

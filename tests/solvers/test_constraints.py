@@ -27,6 +27,28 @@ def distance(x: Any, t: Any) -> Any:
     return xp.sum((x - t) ** 2) + 0.1 * xp.sum(x**4) + x[0] * x[1] * t[2]
 
 
+@pytest.mark.slow(one_in=6)
+@pytest.mark.parametrize("form", ["bounds", "ineq", "bounds beside ineq"])
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+@pytest.mark.parametrize("tol", [None, 1e-6])
+@pytest.mark.parametrize("method", ["trust-constr", "SLSQP", "COBYLA", "COBYQA"])
+def test_methods_that_stop_before_a_limit_have_the_derivatives_at_it(method: str, tol: float | None, scale: float, form: str) -> None:
+    """Of "trust-constr" the derivatives were those without the limit, at a distance to it of 1e-5 or more."""
+    target, limit = xp.tensor([0.7, 0.4, -0.2], requires_grad=True), xp.tensor([0.5, 0.45], requires_grad=True)
+    options: dict[str, Any] = {"method": method, "tol": tol}
+    if form == "ineq":
+        options["constraints"] = {"type": "ineq", "fun": lambda x: limit - x[:2]}
+    else:
+        options["bounds"] = [(None, limit[0]), (-1.0, limit[1]), (None, None)]
+    if form == "bounds beside ineq":
+        options["constraints"] = {"type": "ineq", "fun": lambda x: 9.0 - xp.sum(x * x)}
+    x = minimum(lambda x: scale * xp.sum((x - target) ** 2), xp.zeros(3), **options)
+    for i, (by_target, by_limit) in enumerate([((0, 0, 0), (1, 0)), ((0, 1, 0), (0, 0)), ((0, 0, 1), (0, 0))]):
+        found = grad(x[i], (target, limit), retain_graph=True, allow_unused=True)
+        for g, expected in zip(found, (by_target, by_limit)):
+            np.testing.assert_allclose(np.zeros(len(expected)) if g is None else g.numpy(), expected, atol=1e-6)
+
+
 #: Minima as functions of three positive numbers: an equation, an inequality that is active, one that is not, and mixtures.
 MINIMA: dict[str, Callable[[Any], Any]] = {
     "eq": lambda t: minimum(distance, xp.zeros(3), (t,), constraints={"type": "eq", "fun": lambda x: x[0] + x[1] * x[2] - t[1]}),

@@ -514,6 +514,21 @@ def test_curve_fit_of_a_line_is_the_closed_form(kind: str, absolute: bool) -> No
             np.testing.assert_allclose(g.numpy(), expected.numpy(), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("loss", ["soft_l1", "huber", "cauchy", "arctan"])
+def test_the_covariance_of_a_robust_fit_is_scipys(loss: str) -> None:
+    t, start = np.linspace(0.0, 3.0, 9), [1.0, 1.0, 0.1]
+    data = 2.0 * np.exp(-0.8 * t) + 0.15 * np.sin(5.0 * t) + 0.3
+    data[4] += 1.0
+    more = {"loss": loss, "f_scale": 0.9, "ftol": 1e-14, "xtol": 1e-14, "gtol": 1e-14}
+
+    def fit(y: Any) -> Any:
+        return optimize.curve_fit(lambda t, a, b, c: a * xp.exp(-b * t) + c, t, y, p0=start, **more)[1]
+
+    expected = scipys.curve_fit(lambda t, a, b, c: a * np.exp(-b * t) + c, t, data, start, method="trf", **more)[1]
+    np.testing.assert_allclose(fit(xp.asarray(data)).numpy(), expected, rtol=1e-5)
+    assert gradcheck(fit, xp.tensor(data, requires_grad=True), eps=1e-3, atol=1e-3, rtol=1e-3)  # of a solver, to its tolerance
+
+
 def test_curve_fit_without_enough_data() -> None:
     with pytest.warns(RuntimeWarning, match="could not be estimated"):
         found, covariance = optimize.curve_fit(_line, np.asarray([0.0, 1.0]), [1.0, 3.0], p0=(0, 0))

@@ -10,7 +10,7 @@ import importlib
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from xpgrad._basics.arguments import shown
 from xpgrad._tensor.tensor import Tensor
@@ -27,6 +27,8 @@ from xpgrad.rules.reduction import sum as total
 METHODS = ("cobyla", "cobyqa", "slsqp", "trust-constr")
 #: How near to its limit an active constraint is, relative to the limit if that is larger than 1.
 _NEAR = 1e-5
+#: How far from the limit of an active constraint a method that stays inside may stop, relative to the unknowns if these are larger than 1.
+_REACH = 0.1
 #: Multipliers count as zero if their product with the constraint's gradient has at most this size, relative to that of the objective's
 #: gradient if that is larger than 1.
 _SMALL = 1e-6
@@ -163,6 +165,16 @@ def as_number(v: Any, x: Any) -> Any:
     return full((), 0.0 if v is None else float(v), dtype=x.dtype, device=x.device)
 
 
+class _Row(NamedTuple):
+    """One value of a constraint with the limit next to it, the sign of its multiplier (0: any), and whether it is at the limit."""
+
+    constraint: Constraint
+    place: int
+    limit: Any
+    sign: int
+    near: bool
+
+
 class Conditions:
     """The conditions at a constrained minimum: equations in the unknowns and the multipliers of the active constraints.
 
@@ -173,6 +185,9 @@ class Conditions:
     constraints : list of Constraint
     x : Tensor, shape (n,)
         The minimum, without history.
+    inside : bool
+        Whether the method stops before the limits of active constraints, as "trust-constr" does: these are found by the multipliers that
+        they have at their limits.
 
     Attributes
     ----------
@@ -182,42 +197,66 @@ class Conditions:
         Whether a constraint is at its limit, but its multiplier is zero.
     """
 
-    def __init__(self, scalar: Callable[[Any], Any], constraints: list[Constraint], x: Any) -> None:
+    def __init__(self, scalar: Callable[[Any], Any], constraints: list[Constraint], x: Any, *, inside: bool = False) -> None:
         self._scalar, self._x = scalar, x
-        rows: list[tuple[Constraint, int, Any, int]] = []  # of the constraints at their limits: value, limit, and sign of the multiplier
+        self._rows: list[_Row] = []
         for constraint in constraints:
             lows, highs = as_floats(constraint.low, -math.inf), as_floats(constraint.high, math.inf)
             for i, (value, low, high) in enumerate(zip(constraint.function.vector(x).detach().tolist(), lows, highs, strict=True)):
-                if low == high:
-                    rows.append((constraint, i, constraint.low[i], 0))
-                elif min(value - low, high - value) <= _NEAR * max(1.0, abs(low if value - low <= high - value else high)):
-                    at_low = value - low <= high - value
-                    rows.append((constraint, i, constraint.low[i] if at_low else constraint.high[i], 1 if at_low else -1))
-        self._rows, self.weakly_active, multipliers = rows, False, asarray([], dtype=x.dtype, device=x.device)
-        if rows:
+                at_low = value - low <= high - value
+                limit, sign = low if at_low else high, 0 if low == high else 1 if at_low else -1
+                if not math.isfinite(limit):
+                    continue
+                near = sign == 0 or (value - limit) * sign <= _NEAR * max(1.0, abs(limit))
+                if near or inside:
+                    self._rows.append(_Row(constraint, i, constraint.low[i] if at_low else constraint.high[i], sign, near))
+        self.weakly_active, multipliers = False, asarray([], dtype=x.dtype, device=x.device)
+        if self._rows:
             multipliers = self._select()
         self.start = concat([x, multipliers])
 
     def _select(self) -> Any:
-        """Find the multipliers by least squares, and leave out constraints whose multipliers are zero; return those of the others."""
+        """Keep the constraints whose multipliers are not zero, and return these."""
         slope, jacobian = as_floating(grad(self._scalar)(self._x)), as_floating(jacrev(self._values)(self._x))
-        signs = [row[3] for row in self._rows]
-        sides = [-math.inf if s <= 0 else 0.0 for s in signs], [math.inf if s >= 0 else 0.0 for s in signs]
-        optimize: Any = importlib.import_module("scipy.optimize")
-        found = optimize.lsq_linear(jacobian.T, slope, bounds=sides, method="bvls").x.tolist()
         sizes = (jacobian**2).sum(axis=1) ** 0.5
+        values = self._values(self._x).detach().tolist()
+        gaps = [abs(v) / size if size else math.inf for v, size in zip(values, sizes.tolist(), strict=True)]
+        reach = _REACH * max(1.0, float(abs(self._x.detach()).max()))
+        places = [k for k, row in enumerate(self._rows) if row.near]
+        for k in sorted((k for k, row in enumerate(self._rows) if not row.near and gaps[k] <= reach), key=gaps.__getitem__):
+            if self._holds(k, places, slope, jacobian):
+                places.append(k)
+        found = self._multipliers(places, slope, jacobian)
         small = _SMALL * max(1.0, float((slope**2).sum()) ** 0.5)
-        kept = [k for k, (s, v, size) in enumerate(zip(signs, found, sizes.tolist(), strict=True)) if s == 0 or abs(v) * size > small]
-        self.weakly_active = len(kept) < len(signs)
+        kept = sorted(k for k, v in found.items() if self._rows[k].sign == 0 or abs(v) * sizes[k] > small)
+        self.weakly_active = any(self._rows[k].near for k in found if k not in kept)
         self._rows = [self._rows[k] for k in kept]
         return asarray([found[k] for k in kept], dtype=self._x.dtype, device=self._x.device)
+
+    def _multipliers(self, places: list[int], slope: Any, jacobian: Any) -> dict[int, float]:
+        """Return the multipliers of some constraints, by least squares."""
+        if not places:
+            return {}
+        signs = [self._rows[k].sign for k in places]
+        sides = [-math.inf if s <= 0 else 0.0 for s in signs], [math.inf if s >= 0 else 0.0 for s in signs]
+        optimize: Any = importlib.import_module("scipy.optimize")
+        return dict(zip(places, optimize.lsq_linear(jacobian[places].T, slope, bounds=sides, method="bvls").x.tolist(), strict=True))
+
+    def _holds(self, k: int, places: list[int], slope: Any, jacobian: Any) -> bool:
+        """Return whether a constraint before whose limit SciPy stopped has a multiplier of its sign at the limit, beside the others."""
+        found = self._multipliers(places, slope, jacobian)
+        weights = asarray([found.get(j, 0.0) for j in range(len(self._rows))], dtype=self._x.dtype, device=self._x.device)
+        normal = asarray(jacobian[k], dtype=self._x.dtype, device=self._x.device)
+        moved = self._x - normal * (self._values(self._x).detach()[k] / (normal * normal).sum())
+        rest = grad(lambda v: self._scalar(v) - total(weights * self._values(v)))(moved).detach()
+        return self._rows[k].sign * float((rest * normal).sum()) > 0.0
 
     def _values(self, flat: Any) -> Any:
         """Return how far the constrained values are from the limits that they have reached."""
         parts = []
-        for constraint in dict.fromkeys(row[0] for row in self._rows):
-            places = [row[1] for row in self._rows if row[0] is constraint]
-            limits = stack([as_number(row[2], flat) for row in self._rows if row[0] is constraint])
+        for constraint in dict.fromkeys(row.constraint for row in self._rows):
+            places = [row.place for row in self._rows if row.constraint is constraint]
+            limits = stack([as_number(row.limit, flat) for row in self._rows if row.constraint is constraint])
             parts.append(take(constraint.function.vector(flat), asarray(places, device=flat.device), axis=0) - limits)
         return concat(parts)
 

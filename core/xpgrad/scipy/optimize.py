@@ -26,7 +26,7 @@ from xpgrad.func import grad, jacrev, ravel_pytree
 from xpgrad.linalg import cholesky, inv, matmul, solve, svdvals
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import astype, full
-from xpgrad.rules.elementwise import atan2, log1p, sqrt, where
+from xpgrad.rules.elementwise import atan2, log1p, maximum, sqrt, where
 from xpgrad.rules.manipulation import reshape, unstack
 from xpgrad.rules.reduction import sum as total
 from xpgrad.scipy._bounds import bounded_residual, is_constant, read_bounds, read_sides
@@ -186,11 +186,11 @@ def minimize(
         more["constraints"] = [constraint.for_scipy(optimize, wanted) for constraint in limited]
     result = optimize.minimize(function, objective.x0, method=method, tol=tol, callback=callback, options=options, **more)
     require_convergence(name, bool(result.success), str(result.message), failure)
-    if limited:
+    if limited or (wanted == "trust-constr" and low is not None and not is_constant(objective, result, low, high)):
         if low is not None and high is not None:
             limited.append(Constraint(constrained(objective.ravel), low, high))
         x = objective.to_tensor(result.x)
-        conditions = Conditions(objective.scalar, limited, x)
+        conditions = Conditions(objective.scalar, limited, x, inside=wanted == "trust-constr")
         flat = implicit(conditions.residual, conditions.start, linear_solver)[: x.shape[0]]
         if flat.requires_grad:
             conditions.warn(name)
@@ -427,6 +427,8 @@ def curve_fit(
     fit = least_squares(residuals, start, **options)
     known = not fit.x.requires_grad and not state.carries_tangents() and options.get("loss", "linear") == "linear"
     jacobian = asarray(fit.jac, dtype=fit.x.dtype, device=fit.x.device) if known else jacrev(residuals)(fit.x)
+    if options.get("loss", "linear") != "linear":
+        jacobian = jacobian * _weigh(options["loss"], float(options.get("f_scale", 1.0)), residuals(fit.x)).reshape((-1, 1))
     count, n = jacobian.shape
     sizes = svdvals(jacobian.detach()).tolist()
     full_rank = count >= n and sizes[-1] > max(count, n) * 2.0**-52 * sizes[0]
@@ -435,6 +437,13 @@ def curve_fit(
         return fit.x, full((n, n), math.inf, dtype=fit.x.dtype, device=fit.x.device)
     covariance = inv(matmul(jacobian.T, jacobian))
     return fit.x, covariance if absolute_sigma else covariance * (2 * fit.cost / (count - n))
+
+
+def _weigh(loss: str, scale: float, values: Any) -> Any:
+    """Return the square roots of a robust loss's second derivatives, at least eps: as in SciPy, they weigh the rows of the Jacobian."""
+
+    cost = lambda v: total(_LOSSES[loss]((v / scale) ** 2)) * (0.5 * scale**2)  # noqa: E731
+    return sqrt(maximum(grad(lambda v: total(grad(cost)(v)))(values), 2.0**-52))
 
 
 def _count_parameters(f: Any) -> int:
