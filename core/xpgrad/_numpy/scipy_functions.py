@@ -74,7 +74,8 @@ def _find_root(fun: Callable[..., Any], find: Callable[[Callable[..., float]], f
 
 def _bracketed(name: str) -> Callable[..., Any]:
     def search(f: Any, a: Any, b: Any, args: Any = (), *rest: Any, full_output: bool = False, **options: Any) -> Any:
-        args, report = args if isinstance(args, tuple) else (args,), None
+        args = args if isinstance(args, tuple) else (args,)
+        report: Any = None
 
         def find(plain: Any) -> Any:
             nonlocal report
