@@ -117,7 +117,7 @@ def test_values_and_gradients_are_those_of_differences(way: tuple[str, str]) -> 
             np.testing.assert_allclose(float(g[i]), (ends[0] - ends[1]) / 2e-5, rtol=2e-4, atol=2e-4)
 
 
-@pytest.mark.slow(one_in=6)
+@pytest.mark.slow
 @pytest.mark.parametrize("way", FAST, ids=str)
 def test_second_derivatives(way: tuple[str, str]) -> None:
     p, y0, _ = leaves()

@@ -107,7 +107,7 @@ def test_the_jacobian_of_stiff_equations_makes_their_steps_long(monkeypatch: pyt
     assert counts[1] < 3 * counts[0]
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["LSODA", "RK45", "Radau"])
 def test_second_derivatives_are_those_through_the_steps(method: str) -> None:
     p, t, y0 = xp.tensor(RATES), np.linspace(0.0, 2.0, 4), xp.tensor([10.0, 5.0])

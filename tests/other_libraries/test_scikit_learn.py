@@ -20,6 +20,7 @@ TESTS = Path(__file__).resolve().parents[1]
 X, Y = numbers((6, 3)) + 2.0, numbers((6,), 2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_gradients_agree_with_differences() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}

@@ -214,7 +214,7 @@ def test_a_mask_of_integers_times_minus_one() -> None:
     assert x.grad.tolist() == [-1.0, 0.0, -1.0]
 
 
-@pytest.mark.slow(one_in=14)
+@pytest.mark.slow(one_in=24)
 @pytest.mark.parametrize("name", NAMES)
 def test_expressions_of_a_tensor_and_a_number(device: str, name: str) -> None:
     for x in [xp.asarray(values(name), device=device), *([xp.asarray(np.resize(values(name), LARGE))] if device == "numpy" else [])]:

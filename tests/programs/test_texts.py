@@ -67,7 +67,7 @@ def check(b: Builder, **options: Any) -> Program:
     return small
 
 
-@pytest.mark.slow(one_in=10)
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_random_programs(block: int) -> None:
     for k in range(50):

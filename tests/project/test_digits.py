@@ -80,7 +80,7 @@ def test_it_computes_where_it_is_told_to(digits, tmp_path, capsys, monkeypatch):
     assert " on numpy+readonly" in capsys.readouterr().out
 
 
-@pytest.mark.slow(one_in=3)
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 def test_it_learns_the_same_everywhere(digits, tmp_path, capsys, device):
     """The accuracy is the same up to one digit of 360: the last bits of float32 may differ."""
@@ -91,6 +91,7 @@ def test_it_learns_the_same_everywhere(digits, tmp_path, capsys, device):
     assert abs(reached[0] - reached[1]) <= 100 / 360 + 0.01, reached
 
 
+@pytest.mark.slow
 def test_too_little_training_is_reported_as_failure(digits, tmp_path, capsys):
     picture = tmp_path / "poor.png"
     assert digits.main(["--epochs", "1", "--hidden", "2", "--out", str(picture)]) == 1

@@ -92,7 +92,7 @@ def test_all_code_is_run() -> None:
     assert {page for page in code if not page.startswith("plugins/")} == {*RUN, *TESTED_APART}
 
 
-@pytest.mark.slow(one_in=8)
+@pytest.mark.slow(one_in=16)
 @pytest.mark.parametrize(("page", "needs"), [(page, needs) for page, libraries in RUN.items() for needs in ("", *libraries)])
 def test_the_code_prints_what_it_says(page: str, needs: str, tmp_path: Path) -> None:
     """Law: the blocks of a page run in order without a warning, and each `print` prints the comment next to it.

@@ -45,6 +45,7 @@ print(json.dumps([t.tolist() for t in found]))
 """
 
 
+@pytest.mark.slow
 def test_nothing_needs_scipy() -> None:
     pytest.importorskip("scipy", reason="it is what is left out")
     environment = os.environ | {"PYTHONPATH": search_path()}

@@ -346,6 +346,7 @@ def test_what_xml_cannot_hold_is_replaced(where: str, tmp_path: Path) -> None:
         picture.save(tmp_path / f"graph.{format_}")
 
 
+@pytest.mark.slow
 def test_a_deep_graph_is_drawn() -> None:
     """A deep graph is drawn without recursion; the SVG has the nodes nearest to the result and says so."""
     depth = 30 * sys.getrecursionlimit()

@@ -474,6 +474,7 @@ _FORK = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.timeout(330)
 def test_a_child_process_differentiates_whatever_other_threads_were_doing() -> None:

@@ -177,6 +177,7 @@ def test_a_run_without_marked_tests_says_nothing(tmp_path: Path) -> None:
     said.no_fnmatch_line("*differentiab*")
 
 
+@pytest.mark.slow
 def test_a_run_can_be_kept_to_some_backends(tmp_path: Path) -> None:
     said = run(tmp_path, {"library": MARKED}, "--differentiability-backends=numpy,numpy+readonly", "-k", "smooth", backends="")
     said.fnmatch_lines(["*numpy*numpy+readonly", "smooth*✓*✓"])

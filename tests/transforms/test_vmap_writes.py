@@ -110,7 +110,6 @@ def test_a_batch_without_elements(drawn: Any, axis: int) -> None:
         assert a.shape in ((0, *b.shape), b.shape)
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(drawn=programs)
 def test_derivatives_of_a_batch_are_those_of_a_loop(drawn: Any) -> None:
