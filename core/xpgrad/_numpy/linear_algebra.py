@@ -17,6 +17,7 @@ from xpgrad._numpy.reductions import resolve_no_value
 from xpgrad._numpy.table import implements
 from xpgrad.rules.creation import clone_contiguous
 from xpgrad.rules.factorisations import eigen_pairs_by_upper
+from xpgrad.rules.matrices import tolerance_of_lapack
 from xpgrad.rules.utility import parse_equation
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -159,12 +160,7 @@ def _matrix_rank(x: Any, tol: Any = None, hermitian: bool = False, rtol: Any = N
 
 def least_squares(a: Any, b: Any, rcond: float) -> Any:
     """Return the least-squares solution of the smallest norm."""
-    return xp.matmul(linalg.pinv(a, rtol=rcond_of_lapack(rcond, a)), b)
-
-
-def rcond_of_lapack(rcond: float, x: Any) -> float:
-    """Return the tolerance that LAPACK's `gelsd` uses: the dtype's eps for one outside of (0, 1)."""
-    return rcond if 0 < rcond < 1 else float(xp.finfo(x.dtype).eps)
+    return xp.matmul(linalg.pinv(a, rtol=tolerance_of_lapack(rcond, a)), b)
 
 
 @adapt(
@@ -175,7 +171,7 @@ def rcond_of_lapack(rcond: float, x: Any) -> float:
 def solve_least_squares(x: Any, y: Any, rcond: Any = None) -> Any:
     """Return the solution, the sums of squared residuals, the rank and the singular values (`numpy.linalg.lstsq`)."""
     rows, columns = x.shape
-    limit = rcond_of_lapack(xp.finfo(x.dtype).eps * max(rows, columns) if rcond is None else rcond, x)
+    limit = tolerance_of_lapack(xp.finfo(x.dtype).eps * max(rows, columns) if rcond is None else rcond, x)
     solution = least_squares(x, y, limit)
     rank: Any = linalg.matrix_rank(x.detach(), rtol=limit)
     readable = can_read_values(rank)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._basics.arguments import as_int
+from xpgrad._basics.dtypes import finfo
 from xpgrad._basics.scalars import as_scalar
 from xpgrad._operations.declare import rule, view
 from xpgrad._operations.lift import as_tensor, lift
@@ -356,6 +357,11 @@ def need_matrices(name: str, x: Any, *, square: bool = False, floating: bool = T
         msg = f"{name} needs square matrices, but the last two axes of shape {x.shape} differ"
         raise ValueError(msg)
     return x
+
+
+def tolerance_of_lapack(rcond: float, x: Tensor) -> float:
+    """Return the tolerance with which LAPACK solves a least-squares problem: the dtype's eps for one outside of (0, 1)."""
+    return rcond if 0 < rcond < 1 else float(finfo(x.dtype).eps)
 
 
 def raw_tolerance(name: str, rtol: Any, x: Tensor) -> Any:

@@ -425,10 +425,12 @@ def curve_fit(
         method = "lm" if bounds is None and "loss" not in options and ydata.numel() >= start.numel() else "trf"
     options |= {"bounds": bounds, "method": method, "failure": failure, "linear_solver": linear_solver}
     fit = least_squares(residuals, start, **options)
-    known = not fit.x.requires_grad and not state.carries_tangents() and options.get("loss", "linear") == "linear"
-    jacobian = asarray(fit.jac, dtype=fit.x.dtype, device=fit.x.device) if known else jacrev(residuals)(fit.x)
-    if options.get("loss", "linear") != "linear":
-        jacobian = jacobian * _weigh(options["loss"], float(options.get("f_scale", 1.0)), residuals(fit.x)).reshape((-1, 1))
+    if not fit.x.requires_grad and not state.carries_tangents():
+        jacobian = asarray(fit.jac, dtype=fit.x.dtype, device=fit.x.device)
+    else:
+        jacobian, loss = jacrev(residuals)(fit.x), options.get("loss", "linear")
+        if loss != "linear":
+            jacobian = jacobian * _weigh(loss, float(options.get("f_scale", 1.0)), residuals(fit.x)).reshape((-1, 1))
     count, n = jacobian.shape
     sizes = svdvals(jacobian.detach()).tolist()
     full_rank = count >= n and sizes[-1] > max(count, n) * 2.0**-52 * sizes[0]
@@ -441,7 +443,6 @@ def curve_fit(
 
 def _weigh(loss: str, scale: float, values: Any) -> Any:
     """Return the square roots of a robust loss's second derivatives, at least eps: as in SciPy, they weigh the rows of the Jacobian."""
-
     cost = lambda v: total(_LOSSES[loss]((v / scale) ** 2)) * (0.5 * scale**2)  # noqa: E731
     return sqrt(maximum(grad(lambda v: total(grad(cost)(v)))(values), 2.0**-52))
 

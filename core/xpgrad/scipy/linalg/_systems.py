@@ -13,6 +13,7 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import cholesky, matmul
 from xpgrad.rules.elementwise import abs as _abs, conj
 from xpgrad.rules.manipulation import broadcast_to, reshape
+from xpgrad.rules.matrices import tolerance_of_lapack
 from xpgrad.rules.reduction import sum as total
 from xpgrad.scipy.linalg import _equation_rows as _rows
 from xpgrad.scipy.linalg._operands import as_matrix, as_right_side, broadcast_batch, check_matrix, promote, register, restore_vector
@@ -337,11 +338,10 @@ def lstsq(a: Tensor, b: Tensor, cond: float | None = None) -> LstsqResult:
 
 def _tolerance(name: str, cond: Any, x: Any) -> float:
     """Return `cond` as a float, or the eps of the dtype if it is None or, as in LAPACK, outside of (0, 1)."""
-    eps = float(finfo(x.dtype).eps)
     if cond is None:
-        return eps
+        return float(finfo(x.dtype).eps)
     scalar = as_scalar(cond)
     if scalar is NOT_SCALAR or isinstance(scalar, (bool, complex)):
         msg = f"scipy.linalg.{name}: `cond` must be a real number or None, but got {shown(cond)}"
         raise TypeError(msg)
-    return float(scalar) if 0 < scalar < 1 else eps
+    return tolerance_of_lapack(float(scalar), x)
