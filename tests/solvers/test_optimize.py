@@ -525,8 +525,10 @@ def test_the_covariance_of_a_robust_fit_is_scipys(loss: str) -> None:
         return optimize.curve_fit(lambda t, a, b, c: a * xp.exp(-b * t) + c, t, y, p0=start, **more)[1]
 
     expected = scipys.curve_fit(lambda t, a, b, c: a * np.exp(-b * t) + c, t, data, start, method="trf", **more)[1]
-    np.testing.assert_allclose(fit(xp.asarray(data)).numpy(), expected, rtol=1e-5)
-    assert gradcheck(fit, xp.tensor(data, requires_grad=True), eps=1e-3, atol=1e-3, rtol=1e-3)  # of a solver, to its tolerance
+    leaf = xp.tensor(data, requires_grad=True)
+    for y in (xp.asarray(data), leaf):  # with SciPy's Jacobian, and with a recorded one
+        np.testing.assert_allclose(fit(y).detach().numpy(), expected, rtol=1e-5)
+    assert gradcheck(fit, leaf, eps=1e-3, atol=1e-3, rtol=1e-3)  # of a solver, to its tolerance
 
 
 def test_curve_fit_without_enough_data() -> None:
