@@ -68,10 +68,10 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what takes long, unless ``--all`` is given, and what ``XPGRAD_TEST_SHARE`` does not draw.
 
-    Only ``--all`` runs tests that are marked ``slow``. Of one that is marked ``slow(one_in=N)``, one case in N is kept; on each device
-    after the first one case in eight, because it repeats what runs on the first. On each device at least one case is kept. ``--rest 3``
-    adds one in three of the tests that are left out. ``XPGRAD_TEST_SHARE=3`` keeps one test in three. Each run keeps the same tests;
-    ``XPGRAD_TEST_SEED`` selects others.
+    Only ``--all`` runs tests that are marked ``slow``. Of one that is marked ``slow(one_in=N)``, one case in N is kept, on the first
+    device alone. The others repeat what runs on the first: there one case in eight is kept of each test without a mark, and at least one.
+    ``--rest 3`` adds one in three of the tests that are left out. ``XPGRAD_TEST_SHARE=3`` keeps one test in three. Each run keeps the
+    same tests; ``XPGRAD_TEST_SEED`` selects others.
     """
     seed, share = os.environ.get("XPGRAD_TEST_SEED", ""), int(os.environ.get("XPGRAD_TEST_SHARE", "1"))
     rest = config.getoption("--rest")
@@ -94,7 +94,7 @@ def _device_and_share(item: pytest.Item) -> tuple[str, int]:
     device = item.callspec.params.get("xpgrad_device", DEVICES[0]) if hasattr(item, "callspec") else DEVICES[0]
     mark = item.get_closest_marker("slow")
     one_in = 1 if mark is None else mark.kwargs.get("one_in", 0)
-    return device, one_in if device == DEVICES[0] else one_in and max(one_in, 8)
+    return device, one_in if device == DEVICES[0] else 8 if mark is None else 0
 
 
 def _spread(cases: list[pytest.Item]) -> list[pytest.Item]:

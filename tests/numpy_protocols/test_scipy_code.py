@@ -265,7 +265,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow(one_in=8)
+@pytest.mark.slow(one_in=12)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_with_scipy(name: str) -> None:
@@ -387,7 +387,7 @@ BRANCHING = (
 M = np.array([[1.0, 2.0, 0.5], [0.2, 1.2, 3.1], [2.2, 0.7, 1.7]])
 
 
-@pytest.mark.slow(one_in=24)
+@pytest.mark.slow(one_in=40)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("text", CALLS + BRANCHING)
 def test_scipys_code_runs_on_tensors(text: str) -> None:

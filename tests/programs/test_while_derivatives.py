@@ -174,7 +174,7 @@ def _close(found: Any, wanted: Any, tolerance: float) -> None:
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.slow(one_in=24)
+@pytest.mark.slow(one_in=40)
 @pytest.mark.parametrize(("device", "derivative"), [(d, name) for d in DEVICES for name in (ALL if d == DEVICES[0] else SAMPLE)])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_derivatives_are_those_of_eager_loops(loop: str, device: str, derivative: str) -> None:
@@ -185,7 +185,7 @@ def test_derivatives_are_those_of_eager_loops(loop: str, device: str, derivative
     _close(xp.compile(made)(x), made(x), 1e-9)
 
 
-@pytest.mark.slow(one_in=24)
+@pytest.mark.slow(one_in=32)
 @pytest.mark.parametrize("derivative", SAMPLE)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("emitter", EMITTERS[1:])

@@ -135,6 +135,7 @@ def _variable(numbers: list[float]) -> xp.Tensor:
 X, Y = np.array([0.3, 0.7]), np.array([2.0, -1.0])
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.usefixtures("declared")
 @pytest.mark.parametrize(("p", "q", "c"), TRIPLES)
 def test_arguments_of_a_rule_may_have_any_name(p: str, q: str, c: str) -> None:
@@ -154,6 +155,7 @@ def test_arguments_of_a_rule_may_have_any_name(p: str, q: str, c: str) -> None:
     np.testing.assert_allclose(values(y.grad), 3.0 * np.sin(X))
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.usefixtures("declared")
 @pytest.mark.parametrize(("p", "q"), PAIRS)
 def test_operands_of_an_elementwise_function_may_have_any_name(p: str, q: str) -> None:

@@ -349,6 +349,7 @@ def test_unary_functions(name: str) -> None:
     assert compared
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("name", CHAPTERS["binary"].split())
 def test_binary_functions(name: str) -> None:
     compared = 0

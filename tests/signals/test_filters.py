@@ -113,6 +113,7 @@ def test_forward_mode_is_reverse_mode(name: str, xpgrad_device: str) -> None:
     forward_is_reverse(CALLS[name], xpgrad_device)
 
 
+@pytest.mark.slow(one_in=2)
 @_each
 def test_a_batch_is_a_loop(name: str, xpgrad_device: str) -> None:
     if name == "sosfilt":

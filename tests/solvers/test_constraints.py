@@ -27,7 +27,7 @@ def distance(x: Any, t: Any) -> Any:
     return xp.sum((x - t) ** 2) + 0.1 * xp.sum(x**4) + x[0] * x[1] * t[2]
 
 
-@pytest.mark.slow(one_in=6)
+@pytest.mark.slow(one_in=8)
 @pytest.mark.parametrize("form", ["bounds", "ineq", "bounds beside ineq"])
 @pytest.mark.parametrize("scale", [1.0, 0.01])
 @pytest.mark.parametrize("tol", [None, 1e-6])

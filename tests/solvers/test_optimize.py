@@ -514,6 +514,7 @@ def test_curve_fit_of_a_line_is_the_closed_form(kind: str, absolute: bool) -> No
             np.testing.assert_allclose(g.numpy(), expected.numpy(), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.parametrize("loss", ["soft_l1", "huber", "cauchy", "arctan"])
 def test_the_covariance_of_a_robust_fit_is_scipys(loss: str) -> None:
     t, start = np.linspace(0.0, 3.0, 9), [1.0, 1.0, 0.1]

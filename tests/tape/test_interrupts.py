@@ -383,6 +383,7 @@ def _interrupt_by_signal(scenario: Scenario, delay: float) -> bool:
     return False
 
 
+@pytest.mark.slow(one_in=2)
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
 @pytest.mark.skipif(
     sys.version_info[:2] == (3, 14), reason="an interrupt after `with lock:` leaves it locked there: CPython's issue 148874"

@@ -99,7 +99,7 @@ def test_jacobians_agree(name: str, xpgrad_device: str) -> None:
     _close(func.vmap(func.jacfwd(f))(xp.stack([x, x], axis=0))[0], expected)
 
 
-@pytest.mark.slow(one_in=2)
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_hessians_agree(name: str) -> None:
     function, at = FUNCTIONS[name]
