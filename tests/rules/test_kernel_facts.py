@@ -186,6 +186,25 @@ def test_operands_are_refused_exactly_where_the_domain_says(function: Elementwis
         assert getattr(xp, function.name)(*xs).shape == (2,)
 
 
+@pytest.mark.parametrize("function", elementwise_functions(), ids=lambda f: f.name)
+def test_integers_become_what_the_domain_says(function: Elementwise, xpgrad_device: str) -> None:
+    domain = function.domains[0]
+    if function.name == "where" or domain.numbers in ("bool", "integer"):
+        return
+    xs = [xp.asarray([2, 1], dtype=dtype, device=xpgrad_device) for dtype in (xp.int64, xp.int8)]
+    for x in xs:
+        try:
+            out = getattr(xp, function.name)(*[x] * len(function.domains))
+        except TypeError as exc:
+            pytest.skip(f"the library refuses integers: {exc}")
+        if domain.integers == "floating":
+            assert "floating" in out.dtype.category
+            expected = getattr(xp, function.name)(*[x.to(dtype=out.dtype)] * len(function.domains))
+            np.testing.assert_allclose(out.numpy(), expected.numpy(), rtol=1e-2 if out.dtype.itemsize == 2 else 1e-5, atol=1e-6)
+        else:
+            assert "floating" not in out.dtype.category
+
+
 @pytest.mark.parametrize("name", UNARY)
 def test_a_function_is_finite_inside_of_its_domain_alone(name: str) -> None:
     domain = ROWS[name].domains[0]

@@ -162,14 +162,14 @@ def _logical_call(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _build_from_row(name: str, row: Row) -> Ufunc:
-    """Make the implementation of a ufunc from a row."""
+def _build_from_row(name: str, row: Row, integers: str | None = None) -> Ufunc:
+    """Make the implementation of a ufunc from a row; it treats integers as the row's domain says, or as `integers`."""
     op, domain = getattr(operations, row.name), row.domains[0]
-    count = len(row.tensors)
-    if domain.integers == "truth":
+    count, integers = len(row.tensors), integers or domain.integers
+    if integers == "truth":
         call = _logical_call(name, op)
     else:
-        call = _unary_call(op, domain.integers) if count == 1 else _binary_call(name, op, domain.integers)
+        call = _unary_call(op, integers) if count == 1 else _binary_call(name, op, integers)
     found = Ufunc(name, call, count, row.differentiable, safe=0.5 if domain.low < 0.5 < domain.high else domain.low + 0.5)
     found.row = row
     return found
@@ -187,7 +187,7 @@ def _iterate_rows() -> Iterator[tuple[Any, Row]]:
 host_backend().array_types()  # loads NumPy, whichever module imports this one first
 for _ufunc, _row in _iterate_rows():
     _FOUND_UFUNCS[_ufunc] = _build_from_row(_ufunc.__name__, _row)
-_build_from_row("rint", ROWS["round"])  # `np.round` is no ufunc, because it takes a number of decimals
+_build_from_row("rint", ROWS["round"], "floating")  # `np.round`, which leaves integers, is no ufunc
 
 
 _reciprocal = UFUNCS["reciprocal"].call

@@ -465,7 +465,7 @@ def _scope(row: Row, backend: Any) -> dict[str, Any]:
         "_current_stream": backend.current_stream, "_operand_shape": backend.operand_shape,
         "_ARRAY": backend.array_type, "_own": backend.own, "_may_alias": backend.may_alias,
         "_alias_of": alias_of, "_View": View, "_ref": weakref.ref, "_backwards": has_negative_step, "_note_copy": note_copy,
-        "is_complex": backend.is_complex,  # for a row's guard, which is text that the row provides
+        "is_complex": backend.is_complex, "dtype_of": backend.dtype_of,  # for a row's guard, which is text that the row provides
     }  # fmt: skip
 
 

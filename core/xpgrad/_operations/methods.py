@@ -146,6 +146,13 @@ def _keepdims_option(keepdims: bool, keepdim: Any) -> dict[str, Any]:
     return {"keepdims": True} if keepdims_of(keepdims, keepdim) else {}
 
 
+def _split_keepdim(keepdim: Any, others: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """Return `keepdim` and the other positional arguments after the axis: a bool is PyTorch's `keepdim`, never NumPy's."""
+    if len(others) == 1 and keepdim is None and isinstance(others[0], bool):
+        return others[0], ()
+    return keepdim, others
+
+
 #: Functions that NumPy's arrays have as methods with further arguments, or with another result.
 _NUMPYS = ("clip", "conj", "round")
 
@@ -160,6 +167,7 @@ def _make_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def method(
         self: Any, axis: Any = None, *numpys: Any, keepdims: bool = False, dim: Any = None, keepdim: Any = None, **more: Any
     ) -> Tensor:  # fmt: skip
+        keepdim, numpys = _split_keepdim(keepdim, numpys)
         if numpys or more:
             return call_with_numpys(name, self, (axis_of(axis, dim), *numpys), _keepdims_option(keepdims, keepdim) | more)
         return function(self, axis=axis_of(axis, dim), keepdims=keepdims_of(keepdims, keepdim))
@@ -168,6 +176,7 @@ def _make_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         self: Any, axis: Any = None, *numpys: Any, dtype: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None,
         **more: Any,
     ) -> Tensor:  # fmt: skip
+        keepdim, numpys = _split_keepdim(keepdim, numpys)
         if numpys or more:
             options = _keepdims_option(keepdims, keepdim) | ({} if dtype is None else {"dtype": dtype}) | more
             return call_with_numpys(name, self, (axis_of(axis, dim), *numpys), options)
@@ -175,6 +184,7 @@ def _make_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     made: Any = with_dtype if "dtype" in known else method
     signature = inspect.signature(made)
-    documented = [p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    made.__signature__ = signature.replace(parameters=documented)
+    this, axis, *others = (p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+    documented = [this, axis, *(p.replace(kind=p.POSITIONAL_OR_KEYWORD) for p in others if p.name == "keepdim")]
+    made.__signature__ = signature.replace(parameters=[*documented, *(p for p in others if p.name != "keepdim")])
     return _set_name(made, name, document_reduction(function.__doc__))

@@ -74,16 +74,16 @@ class DeclaredMethods(TensorBase):
     def acosh_(self) -> Tensor:
         """Compute ``x.acosh()`` in place, where ``x`` is this Tensor."""
 
-    def all(self, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
+    def all(self, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Tensor:
         """Return whether all elements over axes are True."""
 
-    def any(self, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
+    def any(self, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Tensor:
         """Return whether at least one element over axes is True."""
 
-    def argmax(self, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
+    def argmax(self, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Tensor:
         """Return the index of the largest element, the first of equal ones."""
 
-    def argmin(self, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
+    def argmin(self, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Tensor:
         """Return the index of the smallest element, the first of equal ones."""
 
     def asin(self) -> Tensor:
@@ -221,7 +221,7 @@ class DeclaredMethods(TensorBase):
     def matmul(self, other: Tensor, /) -> Tensor:
         """Return the matrix product ``x1 @ x2``."""
 
-    def mean(self, axis: Any = None, *, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
+    def mean(self, axis: Any = None, keepdim: Any = None, *, keepdims: bool = False, dim: Any = None) -> Tensor:
         """Return the arithmetic mean over axes."""
 
     def mul(self, other: Any, /) -> Tensor:
@@ -248,7 +248,7 @@ class DeclaredMethods(TensorBase):
     def pow_(self, other: Any, /) -> Tensor:
         """Compute ``x.pow(other)`` in place, where ``x`` is this Tensor."""
 
-    def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
+    def prod(self, axis: Any = None, keepdim: Any = None, *, dtype: Any = None, keepdims: bool = False, dim: Any = None) -> Tensor:
         """Return the product over axes; its gradient is exact where elements are zero."""
 
     def reciprocal(self) -> Tensor:
@@ -296,7 +296,7 @@ class DeclaredMethods(TensorBase):
     def square_(self) -> Tensor:
         """Compute ``x.square()`` in place, where ``x`` is this Tensor."""
 
-    def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None) -> Tensor:
+    def sum(self, axis: Any = None, keepdim: Any = None, *, dtype: Any = None, keepdims: bool = False, dim: Any = None) -> Tensor:
         """Return the sum over axes."""
 
     def tan(self) -> Tensor:

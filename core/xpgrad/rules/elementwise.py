@@ -353,7 +353,11 @@ def sqrt(x: Tensor, /) -> Tensor:
     """
 
 
-@elementwise(lambda g, out: -g * (out * out))
+@elementwise(
+    lambda g, out: -g * (out * out),
+    guard="dtype_of(x.dtype).differentiable",  # of integers, NumPy's function gives the integer part
+    slow=lambda row, x: divide(1, x),
+)
 def reciprocal(x: Tensor, /) -> Tensor:
     """Return ``1 / x``, elementwise.
 
@@ -994,7 +998,7 @@ def floor(x: Tensor, /) -> Tensor:
     """
 
 
-@elementwise(zero_gradient, conj=False, may_return_operand=True, domain=Domain("library"))
+@elementwise(zero_gradient, conj=False, may_return_operand=True, domain=_LIBRARY)
 def round(x: Tensor, /) -> Tensor:  # noqa: A001 (the standard's name)
     """Round to the nearest integer, elementwise, and halves to the even one; the gradient is zero.
 

@@ -352,6 +352,22 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002 (the
     return x if max is None else cubed.minimum(x, max)
 
 
+def _make_floating(name: str) -> Callable[..., Any]:
+    """Return `copysign` or `hypot`, which refuse integers, as `sqrt` does. NB: cubed rounds down their results."""
+    make = getattr(cubed, name)
+
+    def compute(x1: Any, x2: Any, /) -> Any:
+        if any(x.dtype.kind in "biu" for x in (x1, x2) if hasattr(x, "dtype")):
+            msg = f"Only floating-point dtypes are allowed in {name}"
+            raise TypeError(msg)
+        return make(x1, x2)
+
+    return compute
+
+
+_FUNCTIONS |= {name: _make_floating(name) for name in ("copysign", "hypot")}
+
+
 @function
 def conj(x: Any, /) -> Any:
     """Return the complex conjugate. NB: cubed's refuses real numbers."""

@@ -165,11 +165,13 @@ def sign(x: Any, /) -> Any:
 
 
 def signbit(x: Any, /) -> Any:
+    if x.dtype not in FLOATS:
+        return x < 0
     return mx.view(x, {2: mx.int16, 4: mx.int32, 8: mx.int64}[x.dtype.size]) < 0
 
 
 def copysign(x1: Any, x2: Any, /) -> Any:
-    x1, x2 = _arrays(x1, x2)
+    x1, x2 = (x if x.dtype in FLOATS else x.astype(mx.float32) for x in _arrays(x1, x2))
     return mx.where(signbit(x1) == signbit(x2), x1, -x1)
 
 
