@@ -55,6 +55,11 @@ def _arrays(x1: Any, x2: Any) -> tuple[Any, Any]:
     return x1, x2 if isinstance(x2, mx.array) else mx.array(x2, dtype=x1.dtype)
 
 
+def _floating_arrays(x1: Any, x2: Any) -> Any:
+    """Return two operands as arrays of floating-point numbers."""
+    return (x if x.dtype in FLOATS else x.astype(mx.float32) for x in _arrays(x1, x2))
+
+
 def _accept_large_integers(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of two operands that also accepts Python integers too large for MLX if the other operand is floating."""
 
@@ -171,12 +176,12 @@ def signbit(x: Any, /) -> Any:
 
 
 def copysign(x1: Any, x2: Any, /) -> Any:
-    x1, x2 = (x if x.dtype in FLOATS else x.astype(mx.float32) for x in _arrays(x1, x2))
+    x1, x2 = _floating_arrays(x1, x2)
     return mx.where(signbit(x1) == signbit(x2), x1, -x1)
 
 
 def hypot(x1: Any, x2: Any, /) -> Any:
-    a, b = map(mx.abs, _arrays(x1, x2))
+    a, b = map(mx.abs, _floating_arrays(x1, x2))
     large, small = mx.maximum(a, b), mx.minimum(a, b)
     ratio = mx.where(small == large, mx.ones_like(small), small / large)  # 0 / 0 and inf / inf: both sides are equal
     endless = mx.isinf(a) | mx.isinf(b)
