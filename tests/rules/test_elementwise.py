@@ -113,6 +113,21 @@ def test_complex_gradients_to_second_order(name: str, xpgrad_device: str, data: 
     check(getattr(xp, name), points, xpgrad_device)
 
 
+@pytest.mark.parametrize("name", ["acos", "acosh", "asin", "asinh", "atan", "atanh", "log", "sqrt"])
+def test_derivatives_on_branch_cuts_are_those_on_the_side_of_the_value(name: str) -> None:
+    """The sign of a zero part says which side it is, as for NumPy's values; other libraries do not keep it in sums and products."""
+    step, function, points, expected = 1e-6, getattr(np, name), [], []
+    for a, zero in itertools.product((-2.0, -0.5, 0.5, 2.0), (-0.0, 0.0)):
+        for place, direction in ((lambda t, zero=zero: complex(t, zero), 1), (lambda t, zero=zero: complex(zero, t), 1j)):
+            points.append(place(a))
+            expected.append((function(place(a + step)) - function(place(a - step))) / (2 * step * direction))
+    z, ours = xp.asarray(np.array(points)), getattr(xp, name)
+    tangent = xp.func.jvp(ours, (z,), (xp.ones_like(z),))[1]
+    np.testing.assert_allclose(values(tangent), expected, rtol=1e-7)
+    gradient = xp.func.grad(lambda x: xp.sum(xp.real(ours(x))))(z)
+    np.testing.assert_allclose(values(gradient), np.conj(expected), rtol=1e-7)
+
+
 @pytest.mark.parametrize("name", SPECIAL)
 @given(data=st.data())
 @settings(derandomize=True, deadline=None, max_examples=10)

@@ -545,7 +545,8 @@ def tan(x: Tensor, /) -> Tensor:
     """
 
 
-@elementwise(lambda g, x, xp: g / xp.sqrt(1 - x * x), numpy="arcsin", domain=_UNIT)
+# NB: The sign of a zero imaginary part says on which side of a branch cut a complex number is; ``1 - x * x`` and ``+ 1`` would lose it.
+@elementwise(lambda g, x, xp: g / xp.sqrt(-(x * x) - (-1)), numpy="arcsin", domain=_UNIT)
 def asin(x: Tensor, /) -> Tensor:
     """Return the inverse sine in radians, elementwise.
 
@@ -565,7 +566,7 @@ def asin(x: Tensor, /) -> Tensor:
     """
 
 
-@elementwise(lambda g, x, xp: -g / xp.sqrt(1 - x * x), numpy="arccos", domain=_UNIT)
+@elementwise(lambda g, x, xp: -g / xp.sqrt(-(x * x) - (-1)), numpy="arccos", domain=_UNIT)
 def acos(x: Tensor, /) -> Tensor:
     """Return the inverse cosine in radians, elementwise.
 
@@ -676,7 +677,7 @@ def tanh(x: Tensor, /) -> Tensor:
     """
 
 
-@elementwise(lambda g, x, xp: g / xp.sqrt(x * x + 1), numpy="arcsinh")
+@elementwise(lambda g, x, xp: g / xp.sqrt(x * x - (-1)), numpy="arcsinh")
 def asinh(x: Tensor, /) -> Tensor:
     """Return the inverse hyperbolic sine, elementwise.
 
@@ -691,7 +692,7 @@ def asinh(x: Tensor, /) -> Tensor:
     """
 
 
-@elementwise(lambda g, x, xp: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)), numpy="arccosh", domain=Domain(low=1.0))
+@elementwise(lambda g, x, xp: g / (xp.sqrt(x - 1) * xp.sqrt(x - (-1))), numpy="arccosh", domain=Domain(low=1.0))
 def acosh(x: Tensor, /) -> Tensor:
     """Return the inverse hyperbolic cosine, elementwise.
 
