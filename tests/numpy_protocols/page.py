@@ -18,7 +18,13 @@ from xpgrad._numpy.table import ABSENT, FUNCTIONS, UFUNCS
 assert dispatch  # importing it loads the tables
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "numpy.md"
-PLACES: list[tuple[str, Any]] = [("", np), ("linalg.", np.linalg), ("fft.", np.fft), ("lib.stride_tricks.", np.lib.stride_tricks)]
+PLACES: list[tuple[str, Any]] = [
+    ("", np),
+    ("linalg.", np.linalg),
+    ("fft.", np.fft),
+    ("emath.", np.emath),
+    ("lib.stride_tricks.", np.lib.stride_tricks),
+]
 
 HEAD = """# NumPy code on Tensors
 
@@ -188,9 +194,9 @@ other functions write:
 
 ## The table
 
-The table lists every public function of `numpy`, `numpy.linalg`, `numpy.fft` and `numpy.lib.stride_tricks` in NumPy 2.4. For each ✓ the
-tests compare the values with NumPy's, and the gradients with central differences, with a Tensor that requires grad in each argument. This
-page is generated: `PYTHONPATH=tests python -m numpy_protocols.page`.
+The table lists every public function of `numpy`, `numpy.linalg`, `numpy.fft`, `numpy.emath` and `numpy.lib.stride_tricks` in NumPy 2.4.
+For each ✓ the tests compare the values with NumPy's, and the gradients with central differences, with a Tensor that requires grad in each
+argument. This page is generated: `PYTHONPATH=tests python -m numpy_protocols.page`.
 
 * ✓: differentiable.
 * constant: computed, but the result (an index, a count, a bool, a shape) has no derivative.

@@ -26,7 +26,13 @@ pytestmark = pytest.mark.slow(one_in=3)
 
 assert dispatch  # importing it loads the tables
 
-PLACES: list[tuple[str, Any]] = [("", np), ("linalg.", np.linalg), ("fft.", np.fft), ("lib.stride_tricks.", np.lib.stride_tricks)]
+PLACES: list[tuple[str, Any]] = [
+    ("", np),
+    ("linalg.", np.linalg),
+    ("fft.", np.fft),
+    ("emath.", np.emath),
+    ("lib.stride_tricks.", np.lib.stride_tricks),
+]
 #: The errors of a Tensor if NumPy converts it without dispatching on it, or writes it into an array.
 READ_UNASKED = (
     r"cannot be written into|`out` is|Can't call numpy\(\) on Tensor that requires grad|works on Tensors, but got a raw array"

@@ -481,6 +481,13 @@ CASES: dict[str, list[Case]] = {
     "real": [_d(np.real, M), _d(np.real, Z)],
     "imag": [_d(np.imag, Z)],
     "angle": [_d(np.angle, Z), _d(np.angle, np.append(M, np.inf)), _d(lambda x: np.angle(x, deg=True), Z)],
+    # -- functions with complex results
+    **{
+        f"emath.{name}": [_d(getattr(np.emath, name), x) for x in (factor * U, factor * P, Z)]
+        for name, factor in [(f, 1.0) for f in ("sqrt", "log", "log2", "log10")] + [(f, 1.7) for f in ("arccos", "arcsin", "arctanh")]
+    },
+    "emath.logn": [_d(np.emath.logn, P + 1.0, U), _d(lambda x: np.emath.logn(2, x), U)],
+    "emath.power": [_d(np.emath.power, U, N), _d(np.emath.power, P, N), _d(_f("emath.power", -2), P), _d(_f("emath.power", 0.5), Z)],
     "real_if_close": [_d(lambda x: np.real_if_close(x + 0j), M), _d(np.real_if_close, M)],
     "round": [_d(lambda x: np.round(x, 1), M), _d(np.round, M)],
     "around": [_d(lambda x: np.around(100 * x, -1), M)],

@@ -10,6 +10,7 @@ from typing import Any
 
 from xpgrad._backends.classes import host_backend
 from xpgrad._numpy import (
+    complex_results as complex_results,
     creation as creation,
     fourier as fourier,
     linear_algebra as linear_algebra,

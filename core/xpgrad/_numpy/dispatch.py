@@ -43,7 +43,13 @@ def array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> 
 
 
 #: The prefix of the table's keys for each of NumPy's modules.
-_PREFIXES = {"numpy": "", "numpy.linalg": "linalg.", "numpy.fft": "fft.", "numpy.lib.stride_tricks": "lib.stride_tricks."}
+_PREFIXES = {
+    "numpy": "",
+    "numpy.linalg": "linalg.",
+    "numpy.fft": "fft.",
+    "numpy.lib.scimath": "emath.",
+    "numpy.lib.stride_tricks": "lib.stride_tricks.",
+}
 
 
 def has_rule(func: Any) -> bool:
