@@ -20,6 +20,7 @@ def flat_writes(a):
     b.flat[[3, 5]] = a.flat[:2]
     b.flat[8:] = [1.0, 2.0, 3.0]  # repeated
     b.flat[:2] = [a[1, 1, 1], a[0, 1, 0] * 2.0]
+    b.T.flat[2:6] = a.flat
     return b
 
 
@@ -124,9 +125,12 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "compress": lambda a: a.compress([True, False, True], axis=1),
     "conjugate": lambda a: a.conjugate(),
     "imag": lambda a: a.imag,
+    "view, of a class": lambda a: a.view(float) + a.view(dtype=a.dtype) + a.view(np.ndarray),
     "item": lambda a: np.array([a.item(2), a.item(1, 2, 0), a.item((0, 1, 1)), a[0, 0, 0].item()]),
     "flat": lambda a: a.flat[3] + a.T.flat[2:9:3] + len(a.flat),
     "flat, an iterator": lambda a: np.array([2.0 * v for v in a.T.flat]),
+    "flat, an operand": lambda a: np.dot(a.flat, a.T.flat) + np.array(a.flat) * a.flat.copy() + np.where(a.flat > 0.5, a.T.flat, 0.0),
+    "flat, compared": lambda a: (a.flat == a.T.flat) * 1.0 + (a.flat != 0.5) + np.maximum(a.flat, 0.4) + sum(a.flat),
     "flat, written": flat_writes,
     "flat, assigned": flat_assignment,
     "in place": in_place,
@@ -237,3 +241,17 @@ def test_numpy_refuses_the_same() -> None:
         xp.numpy_code(lambda a: np.nditer(a).__setitem__(0, 1.0))(x)
     with pytest.raises(ValueError, match="multi-index"):
         xp.numpy_code(lambda a: np.nditer(a).multi_index)(x)
+
+
+class Labelled(np.ndarray):
+    """A class of arrays."""
+
+
+def test_views_of_other_classes_and_dtypes_raise() -> None:
+    x = xp.tensor(A, requires_grad=True)
+    for call, message in (
+        (lambda a: a.view(Labelled), "class Labelled"), (lambda a: a.view(type=Labelled), "class Labelled"),
+        (lambda a: a.view(np.int64), "no other dtype"), (lambda a: a.view(complex), "no other dtype"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=message):
+            xp.numpy_code(call)(x)

@@ -714,6 +714,10 @@ def test_numbers_are_rounded_and_refused_as_in_python() -> None:
         xp.numpy_code(lambda v: round(v))(x)
     number = xp.numpy_code(lambda v: math.sin(v[0]))(x.detach())
     assert isinstance(number, float)
+    for convert in (lambda v: float(v), lambda v: complex(v), lambda v: int(v), lambda v: float(v[:0])):
+        for given in (x, x.detach()):
+            with pytest.raises(TypeError, match="one element"):  # by which a program finds out that it has an array
+                xp.numpy_code(convert)(given)
 
 
 def classes_of_numbers(v):

@@ -33,7 +33,7 @@ from xpgrad._numpy.generators import is_generator_class, make_generator_class, m
 from xpgrad._numpy.iteration import iterate
 from xpgrad._numpy.mathematics import find_number_function, round_number
 from xpgrad._numpy.scipys import EXTRA, Converters, LibraryClass, find_stand_in, is_scipys
-from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor, is_followed, is_running
+from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor, flatten_flat, is_followed, is_running
 from xpgrad._numpy.table import LIKE
 from xpgrad._numpy.vectorized import Vectorized
 from xpgrad._tensor.tensor import Tensor
@@ -82,8 +82,9 @@ def _stand_in(function: Any) -> Any:
             return function(*args, **options)
         # NumPy finds Tensors among the arguments by itself, but not in lists.
         if makes or not (_SEQUENCES.isdisjoint(map(type, args)) and _SEQUENCES.isdisjoint(map(type, options.values()))):
-            if makes and args and isinstance(args[0], _np.poly1d):
-                args = args[0].coeffs, *args[1:]
+            if makes and args:
+                first = args[0].coeffs if isinstance(args[0], _np.poly1d) else flatten_flat(args[0])
+                args = first, *args[1:]
             like = first_tensor((args, options))
             if like is not None and (makes or has_rule(function)):
                 out = array_function(like, function, (Tensor,), args, options)

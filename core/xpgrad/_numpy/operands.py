@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import xpgrad as xp
+from xpgrad._array.checks import describe_container
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.dtypes import promote, promote_scalar
-from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_raw_array
+from xpgrad._basics.scalars import NOT_SCALAR, as_scalar, is_container, is_raw_array
 from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
-from xpgrad._operations.lift import is_movable, lift as lift_raw, lift_matching
+from xpgrad._operations.lift import ContainerError, is_movable, lift as lift_raw, lift_matching
 from xpgrad._tensor.tensor import Tensor
 
 # -- constants ---------------------------------------------------------------------------------------------------------
@@ -84,6 +85,8 @@ def _check_kind(name: str, x: Any, like: Tensor) -> None:
         which = f"an array of dtype {x.dtype}" + (" that holds Tensors" if inside else "")
         msg = f"np.{name}: a Tensor on {like.device} met {which}, which no device has; {advice}"
         raise TypeError(msg)
+    if is_container(x) and not is_raw_array(x):
+        raise ContainerError(describe_container(f"np.{name}", x))
     if not is_raw_array(x):
         msg = f"np.{name}: a Tensor on {like.device} met {what}, which is neither a number nor an array; use `xpgrad.asarray(x)`"
         raise TypeError(msg)

@@ -182,6 +182,22 @@ def _compress(x: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
     return FUNCTIONS["take"].call(x, _np.flatnonzero(condition), axis, out)  # so lazy libraries know how many there are
 
 
+def _view(x: Any, *args: Any, **options: Any) -> Any:
+    kinds = [*args, *options.values()]
+    if not all(isinstance(kind, (type, str, _np.dtype)) or hasattr(kind, "differentiable") for kind in kinds):
+        return x.reshape(*args, **options)  # a shape, as in PyTorch
+    for kind in kinds:
+        if getattr(kind, "__module__", "") == "numpy" and kind.__name__ == "ndarray":  # NumPy's class, or what stands for it
+            continue
+        if isinstance(kind, type) and issubclass(kind, _np.ndarray):
+            msg = f"a Tensor cannot become an array of the class {kind.__qualname__}, whose elements have no gradient; use `x.detach()`"
+            raise TypeError(msg)
+        if _np.dtype(kind) != _np.dtype(x.dtype):
+            msg = f"x.view reads the memory of a Tensor of dtype {x.dtype} as no other dtype; use `x.astype`, or `x.real` and `x.imag`"
+            raise TypeError(msg)
+    return x[...]
+
+
 #: Methods of NumPy's arrays whose arguments are not those of the function with the same name, or that have no function.
 _METHODS: dict[str, Callable[..., Any]] = {
     "T": lambda x: FUNCTIONS["transpose"].call(x),
@@ -197,7 +213,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "tolist": _to_list,
     "reshape": lambda x, *shape, order="C", copy=None: FUNCTIONS["reshape"].call(x, _one_tuple(shape), order),
     "transpose": lambda x, *axes: FUNCTIONS["transpose"].call(x, _one_tuple(axes) if axes else None),
-    "view": lambda x, *dtype: x.reshape(*dtype) if dtype else x[...],
+    "view": _view,
 }
 
 
@@ -211,7 +227,12 @@ def as_array(x: Any) -> Any:
     return x if isinstance(x, Tensor) else _np.asarray(x) if first_tensor(x) is None else asarray(x)
 
 
-class Flat:
+def flatten_flat(x: Any) -> Any:
+    """Return a `Flat` as a Tensor with one axis, and anything else unchanged."""
+    return x.copy() if isinstance(x, Flat) else x
+
+
+class Flat(_np.lib.mixins.NDArrayOperatorsMixin):  # type: ignore[misc]  # without NumPy's types
     """The elements of a Tensor in the order of rows: what `numpy.ndarray.flat` is for an array. Writes change the Tensor.
 
     Parameters
@@ -220,6 +241,7 @@ class Flat:
     """
 
     __slots__ = ("base",)
+    __hash__ = None  # type: ignore[assignment]  # as in NumPy
 
     def __init__(self, x: Any) -> None:
         self.base = x
@@ -230,6 +252,16 @@ class Flat:
     def __iter__(self) -> Any:
         return iter(self.base.reshape(-1))
 
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        return function(*tree_map(flatten_flat, args), **tree_map(flatten_flat, options))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*map(flatten_flat, args), **options)
+
+    def copy(self) -> Any:
+        """Return the elements as a Tensor with one axis."""
+        return self[:]
+
     def __getitem__(self, key: Any) -> Any:
         out = self.base.reshape(-1)[key]
         return out.clone() if out._is_view() else out  # as in NumPy, parts are copies
@@ -238,7 +270,7 @@ class Flat:
         places = _np.arange(len(self))[key]
         if places.size == 0:
             return
-        value = as_array(value)
+        value = as_array(flatten_flat(value))
         if value.ndim:
             # Values that are too few are repeated, and those that are too many are left out.
             value = value.reshape(-1)[_np.arange(places.size) % value.size].reshape(places.shape)

@@ -266,11 +266,17 @@ class TensorMethods(TensorBase):
             )
             raise RuntimeError(msg)
 
+    def _item_in_numpy_code(self, what: str) -> Any:
+        if self.size != 1:  # by this error programs find out that they have an array
+            msg = f"{what} needs a Tensor with one element, but this one has shape {tuple(self.shape)}; index it first"
+            raise TypeError(msg)
+        return self._item(what)
+
     def _warned_item(self, what: str) -> Any:
         mode = state.current()
         numpy = None if mode is None else mode.numpy
-        if numpy is not None and numpy.is_formatting(sys._getframe(2)):
-            return self._item(what)
+        if numpy is not None and (self.size != 1 or numpy.is_formatting(sys._getframe(2))):
+            return self._item_in_numpy_code(what)
         self._refuse_number(what)
         if self._node is not None:
             if numpy is not None and numpy.refuses_number(sys._getframe(2)):
@@ -320,7 +326,7 @@ class TensorMethods(TensorBase):
     def __int__(self) -> int:
         mode = state.current()
         if mode is not None and mode.numpy is not None:
-            value = self._item("int(x)")  # a step function, as the conversion of an array
+            value = self._item_in_numpy_code("int(x)")  # a step function, as the conversion of an array
         else:
             value = self._warned_item("int(x)")
         if isinstance(value, complex):
