@@ -142,7 +142,9 @@ print(f"{float(xp.func.grad(xp.numpy_code(swing))(2.0)):.4f}")  # 0.2235
 ```
 
 During a call, the names of the function's module that mean NumPy, SciPy, or functions of them, mean the versions. Code of other modules
-runs as it is. In other threads the versions do what NumPy and SciPy do.
+runs as it is, unless the argument `modules` names them: with `xp.numpy_code(f, modules=[package])`, `f` may call functions of a whole
+package that others wrote for NumPy ([packages that were tried](other-programs.md#packages-written-for-numpy)). In other threads the
+versions do what NumPy and SciPy do.
 
 Programs written for NumPy often overwrite what a gradient needs, and write to their arguments: both work here. The old values are kept, and
 arguments are copied first, so that the caller's do not change; return what you need of them. Under `vmap`, each element has its own arrays.

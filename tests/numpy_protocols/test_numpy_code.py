@@ -9,13 +9,16 @@ from __future__ import annotations
 import cmath
 import copy
 import functools
+import importlib
 import math
 import numbers
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from math import hypot
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -903,6 +906,45 @@ def test_names_of_the_module_are_numpys_elsewhere() -> None:
         xp.numpy_code(lambda x: np.vectorize(sum, signature="(n)->()")(x))(xp.asarray([1.0]))
     with pytest.raises(ValueError, match="without elements"):
         xp.numpy_code(lambda x: np.vectorize(float)(x[:0]))(xp.asarray([1.0]))
+
+
+@pytest.fixture
+def package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """A package of two modules, one of which calls the other."""
+    sources = {
+        "__init__": "",
+        "rungs": "import numpy as np\n\ndef climb(x):\n    out = np.ones(len(x))\n    out[1:] = x[1:] * x[0]\n    return out\n",
+        "walls": "import numpy as np\nfrom . import rungs\n\ndef lean(x):\n    return np.cumsum(rungs.climb(x))\n",
+    }
+    (tmp_path / "ladders").mkdir()
+    for name, source in sources.items():
+        (tmp_path / "ladders" / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("ladders.walls")
+    yield sys.modules["ladders"]
+    for name in ("ladders", "ladders.rungs", "ladders.walls"):
+        del sys.modules[name]
+
+
+def test_code_of_other_modules_runs_on_tensors_if_they_are_named(package: Any) -> None:
+    point, names = np.array([3.0, 2.0]), {key: dict(vars(module)) for key, module in vars(package).items() if key in ("rungs", "walls")}
+    x = xp.tensor(point, requires_grad=True)
+    for func, modules in (
+        (lambda v: package.walls.lean(v), [package]),
+        (lambda v: package.walls.lean(v), [package.walls, package.rungs]),
+        (package.walls.lean, [package.rungs]),
+        (package.walls.lean, iter([package, package.walls])),
+    ):
+        function = xp.numpy_code(func, modules=modules)
+        np.testing.assert_allclose(values(function(x).detach()), func(point))
+        for run in (function, xp.compile(function)):
+            np.testing.assert_allclose(values(xp.func.jacrev(run)(x.detach())), [[0.0, 0.0], [2.0, 3.0]])
+    assert {key: dict(vars(getattr(package, key))) for key in names} == names
+    with pytest.raises(RuntimeError, match=r"name the module ladders\.rungs in the argument `modules`"):
+        xp.numpy_code(package.walls.lean)(x)
+    for other in (np, np.linalg, "ladders"):
+        with pytest.raises(TypeError, match="`modules` are modules of programs"):
+            xp.numpy_code(package.walls.lean, modules=[other])
 
 
 def test_the_dtype_decides_what_is_a_tensor(xpgrad_device: str) -> None:

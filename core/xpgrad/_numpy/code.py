@@ -15,7 +15,7 @@ import sys
 import threading
 import types
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -370,16 +370,40 @@ class _Libraries:
                         names[name] = before
 
 
-class _ProgramStandIns(_StandIns):
-    """Stand-ins in a module of the program, and in the modules of NumPy's whose code it may run."""
+class _ProgramStandIns:
+    """Context manager for stand-ins in modules of the program, and in the modules of NumPy's whose code it may run.
+
+    Parameters
+    ----------
+    modules : iterable of dicts
+        The global names of each module.
+    """
+
+    def __init__(self, modules: Iterable[dict[str, Any]]) -> None:
+        self.modules = [_StandIns(names) for names in {id(names): names for names in modules}.values()]
 
     def __enter__(self) -> None:
         _polynomials().__enter__()
-        super().__enter__()
+        for module in self.modules:
+            module.__enter__()
 
     def __exit__(self, *exc: object) -> None:
-        super().__exit__(*exc)
+        for module in reversed(self.modules):
+            module.__exit__(*exc)
         _polynomials().__exit__(*exc)
+
+
+def _find_names(modules: Iterable[types.ModuleType]) -> Iterator[dict[str, Any]]:
+    """Yield the global names of modules, and of those inside of packages that have been imported."""
+    for module in modules:
+        package = getattr(module, "__name__", None)
+        # NB: some packages replace their module by an object.
+        if sys.modules.get(package) is not module or package.partition(".")[0] in ("numpy", "scipy", "xpgrad"):
+            msg = f"numpy_code: `modules` are modules of programs for NumPy, but one is {module!r:.60}"
+            raise TypeError(msg)
+        for name, found in list(sys.modules.items()):
+            if isinstance(found, types.ModuleType) and f"{name}.".startswith(f"{package}."):
+                yield vars(found)
 
 
 def _keep_zeros(trim: Any) -> Any:
@@ -503,7 +527,7 @@ def _find_library(names: dict[str, Any]) -> _Libraries:
 _CONVERTERS = Converters(_as_tensor_inside, _copy_arguments, _ufunc_stand_in, _find_library)
 
 
-def numpy_code(func: F) -> F:
+def numpy_code(func: F, *, modules: Iterable[types.ModuleType] = ()) -> F:
     """Return a function like `func`, which was written for NumPy, that computes with Tensors and can be differentiated.
 
     Parameters
@@ -511,6 +535,8 @@ def numpy_code(func: F) -> F:
     func : function
         A function or a method written in Python, with NumPy under any name among its global names. All code of the same module that it
         calls is treated alike: functions, also decorated ones, and methods of classes. That of other modules runs as it is.
+    modules : iterable of modules, optional
+        Further modules whose code is treated alike. A package stands for all of its modules that have been imported by now.
 
     Returns
     -------
@@ -527,7 +553,7 @@ def numpy_code(func: F) -> F:
     Raises
     ------
     TypeError
-        If `func` is not a function written in Python.
+        If `func` is not a function written in Python, or `modules` has something else, or modules of NumPy or SciPy.
 
     Notes
     -----
@@ -535,8 +561,8 @@ def numpy_code(func: F) -> F:
     to that array, such as a node that saved it; on other libraries than NumPy, always. `compile(numpy_code(func))` makes one program of
     all, without copies.
     SciPy's functions that get Tensors or functions are those of `xpgrad.scipy`, where it has them.
-    A name that `func` imports in its body is not replaced. During a call, the global names of the module of `func` that mean NumPy or SciPy
-    mean stand-ins, which other threads do not notice: they do there what NumPy and SciPy do.
+    A name that `func` imports in its body is not replaced. During a call, the global names of these modules that mean NumPy or SciPy mean
+    stand-ins, which other threads do not notice: they do there what NumPy and SciPy do.
 
     Examples
     --------
@@ -552,13 +578,20 @@ def numpy_code(func: F) -> F:
     tensor([ 1.,  2.,  6., 24.])
     >>> xp.func.jacrev(xp.numpy_code(products))(x)[-1]
     tensor([12.,  8.,  6.])
+
+    A function may call those of other modules:
+
+    >>> import statistics
+    >>> density = xp.numpy_code(lambda mean: statistics.NormalDist(mean, 1.0).pdf(0.5), modules=[statistics])
+    >>> xp.func.grad(density)(xp.asarray(0.0))
+    tensor(0.176)
     """
     inner = func.__func__ if isinstance(func, types.MethodType) else func
     if not isinstance(inner, types.FunctionType):
         msg = f"numpy_code takes a function written in Python, but got {type(func).__name__} {func!r:.60}"
         raise TypeError(msg)
 
-    steps, stand_ins = inspect.isgeneratorfunction(inner), _ProgramStandIns(inner.__globals__)
+    steps, stand_ins = inspect.isgeneratorfunction(inner), _ProgramStandIns([inner.__globals__, *_find_names(modules)])
 
     @functools.wraps(func)
     def compute(*args: Any, **options: Any) -> Any:

@@ -69,6 +69,10 @@ class Semantics:
         """Note that a function of SciPy's has ended."""
         self.in_libraries -= 1
 
+    def runs_module(self, names: dict[str, Any]) -> bool:
+        """Return whether the module of the program with these global names is running as code for NumPy."""
+        return any(part.names is names for module in self.modules for part in getattr(module, "modules", ()))
+
     def note_array(self, x: Any) -> Any:
         """Note that a function made `x`, and return it."""
         if isinstance(x, Tensor) and x.ndim == 0:

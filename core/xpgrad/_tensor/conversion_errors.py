@@ -14,6 +14,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from xpgrad._basics.frames import find_user_frame
+from xpgrad._modes import state
 
 #: Functions of NumPy that make an array of their first argument.
 _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
@@ -53,6 +54,9 @@ def describe_conversion(lost: str) -> str:
     else:
         shown = library
     advice = _LIBRARIES.get(library) or _advice(text, frame)
+    mode = state.current()
+    if mode is not None and mode.numpy is not None and not mode.numpy.runs_module(frame.f_globals):
+        advice += f"; or name the module {frame.f_globals.get('__name__')} in the argument `modules` of `numpy_code`"
     return f"{shown} converts it to a NumPy array, so the {lost} would be lost. To keep the {lost}, {advice}"
 
 

@@ -288,9 +288,9 @@ class TensorMethods(TensorBase):
                 raise RuntimeError(msg)
             if numpy is not None and state.is_grad_enabled():
                 msg = (
-                    f"Can't call {what} on a Tensor that requires grad in code that `numpy_code` runs: a function outside of the module "
-                    "asked for the number, and what it computes would lose the gradient. Use a function that xpgrad has, or `x.detach()` "
-                    "if a constant is meant"
+                    f"Can't call {what} on a Tensor that requires grad in code that `numpy_code` runs: a function outside of its modules "
+                    "asked for the number, and what it computes would lose the gradient. Name the module in `modules` if it is written for "
+                    "NumPy, use a function that xpgrad has, or `x.detach()` if a constant is meant"
                 )
                 raise RuntimeError(msg)
             warnings.warn(
