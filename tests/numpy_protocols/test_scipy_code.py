@@ -255,12 +255,25 @@ def images(p: Any) -> Any:
     return edges.sum() + moved.sum() + scipy.ndimage.center_of_mass(image)[1] + scipy.spatial.distance.pdist(image).sum()
 
 
+make_blank, make_diagonals = partial(np.zeros, 3), partial(sp.diags, format="csr")
+
+
+def shapes_of_scipys(p: Any) -> Any:
+    out = make_blank()
+    out[:] = p
+    u = spsolve(make_diagonals(np.ones(3) * 2.0, 0, shape=(3, 3)) + sp.identity(3), p[:, np.newaxis], use_umfpack=False)
+    density = multivariate_normal.logpdf(p[:1], 0.1, 2.0, True)
+    assert (np.shape(u), np.shape(density)) == ((3,), ())
+    kept = sp.kron(sp.csr_matrix(np.ones((1, 1))), sp.csr_matrix(np.tri(3))) * p + sp.block_array([[sp.csr_array(np.tri(3))]]) @ p
+    return (u * out).sum() + density + (kept * p).sum() * spla.eigsh(sp.diags(np.arange(1.0, 7.0)), k=1, v0=np.ones(6))[0][0]
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     f.__name__: f
     for f in (
         finite_elements, older_matrices, tridiagonal, sparse_constant, oscillator, decay, equations_that_write, solvers_that_write, root,
         minimum, integral, densities, interpolants, special_functions, matrices, signals, arrays_of_scipys, starts_and_tables, events,
-        functions_that_write, rotations, spectra, images,
+        functions_that_write, rotations, spectra, images, shapes_of_scipys,
     )
 }  # fmt: skip
 
@@ -505,6 +518,11 @@ def test_options_that_only_scipy_has() -> None:
     out = xp.numpy_code(program)(xp.asarray(x))
     assert isinstance(out, xp.Tensor)
     np.testing.assert_allclose(out.numpy(), program(x))
+
+
+def test_functions_of_sparse_arrays_without_a_derivative_raise() -> None:
+    with pytest.raises(TypeError, match=r"scipy\.block_array has no derivative by the entries"):
+        xp.numpy_code(lambda x: sp.block_array([[sp.diags(x)]]) @ x)(xp.tensor([1.0, 2.0], requires_grad=True))
 
 
 def test_a_frozen_distribution_draws_as_scipys() -> None:

@@ -509,8 +509,21 @@ def test_multivariate_normal(xpgrad_device: str) -> None:
         for kind in ("logpdf", "pdf"):
             found = values(getattr(stats.multivariate_normal, kind)(*given))
             np.testing.assert_allclose(found, getattr(theirs, kind)(x, mean, cov), rtol=near, atol=near)
+            np.testing.assert_array_equal(values(getattr(stats.multivariate_normal, kind)(*given, allow_singular=True)), found)
         np.testing.assert_allclose(values(stats.multivariate_normal.entropy(*given[1:])), theirs(mean, cov).entropy(), rtol=near * 10)
     check(stats.multivariate_normal.logpdf, list(cases[0]), xpgrad_device, order=2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_directions_that_scipy_leaves_out_give_nan(dtype: str) -> None:
+    for ratio in (1.5, 0.6):
+        least = ratio * np.finfo(dtype).eps * (1e3 if dtype == "float32" else 1e6)
+        cov = np.array([[1.0, 0.0], [0.0, least]], dtype)
+        out = scipy.stats.multivariate_normal.logpdf([0.5, 0.0], cov=cov, allow_singular=True)
+        for run in (lambda f: f, xp.compile):
+            logpdf = run(lambda c: stats.multivariate_normal.logpdf(xp.asarray([0.5, 0.0], dtype=dtype), None, c, True))
+            np.testing.assert_allclose(values(logpdf(xp.asarray(cov))), out if ratio > 1 else np.nan, rtol=1e-5)
+            assert np.isnan(values(xp.func.grad(logpdf)(xp.asarray(cov)))).any() == (ratio < 1)
 
 
 def test_multivariate_normal_is_pytorchs() -> None:

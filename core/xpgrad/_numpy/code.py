@@ -138,6 +138,9 @@ def _replace(x: Any) -> Any:
         return _find_module(x) if x.__name__ in _MODULES else x
     if kind is _np.vectorize:
         return Vectorized(x, _as_tensor_inside)
+    if kind is functools.partial:
+        inner = _replace(x.func)
+        return x if inner is x.func else functools.partial(inner, *x.args, **x.keywords)
     if kind is type and x in NUMBER_CLASSES:
         return NUMBER_CLASSES[x]
     for numpys, own in _STAND_INS:
@@ -466,6 +469,7 @@ _REPLACED = frozenset(
         _np.mgrid,
         _np.ogrid,
         _np.vectorize(max),
+        functools.partial(max),
         _np.random.rand,
         _np.random.default_rng,
         _np.random.default_rng(0),

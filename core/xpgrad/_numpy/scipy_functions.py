@@ -353,6 +353,16 @@ def _diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = No
     )
 
 
+# -- sparse --------------------------------------------------------------------------------------------------------------
+
+
+def _spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
+    from xpgrad.scipy.sparse.linalg import spsolve  # loads late: it needs SciPy
+
+    out = spsolve(A, b)
+    return out[:, 0] if out.ndim == 2 and out.shape[1] == 1 else out  # a single column is a vector in SciPy
+
+
 #: By the public name below `scipy`.
 OTHERS: dict[str, Callable[..., Any]] = {
     "integrate.dblquad": _dblquad,
@@ -398,6 +408,7 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "sparse.csr_matrix": _build_matrix("csr_array"),
     "sparse.diags": _diags,
     "sparse.issparse": is_sparse,
+    "sparse.linalg.spsolve": _spsolve,
 }
 for _module, _functions in (("ndimage", images.FUNCTIONS), ("spatial.distance", distances.FUNCTIONS)):
     OTHERS |= {f"{_module}.{_name}": _function for _name, _function in _functions.items()}

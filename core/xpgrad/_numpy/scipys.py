@@ -21,7 +21,7 @@ from xpgrad._modes import state
 from xpgrad._numpy.scipy_functions import OTHERS, get_sparse, is_sparse
 from xpgrad._numpy.semantics import first_tensor, is_followed, is_running
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.func._tree import flatten
+from xpgrad.func._tree import flatten, tree_map
 from xpgrad.rules.conversion import asarray
 
 __all__ = ["EXTRA", "Converters", "LibraryClass", "find_stand_in", "is_scipys"]
@@ -184,10 +184,28 @@ def _make_function(theirs: Any, own: Any, convert: Converters) -> Any:
             if own.__name__ in _STARTING:
                 _start_with_axis(own.__name__, own_args, own_options)
             return own(*own_args, **own_options)
-        out = theirs(*args, **options)
-        return tuple(map(convert.arrays, out)) if type(out) is tuple else convert.arrays(out)
+        return _call_theirs(theirs, args, options, convert)
 
     return compute
+
+
+def _call_theirs(theirs: Any, args: tuple[Any, ...], options: dict[str, Any], convert: Converters) -> Any:
+    """Call a function of SciPy's, with its own sparse arrays for those of constants; arrays that it returns become Tensors."""
+    if is_running() and "xpgrad.scipy.sparse" in sys.modules:
+        args, options = tree_map(functools.partial(_as_scipys, theirs), (args, options))
+    out = theirs(*args, **options)
+    return tuple(map(convert.arrays, out)) if type(out) is tuple else convert.arrays(out)
+
+
+def _as_scipys(theirs: Any, x: Any) -> Any:
+    """Return a sparse array of constants as one of SciPy's, and anything else unchanged."""
+    if not is_sparse(x):
+        return x
+    if is_followed(x.data):
+        msg = f"scipy.{theirs.__name__} has no derivative by the entries of a sparse array; use `x.detach()` if a constant is meant"
+        raise TypeError(msg)
+    out = x.to_scipy()
+    return sys.modules["scipy.sparse"].csr_matrix(out) if isinstance(x, get_sparse().SparseMatrix) else out  # a matrix, whose `*` is `@`
 
 
 def _run_library(theirs: Any, convert: Converters) -> Any:
@@ -202,8 +220,7 @@ def _run_library(theirs: Any, convert: Converters) -> Any:
         if not is_running():
             return theirs(*args, **options)
         if not _has_derivative(args, options):
-            out = theirs(*args, **options)
-            return tuple(map(convert.arrays, out)) if type(out) is tuple else convert.arrays(out)
+            return _call_theirs(theirs, args, options, convert)
         mode: Any = state.current()
         with ExitStack() as stack:
             for library in map(convert.libraries, modules):
@@ -357,13 +374,20 @@ class _Distribution:
         own = getattr(self._own, name, None)
         if not isinstance(found, types.MethodType):
             return found
-        return _make_function(found, own, self._convert) if callable(own) else functools.partial(self._run, found)
+        if not callable(own):
+            return functools.partial(self._run, found)
+        return _make_function(found, _drop_ones(own) if self._theirs.__module__.endswith("_multivariate") else own, self._convert)
 
     def _run(self, method: Any, *args: Any, **options: Any) -> Any:
         """Call a method that xpgrad does not have."""
         if _has_derivative(args, options):
             _enter_modules(type(self._theirs), self._convert)
         return self._convert.arrays(method(*args, **options)) if is_running() else method(*args, **options)
+
+
+def _drop_ones(own: Any) -> Any:
+    """Return a method like one of a distribution of vectors, whose result has no axes of length 1, as SciPy's."""
+    return functools.wraps(own)(lambda *args, **options: own(*args, **options).squeeze())
 
 
 class _Frozen:

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from xpgrad._basics.docstrings import shares
+from xpgrad._basics.dtypes import finfo
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import cholesky
@@ -24,7 +25,9 @@ x : Tensor or array, shape (..., d)
 mean : Tensor or array, shape (d,), optional
     The mean; zeros by default. Differentiable.
 cov : Tensor, array or number, shape (d, d), (d,) or ()
-    The covariance, positive definite; a vector is its diagonal, a number is a multiple of the identity. Differentiable.""",
+    The covariance, positive definite; a vector is its diagonal, a number is a multiple of the identity. Differentiable.
+allow_singular : bool, default: False
+    Whether SciPy would leave out the directions in which a covariance is singular, or nearly so. Then the result is nan here.""",
     returns="""\
 Tensor, shape (...)
     Floating-point.""",
@@ -45,8 +48,8 @@ class MultivariateNormal:
 
     Notes
     -----
-    A singular covariance raises the error of `xpgrad.linalg.cholesky`. The density has no derivative with respect to such a covariance, so
-    SciPy's `allow_singular` does not exist. The other names and shapes are those of `scipy.stats.multivariate_normal`.
+    A singular covariance raises the error of `xpgrad.linalg.cholesky`, also with `allow_singular`: the density has no derivative with respect
+    to such a covariance. The other names and shapes are those of `scipy.stats.multivariate_normal`.
 
     Examples
     --------
@@ -59,7 +62,7 @@ class MultivariateNormal:
         return "xpgrad.scipy.stats.multivariate_normal"
 
     @_document_normal
-    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Tensor:
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Tensor:
         """Return the logarithm of the density.
 
         Examples
@@ -77,10 +80,11 @@ class MultivariateNormal:
         # There are usually more vectors than dimensions: inverting the factor once leaves a single matrix product.
         inverse = solve_triangular(factor, eye(dim, dtype=factor.dtype, device=factor.device), lower=True)
         z = (x - mean) @ inverse.mT
-        return (z * z).sum(-1) * -0.5 - (_log_volume(factor) + dim * (math.log(2 * math.pi) / 2))
+        out = (z * z).sum(-1) * -0.5 - (_log_volume(factor) + dim * (math.log(2 * math.pi) / 2))
+        return out * _mark_singular(cov) if allow_singular else out
 
     @_document_normal
-    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Tensor:
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Tensor:
         """Return the density.
 
         Examples
@@ -91,7 +95,7 @@ class MultivariateNormal:
         >>> stats.multivariate_normal.pdf(x, xp.zeros(2), xp.asarray([1.0, 4.0]))
         tensor([0.0796, 0.0483])
         """
-        return xp.exp(self.logpdf(x, mean, cov))
+        return xp.exp(self.logpdf(x, mean, cov, allow_singular))
 
     @_document_normal
     def entropy(self, mean: Any = None, cov: Any = 1.0) -> Tensor:
@@ -124,6 +128,14 @@ class MultivariateNormal:
 def _factor(cov: Any) -> Any:
     """Return the Cholesky factor of the symmetric part."""
     return cholesky((cov + cov.mT) * 0.5)
+
+
+def _mark_singular(cov: Any) -> Any:
+    """Return nan if SciPy counts an eigenvalue of the covariance as 0, else 1."""
+    values = xp.linalg.eigvalsh((cov + cov.mT).detach())
+    precision = finfo(values.dtype)
+    least = (1e3 if precision.bits == 32 else 1e6) * precision.eps * xp.max(xp.abs(values))
+    return xp.where(xp.min(values) > least, 1.0, math.nan)
 
 
 def _log_volume(factor: Any) -> Any:
