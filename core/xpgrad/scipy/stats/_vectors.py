@@ -48,8 +48,8 @@ class MultivariateNormal:
 
     Notes
     -----
-    A singular covariance raises the error of `xpgrad.linalg.cholesky`, also with `allow_singular`: the density has no derivative with respect
-    to such a covariance. The other names and shapes are those of `scipy.stats.multivariate_normal`.
+    A singular covariance raises the error of `xpgrad.linalg.cholesky`, also with `allow_singular`: the density has no derivative by such a
+    covariance. The other names and shapes are those of `scipy.stats.multivariate_normal`.
 
     Examples
     --------
