@@ -344,3 +344,12 @@ def test_the_slope_of_a_cube_root_at_0_is_infinite() -> None:
     with np.errstate(divide="ignore"):
         np.cbrt(x).backward(xp.ones(3))
     np.testing.assert_allclose(x.grad.numpy(), [1 / 12, np.inf, 1 / 12])
+
+
+def test_positions_outside_of_an_axis_raise() -> None:
+    places = xp.asarray([0, 3])
+    assert np.ravel_multi_index((places, 1), (4, 2)).tolist() == [1, 7]
+    with pytest.raises(ValueError, match="outside of an axis of length 3"):
+        np.ravel_multi_index((places, places), (4, 3))
+    with pytest.raises(TypeError, match="needs integers for each of the 2 axes"):
+        np.ravel_multi_index((places, xp.ones(2)), (4, 3))

@@ -348,6 +348,10 @@ CASES: dict[str, list[Case]] = {
     "searchsorted": [_c(lambda k, x: np.searchsorted(k, x, side="right"), KNOTS, M)],
     "digitize": [_c(lambda x, k: np.digitize(x, k), M, KNOTS)],
     "unravel_index": [_c(lambda x: np.unravel_index(np.argsort(x), (3, 2)), V)],
+    "ravel_multi_index": [
+        _c(lambda x: np.ravel_multi_index((np.argsort(x), np.argsort(-x)), (5, 6)), V),
+        _c(lambda x: np.ravel_multi_index((np.argsort(x), np.argsort(-x) - 3), (3, 4), mode=("clip", "wrap"), order="F"), V),
+    ],
     "diag_indices_from": [_c(np.diag_indices_from, S)],
     "tril_indices_from": [_c(np.tril_indices_from, M)],
     "triu_indices_from": [_c(lambda x: np.triu_indices_from(x, 1), M)],

@@ -399,7 +399,7 @@ class _ProgramStandIns:
 def _find_names(modules: Iterable[types.ModuleType]) -> Iterator[dict[str, Any]]:
     """Yield the global names of modules, and of those inside of packages that have been imported."""
     for module in modules:
-        package = getattr(module, "__name__", None)
+        package = str(getattr(module, "__name__", ""))
         # NB: some packages replace their module by an object.
         if sys.modules.get(package) is not module or package.partition(".")[0] in ("numpy", "scipy", "xpgrad"):
             msg = f"numpy_code: `modules` are modules of programs for NumPy, but one is {module!r:.60}"

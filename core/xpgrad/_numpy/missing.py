@@ -10,7 +10,6 @@ declare_absent("it packs bits, which have no gradient, and the Array API standar
 declare_absent("it returns text; `repr(x)` and `str(x)` print a Tensor", "array2string", "array_repr", "array_str")
 declare_absent("it writes a file; pickle the Tensor instead", "save", "savetxt", "savez", "savez_compressed")
 declare_absent("it plans the order of an Einstein sum; `np.einsum` accepts and ignores `optimize=`", "einsum_path")
-declare_absent("it computes with integers only; write it with sums and products", "ravel_multi_index")
 
 #: Functions that NumPy does not dispatch to Tensors, by the reason.
 NOT_DISPATCHED: dict[str, tuple[str, ...]] = {

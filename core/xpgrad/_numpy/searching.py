@@ -276,6 +276,22 @@ def unravel_index(rest: Any, shape: Any, order: str = "C") -> Any:
     return tuple(out)
 
 
+@implements("ravel_multi_index", differentiable=False)
+def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
+    places, lengths = lift("ravel_multi_index", *multi_index), as_tuple(dims)
+    modes = mode if isinstance(mode, tuple) else (mode,) * len(lengths)
+    if not len(places) == len(lengths) == len(modes) or any("integer" not in place.dtype.category for place in places):
+        msg = f"np.ravel_multi_index needs integers for each of the {len(lengths)} axes, but got {len(places)} arrays"
+        raise TypeError(msg)
+    out: Any = 0
+    for place, n, how in list(zip(places, lengths, modes))[:: -1 if order == "F" else 1]:
+        if how == "raise" and can_read_values(place) and bool(xp.any((place < 0) | (place >= n))):
+            msg = f"np.ravel_multi_index: an index is outside of an axis of length {n}"
+            raise ValueError(msg)
+        out = out * n + (xp.remainder(place, n) if how == "wrap" else xp.clip(place, 0, n - 1) if how == "clip" else place)
+    return out
+
+
 @implements("diag_indices_from", differentiable=False)
 def _diag_indices_from(arr: Any) -> Any:
     if len(arr.shape) < 2 or len(set(arr.shape)) != 1:
