@@ -18,7 +18,7 @@ import scipy.stats
 import xpgrad as xp
 from support.central_differences import check, has_float64, values
 from support.special_functions import second_derivatives
-from xpgrad.func import jvp, vmap
+from xpgrad.func import grad, jvp, vmap
 from xpgrad.scipy import stats
 from xpgrad_reference.sections import parts
 
@@ -295,6 +295,17 @@ def test_quantiles_at_the_ends_have_the_derivative_of_one_side(name: str, xpgrad
         assert grads[-2] == 2.0  # both ends move with the location
         if family != "truncnorm":
             assert not np.any(grads[1:-2])  # no end moves with a shape
+
+
+@pytest.mark.parametrize(("name", "shapes"), [("norm", ()), ("gamma", (2.0,)), ("beta", (2.0, 3.0)), ("weibull_min", (1.5,))])
+@pytest.mark.parametrize("kind", ["ppf", "isf"])
+def test_second_derivatives_of_quantiles_in_forward_mode(name: str, shapes: tuple[float, ...], kind: str, xpgrad_device: str) -> None:
+    theirs = getattr(scipy.stats, name)
+    place = getattr(theirs, kind)(0.3, *shapes)
+    density, change = theirs.pdf(place, *shapes), (theirs.pdf(place + 1e-4, *shapes) - theirs.pdf(place - 1e-4, *shapes)) / 2e-4
+    q = xp.asarray(0.3, device=xpgrad_device)
+    found = jvp(grad(lambda p: getattr(getattr(stats, name), kind)(p, *shapes)), (q,), (xp.ones_like(q),))[1]
+    assert found.item() == pytest.approx(-change / density**3, rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"])

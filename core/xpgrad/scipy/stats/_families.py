@@ -28,7 +28,8 @@ Function = Callable[..., Any]
 def _end_by_probability(g: Any, q: Any, density: Any, xp: Any) -> Any:
     at, one = (q == 0) | (q == 1), xp.ones_like(density)
     flat = xp.where(at, (q * (1 - q)) ** 2, one)  # 0 at the ends, where it does not change with `q`: second derivatives are nan
-    return g / (xp.where(at, density, one * math.inf) * one_for_zero(flat, xp))
+    slope = g / (xp.where(at, density, one) * one_for_zero(flat, xp))
+    return xp.where(at, slope, xp.zeros_like(slope))
 
 
 @row_only(
