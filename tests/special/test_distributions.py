@@ -308,6 +308,21 @@ def test_second_derivatives_of_quantiles_in_forward_mode(name: str, shapes: tupl
     assert found.item() == pytest.approx(-change / density**3, rel=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["ppf", "isf"])
+def test_quantiles_of_a_batch_of_shapes_at_the_same_probabilities(kind: str, xpgrad_device: str) -> None:
+    ends = np.array([-2.0, -1.5, -1.0]), np.array([0.5, 1.0, 2.0])
+    q = np.array([0.0, 0.3, 1.0])  # as many as there are distributions
+    ours, theirs = getattr(stats.truncnorm, kind), getattr(scipy.stats.truncnorm, kind)
+    at, *shapes = (xp.asarray(v, device=xpgrad_device) for v in (q, *ends))
+    found = vmap(lambda a, b: ours(at, a, b))(*shapes)
+    np.testing.assert_allclose(values(found), [theirs(q, a, b) for a, b in zip(*ends)], rtol=1e-5)
+    slopes = vmap(grad(lambda a, b: xp.sum(ours(at[::2], a, b))))(*shapes)
+    np.testing.assert_allclose(values(slopes), 1.0)  # one end moves with `a`
+    batch = getattr(stats.gamma, kind)
+    found = vmap(lambda a: batch(at, a))(xp.asarray([0.5, 1.0, 2.0], device=xpgrad_device))
+    np.testing.assert_allclose(values(found), [getattr(scipy.stats.gamma, kind)(q, a) for a in (0.5, 1.0, 2.0)], rtol=1e-5)
+
+
 @pytest.mark.parametrize("kind", ["logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"])
 def test_lognorm_begins_at_zero(kind: str, xpgrad_device: str) -> None:
     x, s = (xp.tensor(v, device=xpgrad_device, requires_grad=True) for v in (0.0, 0.7))

@@ -32,9 +32,14 @@ def _end_by_probability(g: Any, q: Any, density: Any, xp: Any) -> Any:
     return xp.where(at, slope, xp.zeros_like(slope))
 
 
+def _in_common_shape(xp: Any, value: Any, q: Any, density: Any) -> Any:
+    # The shape must be that of all operands: under `vmap` only some of them have the axis of the batch.
+    return xp.where((q == 0) | (density == 0), value, value)
+
+
 @row_only(
     lambda g, xp: g, _end_by_probability, None,
-    composed=lambda xp, value, q, density: xp.positive(value), fresh=(False, True, False),
+    composed=_in_common_shape, fresh=(False, True, False),
 )  # fmt: skip
 def _end_of_support(value: Any, q: Any, density: Any) -> Any:
     """Return `value`, with the derivative ``1 / density`` by `q` where that is 0 or 1, and 0 elsewhere."""
