@@ -394,6 +394,9 @@ BRANCHING = (
     "scipy.optimize.brentq(lambda t: t**3-x[0], 0, 2, (), 1e-13, 1e-12, 99, disp=False)",
     "scipy.optimize.brentq(lambda t: t**3-x[0], 0, 2, full_output=True, xtol=1e-13)[1].root",
     "scipy.optimize.toms748(lambda t, a: t**3-a, 0, 2, args=(x[0],), k=2, xtol=1e-13)",
+    "scipy.stats.gmean(np.stack([x, [1.0, np.nan, 2.0], x*x]), axis=0, nan_policy='omit')",
+    "scipy.stats.trim_mean(np.stack([x, [1.0, np.nan, 2.0], x*x, x+3]), 0.3, axis=0, nan_policy='omit')",
+    "scipy.stats.ttest_rel(np.stack([x, [1.0, np.nan, 2.0], x[::-1]]), M*x, axis=1, nan_policy='omit')[0]",
     "scipy.stats.gamma.fit(np.append(x, [2.0, 3.5]), floc=0)[0]",
     "scipy.optimize.leastsq(lambda t: t-x, np.zeros(3))[0]",
 )  # fmt: skip
@@ -421,6 +424,17 @@ def test_scipys_code_runs_on_tensors(text: str) -> None:
     if text not in BRANCHING:
         found = np.asarray(xp.func.jvp(run, (x,), (np.ones(3),))[1].tolist())
         np.testing.assert_allclose(found, slopes.sum(axis=1), rtol=1e-5, atol=1e-5)
+
+
+def test_policies_of_statistics_are_kept_in_batches() -> None:
+    x, y = (np.random.default_rng(k).normal(size=(2, 5, 3)) for k in range(2))
+    compare = xp.numpy_code(lambda a, b: stats.f_oneway(a, b, axis=0).statistic)
+    found = xp.func.vmap(compare)(xp.asarray(x), xp.asarray(y))
+    np.testing.assert_allclose(found.tolist(), [stats.f_oneway(a, b, axis=0).statistic for a, b in zip(x, y)])
+    spread = xp.func.vmap(xp.numpy_code(lambda a: stats.sem(a, axis=(0, 1), keepdims=True)))(xp.asarray(x))
+    np.testing.assert_allclose(spread.tolist(), [stats.sem(a, axis=(0, 1), keepdims=True) for a in x])
+    with pytest.raises(NotImplementedError, match="nan_policy='omit' needs the values"):
+        xp.func.vmap(xp.numpy_code(lambda a: stats.sem(a, nan_policy="omit")))(xp.asarray(x))
 
 
 def minima(p: Any) -> Any:

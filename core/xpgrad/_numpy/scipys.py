@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 
 import xpgrad as xp
 from xpgrad._modes import state
+from xpgrad._numpy.operands import can_read_values
 from xpgrad._numpy.scipy_functions import OTHERS, get_sparse, is_sparse
 from xpgrad._numpy.semantics import first_tensor, is_followed, is_running
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.func._tree import flatten, tree_map
 from xpgrad.rules.conversion import asarray
 
-__all__ = ["EXTRA", "Converters", "LibraryClass", "find_stand_in", "is_scipys"]
+__all__ = ["EXTRA", "Converters", "LibraryClass", "find_policies", "find_stand_in", "is_scipys"]
 
 #: NumPy: `chapters` loaded it.
 _np: Any = sys.modules["numpy"]
@@ -262,6 +263,31 @@ def _enter_modules(cls: type, convert: Converters) -> None:
         library = convert.libraries(names)
         mode.numpy.libraries.enter_context(library)
         mode.numpy.modules.insert(0, library)  # those after it are removed when functions end
+
+
+def find_policies(names: dict[str, Any]) -> dict[str, Any]:
+    """Return what stands for functions in the module by which SciPy applies `axis`, `nan_policy` and `keepdims`; in others, nothing.
+
+    That module would treat Tensors as arrays of another library: it would ignore `nan_policy` if they have several axes, and all three
+    inside of `vmap`.
+    """
+    if names["__name__"] != "scipy.stats._axis_nan_policy":
+        return {}
+    theirs: Any = types.SimpleNamespace(**names)
+
+    def find_nan(x: Any, nan_policy: str = "propagate", **options: Any) -> Any:
+        if not isinstance(x, Tensor) or can_read_values(x):
+            return theirs._contains_nan(_np.asarray(x.detach()) if isinstance(x, Tensor) else x, nan_policy, **options)
+        if nan_policy != "propagate":
+            msg = f"nan_policy={nan_policy!r} needs the values of the array, which are not known in vmap and compile"
+            raise NotImplementedError(msg)
+        return False
+
+    return {
+        "is_numpy": lambda library: library is xp or theirs.is_numpy(library),
+        "is_lazy_array": lambda x: not isinstance(x, Tensor) and theirs.is_lazy_array(x),
+        "_contains_nan": find_nan,
+    }
 
 
 def _has_derivative(*given: Any) -> bool:
