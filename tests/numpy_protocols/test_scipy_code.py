@@ -397,6 +397,7 @@ BRANCHING = (
     "scipy.stats.gmean(np.stack([x, [1.0, np.nan, 2.0], x*x]), axis=0, nan_policy='omit')",
     "scipy.stats.trim_mean(np.stack([x, [1.0, np.nan, 2.0], x*x, x+3]), 0.3, axis=0, nan_policy='omit')",
     "scipy.stats.ttest_rel(np.stack([x, [1.0, np.nan, 2.0], x[::-1]]), M*x, axis=1, nan_policy='omit')[0]",
+    "scipy.stats.wasserstein_distance(x, [0.5, 2.0], x**2, [1.0, 2.0])", "scipy.stats.energy_distance(x, [0.5, 2.0], x**2)",
     "scipy.stats.gamma.fit(np.append(x, [2.0, 3.5]), floc=0)[0]",
     "scipy.optimize.leastsq(lambda t: t-x, np.zeros(3))[0]",
 )  # fmt: skip
@@ -424,6 +425,24 @@ def test_scipys_code_runs_on_tensors(text: str) -> None:
     if text not in BRANCHING:
         found = np.asarray(xp.func.jvp(run, (x,), (np.ones(3),))[1].tolist())
         np.testing.assert_allclose(found, slopes.sum(axis=1), rtol=1e-5, atol=1e-5)
+
+
+def test_distances_of_distributions_with_equal_values() -> None:
+    x, y, p = np.array([0.3, 1.2, 1.2, 0.3, 1.2, 2.0]), np.array([5.0, 4.0, 4.0, 7.0]), np.array([1.0, 2.0, 0.5, 0.3, 1.1, 0.7])
+    leaves = [xp.tensor(v, requires_grad=True) for v in (x, y, p)]
+    found = xp.numpy_code(lambda u, v, w: stats.wasserstein_distance(u, v, w))(*leaves)
+    found.backward()
+    assert found.item() == pytest.approx(stats.wasserstein_distance(x, y, p))
+    # All of `x` lies below all of `y`: the distance is that of the means.
+    assert [leaf.grad is not None for leaf in leaves] == [True] * 3
+    np.testing.assert_allclose(leaves[0].grad, -p / p.sum())
+    np.testing.assert_allclose(leaves[1].grad, np.full(4, 0.25))
+    np.testing.assert_allclose(leaves[2].grad, -(x - x @ p / p.sum()) / p.sum(), atol=1e-15)
+    same = xp.tensor([0.3, 1.2, 2.0], requires_grad=True)
+    xp.numpy_code(lambda u: stats.wasserstein_distance(u, [2.0, 0.3, 1.2]))(same).backward()
+    np.testing.assert_allclose(same.grad, 0.0, atol=1e-15)  # the smallest distance, at a kink
+    with pytest.raises(ValueError, match="must not be negative"):
+        xp.numpy_code(lambda u: stats.energy_distance(u, [1.0, 2.0], [1.0, 1.0, -1.0]))(same)
 
 
 def test_policies_of_statistics_are_kept_in_batches() -> None:

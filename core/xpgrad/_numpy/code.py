@@ -32,8 +32,8 @@ from xpgrad._numpy.dispatch import array_function, has_rule
 from xpgrad._numpy.generators import is_generator_class, make_generator_class, make_global_draw, share_generator
 from xpgrad._numpy.iteration import iterate
 from xpgrad._numpy.mathematics import find_number_function, round_number
-from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor, flatten_flat, is_followed, is_running
 from xpgrad._numpy.scipys import EXTRA, Converters, LibraryClass, find_policies, find_stand_in, is_scipys
+from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor, flatten_flat, is_followed, is_running
 from xpgrad._numpy.table import LIKE
 from xpgrad._numpy.vectorized import Vectorized
 from xpgrad._tensor.tensor import Tensor
