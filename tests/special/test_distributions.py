@@ -184,6 +184,13 @@ def test_distributions_on_integers(name: str, kind: str, xpgrad_device: str) -> 
             found = ours(q, *parameters)
             assert not found.requires_grad
             np.testing.assert_array_equal(values(found), theirs(values(q), *parameters))
+        loc = xp.tensor(1.0, device=xpgrad_device, requires_grad=True)  # a quantile moves by it
+        found = ours(q, *shapes, loc)
+        np.testing.assert_array_equal(values(found), theirs(values(q), *shapes, 1.0))
+        found[:4].sum().backward()
+        assert loc.grad is not None
+        assert loc.grad.item() == 4.0
+        assert q.grad is None
         return
     k = np.array([-1.0, 0.0, 1.0, 3.0, 7.0, 12.0, 2.5 if kind in ("cdf", "sf") else 2.0])
     near = 1e-12 if has_float64(xpgrad_device) else 1e-3

@@ -56,7 +56,7 @@ _CONTINUOUS = """\
 _DISCRETE = """\
 *args : Tensor or number
     The shape parameters in SciPy's order, then the location `loc` (default: 0). All broadcast with the first argument. The shape
-    parameters are differentiable, except in `ppf`.
+    parameters are differentiable, except in `ppf`, where `loc` is.
 **options : Tensor or number
     The same parameters by name."""
 _RETURNS = """\
@@ -91,7 +91,7 @@ def _name_parameters(method: Any, shapes: tuple[str, ...], continuous: bool) -> 
     """Return the docstring of a method with entries for the parameters (`shapes`, location and scale) in place of `*args`."""
     slope = " Differentiable." if continuous or method.__name__ != "ppf" else ""
     texts = {", ".join(shapes): f"Shape of the distribution, parametrised as in SciPy; invalid values give nan.{slope}"} if shapes else {}
-    texts["loc"] = "Location. Differentiable." if continuous else "Location."
+    texts["loc"] = "Location. Differentiable." if continuous or method.__name__ == "ppf" else "Location."
     if continuous:
         texts["scale"] = "Scale, above 0; other values give nan. Differentiable."
     entries = "\n".join(f"{name} : Tensor or number\n    {text}" for name, text in texts.items())
@@ -581,7 +581,7 @@ class Discrete(_Family):
     def ppf(self, q: Operand, *args: Operand, **options: Operand) -> Tensor:
         """Return the quantile function: the smallest integer at which `cdf` is at least `q`.
 
-        SciPy computes it. It is constant between jumps, so the result never requires grad.
+        SciPy computes it. It is constant between jumps, so the result requires grad only if `loc` does, by which it moves.
 
         Parameters
         ----------
@@ -604,7 +604,7 @@ class Discrete(_Family):
         """
         place, *shapes, loc = self._operands("ppf", "q", q, args, options, ("loc",))
         factor = self._factor(shapes, place.dtype).detach()
-        return PRIMITIVES[f"{PREFIX}{self.name}_ppf"](place, *shapes) * factor + loc.detach()
+        return PRIMITIVES[f"{PREFIX}{self.name}_ppf"](place, *shapes) * factor + loc
 
     def _tail(self, kind: str, k: Any, args: tuple[Any, ...], options: dict[str, Any], below: float, above: float) -> Any:
         """Evaluate `cdf` or `sf` at ``floor(k)``; the value is `below` below the support, and `above` from its last point on."""
