@@ -203,6 +203,25 @@ def test_kinds_between_and_beyond_the_points(kind: str, xpgrad_device: str) -> N
         assert np.isnan(values(found(xp.asarray([np.nan], device=xpgrad_device)))).all()
 
 
+@pytest.mark.parametrize("name", ["linear", "cubic", "spline", "monotone", "grid"])
+def test_infinite_queries_beyond_the_points_leave_derivatives_alone(name: str, xpgrad_device: str) -> None:
+    x, at = (xp.asarray(v, device=xpgrad_device) for v in ([0.0, 1.0, 2.5, 3.0], [0.5, np.inf, -np.inf, 1.7]))
+    make: dict[str, Any] = {
+        "linear": lambda y: ours.interp1d(x, y, bounds_error=False, fill_value=(0.5, 0.25)),
+        "cubic": lambda y: ours.interp1d(x, y, "cubic", bounds_error=False),
+        "spline": lambda y: ours.CubicSpline(x, y, extrapolate=False),
+        "monotone": lambda y: ours.PchipInterpolator(x, y, extrapolate=False),
+        "grid": lambda y: lambda q: ours.interpn((x,), y, q[:, None], bounds_error=False),
+    }
+    gradients = []
+    for queries in (at, at[::3]):
+        y = xp.tensor([0.0, 1.0, -1.0, 2.0], device=xpgrad_device, requires_grad=True)
+        out = make[name](y)(queries)
+        xp.sum(out[:: len(out) - 1]).backward()
+        gradients.append(values(y.grad))
+    np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-6)
+
+
 def test_steps_have_the_derivative_zero(xpgrad_device: str) -> None:
     q = xp.tensor([0.2, 2.2], device=xpgrad_device, requires_grad=True)
     for kind in ("nearest", "previous", "next"):

@@ -77,3 +77,8 @@ def as_queries(title: str, given: Any, like: Any) -> Any:
 def as_column(v: Any, rank: int) -> Any:
     """Reshape a vector so that it broadcasts along the first of `rank` axes."""
     return xp.reshape(v, (*v.shape, *(1,) * (rank - 1)))
+
+
+def move_inside(x: Any, outside: Any, knots: Any) -> Any:
+    """Return queries with the first knot for those outside, whose value is a constant: derivatives at infinite ones would be nan."""
+    return xp.where(outside, xp.zeros_like(x) + knots[0].detach(), x)

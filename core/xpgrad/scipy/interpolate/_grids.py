@@ -12,7 +12,7 @@ from xpgrad._basics.shapes import common_shape
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.scipy._operands import arrays_of, visible
-from xpgrad.scipy.interpolate._arguments import as_column, check_knots
+from xpgrad.scipy.interpolate._arguments import as_column, check_knots, move_inside
 from xpgrad.scipy.interpolate._one_axis import zeros_from
 from xpgrad.scipy.interpolate._polynomials import interval_of, pieces_of
 
@@ -118,6 +118,8 @@ class RegularGridInterpolator:
         if self.bounds_error and visible(outside) and bool(xp.any(outside)):
             msg = f"{title}: `xi` has points outside of the grid; give `bounds_error=False` and a `fill_value`, or None to extrapolate"
             raise ValueError(msg)
+        if self.fill_value is not None:
+            at = [move_inside(x, outside, p) for p, x in zip(self.grid, at)]
         out = self._corners(at) if method == "linear" else self._nearest(at)
         if self.fill_value is not None:
             out = xp.where(as_column(outside, out.ndim), xp.zeros_like(out) + self.fill_value, out)

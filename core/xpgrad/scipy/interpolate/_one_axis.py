@@ -9,7 +9,7 @@ from xpgrad._basics.arguments import as_flag, shown
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.scipy._operands import arrays_of, visible
-from xpgrad.scipy.interpolate._arguments import as_column, as_queries, check_knots, check_points
+from xpgrad.scipy.interpolate._arguments import as_column, as_queries, check_knots, check_points, move_inside
 from xpgrad.scipy.interpolate._cubic import CubicSpline
 from xpgrad.scipy.interpolate._polynomials import interval_of, pieces_of
 
@@ -126,7 +126,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
         if self.bounds_error and visible(below) and bool(xp.any(below | above)):
             msg = f"{title}: `x` has values beyond those of the points; give `bounds_error=False` and a `fill_value`, e.g. 'extrapolate'"
             raise ValueError(msg)
-        out = self._interpolate(flat)
+        out = self._interpolate(flat if self._fill is None else move_inside(flat, below | above, self.x))
         if self._fill is not None:
             out = xp.where(as_column(below, out.ndim), self._fill[0], out)
             out = xp.where(as_column(above, out.ndim), self._fill[1], out)

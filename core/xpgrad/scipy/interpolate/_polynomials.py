@@ -10,7 +10,7 @@ from xpgrad._basics.shapes import normalize_axis
 from xpgrad._rows.namespace import operations as xp
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.scipy._operands import arrays_of
-from xpgrad.scipy.interpolate._arguments import Extrapolate, as_column, as_queries, check_extrapolate, check_knots
+from xpgrad.scipy.interpolate._arguments import Extrapolate, as_column, as_queries, check_extrapolate, check_knots, move_inside
 
 
 class PPoly:
@@ -117,9 +117,9 @@ class PPoly:
         flat = xp.reshape(at, (-1,))
         if way == "periodic":
             flat = _wrap_queries(flat, self.x)[0]
-        out = _evaluate(self.c, self.x, flat)
-        if way is False:
-            inside = (flat >= self.x[0]) & (flat <= self.x[-1])
+        inside = (flat >= self.x[0]) & (flat <= self.x[-1]) if way is False else None
+        out = _evaluate(self.c, self.x, flat if inside is None else move_inside(flat, ~inside, self.x))
+        if inside is not None:
             out = xp.where(as_column(inside, out.ndim), out, xp.zeros_like(out) + math.nan)
         out = xp.reshape(out, (*at.shape, *out.shape[1:]))
         if self.axis and at.ndim:
