@@ -398,6 +398,8 @@ BRANCHING = (
     "scipy.stats.trim_mean(np.stack([x, [1.0, np.nan, 2.0], x*x, x+3]), 0.3, axis=0, nan_policy='omit')",
     "scipy.stats.ttest_rel(np.stack([x, [1.0, np.nan, 2.0], x[::-1]]), M*x, axis=1, nan_policy='omit')[0]",
     "scipy.stats.wasserstein_distance(x, [0.5, 2.0], x**2, [1.0, 2.0])", "scipy.stats.energy_distance(x, [0.5, 2.0], x**2)",
+    "scipy.stats.gamma(x[0], scale=x[1]).mean()*x", "scipy.stats.gamma(x[0], 0.0, x[1]).interval(0.8)[1]*x",
+    "scipy.stats.norm(x[0], x[1]).median()*x", "scipy.stats.binom(5, x[0]).std()*x", "scipy.stats.pareto(x[0]+3).var()*x",
     "scipy.stats.gamma.fit(np.append(x, [2.0, 3.5]), floc=0)[0]",
     "scipy.optimize.leastsq(lambda t: t-x, np.zeros(3))[0]",
 )  # fmt: skip

@@ -416,6 +416,10 @@ def _drop_ones(own: Any) -> Any:
     return functools.wraps(own)(lambda *args, **options: own(*args, **options).squeeze())
 
 
+#: Methods of all distributions, whose parameters follow their own arguments, and of which `xpgrad.scipy.stats` has none.
+_SUMMARIES = ("entropy", "interval", "mean", "median", "moment", "std", "support", "var")
+
+
 class _Frozen:
     """What stands for a distribution with its parameters: its methods get them after their own arguments."""
 
@@ -424,7 +428,7 @@ class _Frozen:
 
     def __getattr__(self, name: str) -> Any:
         distribution = self._distribution
-        if hasattr(distribution._own, name):
+        if hasattr(distribution._own, name) or name in _SUMMARIES:
             return functools.partial(self._call, getattr(distribution, name))
         found = getattr(distribution._theirs(*self._args, **self._options), name)  # such as `rvs`, whose parameters come first
         return functools.wraps(found)(lambda *args, **options: distribution._convert.arrays(found(*args, **options)))
