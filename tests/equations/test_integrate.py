@@ -374,6 +374,40 @@ def test_the_ends_of_the_span_are_differentiable() -> None:
         assert (float(a), float(b)) == pytest.approx((-0.5 * value, 1.5 * value), rel=1e-6)
 
 
+@pytest.mark.parametrize("way", FAST, ids=str)
+def test_each_of_equal_times_has_its_own_derivatives(way: tuple[str, str]) -> None:
+    weights = xp.asarray([0.3, 0.7, 1.1, -0.3, 0.6, 0.2])
+
+    def closed(t: Any) -> Any:
+        return weights @ (2.0 * xp.exp((t[0] ** 2 - t**2) / 2))
+
+    t = xp.tensor([0.5, 0.5, 0.8, 0.8, 1.3, 1.3], requires_grad=True)
+    y = integrate.odeint(lambda y, t: -t * y, 2.0, t, method=way[0], gradient=way[1], **TIGHT)
+    (g,) = grad(weights @ y, t, create_graph=True)
+    np.testing.assert_allclose(g.detach(), gradient(closed)(t.detach()), rtol=1e-7)
+    rows = [grad(element, t, retain_graph=True)[0] for element in g]
+    np.testing.assert_allclose(xp.stack(rows), jacrev(gradient(closed))(t.detach()), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("how", ["adjoint", "steps", "forward"])
+def test_outputs_at_the_ends_of_a_span_that_moves(how: str) -> None:
+    def solve_to(t: Any, **options: Any) -> Any:
+        return integrate.solve_ivp(lambda t, y: -t * y, (t[0], t[1]), [2.0], "DOP853", gradient=how, **TIGHT, **options).y[0]
+
+    t, ends = xp.asarray([0.5, 1.3]), xp.asarray([1.3, 0.5])
+    for begin, outputs in ((t, [0.5]), (t, [0.5, 1.3]), (ends, [1.3, 0.7, 0.5])):  # the first output stays where it is
+
+        def closed(t: Any, outputs: Any = outputs) -> Any:
+            return xp.sum(2.0 * xp.exp((t[0] ** 2 - xp.asarray(outputs) ** 2) / 2))
+
+        found = gradient(lambda t, outputs=outputs: xp.sum(solve_to(t, t_eval=outputs)))(begin)
+        np.testing.assert_allclose(found, gradient(closed)(begin), rtol=1e-6, atol=1e-12)
+    leaf = xp.tensor([0.5, 1.3], requires_grad=True)
+    (g,) = grad(solve_to(leaf)[-1], leaf, create_graph=True)
+    rows = [grad(element, leaf, retain_graph=True)[0] for element in g]
+    np.testing.assert_allclose(xp.stack(rows), jacrev(gradient(lambda t: 2.0 * xp.exp((t[0] ** 2 - t[1] ** 2) / 2)))(t), rtol=1e-6)
+
+
 def _ground(t: Any, y: Any) -> Any:
     return y[0]
 

@@ -298,10 +298,13 @@ class FlowNode(ListNode):
         for i in range(count - 1, 0, -1):
             a = a + g[i]
             by_t[i] = (g[i] * problem.field(t[i], ys[i])).sum() if self.has_t else None
-            if times[i] != times[i - 1]:
-                z, ends = concat([ys[i], a, q]), (times[i], times[i - 1])
-                found = augmented.solve(augmented.fast_rhs, ends[0], ends[1], problem.to_array(z))
-                z = flow(augmented, z, ends, stack([t[i], t[i - 1]]), found.y[:, [0, -1]].T)[1]
+            ends = times[i], times[i - 1]
+            if ends[0] != ends[1] or self.has_t:  # an interval without length has one when a time moves
+                z = concat([ys[i], a, q])
+                rows = [problem.to_array(z)] * 2
+                if ends[0] != ends[1]:
+                    rows[1] = augmented.solve(augmented.fast_rhs, *ends, rows[0]).y[:, -1]
+                z = flow(augmented, z, ends, stack([t[i], t[i - 1]]), rows)[1]
                 a, q = z[n : 2 * n], z[2 * n :]
         if self.has_t:
             by_t[0] = -(a * problem.field(t[0], ys[0])).sum()

@@ -35,9 +35,11 @@ def repeat_steps(problem: Problem, start: Any, steps: Any, times: Any, t: Any) -
     ends = {} if t is None else {0: t[0]}
     if t is not None and times[-1] == steps[-1]:
         ends[len(steps) - 1] = t[-1]
-    y, slope, found = start, None, []
-    found = [start for time in times if time == steps[0]]
-    last = len(times) - 1
+    count, last = sum(time == steps[0] for time in times), len(times) - 1
+    y, slope, found = start, None, [start] * count
+    if t is not None and count > 1:  # an output at the start is the end of a step without length, which moves with its time
+        slope = problem.field(t[0], start)
+        found[1:] = [_Step(problem, method, t[0], t[i], start, slope).y for i in range(1, count)]
     for k in range(len(steps) - 1):
         begin, end = ends.get(k, problem.to_tensor(steps[k])), ends.get(k + 1, problem.to_tensor(steps[k + 1]))
         step = _Step(problem, method, begin, end, y, problem.field(begin, y) if slope is None else slope)
