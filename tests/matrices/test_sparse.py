@@ -238,6 +238,14 @@ def test_operands_and_dtypes() -> None:
     assert sparse.linalg.spsolve(a, np.asarray([3, 4])).tolist() == [3.0, 2.0]
     assert (a + theirs.eye_array(2)).toarray().tolist() == (theirs.eye_array(2) + a).toarray().tolist() == [[2.0, 0.0], [0.0, 3.0]]
     assert (a - np.ones((2, 2), np.float32)).tolist() == [[0.0, -1.0], [-1.0, 1.0]]
+    units = np.ones((2, 2), np.uint8)  # whose negative is 255
+    for few in (units, theirs.csr_array(units), sparse.csr_array(theirs.csr_array(units))):
+        minuend, subtrahend = a - few, few - a
+        found = [x if few is units else x.toarray() for x in (minuend, subtrahend)]
+        assert [values(x).tolist() for x in found] == [[[0.0, -1.0], [-1.0, 1.0]], [[0.0, 1.0], [1.0, -1.0]]]
+    few = sparse.coo_array((T(np.asarray([1, 2], np.uint8)), (np.asarray([0, 1], np.uint64), np.asarray([0, 1], np.uint64))))
+    assert (np.zeros((2, 2)) - few).tolist() == [[-1.0, 0.0], [0.0, -2.0]]
+    assert (few + theirs.eye_array(2)).toarray().tolist() == [[2.0, 0.0], [0.0, 3.0]]
     assert (theirs.csr_array([[0.0, 1.0], [1.0, 0.0]]) @ a).toarray().tolist() == [[0.0, 2.0], [1.0, 0.0]]
     assert (a / 2.0 * T([[2.0], [4.0]])).toarray().tolist() == [[1.0, 0.0], [0.0, 4.0]]
     assert sum([a, a]).toarray().tolist() == [[2.0, 0.0], [0.0, 4.0]]  # type: ignore[union-attr]

@@ -395,10 +395,18 @@ class SparseArray:
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self + (-other)
+        if is_scalar(other):
+            return self + (-other)
+        if not isinstance(other, SparseArray) and not is_scipy_sparse(other):
+            return self.toarray() - other
+        right = as_sparse("subtract", other, self)
+        # Unsigned integers are negated in the dtype of the result.
+        return self + right._with(-right.data._cast(operations.result_type(self.data, right.data)))
 
     def __rsub__(self, other: Any) -> Any:
-        return -self + other
+        if is_scalar(other):
+            return -self + other
+        return as_sparse("subtract", other, self) - self if is_scipy_sparse(other) else other - self.toarray()
 
     # -- structure -------------------------------------------------------------------------------------------------------
 
@@ -552,9 +560,9 @@ def _is_number(x: Any) -> bool:
 def _as_places(name: str, places: Any) -> Any:
     """Return rows or columns as a NumPy array of integers that nobody else writes to."""
     found = np.array(places.numpy() if isinstance(places, TensorBase) else places)
-    if not found.size:
+    if not found.size or found.dtype.kind == "u":  # beside signed integers, NumPy makes floats of unsigned ones
         found = found.astype(np.int64)
-    if found.dtype.kind not in "iu":
+    if found.dtype.kind != "i":
         msg = f"SparseArray: `{name}` must be integers, but got {shown(places)} of dtype {found.dtype}"
         raise TypeError(msg)
     return found
