@@ -109,6 +109,21 @@ def test_bad_input(name: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("places", [[0.0, 1.0, 1.0, 2.0], [0.0, 0.0, 1.0], [0.0, 1.0, 2.0, 2.0], [1.0] * 3, [0.0, 1.0, 2.0, 3.0, 3.0]])
+def test_simpson_at_equal_points_is_scipys(places: list[float]) -> None:
+    y = xp.tensor([1.0, 2.0, 3.0, 5.0, 2.0][: len(places)], requires_grad=True)
+    found = integrate.simpson(y, xp.asarray(places))
+    found.backward()
+    weights = [scipy_integrate.simpson(row, x=places) for row in np.eye(len(places))]
+    np.testing.assert_allclose(y.grad, weights, atol=1e-15)
+    assert found.item() == pytest.approx(weights @ y.detach().numpy())
+
+
+def test_simpson_of_an_infinite_sample_is_infinite() -> None:
+    for count in (3, 4):
+        assert integrate.simpson(xp.asarray([1.0] * (count - 1) + [math.inf]), dx=0.5).item() == math.inf
+
+
 @settings(max_examples=40, deadline=None)
 @example("simpson", 4, 0, 1, "dx", 0)  # with an even number of samples the last interval has a special rule
 @example("simpson", 6, 1, 0, "vector", 1)

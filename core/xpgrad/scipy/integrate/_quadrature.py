@@ -16,7 +16,7 @@ from xpgrad._operations.lift import as_operand
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import zeros
-from xpgrad.rules.elementwise import isfinite
+from xpgrad.rules.elementwise import isfinite, where
 from xpgrad.rules.manipulation import concat, moveaxis, stack
 from xpgrad.rules.statistical import cumulative_sum
 from xpgrad.scipy._gauss import gauss_legendre
@@ -322,7 +322,8 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Tensor:
     Notes
     -----
     If the number of intervals is odd, the last one is integrated using the parabola through the last three samples (Cartwright 2017). Two
-    samples are integrated by the trapezoidal rule.
+    samples are integrated by the trapezoidal rule. At equal sample points quotients by 0 count as 0, as in SciPy; the derivative with
+    respect to these points does not exist, and is nan.
 
     Examples
     --------
@@ -339,19 +340,24 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Tensor:
     count = y.shape[-1]
     if count < 3:
         return (d * (y[..., 1:] + y[..., :-1])).sum(-1) * 0.5
-    if not getattr(d, "ndim", 0):
-        d = d + y[..., 1:] * 0.0
     last = count - 1 if count % 2 else count - 2
-    h0, h1 = d[..., 0:last:2], d[..., 1:last:2]
+    h0, h1 = (d[..., 0:last:2], d[..., 1:last:2]) if getattr(d, "ndim", 0) else (d, d)
     y0, y1, y2 = y[..., 0:last:2], y[..., 1:last:2], y[..., 2 : last + 1 : 2]
-    both = h0 + h1
-    total = (both / 6.0 * (y0 * (2.0 - h1 / h0) + y1 * (both * both / (h0 * h1)) + y2 * (2.0 - h0 / h1))).sum(-1)
+    both, ratio = h0 + h1, _divide(h0, h1)
+    total = (both / 6.0 * (y0 * (2.0 - _divide(1.0, ratio)) + y1 * (both * _divide(both, h0 * h1)) + y2 * (2.0 - ratio))).sum(-1)
     if count % 2:
         return total
-    h0, h1 = d[..., -2], d[..., -1]
+    h0, h1 = (d[..., -2], d[..., -1]) if getattr(d, "ndim", 0) else (d, d)
     both = h0 + h1
-    now = (2.0 * h1 * h1 + 3.0 * h0 * h1) / (6.0 * both) * y[..., -1] + (h1 * h1 + 3.0 * h0 * h1) / (6.0 * h0) * y[..., -2]
-    return total + now - h1 * h1 * h1 / (6.0 * h0 * both) * y[..., -3]
+    now = _divide(2.0 * h1 * h1 + 3.0 * h0 * h1, 6.0 * both) * y[..., -1] + _divide(h1 * h1 + 3.0 * h0 * h1, 6.0 * h0) * y[..., -2]
+    return total + now - _divide(h1 * h1 * h1, 6.0 * h0 * both) * y[..., -3]
+
+
+def _divide(a: Any, b: Any) -> Any:
+    """Return ``a / b``, but 0 where `b` is 0, as SciPy does for equal sample points; derivatives with respect to these are nan."""
+    if isinstance(b, Tensor):
+        return where(b == 0.0, 0.0, a / where(b == 0.0, math.nan, b))
+    return a / b if b else 0.0
 
 
 def _samples(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any]:
