@@ -483,8 +483,16 @@ def triangles(p: Any) -> Any:
     return np.concatenate([np.ravel(x) for x in found])
 
 
-@pytest.mark.parametrize("program", [minima, triangles])
-def test_minima_and_triangles(program: Any) -> None:
+def starts(p: Any) -> Any:
+    """SciPy's `odeint` makes a vector of a number, and takes a derivative without axes for it."""
+    options: Any = {"t": [0.0, 0.5, 1.0], "rtol": 1e-10, "atol": 1e-10}
+    found = [odeint(lambda y, t: -p[0] * y, 1, **options), odeint(lambda y, t: -p[0] * y[0], p[1], **options)]
+    found += [odeint(lambda y, t, q: q * np.exp(-t), y0=p[2], args=(p[0],), **options)]
+    return np.concatenate(found, axis=1)
+
+
+@pytest.mark.parametrize("program", [minima, triangles, starts])
+def test_minima_triangles_and_starts(program: Any) -> None:
     x = np.array([0.7, 0.3, 0.9])
     run = xp.numpy_code(program)
     np.testing.assert_allclose(np.asarray(run(xp.asarray(x)).tolist()), program(x), rtol=1e-6)

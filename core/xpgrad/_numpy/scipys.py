@@ -136,24 +136,33 @@ def _without_flags(options: dict[str, Any]) -> dict[str, Any]:
     return {k: x for k, x in options.items() if k != "check_finite" and not k.startswith("overwrite_")}
 
 
-#: Functions of `scipy.optimize` that make an array with one axis of a start that has none.
-_STARTING = ("least_squares", "minimize", "root")
+#: The functions that make an array with one axis of a start that has none, and the names of their second argument, the start.
+_STARTING = {"least_squares": "x0", "minimize": "x0", "odeint": "y0", "root": "x0"}
 
 
 def _start_with_axis(name: str, args: list[Any], options: dict[str, Any]) -> None:
     """Give a start without axes one, in place."""
-    where: Any = (args, 1) if args[1:] else (options, "x0")
-    start = where[0][where[1]] if args[1:] or "x0" in options else None
-    if start is None or _np.ndim(start):
+    where: Any = (args, 1) if args[1:] else (options, _STARTING[name])
+    start = where[0][where[1]] if args[1:] or where[1] in options else None
+    if start is None or isinstance(start, (list, tuple)) or _np.ndim(start):
         return
-    where[0][where[1]] = _np.atleast_1d(start)
-    if name == "minimize" and args:
-        args[0] = functools.partial(_call_for_scalar, args[0])
+    where[0][where[1]] = _as_floats(_np.atleast_1d(start))
+    if name in _CALLED and args:
+        args[0] = functools.partial(_CALLED[name], args[0])
 
 
 def _call_for_scalar(func: Any, *args: Any) -> Any:
     out = func(*args)
     return out.reshape(()) if isinstance(out, Tensor) and out.size == 1 else out
+
+
+def _call_for_vector(func: Any, *args: Any) -> Any:
+    out = func(*args)
+    return out if isinstance(out, (list, tuple)) or _np.ndim(out) else [out]
+
+
+#: How functions are called of which a start without axes may be the argument.
+_CALLED = {"minimize": _call_for_scalar, "odeint": _call_for_vector}
 
 
 def _as_floats(x: Any) -> Any:
