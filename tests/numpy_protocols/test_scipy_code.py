@@ -491,8 +491,18 @@ def starts(p: Any) -> Any:
     return np.concatenate(found, axis=1)
 
 
-@pytest.mark.parametrize("program", [minima, triangles, starts])
-def test_minima_triangles_and_starts(program: Any) -> None:
+def classes(p: Any) -> Any:
+    """SciPy's older matrices multiply by ``*``, and their sums along an axis have two axes; a solution has one, also for a column."""
+    i = np.arange(3)
+    older, constant = sp.csr_matrix((p + 1.0, (i, i[::-1]))), sp.csr_matrix(np.diag([1.0, 2.0, 3.0]) + 1.0)
+    found = [older.multiply(1 / older.sum(axis=1)), older.toarray() / older.sum(axis=0), (constant @ older) * p, (constant - older) * p]
+    found += [(constant + older) * p, sp.csr_array(older) * p, sp.csr_matrix(sp.csr_array(older)) * p]
+    found += [spsolve(older.tocsc(), p[:, None], use_umfpack=False) - p[:, None]]
+    return np.concatenate([np.ravel(x.toarray() if sp.issparse(x) else x) for x in found])
+
+
+@pytest.mark.parametrize("program", [minima, triangles, starts, classes])
+def test_minima_triangles_starts_and_classes(program: Any) -> None:
     x = np.array([0.7, 0.3, 0.9])
     run = xp.numpy_code(program)
     np.testing.assert_allclose(np.asarray(run(xp.asarray(x)).tolist()), program(x), rtol=1e-6)

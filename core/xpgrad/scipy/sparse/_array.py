@@ -538,7 +538,7 @@ class SparseArray:
 
 
 class SparseMatrix(SparseArray):
-    """A `SparseArray` whose ``*`` is the product of matrices, as that of SciPy's older classes, such as `scipy.sparse.csr_matrix`."""
+    """A `SparseArray` with the product of matrices as ``*``, and sums with two axes, as SciPy's older classes, such as `csr_matrix`."""
 
     @classmethod
     def like(cls, a: SparseArray) -> SparseMatrix:
@@ -551,6 +551,11 @@ class SparseMatrix(SparseArray):
 
     def __rmul__(self, other: Any) -> Any:
         return self._times_elements(other) if _is_number(other) else self.__rmatmul__(other)
+
+    def sum(self, axis: int | None = None) -> Tensor:
+        """Return the sum of all elements, or the sums along an axis, which keep it."""
+        out = super().sum(axis)
+        return out if axis is None else reshape(out, (self.shape[0], 1) if axis % 2 else (1, self.shape[1]))
 
 
 def _is_number(x: Any) -> bool:
@@ -607,7 +612,7 @@ def _product_of_sparse(a: SparseArray, b: SparseArray) -> SparseArray:
 
 
 def as_sparse(name: str, matrix: Any, beside: Any = None) -> SparseArray:
-    """Return a SparseArray, or a sparse array or matrix of SciPy's as a constant one.
+    """Return a SparseArray, or a sparse array of SciPy's as a constant one, or a matrix of SciPy's as a constant SparseMatrix.
 
     Parameters
     ----------
@@ -639,7 +644,7 @@ def as_sparse(name: str, matrix: Any, beside: Any = None) -> SparseArray:
     found = matrix.tocoo(copy=True)
     row, col = found.coords
     data = operations.asarray(found.data, device=device)
-    out = SparseArray._of(data, row, col, found.shape)
+    out = (SparseMatrix if isinstance(matrix, sparse.spmatrix) else SparseArray)._of(data, row, col, found.shape)
     if parts and not data.stage and not data.is_inference():
         _keep_constant(matrix, parts, out)
     return out

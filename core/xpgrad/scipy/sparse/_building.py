@@ -26,7 +26,8 @@ def _as_entries(name: str, data: Any) -> Tensor:
 def _given(name: str, arg: Any) -> SparseArray | None:
     """Return an argument that is a sparse array already; None for a tuple."""
     if isinstance(arg, SparseArray) or is_scipy_sparse(arg):
-        return as_sparse(f"scipy.sparse.{name}", arg)
+        found = as_sparse(f"scipy.sparse.{name}", arg)
+        return SparseArray._of(found.data, found.row, found.col, found.shape, found._key)  # a SparseMatrix becomes an array
     if isinstance(arg, tuple):
         return None
     msg = (
