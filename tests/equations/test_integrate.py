@@ -408,6 +408,26 @@ def test_outputs_at_the_ends_of_a_span_that_moves(how: str) -> None:
     np.testing.assert_allclose(xp.stack(rows), jacrev(gradient(lambda t: 2.0 * xp.exp((t[0] ** 2 - t[1] ** 2) / 2)))(t), rtol=1e-6)
 
 
+@pytest.mark.parametrize("way", FAST, ids=str)
+def test_derivatives_do_not_step_over_what_the_largest_step_finds(way: tuple[str, str]) -> None:
+    """Law: the largest step holds for derivatives of every order: the equation is that of a short pulse."""
+
+    def solve_over(k: Any) -> Any:
+        def field(t: Any, y: Any) -> Any:
+            return -k * y * y * xp.exp(-(((t - 5.0) / 0.1) ** 2))
+
+        options: dict[str, Any] = {"max_step": 0.1, "rtol": 1e-8, "atol": 1e-8}
+        return integrate.solve_ivp(field, (0.0, 10.0), [1.0], way[0], [10.0], gradient=way[1], **options).y[0, 0]
+
+    def closed(k: Any) -> Any:
+        return 1.0 / (1.0 + k * 0.1 * math.sqrt(math.pi))
+
+    k = xp.tensor(3.0, requires_grad=True)
+    (g,) = grad(solve_over(k), k, create_graph=True)
+    assert float(g.detach()) == pytest.approx(float(gradient(closed)(k.detach())), rel=1e-5)
+    assert float(grad(g, k)[0]) == pytest.approx(float(gradient(gradient(closed))(k.detach())), rel=1e-4)
+
+
 def _ground(t: Any, y: Any) -> Any:
     return y[0]
 

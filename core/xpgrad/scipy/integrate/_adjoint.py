@@ -472,7 +472,7 @@ def _augment(problem: Problem, n: int, known: tuple[Any, ...], parts: list[_Part
     out = copy.copy(problem)
     out.compiled = out.compiled_jacobian = None
     out.keep_samples()
-    out.field, out.limits = field, {}  # type: ignore[method-assign,assignment]
+    out.field = field  # type: ignore[method-assign,assignment]
     own = problem.all_atol if hasattr(problem.all_atol, "__len__") else [problem.atol] * n
     more = n + sum(p.size for p in parts if p is not None)
     out.start = zeros((n + more,), dtype=problem.dtype, device=problem.device)

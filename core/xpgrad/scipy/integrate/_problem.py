@@ -30,6 +30,8 @@ IMPLICIT = ("Radau", "BDF")
 METHODS = (*EXPLICIT, *IMPLICIT, "LSODA")
 #: So many evaluations between the outputs, at most, are repeated to find the Tensors on which the right side depends.
 MOST_SAMPLES = 16
+#: Steps between two outputs, in which a solver of a derivative must succeed where one of the state did.
+MOST_STEPS = 20_000
 
 
 class Problem:
@@ -252,7 +254,7 @@ class Problem:
         """Return only the state at `end`, by the compiled integrator if there is one; the parameters are those of `solve`."""
         if self.method != "LSODA":
             return self.solve(rhs, start, end, y0, jac, atol=atol).y[:, -1]
-        return self.tabulate(rhs, [start, end], y0, atol)[-1]
+        return self.tabulate(rhs, [start, end], y0, atol, mxstep=MOST_STEPS)[-1]
 
     def tabulate(self, rhs: Callable[..., Any], times: Any, y0: Any, atol: Any, **options: Any) -> Any:
         """Call SciPy's `odeint` for the right side `rhs` and the start `y0`; return the states at the times, of shape (T, n).

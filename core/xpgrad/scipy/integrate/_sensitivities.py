@@ -18,13 +18,11 @@ from xpgrad.autograd.function import Function
 from xpgrad.linalg import matmul
 from xpgrad.rules.manipulation import concat, moveaxis, reshape, stack
 from xpgrad.scipy.integrate._adjoint import ONE_BY_ONE
-from xpgrad.scipy.integrate._problem import IMPLICIT, Problem
+from xpgrad.scipy.integrate._problem import IMPLICIT, MOST_STEPS, Problem
 from xpgrad.scipy.integrate._sides import Sensitivities, Side
 
 #: The largest number of variables of the joint equation for which sensitivities are chosen.
 MOST_JOINT = 2048
-#: Steps between two outputs, in which a solver of the joint equation must succeed where one of the state did.
-_STEPS = 20_000
 
 
 class Run:
@@ -57,7 +55,7 @@ class Run:
         if problem.method == "LSODA":
             size = side.block
             jacobian = {"Dfun": lambda t, z: _banded(block(t, z), len(z)), "ml": size - 1, "mu": size - 1}
-            return problem.tabulate(rhs, times, y0, atol, mxstep=_STEPS, **jacobian)
+            return problem.tabulate(rhs, times, y0, atol, mxstep=MOST_STEPS, **jacobian)
         sparse: Any = importlib.import_module("scipy.sparse") if problem.method in IMPLICIT else None
 
         def jacobian_of_all(t: float, z: Any) -> Any:
