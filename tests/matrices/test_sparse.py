@@ -295,6 +295,7 @@ BAD: list[tuple[Any, Any, str]] = [
     (lambda: A + theirs.eye_array(3), ValueError, r"of shapes \(4, 4\) and \(3, 3\) cannot be added"),
     (lambda: A.sum(axis=2), ValueError, "`axis` must be 0 or 1, but got 2"),
     (lambda: A[0], IndexError, r"use a slice, such as `a\[i:i\+1\]`"),
+    (lambda: list(A), TypeError, r"loop over slices, such as `a\[i:i\+1\]`"),
     (lambda: A[9, 9], IndexError, "out of range"),
     (lambda: xp.ones(4) * theirs.csr_array(DENSE), TypeError, "use `A @ x` for the product of matrices"),
     (lambda: xp.ones(4) + theirs.csr_matrix(DENSE), TypeError, "`add` does not combine the elements"),

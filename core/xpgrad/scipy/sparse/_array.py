@@ -536,6 +536,11 @@ class SparseArray:
         row, col = found.coords
         return self._of(merged.data[found.data - 1], row, col, found.shape)
 
+    def __iter__(self) -> Any:
+        # Without this method, the IndexError of the first row would end a loop over rows.
+        msg = "a row of a SparseArray is a matrix: loop over slices, such as `a[i:i+1]`, or over the rows of the dense `a.toarray()`"
+        raise TypeError(msg)
+
 
 class SparseMatrix(SparseArray):
     """A `SparseArray` with the product of matrices as ``*``, and sums with two axes, as SciPy's older classes, such as `csr_matrix`."""
