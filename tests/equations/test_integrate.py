@@ -452,6 +452,23 @@ EVENT_OPTIONS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("end", [10.0, -10.0])
+@pytest.mark.parametrize("method", ["RK45", "RK23", "DOP853"])
+def test_the_state_of_a_terminal_event_is_scipys_through_the_steps(method: str, end: float) -> None:
+    def event(t: Any, y: Any) -> Any:
+        return y[0] - 0.3
+
+    event.terminal = True  # type: ignore[attr-defined]
+    rate = xp.tensor(1.0, requires_grad=True)
+    options: dict[str, Any] = {"method": method, "events": event, "dense_output": True}  # with SciPy's loose tolerances
+    ours = integrate.solve_ivp(lambda t, y: [y[1], -rate * y[0]], (0.0, end), [1.0, 0.0], gradient="steps", **options)
+    theirs = scipy_integrate.solve_ivp(lambda t, y: [y[1], -y[0]], (0.0, end), [1.0, 0.0], **options)
+    np.testing.assert_allclose(ours.y.detach(), theirs.y, rtol=1e-11)
+    np.testing.assert_allclose(ours.y_events[0].detach(), theirs.y_events[0], rtol=1e-11)
+    times = [theirs.t[-1], theirs.t[-2] * 0.1 + theirs.t[-1] * 0.9]
+    np.testing.assert_allclose(ours.sol(times).detach(), theirs.sol(times), rtol=1e-11)
+
+
 @pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("options", EVENT_OPTIONS, ids=str)
 def test_the_time_and_the_state_of_a_terminal_event_are_differentiable(options: Any) -> None:

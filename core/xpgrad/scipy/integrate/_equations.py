@@ -218,7 +218,8 @@ def solve_ivp(
         problem.fast_rhs, ends[0], ends[1], y, problem.jacobian, t_eval=wanted, dense_output=dense_output or way.through_steps,
         events=_events(problem, events), **first,
     )  # fmt: skip
-    steps = found.sol.ts if way.through_steps else None
+    # A terminal event is within the last step, whose interpolation is the solution there.
+    steps = [*found.sol.ts[:-1], found.sol.interpolants[-1].t] if way.through_steps else None
     solution = _Solution(way, ends[:1], None if ends_t is None else ends_t[:1], steps)
     # The last output is at the end of the span or at the event that ended the integration, and so depends on it.
     last: Any = ends_t[1:] if ends_t is not None and wanted is None and found.t[-1] == ends[1] else None
