@@ -354,9 +354,6 @@ def _diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = No
     )
 
 
-# -- sparse --------------------------------------------------------------------------------------------------------------
-
-
 def _spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
     from xpgrad.scipy.sparse.linalg import spsolve  # loads late: it needs SciPy
 

@@ -545,8 +545,12 @@ def tan(x: Tensor, /) -> Tensor:
     """
 
 
-# NB: The sign of a zero imaginary part says on which side of a branch cut a complex number is; ``1 - x * x`` and ``+ 1`` would lose it.
-@elementwise(lambda g, x, xp: g / xp.sqrt(-(x * x) - (-1)), numpy="arcsin", domain=_UNIT)
+def _one_minus_square(x: Any, xp: Any) -> Any:
+    # The sign of a zero imaginary part says on which side of a branch cut a complex number is: ``1 - z`` and ``z + 1`` lose it.
+    return -(x * x) - (-1) if is_complex(x, xp) else 1 - x * x
+
+
+@elementwise(lambda g, x, xp: g / xp.sqrt(_one_minus_square(x, xp)), numpy="arcsin", domain=_UNIT)
 def asin(x: Tensor, /) -> Tensor:
     """Return the inverse sine in radians, elementwise.
 
@@ -566,7 +570,7 @@ def asin(x: Tensor, /) -> Tensor:
     """
 
 
-@elementwise(lambda g, x, xp: -g / xp.sqrt(-(x * x) - (-1)), numpy="arccos", domain=_UNIT)
+@elementwise(lambda g, x, xp: -g / xp.sqrt(_one_minus_square(x, xp)), numpy="arccos", domain=_UNIT)
 def acos(x: Tensor, /) -> Tensor:
     """Return the inverse cosine in radians, elementwise.
 
