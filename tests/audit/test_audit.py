@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 import xpgrad as xp
 from audit.gallery import MISTAKES
@@ -55,6 +55,7 @@ def _leave(how: str, h: Any) -> Any:
     st.lists(st.integers(0, len(_SMOOTH) - 1), min_size=1, max_size=6), st.lists(st.integers(0, len(_SMOOTH) - 1), min_size=0, max_size=3),
     st.sampled_from(["detached", "left-as-number", "left-as-array", "no-grad"]), st.booleans(), st.integers(0, 1000),
 )  # fmt: skip
+@example([2, 0, 6, 4, 5, 5], [2, 5, 2], "detached", True, 5)  # loses 1e-10 of the gradient
 def test_a_path_that_is_broken_is_found_and_one_that_is_not_is_not(before: Any, after: Any, how: str, beside: bool, seed: int) -> None:
     x = np.random.default_rng(seed).uniform(0.2, 1.0, 3)
 
@@ -70,13 +71,12 @@ def test_a_path_that_is_broken_is_found_and_one_that_is_not_is_not(before: Any, 
     whole = xp.audit(function, x, False, checks=("paths", "accuracy"))
     assert not whole.kinds("warning"), whole
     report = xp.audit(function, x, True, checks=("paths", "accuracy"))
+    wanted, got = (np.zeros(3) if g is None else np.asarray(g.detach()) for g in (whole.gradients["x"], report.gradients["x"]))
+    assume(np.max(np.abs(wanted - got)) > 1e-5 * np.max(np.abs(wanted)))  # docs/auditing.md says how small a lost part is not found
     assert report.kinds("warning") == (how,), report
     (finding,) = report.findings
     assert finding.inputs == ("x",)
     assert finding.severity == "error"
-    wanted, got = (r.gradients["x"] for r in (whole, report))
-    lost = np.asarray(wanted.detach()) - (0 if got is None else np.asarray(got.detach()))
-    assert np.any(lost != 0)
 
 
 @settings(max_examples=30, deadline=None)
