@@ -545,12 +545,27 @@ def tan(x: Tensor, /) -> Tensor:
     """
 
 
-def _one_minus_square(x: Any, xp: Any) -> Any:
-    # The sign of a zero imaginary part says on which side of a branch cut a complex number is: ``1 - z`` and ``z + 1`` lose it.
-    return -(x * x) - (-1) if is_complex(x, xp) else 1 - x * x
+def _complex_slope(at_inverse: Any, x: Any, square: int, xp: Any) -> Any:
+    """Return the derivative of a function of complex numbers at its inverse of `x`, which is 0 where ``x * x`` is `square`.
+
+    On a branch cut, the inverse is on the side that the sign of a zero says. A sum such as ``1 - x * x`` loses this sign.
+    """
+    return xp.where(x * x == square, xp.zeros_like(x), at_inverse)
 
 
-@elementwise(lambda g, x, xp: g / xp.sqrt(_one_minus_square(x, xp)), numpy="arcsin", domain=_UNIT)
+def _slope_at_asin(x: Any, xp: Any) -> Any:
+    return _complex_slope(xp.cos(xp.asin(x)), x, 1, xp) if is_complex(x, xp) else xp.sqrt(1 - x * x)
+
+
+def _slope_at_asinh(x: Any, xp: Any) -> Any:
+    return _complex_slope(xp.cosh(xp.asinh(x)), x, -1, xp) if is_complex(x, xp) else xp.sqrt(x * x + 1)
+
+
+def _slope_at_acosh(x: Any, xp: Any) -> Any:
+    return _complex_slope(xp.sinh(xp.acosh(x)), x, 1, xp) if is_complex(x, xp) else xp.sqrt(x - 1) * xp.sqrt(x + 1)
+
+
+@elementwise(lambda g, x, xp: g / _slope_at_asin(x, xp), numpy="arcsin", domain=_UNIT)
 def asin(x: Tensor, /) -> Tensor:
     """Return the inverse sine in radians, elementwise.
 
@@ -570,7 +585,7 @@ def asin(x: Tensor, /) -> Tensor:
     """
 
 
-@elementwise(lambda g, x, xp: -g / xp.sqrt(_one_minus_square(x, xp)), numpy="arccos", domain=_UNIT)
+@elementwise(lambda g, x, xp: -g / _slope_at_asin(x, xp), numpy="arccos", domain=_UNIT)
 def acos(x: Tensor, /) -> Tensor:
     """Return the inverse cosine in radians, elementwise.
 
@@ -681,7 +696,7 @@ def tanh(x: Tensor, /) -> Tensor:
     """
 
 
-@elementwise(lambda g, x, xp: g / xp.sqrt(x * x - (-1)), numpy="arcsinh")
+@elementwise(lambda g, x, xp: g / _slope_at_asinh(x, xp), numpy="arcsinh")
 def asinh(x: Tensor, /) -> Tensor:
     """Return the inverse hyperbolic sine, elementwise.
 
@@ -696,7 +711,7 @@ def asinh(x: Tensor, /) -> Tensor:
     """
 
 
-@elementwise(lambda g, x, xp: g / (xp.sqrt(x - 1) * xp.sqrt(x - (-1))), numpy="arccosh", domain=Domain(low=1.0))
+@elementwise(lambda g, x, xp: g / _slope_at_acosh(x, xp), numpy="arccosh", domain=Domain(low=1.0))
 def acosh(x: Tensor, /) -> Tensor:
     """Return the inverse hyperbolic cosine, elementwise.
 
