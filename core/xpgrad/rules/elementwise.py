@@ -44,7 +44,8 @@ _AT_BOUND = "exactly at a bound"
 
 def is_complex(x: Any, xp: Any) -> bool:
     """Return whether an array, raw or a Tensor, is complex."""
-    return xp.isdtype(x.dtype, "complex floating")
+    kind = getattr(x.dtype, "kind", None)  # many libraries have NumPy's dtypes: this is quicker than `isdtype`
+    return xp.isdtype(x.dtype, "complex floating") if kind is None else kind == "c"
 
 
 def one_for_zero(x: Any, xp: Any) -> Any:
