@@ -254,6 +254,24 @@ def test_operands_and_dtypes() -> None:
     assert (half @ xp.ones(3, dtype=xp.float16)).dtype == sparse.linalg.spsolve(half, xp.ones(3, dtype=xp.float16)).dtype == xp.float16
 
 
+def test_functions_of_numpy_and_truth() -> None:
+    """Those that call a method are SciPy's; others would compute with an object that is no number, and raise."""
+    a, expected = sparse.coo_array((T([1.0, -3.0, 2.0]), ([0, 0, 1], [1, 1, 0])), shape=(2, 2)), np.array([[0.0, -2.0], [2.0, 0.0]])
+    found: Any = np.transpose(a)  # type: ignore[call-overload]
+    assert isinstance(found, sparse.SparseArray)
+    assert found.toarray().tolist() == a.transpose((1, 0)).toarray().tolist() == expected.T.tolist()
+    assert np.sum(a, axis=0).tolist() == [2.0, -2.0]  # type: ignore[call-overload]
+    assert np.sum(a, dtype=np.float32).dtype == xp.float32  # type: ignore[call-overload]
+    assert abs(a).toarray().tolist() == np.abs(expected).tolist()
+    assert (np.shape(a), np.ndim(a)) == ((2, 2), 2)  # type: ignore[arg-type]
+    assert np.array([a, a], dtype=object).shape == (2,)
+    assert bool(a[:1, 1:])
+    assert not bool(a[1:, 1:])
+    assert len({a, a, a.T}) == 2
+    assert a in [a.T, a][1:]
+    assert (a == None, a != "text") == (False, True)  # noqa: E711 (SciPy's answer to what has no elements)
+
+
 def test_solutions_at_the_edge() -> None:
     singular = theirs.csr_array([[1.0, 1.0], [1.0, 1.0]])
     with pytest.raises(RuntimeError, match="singular"):
@@ -293,6 +311,19 @@ BAD: list[tuple[Any, Any, str]] = [
     (lambda: A * A, TypeError, "the elements of two sparse arrays"),
     (lambda: A + 1.0, NotImplementedError, "would make it dense"),
     (lambda: A + theirs.eye_array(3), ValueError, r"of shapes \(4, 4\) and \(3, 3\) cannot be added"),
+    (lambda: A == A.T, TypeError, "elements of sparse arrays are not compared"),
+    (lambda: theirs.csr_array(DENSE) != A, TypeError, "elements of sparse arrays are not compared"),
+    (lambda: theirs.csr_array(DENSE) == A, TypeError, "elements of sparse arrays are not compared"),
+    (lambda: A == 0, TypeError, "elements of sparse arrays are not compared"),
+    (lambda: np.ones((4, 4)) == A, TypeError, "elements of sparse arrays are not compared"),
+    (lambda: T(DENSE) != A, TypeError, "elements of sparse arrays are not compared"),
+    (lambda: A > 0.0, TypeError, "elements of sparse arrays are not compared"),
+    (lambda: bool(A), ValueError, "neither true nor false"),
+    (lambda: np.dot(A, np.ones(4)), TypeError, "NumPy does not compute with a SparseArray"),  # type: ignore[call-overload]
+    (lambda: np.asarray(A), TypeError, "NumPy does not compute with a SparseArray"),
+    (lambda: np.where(A, 1.0, 2.0), TypeError, "NumPy does not compute with a SparseArray"),  # type: ignore[arg-type]
+    (lambda: A.transpose((0, 1)), ValueError, r"`axes` must be \(1, 0\)"),
+    (lambda: A.sum(out=np.zeros(4)), TypeError, "are not written to `out`"),
     (lambda: A.sum(axis=2), ValueError, "`axis` must be 0 or 1, but got 2"),
     (lambda: A[0], IndexError, r"use a slice, such as `a\[i:i\+1\]`"),
     (lambda: list(A), TypeError, r"loop over slices, such as `a\[i:i\+1\]`"),

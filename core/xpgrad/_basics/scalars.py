@@ -30,7 +30,9 @@ def is_raw_array(obj: Any) -> bool:
     cls = type(obj)
     if cls is float or cls is int:  # looking up a missing attribute is slow
         return False
-    return hasattr(cls, "__array_namespace__") or hasattr(cls, "__dlpack__") or hasattr(cls, "__array__")
+    if hasattr(cls, "__array_namespace__") or hasattr(cls, "__dlpack__"):
+        return True
+    return hasattr(cls, "__array__") and getattr(cls, "__array_ufunc__", cls) is not None  # None: its own operators are to be called
 
 
 def is_pandas(obj: Any) -> bool:

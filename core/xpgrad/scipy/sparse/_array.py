@@ -6,13 +6,14 @@ entries; so each is differentiable by the rules of indexing.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any
 
 from xpgrad._array.base import TensorBase
 from xpgrad._backends.default_device import get_default_device
 from xpgrad._basics.arguments import as_int, shown
-from xpgrad._basics.scalars import is_scalar, is_scipy_sparse
+from xpgrad._basics.scalars import is_raw_array, is_scalar, is_scipy_sparse
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import lift_all
 from xpgrad._rows.namespace import operations
@@ -44,8 +45,8 @@ class SparseArray:
 
     Attributes
     ----------
-    data, row, col, shape
-        The parameters. Nothing changes them.
+    data, row, col, shape, ndim
+        The parameters, and the number of axes, 2. Nothing changes them.
 
     Raises
     ------
@@ -68,6 +69,7 @@ class SparseArray:
     """
 
     __array_ufunc__: None = None  # the operators of NumPy's arrays leave it to the reflected method
+    ndim: int = 2
 
     data: Tensor
     row: Any
@@ -153,6 +155,34 @@ class SparseArray:
     def __repr__(self) -> str:
         more = ", requires_grad=True" if self.data.requires_grad else ""
         return f"<{type(self).__name__}: {self.shape[0]} x {self.shape[1]}, {self.nnz} entries, {self.dtype} on {self.device}{more}>"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        # Without this method, NumPy's functions would compute with an object. SciPy's sparse arrays leave an object to its operators.
+        if (dtype is not None and dtype.kind == "O") or sys._getframe(1).f_globals.get("__name__", "").startswith("scipy.sparse."):
+            out = np.empty((), dtype=object)
+            out[()] = self
+            return out
+        msg = "NumPy does not compute with a SparseArray: use its operators and methods, such as `a @ x`, or the dense `a.toarray()`"
+        raise TypeError(msg)
+
+    def __bool__(self) -> bool:
+        if self.shape != (1, 1):
+            msg = f"a sparse array of shape {self.shape} is neither true nor false; use e.g. `a.toarray().any()`"
+            raise ValueError(msg)
+        return bool(self.toarray())
+
+    def _refuse_comparison(self, other: Any) -> Any:
+        """Raise an error for an operand that has elements; otherwise leave the comparison to Python."""
+        if not (_is_number(other) or isinstance(other, (SparseArray, TensorBase)) or is_scipy_sparse(other) or is_raw_array(other)):
+            return NotImplemented
+        msg = (
+            "the elements of sparse arrays are not compared, because the places of the result would depend on values; compare the dense "
+            "`a.toarray()`, or the entries `a.data` if the places are the same"
+        )
+        raise TypeError(msg)
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_comparison
+    __hash__ = object.__hash__
 
     def tocsr(self) -> SparseArray:
         """Return the array itself, as `tocsc`, `tocoo` and `copy` do: it has one format, and nothing changes it.
@@ -304,6 +334,10 @@ class SparseArray:
     def __neg__(self) -> SparseArray:
         return self._with(-self.data)
 
+    def __abs__(self) -> SparseArray:
+        merged = self._merged()  # the absolute value of a sum is not that of its terms
+        return merged._with(abs(merged.data))
+
     def conj(self) -> SparseArray:
         """Return the complex conjugate.
 
@@ -426,12 +460,22 @@ class SparseArray:
         rows, columns = self.shape
         return self._of(self.data, self.col, self.row, (columns, rows), self._key[::-1])
 
-    def transpose(self) -> SparseArray:
+    def transpose(self, axes: tuple[int, int] | None = None) -> SparseArray:
         """Return the transpose.
+
+        Parameters
+        ----------
+        axes : (int, int), optional
+            ``(1, 0)``, the default: NumPy's function passes it.
 
         Returns
         -------
         SparseArray
+
+        Raises
+        ------
+        ValueError
+            `axes` are others.
 
         Examples
         --------
@@ -442,6 +486,9 @@ class SparseArray:
         tensor([[0., 3.],
                 [2., 0.]])
         """
+        if axes is not None and tuple(axes) not in ((1, 0), (-1, 0), (1, -2), (-1, -2)):
+            msg = f"transpose: `axes` must be (1, 0), but got {axes}"
+            raise ValueError(msg)
         return self.T
 
     def diagonal(self) -> Tensor:
@@ -479,13 +526,17 @@ class SparseArray:
         """
         return total(self.diagonal())
 
-    def sum(self, axis: int | None = None) -> Tensor:
+    def sum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Tensor:
         """Return the sum of all elements, or the sums along an axis.
 
         Parameters
         ----------
         axis : int, optional
             0 for the sums of columns, 1 for those of rows.
+        dtype : dtype, optional
+            That of the result. Default: that of the entries.
+        out : None
+            It has to be None: NumPy's function passes it.
 
         Returns
         -------
@@ -494,7 +545,7 @@ class SparseArray:
         Raises
         ------
         TypeError, ValueError
-            `axis` is not an int, or neither 0 nor 1.
+            `axis` is not an int, or neither 0 nor 1, or `out` is given.
 
         Examples
         --------
@@ -504,6 +555,11 @@ class SparseArray:
         >>> a.sum(), a.sum(axis=0)
         (tensor(5.), tensor([3., 2.]))
         """
+        if out is not None:
+            msg = "sum: sums of a sparse array are not written to `out`; assign the result, as in `out[...] = a.sum()`"
+            raise TypeError(msg)
+        if dtype is not None:
+            return self._with(self.data.astype(dtype)).sum(axis)
         if axis is None:
             return total(self.data)
         if (at := as_int(axis, "sum", "axis")) not in (-2, -1, 0, 1):
@@ -557,10 +613,10 @@ class SparseMatrix(SparseArray):
     def __rmul__(self, other: Any) -> Any:
         return self._times_elements(other) if _is_number(other) else self.__rmatmul__(other)
 
-    def sum(self, axis: int | None = None) -> Tensor:
+    def sum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Tensor:
         """Return the sum of all elements, or the sums along an axis, which keep it."""
-        out = super().sum(axis)
-        return out if axis is None else reshape(out, (self.shape[0], 1) if axis % 2 else (1, self.shape[1]))
+        sums = super().sum(axis, dtype, out)
+        return sums if axis is None else reshape(sums, (self.shape[0], 1) if axis % 2 else (1, self.shape[1]))
 
 
 def _is_number(x: Any) -> bool:
