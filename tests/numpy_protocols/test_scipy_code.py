@@ -501,7 +501,19 @@ def classes(p: Any) -> Any:
     return np.concatenate([np.ravel(x.toarray() if sp.issparse(x) else x) for x in found])
 
 
-@pytest.mark.parametrize("program", [minima, triangles, starts, classes])
+def entries(p: Any) -> Any:
+    """SciPy's compressed formats add up and sort the entries, unless they were given with `indptr`."""
+    row, col = np.array([2, 0, 1, 2, 0, 0]), np.array([1, 2, 0, 0, 2, 1])
+    d, lines = np.concatenate([p, p**2]), np.array([0, 3, 4, 6])
+    loose, rows, columns = (make((d, (row, col))) for make in (sp.coo_array, sp.csr_array, sp.csc_matrix))
+    given = sp.csr_matrix((d, col, lines))
+    arrays = [loose, loose.tocsr(), loose.tocsc(), loose.T.tocsr(), rows, rows.tocsc(), rows.T, columns, columns.tocsr(), columns * 2.0]
+    arrays += [given, given.tocsr(), given.tocsc(), rows + loose, columns - given, loose + loose, rows[:, ::-1], columns[1:, ::-1]]
+    arrays += [sp.csr_array(columns), sp.csc_array(loose), sp.diags([p, p[:2]], [0, -1], format="csr"), sp.csc_matrix(np.tri(3)) + columns]
+    return np.concatenate([x.data * np.arange(1.0, x.nnz + 1.0) for x in arrays])
+
+
+@pytest.mark.parametrize("program", [minima, triangles, starts, classes, entries])
 def test_minima_triangles_starts_and_classes(program: Any) -> None:
     x = np.array([0.7, 0.3, 0.9])
     run = xp.numpy_code(program)

@@ -349,9 +349,8 @@ def _build_matrix(name: str) -> Callable[..., Any]:
 
 
 def _diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None) -> Any:  # noqa: A002 (SciPy's name)
-    return get_sparse().SparseMatrix.like(
-        importlib.import_module("xpgrad.scipy.sparse").diags_array(diagonals, offsets=offsets, shape=shape)
-    )
+    out = importlib.import_module("xpgrad.scipy.sparse").diags_array(diagonals, offsets=offsets, shape=shape)
+    return get_sparse().SparseMatrix.like(out._as_scipys(format) if format in ("csr", "csc") else out)
 
 
 def _spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:

@@ -14,6 +14,7 @@ from xpgrad._array.base import TensorBase
 from xpgrad._backends.default_device import get_default_device
 from xpgrad._basics.arguments import as_int, shown
 from xpgrad._basics.scalars import is_raw_array, is_scalar, is_scipy_sparse
+from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
 from xpgrad._operations.lift import lift_all
 from xpgrad._rows.namespace import operations
@@ -76,6 +77,8 @@ class SparseArray:
     col: Any
     shape: tuple[int, int]
     _key: tuple[Any, Any]
+    #: SciPy's format that has the entries in this order: "csr", "csc", or "coo" for any order.
+    _order: str = "coo"
 
     def __init__(self, data: Tensor, row: Any, col: Any, shape: tuple[int, int]) -> None:
         if not isinstance(data, TensorBase):
@@ -106,7 +109,9 @@ class SparseArray:
     def _with(self, data: Tensor) -> SparseArray:
         """Return the array with other entries at the same places."""
         # What is known of a pattern belongs to the arrays of its key.
-        return self._of(data, self.row, self.col, self.shape, self._key if data.device == self.device else None)
+        out = self._of(data, self.row, self.col, self.shape, self._key if data.device == self.device else None)
+        out._order = self._order
+        return out
 
     # -- what it is --------------------------------------------------------------------------------------------------
 
@@ -187,6 +192,8 @@ class SparseArray:
     def tocsr(self) -> SparseArray:
         """Return the array itself, as `tocsc`, `tocoo` and `copy` do: it has one format, and nothing changes it.
 
+        In `xpgrad.numpy_code`, `tocsr` and `tocsc` merge and sort the entries as SciPy's do.
+
         Returns
         -------
         SparseArray
@@ -199,12 +206,56 @@ class SparseArray:
         >>> a.tocsr() is a.tocsc() is a.tocoo() is a.copy() is a
         True
         """
+        return self._as_scipys("csr")
+
+    def tocsc(self) -> SparseArray:
+        """Return the array itself, as `tocsr` does.
+
+        Returns
+        -------
+        SparseArray
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import sparse
+        >>> a = sparse.coo_array((xp.asarray([2.0, 3.0]), ([0, 1], [1, 0])))
+        >>> a.tocsc() is a
+        True
+        """
+        return self._as_scipys("csc")
+
+    def tocoo(self) -> SparseArray:
+        """Return the array itself, as `copy` does.
+
+        Returns
+        -------
+        SparseArray
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import sparse
+        >>> a = sparse.coo_array((xp.asarray([2.0, 3.0]), ([0, 1], [1, 0])))
+        >>> a.tocoo() is a
+        True
+        """
         return self
 
-    # NB: each alone, for type checkers.
-    tocsc = tocsr
-    tocoo = tocsr
-    copy = tocsr
+    copy = tocoo
+
+    def _as_scipys(self, order: str) -> SparseArray:
+        """Return the array itself; in code that was written for NumPy, with the entries that SciPy's array of that format has."""
+        mode = state.current()
+        if mode is None or mode.numpy is None or order == self._order:
+            return self
+        merged = self._merged() if self._order == "coo" else self
+        lines, across = (merged.row, merged.col) if order == "csr" else (merged.col, merged.row)
+        # Between compressed formats, SciPy keeps the order of the entries of a line.
+        at = np.lexsort((across, lines)) if self._order == "coo" else np.argsort(lines, kind="stable")
+        out = merged._of(merged.data[at], merged.row[at], merged.col[at], self.shape)
+        out._order = order
+        return out
 
     def detach(self) -> SparseArray:
         """Return the array with its entries detached from the graph.
@@ -424,7 +475,8 @@ class SparseArray:
             raise ValueError(msg)
         dtype = operations.result_type(self.data, right.data)
         data = concat([self.data._cast(dtype), right.data._cast(dtype)])
-        return self._of(data, np.concatenate([self.row, right.row]), np.concatenate([self.col, right.col]), self.shape)._merged()
+        terms = self._of(data, np.concatenate([self.row, right.row]), np.concatenate([self.col, right.col]), self.shape)
+        return terms._merged()._as_scipys("csr" if self._order == "coo" else self._order)
 
     __radd__ = __add__
 
@@ -458,7 +510,9 @@ class SparseArray:
                 [2., 0.]])
         """
         rows, columns = self.shape
-        return self._of(self.data, self.col, self.row, (columns, rows), self._key[::-1])
+        out = self._of(self.data, self.col, self.row, (columns, rows), self._key[::-1])
+        out._order = {"csr": "csc", "csc": "csr", "coo": "coo"}[self._order]
+        return out
 
     def transpose(self, axes: tuple[int, int] | None = None) -> SparseArray:
         """Return the transpose.
@@ -582,7 +636,8 @@ class SparseArray:
 
     def __getitem__(self, key: Any) -> Any:
         merged = self._merged()
-        numbers = sparse.csr_array((np.arange(1, merged.nnz + 1), (merged.row, merged.col)), shape=self.shape)[key]
+        make = sparse.csc_array if self._order == "csc" else sparse.csr_array
+        numbers = make((np.arange(1, merged.nnz + 1), (merged.row, merged.col)), shape=self.shape)[key]
         if not getattr(numbers, "ndim", 0):
             return merged.data[int(numbers) - 1] if numbers else operations.zeros((), dtype=self.dtype, device=self.device)
         if numbers.ndim != 2:
@@ -590,7 +645,9 @@ class SparseArray:
             raise IndexError(msg)
         found = numbers.tocoo()
         row, col = found.coords
-        return self._of(merged.data[found.data - 1], row, col, found.shape)
+        out = self._of(merged.data[found.data - 1], row, col, found.shape)
+        out._order = self._order
+        return out
 
     def __iter__(self) -> Any:
         # Without this method, the IndexError of the first row would end a loop over rows.
@@ -605,6 +662,7 @@ class SparseMatrix(SparseArray):
     def like(cls, a: SparseArray) -> SparseMatrix:
         """Return the matrix with the entries of an array."""
         out: Any = cls._of(a.data, a.row, a.col, a.shape, a._key)
+        out._order = a._order
         return out
 
     def __mul__(self, other: Any) -> Any:
@@ -706,6 +764,7 @@ def as_sparse(name: str, matrix: Any, beside: Any = None) -> SparseArray:
     row, col = found.coords
     data = operations.asarray(found.data, device=device)
     out = (SparseMatrix if isinstance(matrix, sparse.spmatrix) else SparseArray)._of(data, row, col, found.shape)
+    out._order = matrix.format if matrix.format in ("csr", "csc") else "coo"
     if parts and not data.stage and not data.is_inference():
         _keep_constant(matrix, parts, out)
     return out

@@ -27,7 +27,9 @@ def _given(name: str, arg: Any) -> SparseArray | None:
     """Return an argument that is a sparse array already; None for a tuple."""
     if isinstance(arg, SparseArray) or is_scipy_sparse(arg):
         found = as_sparse(f"scipy.sparse.{name}", arg)
-        return SparseArray._of(found.data, found.row, found.col, found.shape, found._key)  # a SparseMatrix becomes an array
+        out = SparseArray._of(found.data, found.row, found.col, found.shape, found._key)  # a SparseMatrix becomes an array
+        out._order = found._order
+        return out
     if isinstance(arg, tuple):
         return None
     msg = (
@@ -53,10 +55,12 @@ def _from_places(name: str, arg: Any, shape: Any) -> SparseArray:
 
 def _compressed(name: str, arg: Any, shape: Any, axis: int) -> SparseArray:
     """Make a sparse array of compressed rows (axis 0) or columns (axis 1)."""
-    if (found := _given(name, arg)) is not None:
-        return found
-    if len(arg) == 2:
-        return _from_places(name, arg, shape)
+    order = ("csr", "csc")[axis]
+    found = _given(name, arg)
+    if found is None and len(arg) == 2:
+        found = _from_places(name, arg, shape)
+    if found is not None:
+        return found._as_scipys(order)
     if len(arg) != 3:
         msg = f"scipy.sparse.{name}: (data, indices, indptr) or (data, (row, col)) is wanted, but got a tuple of {len(arg)}"
         raise TypeError(msg)
@@ -74,7 +78,9 @@ def _compressed(name: str, arg: Any, shape: Any, axis: int) -> SparseArray:
         msg = f"scipy.sparse.{name}: `indptr` of length {len(starts)} does not fit to shape {tuple(shape)}"
         raise ValueError(msg)
     row, col = (lines, indices[:count]) if axis == 0 else (indices[:count], lines)
-    return SparseArray(entries[:count] if count < entries.shape[0] else entries, row, col, shape)
+    out = SparseArray(entries[:count] if count < entries.shape[0] else entries, row, col, shape)
+    out._order = order
+    return out
 
 
 def coo_array(arg: Any, shape: tuple[int, int] | None = None) -> SparseArray:
