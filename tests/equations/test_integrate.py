@@ -353,6 +353,22 @@ def test_solve_ivp_is_scipys(method: str, how: str) -> None:
         np.testing.assert_allclose(ours.sol(times).detach(), theirs.sol(times), rtol=1e-12)
 
 
+@pytest.mark.parametrize("how", ["adjoint", "steps", "forward"])
+def test_solve_ivp_without_outputs(how: str) -> None:
+    """None of `t_eval` is in a span of length 0, or before a terminal event: as SciPy documents, there are no columns."""
+
+    def stop(t: Any, y: Any) -> Any:
+        return y[0] - 0.5
+
+    stop.terminal = True  # type: ignore[attr-defined]
+    y0 = xp.tensor([1.0, 2.0], requires_grad=True)
+    for end, t_eval, events in ((0.0, [0.0], None), (1.0, [0.9], stop), (1.0, xp.tensor([0.9], requires_grad=True), stop)):
+        found = integrate.solve_ivp(lambda t, y: -y, (0.0, end), y0, t_eval=t_eval, events=events, gradient=how)
+        assert (found.t.shape, found.y.shape, found.success) == ((0,), (2, 0), True)
+        if events is not None:
+            np.testing.assert_allclose(grad(found.t_events[0].sum(), y0)[0], [1.0, 0.0], atol=1e-3)
+
+
 def test_dense_output_is_differentiable_in_the_time_too() -> None:
     rate, t = xp.tensor(0.7, requires_grad=True), xp.tensor([1.3, 0.4], requires_grad=True)
     for how in ("adjoint", "steps", "forward"):

@@ -218,6 +218,8 @@ def solve_ivp(
         problem.fast_rhs, ends[0], ends[1], y, problem.jacobian, t_eval=wanted, dense_output=dense_output or way.through_steps,
         events=_events(problem, events), **first,
     )  # fmt: skip
+    if not len(found.t):  # no output is within the span, or before a terminal event; SciPy's result has lists
+        found.t, found.y = problem.to_array(problem.to_tensor([])), problem.to_array(problem.to_tensor([]).reshape(len(y), 0))
     # A terminal event is within the last step, whose interpolation is the solution there.
     steps = [*found.sol.ts[:-1], found.sol.interpolants[-1].t] if way.through_steps else None
     solution = _Solution(way, ends[:1], None if ends_t is None else ends_t[:1], steps)
@@ -225,9 +227,10 @@ def solve_ivp(
     last: Any = ends_t[1:] if ends_t is not None and wanted is None and found.t[-1] == ends[1] else None
     if found.t_events is not None:
         functions = [keep_context(event) for event in ([events] if callable(events) else events)]
-        final = [len(times) > 0 and times[-1] == found.t[-1] for times in found.t_events]
+        times = found.t_events
         found.t_events, found.y_events = solution.events(functions, found.t_events, found.y_events)
         if found.status == 1 and wanted is None:
+            final = [len(some) > 0 and some[-1] == found.t[-1] for some in times]
             last = found.t_events[final.index(True)][-1:]
     if wanted is None and last is not None:
         wanted_t = concat([problem.to_tensor(found.t[:-1]), last])
