@@ -236,6 +236,33 @@ TORCH = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(("name", "others", "k"), [
+    *[("poisson", (), k) for k in (0, 1, 2, 3)], *[("bernoulli", (), k) for k in (0, 1)],
+    *[("binom", (n,), k) for n in (1, 3) for k in range(n + 1)], ("binom", (3000,), 1500),
+])  # fmt: skip
+def test_probabilities_at_the_ends_of_a_parameter_have_the_derivatives_of_one_side(
+    name: str, others: tuple[int, ...], k: int, xpgrad_device: str
+) -> None:
+    """Where the logarithm is infinite, such as that of ``poisson.pmf(1, 0)``, the first and the second derivative are finite."""
+
+    def pmf(q: Any) -> Any:
+        return getattr(stats, name).pmf(k, *others, q)
+
+    for end, step in ((0.0, 1e-3), (1.0, -1e-3)):
+        if name == "poisson" and end:
+            continue
+        f = [float(getattr(scipy.stats, name).pmf(k, *others, end + i * step)) for i in range(5)]
+        slope = (-25.0 * f[0] + 48.0 * f[1] - 36.0 * f[2] + 16.0 * f[3] - 3.0 * f[4]) / (12.0 * step)
+        bend = (35.0 * f[0] - 104.0 * f[1] + 114.0 * f[2] - 56.0 * f[3] + 11.0 * f[4]) / (12.0 * step**2)
+        q = xp.asarray(end, device=xpgrad_device)
+        close = {"rel": 1e-3, "abs": 1e-4}
+        assert float(pmf(q)) == pytest.approx(f[0], abs=1e-6)
+        assert float(grad(pmf)(q)) == pytest.approx(slope, **close)
+        assert float(jvp(pmf, (q,), (xp.ones_like(q),))[1]) == pytest.approx(slope, **close)
+        assert float(vmap(grad(pmf))(xp.stack([q, q]))[1]) == pytest.approx(slope, **close)
+        assert float(grad(grad(pmf))(q)) == pytest.approx(bend, **close)
+
+
 @pytest.mark.parametrize("name", TORCH)
 def test_densities_are_pytorchs(name: str) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is what is compared with")

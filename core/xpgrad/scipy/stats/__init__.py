@@ -261,23 +261,31 @@ def _in_unit(p: Any) -> Any:
     return (p >= 0) & (p <= 1)
 
 
-def _binom_logpmf(k: Any, n: Any, p: Any) -> Any:
-    """Return the logarithm of the probability of `k` successes in `n` trials."""
-    counts = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
-    return counts + special.xlogy(k, p) + special.xlog1py(n - k, -p)
+def _log_counts(k: Any, n: Any) -> Any:
+    """Return the logarithm of the number of ways to choose `k` of `n`."""
+    return special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+
+
+def _finite_exp(x: Any) -> Any:
+    """Return the exponential function, or a large number if it would overflow: a factor beside powers of 0 and their derivatives."""
+    return xp.exp(xp.minimum(x, 0.8 * math.log(xp.finfo(x.dtype).max)))
 
 
 poisson: Discrete = Discrete(
     "poisson", ("mu",), 0.0, _INF, lambda mu: mu >= 0, logpmf=lambda k, mu: special.xlogy(k, mu) - special.gammaln(k + 1.0) - mu,
+    pmf=lambda k, mu: mu**k * xp.exp(-special.gammaln(k + 1.0) - mu),
     cdf=lambda k, mu: special.gammaincc(k + 1.0, mu), sf=lambda k, mu: special.gammainc(k + 1.0, mu),
 )  # fmt: skip
 binom: Discrete = Discrete(
-    "binom", ("n", "p"), 0.0, _INF, lambda n, p: (n >= 0) & (n == xp.round(n)) & _in_unit(p), logpmf=_binom_logpmf, last=lambda n, p: n,
+    "binom", ("n", "p"), 0.0, _INF, lambda n, p: (n >= 0) & (n == xp.round(n)) & _in_unit(p), last=lambda n, p: n,
+    logpmf=lambda k, n, p: _log_counts(k, n) + special.xlogy(k, p) + special.xlog1py(n - k, -p),
+    pmf=lambda k, n, p: _finite_exp(_log_counts(k, n)) * p**k * (1.0 - p) ** (n - k),
     inner=lambda n, p: xp.where(p > 0.5, n, xp.zeros_like(n)),
     cdf=lambda k, n, p: special.betaincc(k + 1.0, n - k, p), sf=lambda k, n, p: special.betainc(k + 1.0, n - k, p),
 )  # fmt: skip
 bernoulli: Discrete = Discrete(
     "bernoulli", ("p",), 0.0, 1.0, _in_unit, logpmf=lambda k, p: special.xlogy(k, p) + special.xlog1py(1.0 - k, -p), last=lambda p: 1.0,
+    pmf=lambda k, p: p**k * (1.0 - p) ** (1.0 - k),
     inner=lambda p: xp.where(p > 0.5, xp.ones_like(p), xp.zeros_like(p)),
     cdf=lambda k, p: 1.0 - p, sf=lambda k, p: p,
 )  # fmt: skip

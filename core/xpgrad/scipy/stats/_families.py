@@ -456,9 +456,9 @@ class Discrete(_Family):
     valid : callable or None
         Return, element by element, whether the shape parameters are valid. Values for invalid ones are nan. None accepts all.
     **functions : callable
-        Functions of the integer, counted from the location, and the shape parameters: `logpmf`, `cdf` and `sf`. For a bounded
-        support, `last` returns its largest integer from the shape parameters. If the probability of 0 may be 0, `inner` returns an
-        integer whose probability is not.
+        Functions of the integer, counted from the location, and the shape parameters: `logpmf`, `cdf` and `sf`, and `pmf`, whose
+        values are used only if the last parameter is 0 or 1. For a bounded support, `last` returns its largest integer from the shape
+        parameters. If the probability of 0 may be 0, `inner` returns an integer whose probability is not.
 
     See Also
     --------
@@ -505,12 +505,18 @@ class Discrete(_Family):
         tensor(1.5)
         """
         k, shapes, factor = self._of_k("logpmf", k, args, options)
+        return _keep_nan(k, self._at_integers("logpmf", k, shapes, -math.inf) * factor)
+
+    def _at_integers(self, kind: str, k: Any, shapes: list[Any], outside: float) -> Any:
+        """Evaluate a function at the integers of the support; its value is `outside` elsewhere."""
         inside = self._inside(k, shapes) & (k == operations.round(k))
-        inner = operations.zeros_like(k * factor)
-        if "inner" in self.functions:
-            inner = inner + self.functions["inner"](*shapes)
-        value = self.functions["logpmf"](operations.where(inside, k, inner), *shapes)
-        return _keep_nan(k, operations.where(inside, value, operations.full_like(value, -math.inf)) * factor)
+        value = self.functions[kind](operations.where(inside, k, self._inner(k, shapes)), *shapes)
+        return operations.where(inside, value, operations.full_like(value, outside))
+
+    def _inner(self, k: Any, shapes: list[Any]) -> Any:
+        """Return integers whose probability is not 0."""
+        zero = operations.zeros_like(k)
+        return zero + self.functions["inner"](*shapes) if "inner" in self.functions else zero
 
     @_document_discrete
     def pmf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
@@ -530,7 +536,14 @@ class Discrete(_Family):
         >>> xp.func.grad(lambda p: stats.binom.pmf(1, 2, p))(0.25)  # the derivative of 2 * p * (1 - p)
         tensor(1.)
         """
-        return operations.exp(self.logpmf(k, *args, **options))
+        k, shapes, factor = self._of_k("pmf", k, args, options)
+        *others, last = shapes
+        # If the last parameter is 0 or 1, logarithms are infinite, and powers have the derivative. Elsewhere, powers may overflow.
+        zero = operations.zeros_like(last)
+        edge = ((last == 0) | (last == 1)) & (k != self._inner(k, shapes)) & (k < math.inf)
+        value = operations.exp(self._at_integers("logpmf", k, [*others, operations.where(edge, zero + 0.5, last)], -math.inf))
+        at_edge = self._at_integers("pmf", k, [*others, operations.where(edge, last, zero)], 0.0)
+        return _keep_nan(k, operations.where(edge, at_edge, value) * factor)
 
     @_document_discrete
     def cdf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
