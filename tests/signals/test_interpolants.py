@@ -253,6 +253,21 @@ def test_grids(method: str, xpgrad_device: str) -> None:
     assert np.isnan(values(found(xp.asarray([np.nan, 1.0, 0.5], device=xpgrad_device)))).all()
 
 
+@pytest.mark.parametrize("method", ["linear", "nearest"])
+def test_single_queries_of_grids_have_scipys_shape(method: str) -> None:
+    points, v = (np.array([0.0, 1.0, 2.5]), np.array([0.0, 0.5, 2.0])), numbers((3, 3, 2))
+    for queries in ((0.3, 0.7), (1, 2), (np.float64(0.3), np.asarray(0.7)), (xp.asarray(0.3), 0.7), [0.3, 0.7], ([0.3], 0.7)):
+        same: Any = type(queries)(q.numpy() if isinstance(q, xp.Tensor) else q for q in queries)
+        for rank in (2, 3):
+            some = v if rank == 3 else v[:, :, 0]
+            for found, expected in (
+                (ours.RegularGridInterpolator(points, some, method)(queries), theirs.RegularGridInterpolator(points, some, method)(same)),
+                (ours.interpn(points, some, queries, method), theirs.interpn(points, some, same, method)),
+            ):
+                assert found.shape == expected.shape
+                np.testing.assert_allclose(values(found), expected, rtol=1e-12)
+
+
 def test_tridiagonal_systems_without_the_host(xpgrad_device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The composition used without SciPy solves a batch of tridiagonal systems like a dense solver."""
     like = xp.zeros(1, dtype=xp.float32, device=xpgrad_device)

@@ -92,7 +92,7 @@ class RegularGridInterpolator:
 
         Parameters
         ----------
-        xi : Tensor, shape (..., n), or tuple of n Tensors that broadcast
+        xi : Tensor, shape (..., n), or tuple of n Tensors or numbers that broadcast
             Coordinates of the queries. Differentiable.
         method : {"linear", "nearest"}, optional
             Interpolation method. Default: that of the interpolant.
@@ -100,7 +100,8 @@ class RegularGridInterpolator:
         Returns
         -------
         Tensor
-            The shape of the queries, followed by the axes of `values` after those of the grid. A single query counts as shape (1,).
+            The shape of the queries, followed by the axes of `values` after those of the grid. A single query counts as shape (1,), but
+            as shape () if it is a tuple of numbers.
 
         Raises
         ------
@@ -131,7 +132,7 @@ class RegularGridInterpolator:
     def _at(self, title: str, xi: Any) -> tuple[list[Any], tuple[int, ...]]:
         """Return the coordinates of the queries, one vector per axis of the grid, and the shape of the queries."""
         count = len(self.grid)
-        if isinstance(xi, tuple) and len(xi) == count and not all(isinstance(v, (int, float)) for v in xi):
+        if isinstance(xi, tuple) and len(xi) == count:
             parts = arrays_of(title, **{f"xi[{i}]": v for i, v in enumerate(xi)}, points=self.grid[0])[:-1]
             shape = common_shape(*(p.shape for p in parts), name=title)
             return [xp.reshape(xp.broadcast_to(p, shape), (-1,)) for p in parts], shape
@@ -200,7 +201,7 @@ def interpn(
         Coordinates of the grid along each axis, strictly increasing or decreasing. Differentiable.
     values : Tensor, shape (m1, ..., mn, ...)
         Values on the grid, real or complex. Differentiable.
-    xi : Tensor, shape (..., n), or tuple of n Tensors that broadcast
+    xi : Tensor, shape (..., n), or tuple of n Tensors or numbers that broadcast
         Coordinates of the queries. Differentiable.
     method : {'linear', 'nearest'}
         Weighted mean of the corners of the cell, or the value at the nearest point, whose derivative with respect to `xi` is 0.
@@ -237,4 +238,6 @@ def interpn(
     tensor([[0.375, 0.375],
             [0.125, 0.125]])
     """
-    return RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)
+    grid = RegularGridInterpolator(points, values, method, bounds_error, fill_value)
+    out = grid(xi)
+    return out if out.ndim > grid.values.ndim - len(grid.grid) else xp.reshape(out, (1, *out.shape))
