@@ -536,14 +536,14 @@ class Discrete(_Family):
         >>> xp.func.grad(lambda p: stats.binom.pmf(1, 2, p))(0.25)  # the derivative of 2 * p * (1 - p)
         tensor(1.)
         """
-        k, shapes, factor = self._of_k("pmf", k, args, options)
+        place, shapes, factor = self._of_k("pmf", k, args, options)
         *others, last = shapes
         # If the last parameter is 0 or 1, logarithms are infinite, and powers have the derivative. Elsewhere, powers may overflow.
         zero = operations.zeros_like(last)
-        edge = ((last == 0) | (last == 1)) & (k != self._inner(k, shapes)) & (k < math.inf)
-        value = operations.exp(self._at_integers("logpmf", k, [*others, operations.where(edge, zero + 0.5, last)], -math.inf))
-        at_edge = self._at_integers("pmf", k, [*others, operations.where(edge, last, zero)], 0.0)
-        return _keep_nan(k, operations.where(edge, at_edge, value) * factor)
+        edge = ((last == 0) | (last == 1)) & (place != self._inner(place, shapes)) & (place < math.inf)
+        value = operations.exp(self._at_integers("logpmf", place, [*others, operations.where(edge, zero + 0.5, last)], -math.inf))
+        at_edge = self._at_integers("pmf", place, [*others, operations.where(edge, last, zero)], 0.0)
+        return _keep_nan(place, operations.where(edge, at_edge, value) * factor)
 
     @_document_discrete
     def cdf(self, k: Operand, *args: Operand, **options: Operand) -> Tensor:
