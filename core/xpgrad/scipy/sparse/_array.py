@@ -46,8 +46,8 @@ class SparseArray:
 
     Attributes
     ----------
-    data, row, col, shape, ndim
-        The parameters, and the number of axes, 2. Nothing changes them.
+    data, row, col, shape
+        The parameters. Nothing changes them.
 
     Raises
     ------
@@ -70,7 +70,6 @@ class SparseArray:
     """
 
     __array_ufunc__: None = None  # the operators of NumPy's arrays leave it to the reflected method
-    ndim: int = 2
 
     data: Tensor
     row: Any
@@ -142,6 +141,20 @@ class SparseArray:
         'numpy'
         """
         return self.data.device
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes, 2.
+
+        Examples
+        --------
+        >>> import xpgrad as xp
+        >>> from xpgrad.scipy import sparse
+        >>> a = sparse.coo_array((xp.asarray([2.0, 3.0]), ([0, 1], [1, 0])))
+        >>> a.ndim
+        2
+        """
+        return 2
 
     @property
     def nnz(self) -> int:
@@ -237,7 +250,7 @@ class SparseArray:
         >>> import xpgrad as xp
         >>> from xpgrad.scipy import sparse
         >>> a = sparse.coo_array((xp.asarray([2.0, 3.0]), ([0, 1], [1, 0])))
-        >>> a.tocoo() is a
+        >>> a.tocoo() is a.copy() is a
         True
         """
         return self
