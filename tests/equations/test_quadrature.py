@@ -119,9 +119,19 @@ def test_simpson_at_equal_points_is_scipys(places: list[float]) -> None:
     assert found.item() == pytest.approx(weights @ y.detach().numpy())
 
 
-def test_simpson_of_an_infinite_sample_is_infinite() -> None:
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
+def test_simpson_has_no_derivative_by_points_that_are_equal() -> None:
+    y = xp.asarray([1.0, 2.0, 3.0, 5.0])
+    for places, moved in (([0.0, 1.0, 1.0, 2.0], slice(1, 3)), ([0.0, 0.0, 1.0], slice(0, 2))):
+        for jacobian in (xp.func.jacrev, xp.func.jacfwd):
+            found = jacobian(lambda x: integrate.simpson(y[: x.shape[0]], x))(xp.asarray(places))
+            assert np.isnan(found[moved]).all()
+
+
+def test_simpson_of_an_infinite_sample_and_without_length() -> None:
     for count in (3, 4):
         assert integrate.simpson(xp.asarray([1.0] * (count - 1) + [math.inf]), dx=0.5).item() == math.inf
+        assert integrate.simpson(xp.ones(count), dx=0.0).item() == scipy_integrate.simpson(np.ones(count), dx=0.0) == 0.0
 
 
 @settings(max_examples=40, deadline=None)

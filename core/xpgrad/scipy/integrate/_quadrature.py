@@ -16,7 +16,7 @@ from xpgrad._operations.lift import as_operand
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.rules.conversion import asarray
 from xpgrad.rules.creation import zeros
-from xpgrad.rules.elementwise import isfinite, where
+from xpgrad.rules.elementwise import isfinite, sqrt, where
 from xpgrad.rules.manipulation import concat, moveaxis, stack
 from xpgrad.rules.statistical import cumulative_sum
 from xpgrad.scipy._gauss import gauss_legendre
@@ -356,7 +356,8 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Tensor:
 def _divide(a: Any, b: Any) -> Any:
     """Return ``a / b``, but 0 where `b` is 0, as SciPy does for equal sample points; derivatives with respect to these are nan."""
     if isinstance(b, Tensor):
-        return where(b == 0.0, 0.0, a / where(b == 0.0, math.nan, b))
+        # The square root is 0 as well, and has no derivative in any mode; that of 0 would be 0 in forward mode.
+        return where(b == 0.0, sqrt(b * b), a / where(b == 0.0, 1.0, b))
     return a / b if b else 0.0
 
 
