@@ -916,13 +916,17 @@ def package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         "rungs": "import numpy as np\n\ndef climb(x):\n    out = np.ones(len(x))\n    out[1:] = x[1:] * x[0]\n    return out\n",
         "walls": "import numpy as np\nfrom . import rungs\n\ndef lean(x):\n    return np.cumsum(rungs.climb(x))\n",
     }
+    sources["walls"] += "\ndef import_late(x):\n    import numpy\n    out = numpy.ones(2)\n    out[:] = x\n    return out\n"
     (tmp_path / "ladders").mkdir()
+    (tmp_path / "ladders_too.py").write_text(sources["rungs"])
     for name, source in sources.items():
         (tmp_path / "ladders" / f"{name}.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    importlib.import_module("ladders.walls")
+    names = ("ladders", "ladders.rungs", "ladders.walls", "ladders_too")
+    for name in names:
+        importlib.import_module(name)
     yield sys.modules["ladders"]
-    for name in ("ladders", "ladders.rungs", "ladders.walls"):
+    for name in names:
         del sys.modules[name]
 
 
@@ -942,9 +946,40 @@ def test_code_of_other_modules_runs_on_tensors_if_they_are_named(package: Any) -
     assert {key: dict(vars(getattr(package, key))) for key in names} == names
     with pytest.raises(RuntimeError, match=r"name the module ladders\.rungs in the argument `modules`"):
         xp.numpy_code(package.walls.lean)(x)
-    for other in (np, np.linalg, "ladders"):
-        with pytest.raises(TypeError, match="`modules` are modules of programs"):
+    with pytest.raises(RuntimeError, match="name the module ladders_too in"):
+        xp.numpy_code(lambda v: sys.modules["ladders_too"].climb(v), modules=[package])(x)
+    with pytest.raises(RuntimeError, match="Can't call numpy") as refused:
+        xp.numpy_code(package.walls.import_late, modules=[package])(x)
+    assert "name the module" not in str(refused.value)
+    for other in (np, np.linalg, importlib.import_module("scipy.linalg"), xp.linalg, "ladders", type(np)("ladders")):
+        with pytest.raises(TypeError, match="`modules` are imported modules of programs"):
             xp.numpy_code(package.walls.lean, modules=[other])
+    with pytest.raises(TypeError, match="`modules` must be a list of modules"):
+        xp.numpy_code(package.walls.lean, modules=package)
+
+
+class Unready:
+    """A proxy whose object cannot be made."""
+
+    @property
+    def __class__(self) -> Any:
+        raise LookupError
+
+    __call__ = __getattr__ = __class__
+
+
+def test_names_are_restored_if_a_stand_in_cannot_be_made(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [dict(vars(module)) for module in (package.walls, package.rungs)]
+    stand_ins = iter([np])  # enough for one of the modules
+    with monkeypatch.context() as patch:
+        patch.setattr("xpgrad._numpy.code._replace", lambda x: next(stand_ins) if x is np else x)
+        with pytest.raises(StopIteration):
+            xp.numpy_code(package.walls.lean, modules=[package])(xp.asarray([3.0, 2.0]))
+    assert [dict(vars(module)) for module in (package.walls, package.rungs)] == before
+    package.rungs.unready = Unready()
+    monkeypatch.setitem(sys.modules, "ladders.lazy", object())  # some packages replace modules by objects
+    function = xp.numpy_code(package.walls.lean, modules=[package])
+    assert function(xp.asarray([3.0, 2.0])).tolist() == [1.0, 7.0]
 
 
 def test_the_dtype_decides_what_is_a_tensor(xpgrad_device: str) -> None:

@@ -16,7 +16,7 @@ import threading
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import Any, ClassVar, TypeVar, cast
 
 from xpgrad._backends.classes import host_backend
@@ -267,7 +267,7 @@ class _StandIns:
         """Return what has stand-ins: the name, the object (None for one of Python's) and the stand-in."""
         found: list[tuple[str, Any, Any]] = [(name, None, own) for name, own in _BUILTINS.items() if name not in self.names]
         for name, x in list(self.names.items()):
-            kind = x.__class__
+            kind = type(x)  # `x.__class__` runs code of proxies, which may raise
             if kind not in _REPLACED and not is_scipys(x):
                 own = _forget(x, self.names) if kind is functools._lru_cache_wrapper else x
             else:
@@ -283,9 +283,10 @@ class _StandIns:
         key = id(self.names)
         with _LOCK:
             count, replaced = self.active.get(key, (0, []))
-            self.active[key] = count + 1, replaced
             if not count:
                 replaced += self.find_replaced()
+            self.active[key] = count + 1, replaced
+            if not count:
                 for name, _, own in replaced:
                     self.names[name] = own
 
@@ -386,9 +387,10 @@ class _ProgramStandIns:
         self.modules = [_StandIns(names) for names in {id(names): names for names in modules}.values()]
 
     def __enter__(self) -> None:
-        _polynomials().__enter__()
-        for module in self.modules:
-            module.__enter__()
+        with ExitStack() as stack:
+            for module in (_polynomials(), *self.modules):
+                stack.enter_context(module)
+            stack.pop_all()  # only an error above ends those that were entered
 
     def __exit__(self, *exc: object) -> None:
         for module in reversed(self.modules):
@@ -398,11 +400,14 @@ class _ProgramStandIns:
 
 def _find_names(modules: Iterable[types.ModuleType]) -> Iterator[dict[str, Any]]:
     """Yield the global names of modules, and of those inside of packages that have been imported."""
+    if not isinstance(modules, Iterable):
+        msg = f"numpy_code: `modules` must be a list of modules, but got {modules!r:.60}"
+        raise TypeError(msg)
     for module in modules:
         package = str(getattr(module, "__name__", ""))
         # NB: some packages replace their module by an object.
         if sys.modules.get(package) is not module or package.partition(".")[0] in ("numpy", "scipy", "xpgrad"):
-            msg = f"numpy_code: `modules` are modules of programs for NumPy, but one is {module!r:.60}"
+            msg = f"numpy_code: `modules` are imported modules of programs for NumPy, but one is {module!r:.60}"
             raise TypeError(msg)
         for name, found in list(sys.modules.items()):
             if isinstance(found, types.ModuleType) and f"{name}.".startswith(f"{package}."):
