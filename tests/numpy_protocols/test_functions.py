@@ -346,10 +346,39 @@ def test_the_slope_of_a_cube_root_at_0_is_infinite() -> None:
     np.testing.assert_allclose(x.grad.numpy(), [1 / 12, np.inf, 1 / 12])
 
 
+def test_a_single_value_decides_whether_results_are_complex() -> None:
+    for name in ("sqrt", "log", "log2", "log10", "arccos", "arcsin", "arctanh"):
+        function = getattr(np.emath, name)
+        for x in ([0.5, -1e-9], [0.5, -1.5], [0.5, 1.0 + 1e-9], [0.5, 0.2], [3, -2]):
+            found, expected = function(xp.asarray(x)), function(np.asarray(x))
+            assert str(found.dtype) == str(expected.dtype), (name, x)
+            np.testing.assert_allclose(found.numpy(), expected)
+        batch = xp.asarray([0.5, -1.5])
+        for found in (xp.func.vmap(function)(batch), xp.compile(function)(batch)):
+            np.testing.assert_allclose(found.numpy(), function(batch.numpy() + 0j))
+    base = xp.asarray([2, 3])
+    assert np.emath.power(base, xp.asarray([-1, 2])).tolist() == [0.5, 9.0]
+    assert np.emath.power(base, 2).dtype == xp.int64
+    assert xp.func.vmap(lambda p: np.emath.power(2, p))(xp.asarray([-1, 2])).tolist() == [0.5, 4.0]
+
+
+def test_integers_are_rounded_to_floating_point_numbers() -> None:
+    assert str(np.rint(xp.asarray([1, 2])).dtype) == str(np.rint(np.asarray([1, 2])).dtype)
+
+
 def test_positions_outside_of_an_axis_raise() -> None:
     places = xp.asarray([0, 3])
     assert np.ravel_multi_index((places, 1), (4, 2)).tolist() == [1, 7]
-    with pytest.raises(ValueError, match="outside of an axis of length 3"):
-        np.ravel_multi_index((places, places), (4, 3))
+    small = xp.asarray([99, 50], dtype=xp.int8)
+    for run in (lambda f: f, xp.func.vmap, xp.compile):
+        found = run(lambda x: np.ravel_multi_index((x, x), (100, 100)))(small)
+        assert found.tolist() == [9999, 5050]
+        assert found.dtype == xp.int64
+    for outside in (places, places - 3):
+        with pytest.raises(ValueError, match="outside of an axis of length 3"):
+            np.ravel_multi_index((places, outside), (4, 3))
+    for wrong in ({"mode": "none"}, {"order": "K"}):
+        with pytest.raises(ValueError, match="takes order='C' or 'F'"):
+            np.ravel_multi_index((places, places), (4, 4), **wrong)
     with pytest.raises(TypeError, match="needs integers for each of the 2 axes"):
         np.ravel_multi_index((places, xp.ones(2)), (4, 3))

@@ -279,7 +279,10 @@ def unravel_index(rest: Any, shape: Any, order: str = "C") -> Any:
 @implements("ravel_multi_index", differentiable=False)
 def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
     places, lengths = lift("ravel_multi_index", *multi_index), as_tuple(dims)
-    modes = mode if isinstance(mode, tuple) else (mode,) * len(lengths)
+    modes = (mode,) * len(lengths) if isinstance(mode, str) else tuple(mode)
+    if order not in ("C", "F") or not {"raise", "wrap", "clip"}.issuperset(modes):
+        msg = f"np.ravel_multi_index takes order='C' or 'F', and 'raise', 'wrap' or 'clip' as `mode`, but got {order!r} and {mode!r}"
+        raise ValueError(msg)
     if not len(places) == len(lengths) == len(modes) or any("integer" not in place.dtype.category for place in places):
         msg = f"np.ravel_multi_index needs integers for each of the {len(lengths)} axes, but got {len(places)} arrays"
         raise TypeError(msg)
@@ -288,6 +291,7 @@ def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: 
         if how == "raise" and can_read_values(place) and bool(xp.any((place < 0) | (place >= n))):
             msg = f"np.ravel_multi_index: an index is outside of an axis of length {n}"
             raise ValueError(msg)
+        place = xp.astype(place, xp.int64)  # NumPy's default; smaller integers would overflow
         out = out * n + (xp.remainder(place, n) if how == "wrap" else xp.clip(place, 0, n - 1) if how == "clip" else place)
     return out
 
