@@ -21,7 +21,9 @@ def flat_writes(a):
     b.flat[8:] = [1.0, 2.0, 3.0]  # repeated
     b.flat[:2] = [a[1, 1, 1], a[0, 1, 0] * 2.0]
     b.T.flat[2:6] = a.flat
-    return b
+    c = a.copy()
+    np.asarray(c.flat)[2] = a[0, 1, 1] * 3.0  # the memory of `c`
+    return b + c.sum()
 
 
 def flat_assignment(a):

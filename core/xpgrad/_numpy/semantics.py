@@ -233,7 +233,7 @@ def as_array(x: Any) -> Any:
 
 def flatten_flat(x: Any) -> Any:
     """Return a `Flat` as a Tensor with one axis, and anything else unchanged."""
-    return x.copy() if isinstance(x, Flat) else x
+    return x.base.reshape(-1) if isinstance(x, Flat) else x
 
 
 class Flat(_np.lib.mixins.NDArrayOperatorsMixin):  # type: ignore[misc]  # without NumPy's types
@@ -245,7 +245,6 @@ class Flat(_np.lib.mixins.NDArrayOperatorsMixin):  # type: ignore[misc]  # witho
     """
 
     __slots__ = ("base",)
-    __hash__ = None  # type: ignore[assignment]  # as in NumPy
 
     def __init__(self, x: Any) -> None:
         self.base = x
