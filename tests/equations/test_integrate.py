@@ -424,6 +424,15 @@ def test_outputs_at_the_ends_of_a_span_that_moves(how: str) -> None:
     np.testing.assert_allclose(xp.stack(rows), jacrev(gradient(lambda t: 2.0 * xp.exp((t[0] ** 2 - t[1] ** 2) / 2)))(t), rtol=1e-6)
 
 
+def test_adjoint_gradients_take_as_many_steps_as_solutions() -> None:
+    def solve_over(k: Any) -> Any:
+        options: dict[str, Any] = {"gradient": "adjoint", "rtol": 1e-10, "atol": 1e-12}
+        return integrate.solve_ivp(lambda t, y: -20 * k * xp.sin(20 * t) * y, (0.0, 4.0), [1.0], "LSODA", [4.0], **options).y[0, 0]
+
+    k, change = xp.asarray(0.5), math.cos(80.0) - 1.0
+    assert gradient(solve_over)(k).item() == pytest.approx(change * math.exp(0.5 * change), rel=1e-6)
+
+
 @pytest.mark.parametrize("way", FAST, ids=str)
 def test_derivatives_do_not_step_over_what_the_largest_step_finds(way: tuple[str, str]) -> None:
     """Law: the largest step holds for derivatives of every order: the equation is that of a short pulse."""

@@ -264,7 +264,8 @@ def shapes_of_scipys(p: Any) -> Any:
     u = spsolve(make_diagonals(np.ones(3) * 2.0, 0, shape=(3, 3)) + sp.identity(3), p[:, np.newaxis], use_umfpack=False)
     density = multivariate_normal.logpdf(p[:1], 0.1, 2.0, True)
     assert (np.shape(u), np.shape(density)) == ((3,), ())
-    kept = sp.kron(sp.csr_matrix(np.ones((1, 1))), sp.csr_matrix(np.tri(3))) * p + sp.block_array([[sp.csr_array(np.tri(3))]]) @ p
+    tri = sp.csr_matrix((np.ones(6), np.tril_indices(3)))
+    kept = sp.kron(sp.csr_matrix(np.ones((1, 1))), tri) * p + sp.vstack([tri]) * p + sp.block_array([[sp.csr_array(np.tri(3))]]) @ p
     return (u * out).sum() + density + (kept * p).sum() * spla.eigsh(sp.diags(np.arange(1.0, 7.0)), k=1, v0=np.ones(6))[0][0]
 
 
@@ -440,6 +441,10 @@ def test_distances_of_distributions_with_equal_values() -> None:
     np.testing.assert_allclose(leaves[0].grad, -p / p.sum())
     np.testing.assert_allclose(leaves[1].grad, np.full(4, 0.25))
     np.testing.assert_allclose(leaves[2].grad, -(x - x @ p / p.sum()) / p.sum(), atol=1e-15)
+    for name in ("wasserstein_distance", "energy_distance"):
+        by_weights = xp.numpy_code(lambda w, name=name: getattr(stats, name)(x, y, w))
+        for run in (xp.func.vmap(by_weights), xp.compile(lambda w, f=by_weights: xp.stack([f(v) for v in w]))):
+            np.testing.assert_allclose(run(xp.asarray([p, p + 1.0])).tolist(), [getattr(stats, name)(x, y, w) for w in (p, p + 1.0)])
     same = xp.tensor([0.3, 1.2, 2.0], requires_grad=True)
     xp.numpy_code(lambda u: stats.wasserstein_distance(u, [2.0, 0.3, 1.2]))(same).backward()
     np.testing.assert_allclose(same.grad, 0.0, atol=1e-15)  # the smallest distance, at a kink
@@ -495,7 +500,13 @@ def classes(p: Any) -> Any:
     """SciPy's older matrices multiply by ``*``, and their sums along an axis have two axes; a solution has one, also for a column."""
     i = np.arange(3)
     older, constant = sp.csr_matrix((p + 1.0, (i, i[::-1]))), sp.csr_matrix(np.diag([1.0, 2.0, 3.0]) + 1.0)
-    found = [older.multiply(1 / older.sum(axis=1)), older.toarray() / older.sum(axis=0), (constant @ older) * p, (constant - older) * p]
+    found = [
+        older.multiply(1 / older.sum(axis=1)),
+        older.toarray() / older.sum(axis=0),
+        older.toarray() / older.sum(axis=-1),
+        (constant @ older) * p,
+        (constant - older) * p,
+    ]
     found += [(constant + older) * p, sp.csr_array(older) * p, sp.csr_matrix(sp.csr_array(older)) * p]
     found += [spsolve(older.tocsc(), p[:, None], use_umfpack=False) - p[:, None]]
     return np.concatenate([np.ravel(x.toarray() if sp.issparse(x) else x) for x in found])

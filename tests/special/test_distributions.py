@@ -584,6 +584,8 @@ def test_directions_that_scipy_leaves_out_give_nan(dtype: str) -> None:
             logpdf = run(lambda c: stats.multivariate_normal.logpdf(xp.asarray([0.5, 0.0], dtype=dtype), None, c, True))
             np.testing.assert_allclose(values(logpdf(xp.asarray(cov))), out if ratio > 1 else np.nan, rtol=1e-5)
             assert np.isnan(values(xp.func.grad(logpdf)(xp.asarray(cov)))).any() == (ratio < 1)
+        density = stats.multivariate_normal.pdf(xp.asarray([0.5, 0.0], dtype=dtype), None, xp.asarray(cov), allow_singular=True)
+        np.testing.assert_allclose(values(density), np.exp(out) if ratio > 1 else np.nan, rtol=1e-5)
 
 
 def test_multivariate_normal_is_pytorchs() -> None:
