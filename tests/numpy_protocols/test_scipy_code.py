@@ -493,7 +493,16 @@ def starts(p: Any) -> Any:
     options: Any = {"t": [0.0, 0.5, 1.0], "rtol": 1e-10, "atol": 1e-10}
     found = [odeint(lambda y, t: -p[0] * y, 1, **options), odeint(lambda y, t: -p[0] * y[0], p[1], **options)]
     found += [odeint(lambda y, t, q: q * np.exp(-t), y0=p[2], args=(p[0],), **options)]
+    found += [odeint(lambda y, t: [-p[0] * y[1], y[0]], [p[1], 1], **options)]
     return np.concatenate(found, axis=1)
+
+
+def sequences(p: Any) -> Any:
+    """Starts of solvers that are lists or tuples become arrays, and so do solutions."""
+    found = [optimize.root(lambda t: t**3 - p, [p[0], 1, 1.0]).x, optimize.root(lambda t: t**3 - p, x0=(1, 1, 1)).x]
+    found += [optimize.least_squares(lambda t: t**2 - p, [1.0, p[1], 1], xtol=1e-12, ftol=1e-12).x]
+    found += [optimize.minimize(lambda t: np.sum((t - p) ** 2), [p[0], 0, 1], tol=1e-10).x]
+    return np.concatenate([2 * x for x in found])
 
 
 def classes(p: Any) -> Any:
@@ -524,7 +533,7 @@ def entries(p: Any) -> Any:
     return np.concatenate([x.data * np.arange(1.0, x.nnz + 1.0) for x in arrays])
 
 
-@pytest.mark.parametrize("program", [minima, triangles, starts, classes, entries])
+@pytest.mark.parametrize("program", [minima, triangles, starts, sequences, classes, entries])
 def test_minima_triangles_starts_and_classes(program: Any) -> None:
     x = np.array([0.7, 0.3, 0.9])
     run = xp.numpy_code(program)

@@ -136,15 +136,18 @@ def _without_flags(options: dict[str, Any]) -> dict[str, Any]:
     return {k: x for k, x in options.items() if k != "check_finite" and not k.startswith("overwrite_")}
 
 
-#: The functions that make an array with one axis of a start that has none, and the names of their second argument, the start.
+#: The functions that make an array with one axis of their start, and the names of this second argument.
 _STARTING = {"least_squares": "x0", "minimize": "x0", "odeint": "y0", "root": "x0"}
 
 
-def _start_with_axis(name: str, args: list[Any], options: dict[str, Any]) -> None:
-    """Give a start without axes one, in place."""
+def _convert_start(name: str, args: list[Any], options: dict[str, Any]) -> None:
+    """Replace a start without axes, or one that is a sequence, by an array, in place."""
     where: Any = (args, 1) if args[1:] else (options, _STARTING[name])
     start = where[0][where[1]] if args[1:] or where[1] in options else None
-    if start is None or isinstance(start, (list, tuple)) or _np.ndim(start):
+    if type(start) in (list, tuple):
+        where[0][where[1]] = _as_array(list(start), True)
+        return
+    if start is None or _np.ndim(start):
         return
     where[0][where[1]] = _as_floats(_np.atleast_1d(start))
     if name in _CALLED and args:
@@ -161,7 +164,7 @@ def _call_for_vector(func: Any, *args: Any) -> Any:
     return out if isinstance(out, (list, tuple)) or _np.ndim(out) else [out]
 
 
-#: How functions are called of which a start without axes may be the argument.
+#: For each solver, how it calls its function if the start had no axes.
 _CALLED = {"minimize": _call_for_scalar, "odeint": _call_for_vector}
 
 
@@ -192,7 +195,7 @@ def _make_function(theirs: Any, own: Any, convert: Converters) -> Any:
         if _is_ours(own, args, options):
             own_args, own_options = list(map(prepare, args)), {k: prepare(x) for k, x in _without_flags(options).items()}
             if own.__name__ in _STARTING:
-                _start_with_axis(own.__name__, own_args, own_options)
+                _convert_start(own.__name__, own_args, own_options)
             return own(*own_args, **own_options)
         return _call_theirs(theirs, args, options, convert)
 
