@@ -545,7 +545,7 @@ def numpy_code(func: F, *, modules: Iterable[types.ModuleType] = ()) -> F:
         A function or a method written in Python, with NumPy under any name among its global names. All code of the same module that it
         calls is treated alike: functions, also decorated ones, and methods of classes. That of other modules runs as it is.
     modules : iterable of modules, optional
-        Further modules whose code is treated alike. A package stands for all of its modules that have been imported by now.
+        Further modules whose code is treated alike. A package stands for all of its modules that are imported before this call.
 
     Returns
     -------
@@ -562,7 +562,8 @@ def numpy_code(func: F, *, modules: Iterable[types.ModuleType] = ()) -> F:
     Raises
     ------
     TypeError
-        If `func` is not a function written in Python, or `modules` has something else, or modules of NumPy or SciPy.
+        If `func` is not a function written in Python, if `modules` is not a list of imported modules, or if one of them belongs to NumPy,
+        SciPy or xpgrad.
 
     Notes
     -----

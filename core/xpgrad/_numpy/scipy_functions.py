@@ -363,7 +363,7 @@ def _spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -
 # -- stats ---------------------------------------------------------------------------------------------------------------
 
 
-def _distribution(values: Any, weights: Any) -> tuple[Any, Any]:
+def _check_distribution(values: Any, weights: Any) -> tuple[Any, Any]:
     """Return the values of a distribution and their probabilities."""
     values = as_floating(asarray(values))
     weights = _np.ones_like(values) if weights is None else as_floating(asarray(weights))
@@ -377,7 +377,7 @@ def _distribution(values: Any, weights: Any) -> tuple[Any, Any]:
     return values, weights / total
 
 
-def _mean_difference(power: int, u: tuple[Any, Any], v: tuple[Any, Any]) -> Any:
+def _integrate_difference(power: int, u: tuple[Any, Any], v: tuple[Any, Any]) -> Any:
     """Return the integral of a power of the absolute difference of two distribution functions.
 
     SciPy evaluates these at the values, so that between equal values, which are at no distance, it has the difference after the last of
@@ -393,11 +393,11 @@ def _mean_difference(power: int, u: tuple[Any, Any], v: tuple[Any, Any]) -> Any:
 
 
 def _wasserstein_distance(u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
-    return _mean_difference(1, _distribution(u_values, u_weights), _distribution(v_values, v_weights))
+    return _integrate_difference(1, _check_distribution(u_values, u_weights), _check_distribution(v_values, v_weights))
 
 
 def _energy_distance(u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
-    return _np.sqrt(2 * _mean_difference(2, _distribution(u_values, u_weights), _distribution(v_values, v_weights)))
+    return _np.sqrt(2 * _integrate_difference(2, _check_distribution(u_values, u_weights), _check_distribution(v_values, v_weights)))
 
 
 #: By the public name below `scipy`.

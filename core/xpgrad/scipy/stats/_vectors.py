@@ -27,7 +27,7 @@ mean : Tensor or array, shape (d,), optional
 cov : Tensor, array or number, shape (d, d), (d,) or ()
     The covariance, positive definite; a vector is its diagonal, a number is a multiple of the identity. Differentiable.
 allow_singular : bool, default: False
-    Whether SciPy would leave out the directions in which a covariance is singular, or nearly so. Then the result is nan here.""",
+    If True, the result is nan where SciPy leaves out directions, because the covariance is nearly singular in them.""",
     returns="""\
 Tensor, shape (...)
     Floating-point.""",
