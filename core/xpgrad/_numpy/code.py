@@ -388,7 +388,8 @@ class _ProgramStandIns:
 
     def __enter__(self) -> None:
         with ExitStack() as stack:
-            for module in (_polynomials(), *self.modules):
+            stack.enter_context(_polynomials())
+            for module in self.modules:
                 stack.enter_context(module)
             stack.pop_all()  # only an error above ends those that were entered
 

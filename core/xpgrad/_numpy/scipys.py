@@ -144,7 +144,7 @@ def _convert_start(name: str, args: list[Any], options: dict[str, Any]) -> None:
     """Replace a start without axes, or one that is a sequence, by an array, in place."""
     where: Any = (args, 1) if args[1:] else (options, _STARTING[name])
     start = where[0][where[1]] if args[1:] or where[1] in options else None
-    if type(start) in (list, tuple):
+    if isinstance(start, (list, tuple)):
         where[0][where[1]] = _as_array(list(start), True)
         return
     if start is None or _np.ndim(start):
