@@ -13,6 +13,7 @@ from typing import Any
 from xpgrad._array.base import TensorBase
 from xpgrad._backends.default_device import get_default_device
 from xpgrad._basics.arguments import as_int, shown
+from xpgrad._basics.docstrings import shares
 from xpgrad._basics.scalars import is_raw_array, is_scalar, is_scipy_sparse
 from xpgrad._modes import state
 from xpgrad._operations.coerce import unify
@@ -26,6 +27,8 @@ from xpgrad.rules.indexing import fit_index, prepare_key, scatter_add, to_level_
 from xpgrad.rules.manipulation import broadcast_to, concat, reshape
 from xpgrad.rules.reduction import sum as total
 from xpgrad.scipy.sparse import _rows
+
+_document_format = shares(returns="SparseArray")
 
 
 class SparseArray:
@@ -202,14 +205,11 @@ class SparseArray:
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_comparison
     __hash__ = object.__hash__
 
+    @_document_format
     def tocsr(self) -> SparseArray:
         """Return the array itself, as `tocsc`, `tocoo` and `copy` do: it has one format, and nothing changes it.
 
         In `xpgrad.numpy_code`, `tocsr` and `tocsc` merge and sort the entries as SciPy's do.
-
-        Returns
-        -------
-        SparseArray
 
         Examples
         --------
@@ -221,12 +221,9 @@ class SparseArray:
         """
         return self._as_scipys("csr")
 
+    @_document_format
     def tocsc(self) -> SparseArray:
         """Return the array itself, as `tocsr` does.
-
-        Returns
-        -------
-        SparseArray
 
         Examples
         --------
@@ -238,12 +235,9 @@ class SparseArray:
         """
         return self._as_scipys("csc")
 
+    @_document_format
     def tocoo(self) -> SparseArray:
         """Return the array itself, as `copy` does.
-
-        Returns
-        -------
-        SparseArray
 
         Examples
         --------
