@@ -192,7 +192,7 @@ class SparseArray:
             raise ValueError(msg)
         return bool(self.toarray())
 
-    def _refuse_comparison(self, other: Any) -> Any:
+    def __eq__(self, other: object) -> bool:
         """Raise an error for an operand that has elements; otherwise leave the comparison to Python."""
         if not (_is_number(other) or isinstance(other, (SparseArray, TensorBase)) or is_scipy_sparse(other) or is_raw_array(other)):
             return NotImplemented
@@ -202,8 +202,14 @@ class SparseArray:
         )
         raise TypeError(msg)
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_comparison
-    __hash__ = object.__hash__
+    # NB: each alone, for type checkers; Python's `!=` calls `__eq__`.
+    __lt__ = __eq__
+    __le__ = __eq__
+    __gt__ = __eq__
+    __ge__ = __eq__
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     @_document_format
     def tocsr(self) -> SparseArray:
