@@ -572,3 +572,16 @@ def test_an_argument_that_a_function_keeps_is_still_there() -> None:
     assert slope.tolist() == [12.0]  # 3 v**2
     (g,) = xp.autograd.grad(xp.sum(slope), kept[-1])
     assert g.tolist() == [12.0]  # 6 v
+
+
+def test_a_compiled_function_linearizes_for_each_element(xpgrad_device: str) -> None:
+    """The tangent gets the layout of the point, of which a compiled function has a symbol."""
+
+    def along(state: Any, tangent: Any) -> Any:
+        after, push = xp.func.linearize(lambda s: xp.stack([s[1], -xp.sin(s[0]) * s[1]]), state)
+        return after, push(tangent)
+
+    states, tangents = (xp.asarray(x, device=xpgrad_device) for x in ([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]], [[1.0, 2.0]] * 3))
+    function = xp.func.vmap(along)
+    for found, expected in zip(xp.compile(function)(states, tangents), function(states, tangents), strict=True):
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)

@@ -196,7 +196,7 @@ class CaptureBackend(Backend):
         def copied(x: Any, *args: Any, **options: Any) -> Any:
             if x.__class__ is not self.raw or x.recorder is None or not self.below.capabilities.view_aliases:
                 return x
-            return self.raw(function(x.value, *args, **options), x.variable, x.recorder)
+            return self.raw(function(x.value, *map(self._value, args), **options), x.variable, x.recorder)
 
         return copied
 
