@@ -141,16 +141,21 @@ def keepdims_of(keepdims: Any, keepdim: Any) -> Any:
     return keepdims if keepdim is None else keepdim
 
 
-def _keepdims_option(keepdims: bool, keepdim: Any) -> dict[str, Any]:
-    """Return the option `keepdims` for a function of NumPy's, unless it has the default."""
-    return {"keepdims": True} if keepdims_of(keepdims, keepdim) else {}
+def _call_numpys_reduction(name: str, x: Any, axis: Any, keepdim: Any, others: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Call NumPy's method over axes with arguments that only it has; what follows the axis and is not a bool is not PyTorch's `keepdim`."""
+    if isinstance(keepdim, bool):
+        options["keepdims"] = keepdim
+    elif others or keepdim is not None:
+        others = (keepdim, *others)
+    return call_with_numpys(name, x, (axis, *others), {k: v for k, v in options.items() if k != "keepdims" or v})
 
 
-def _split_keepdim(keepdim: Any, others: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """Return `keepdim` and the other positional arguments after the axis: a bool is PyTorch's `keepdim`, never NumPy's."""
-    if len(others) == 1 and keepdim is None and isinstance(others[0], bool):
-        return others[0], ()
-    return keepdim, others
+def _is_numpys(argument: Any) -> bool:
+    """Return whether what follows the axis is an argument of NumPy's method, in code that was written for NumPy, not a flag."""
+    if argument is None or isinstance(argument, bool):
+        return False
+    mode = current()
+    return mode is not None and mode.numpy is not None
 
 
 #: Functions that NumPy's arrays have as methods with further arguments, or with another result.
@@ -165,26 +170,23 @@ def _make_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         return as_in_numpy_code(function) if name in _NUMPYS else function
 
     def method(
-        self: Any, axis: Any = None, *numpys: Any, keepdims: bool = False, dim: Any = None, keepdim: Any = None, **more: Any
+        self: Any, axis: Any = None, keepdim: Any = None, *numpys: Any, keepdims: bool = False, dim: Any = None, **more: Any
     ) -> Tensor:  # fmt: skip
-        keepdim, numpys = _split_keepdim(keepdim, numpys)
-        if numpys or more:
-            return call_with_numpys(name, self, (axis_of(axis, dim), *numpys), _keepdims_option(keepdims, keepdim) | more)
+        if numpys or more or _is_numpys(keepdim):
+            return _call_numpys_reduction(name, self, axis_of(axis, dim), keepdim, numpys, {"keepdims": keepdims, **more})
         return function(self, axis=axis_of(axis, dim), keepdims=keepdims_of(keepdims, keepdim))
 
     def with_dtype(
-        self: Any, axis: Any = None, *numpys: Any, dtype: Any = None, keepdims: bool = False, dim: Any = None, keepdim: Any = None,
+        self: Any, axis: Any = None, keepdim: Any = None, *numpys: Any, dtype: Any = None, keepdims: bool = False, dim: Any = None,
         **more: Any,
     ) -> Tensor:  # fmt: skip
-        keepdim, numpys = _split_keepdim(keepdim, numpys)
-        if numpys or more:
-            options = _keepdims_option(keepdims, keepdim) | ({} if dtype is None else {"dtype": dtype}) | more
-            return call_with_numpys(name, self, (axis_of(axis, dim), *numpys), options)
+        if numpys or more or _is_numpys(keepdim):
+            options = {"keepdims": keepdims, **({} if dtype is None else {"dtype": dtype}), **more}
+            return _call_numpys_reduction(name, self, axis_of(axis, dim), keepdim, numpys, options)
         return function(self, axis=axis_of(axis, dim), dtype=dtype, keepdims=keepdims_of(keepdims, keepdim))
 
     made: Any = with_dtype if "dtype" in known else method
     signature = inspect.signature(made)
-    this, axis, *others = (p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
-    documented = [this, axis, *(p.replace(kind=p.POSITIONAL_OR_KEYWORD) for p in others if p.name == "keepdim")]
-    made.__signature__ = signature.replace(parameters=[*documented, *(p for p in others if p.name != "keepdim")])
+    documented = [p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    made.__signature__ = signature.replace(parameters=documented)
     return _set_name(made, name, document_reduction(function.__doc__))
