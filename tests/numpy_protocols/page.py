@@ -7,24 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from xpgrad._numpy import dispatch
+from support.numpy_cases import PLACES
 from xpgrad._numpy.missing import NOT_DISPATCHED
 from xpgrad._numpy.table import ABSENT, FUNCTIONS, UFUNCS
 
-assert dispatch  # importing it loads the tables
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "numpy.md"
-PLACES: list[tuple[str, Any]] = [
-    ("", np),
-    ("linalg.", np.linalg),
-    ("fft.", np.fft),
-    ("emath.", np.emath),
-    ("lib.stride_tricks.", np.lib.stride_tricks),
-]
 
 HEAD = """# NumPy code on Tensors
 

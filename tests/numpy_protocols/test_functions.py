@@ -17,22 +17,12 @@ import pytest
 
 import xpgrad as xp
 from support.central_differences import STEP, has_float64, numbers
-from support.numpy_cases import CASES, Case
-from xpgrad._numpy import dispatch
+from support.numpy_cases import CASES, PLACES, Case
 from xpgrad._numpy.missing import NOT_DISPATCHED
 from xpgrad._numpy.table import ABSENT, FUNCTIONS, UFUNCS
 
 pytestmark = pytest.mark.slow(one_in=3)
 
-assert dispatch  # importing it loads the tables
-
-PLACES: list[tuple[str, Any]] = [
-    ("", np),
-    ("linalg.", np.linalg),
-    ("fft.", np.fft),
-    ("emath.", np.emath),
-    ("lib.stride_tricks.", np.lib.stride_tricks),
-]
 #: The errors of a Tensor if NumPy converts it without dispatching on it, or writes it into an array.
 READ_UNASKED = (
     r"cannot be written into|`out` is|Can't call numpy\(\) on Tensor that requires grad|works on Tensors, but got a raw array"

@@ -191,15 +191,16 @@ def test_integers_become_what_the_domain_says(function: Elementwise, xpgrad_devi
     domain = function.domains[0]
     if function.name == "where" or domain.numbers in ("bool", "integer"):
         return
-    xs = [xp.asarray([2, 1], dtype=dtype, device=xpgrad_device) for dtype in (xp.int64, xp.int8)]
-    for x in xs:
+    for dtype in (xp.int64, xp.int8):
+        first, other = [2, 1, xp.iinfo(dtype).min], [2, 1, 0 if domain.integers == "floating" else 3]  # not every library divides by 0
+        xs = [xp.asarray(x, dtype=dtype, device=xpgrad_device) for x in (first, *[other] * (len(function.domains) - 1))]
         try:
-            out = getattr(xp, function.name)(*[x] * len(function.domains))
+            out = getattr(xp, function.name)(*xs)
         except TypeError as exc:
             pytest.skip(f"the library refuses integers: {exc}")
         if domain.integers == "floating":
             assert "floating" in out.dtype.category
-            expected = getattr(xp, function.name)(*[x.to(dtype=out.dtype)] * len(function.domains))
+            expected = getattr(xp, function.name)(*[x.to(dtype=out.dtype) for x in xs])
             np.testing.assert_allclose(out.numpy(), expected.numpy(), rtol=1e-2 if out.dtype.itemsize == 2 else 1e-5, atol=1e-6)
         else:
             assert "floating" not in out.dtype.category

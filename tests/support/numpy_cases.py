@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from support.central_differences import numbers
+from xpgrad._numpy.dispatch import PREFIXES
 
-__all__ = ["CASES", "Case"]
+__all__ = ["CASES", "PLACES", "Case"]
+
+#: NumPy's modules that have functions with rules, with the prefix of these functions' names in the tables.
+PLACES: list[tuple[str, Any]] = [(prefix, importlib.import_module(module)) for module, prefix in PREFIXES.items()]
 
 
 class Case(NamedTuple):

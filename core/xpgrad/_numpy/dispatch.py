@@ -43,7 +43,7 @@ def array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> 
 
 
 #: The prefix of the table's keys for each of NumPy's modules.
-_PREFIXES = {
+PREFIXES = {
     "numpy": "",
     "numpy.linalg": "linalg.",
     "numpy.fft": "fft.",
@@ -54,7 +54,7 @@ _PREFIXES = {
 
 def has_rule(func: Any) -> bool:
     """Return whether `array_function` has an implementation of a NumPy function."""
-    inner = _PREFIXES.get(getattr(func, "__module__", None) or "")
+    inner = PREFIXES.get(getattr(func, "__module__", None) or "")
     return inner is not None and (inner + func.__name__ in FUNCTIONS or (not inner and func.__name__ in LIKE))
 
 
@@ -68,7 +68,7 @@ def _look_up(x: Any, func: Any) -> Any:
     """
     module = getattr(func, "__module__", None) or "?"
     name = getattr(func, "__name__", repr(func))
-    inner = _PREFIXES.get(module)
+    inner = PREFIXES.get(module)
     if inner is None:
         if module.startswith("numpy.polynomial."):
             return func._implementation  # which numpy_code runs
