@@ -257,3 +257,9 @@ def test_views_of_other_classes_and_dtypes_raise() -> None:
     ):  # fmt: skip
         with pytest.raises(TypeError, match=message):
             xp.numpy_code(call)(x)
+
+
+def test_pytorchs_keepdim_stays_beside_numpys_arguments() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    found = xp.numpy_code(lambda x: x.sum(0, True, initial=2.0))(xp.asarray(x))
+    np.testing.assert_array_equal(found.numpy(), x.sum(0, keepdims=True, initial=2.0))
