@@ -277,6 +277,54 @@ def test_a_written_array_is_promoted_to_the_dtype_and_its_gradient_keeps_its_own
         assert (str(v.grad.dtype), v.grad.tolist()) == (value, [2.0, 4.0])
 
 
+MASKS = {
+    "one axis": ((3,), (0,), ()), "the second axis": ((2, 3), (2, 0), ()), "the first of two": ((2, 3), (0,), ()),
+    "after a slice": ((2, 3), (0,), (slice(None),)),
+    "after an ellipsis": ((2, 3, 4), (0, 4), (Ellipsis,)), "after None": ((2, 3), (0, 0), (None,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_a_mask_with_an_axis_of_length_0_picks_nothing(name: str, xpgrad_device: str) -> None:
+    """The standard allows it whatever the length of the array's axis, and NumPy accepts it."""
+    shape, size, before = MASKS[name]
+    array, mask = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape), np.zeros(size, bool)
+    expected = array[(*before, mask)]
+    x = xp.tensor(array, device=xpgrad_device, requires_grad=True)
+    key = (*before, xp.asarray(mask, device=xpgrad_device))
+    out = x[key]
+    assert out.detach().numpy().shape == expected.shape
+    xp.sum(out).backward()
+    assert not np.any(x.grad.numpy())
+    y = x.detach() * 1.0
+    y[key] = 7.0
+    assert np.array_equal(y.numpy(), array)
+    wrong = xp.zeros(tuple(5 for _ in size), dtype=xp.bool, device=xpgrad_device)
+    with pytest.raises(IndexError):
+        x[(*before, wrong)]
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 2)])
+@pytest.mark.parametrize("name", ["std", "var"])
+def test_deviations_of_nothing_are_nan(name: str, shape: tuple[int, ...], xpgrad_device: str) -> None:
+    for axis in (None, 0, -1, tuple(range(len(shape)))):
+        expected = getattr(npx, name)(np.zeros(shape, np.float32), axis=axis)
+        x = xp.zeros(shape, dtype=xp.float32, device=xpgrad_device, requires_grad=True)
+        out = getattr(xp, name)(x, axis=axis)
+        np.testing.assert_array_equal(out.detach().numpy(), expected)
+        assert xp.autograd.grad(xp.sum(out), x)[0].shape == shape
+
+
+def test_the_sign_of_a_remainder_of_zero_is_that_of_the_divisor(xpgrad_device: str) -> None:
+    a, b = (v.ravel().astype(np.float32) for v in np.meshgrid([0.0, -0.0, 4.0, -4.0, 3.0], [2.0, -2.0, 5.0, -5.0, np.inf, -np.inf]))
+    x, y = xp.asarray(a, device=xpgrad_device), xp.asarray(b, device=xpgrad_device)
+    found = [xp.remainder(x, y), *(xp.remainder(x, float(v)) for v in b[::5])]
+    expected = [np.remainder(a, b), *(np.remainder(a, v) for v in b[::5])]
+    for one, other in zip(found, expected):
+        np.testing.assert_array_equal(np.signbit(one.numpy()), np.signbit(other))
+        np.testing.assert_array_equal(one.numpy(), other)
+
+
 @pytest.mark.parametrize("version", ["2021.12", "2022.12", "2023.12", "2024.12", "2025.12"])
 def test_code_that_asks_for_an_older_version_gets_the_namespace(version: str) -> None:
     assert xp.ones(1).__array_namespace__(api_version=version) is xp

@@ -29,6 +29,8 @@ SLOW = {
     "nbdtri": 10,
     "bdtri": 10,
     "hyp1f1": 40,
+    "hyp2f1": 40,
+    "voigt_profile": 40,
     "lpmv": 20,
     "k0e": 40,
     "k1e": 40,
@@ -75,9 +77,11 @@ print(round(xp.autograd.grad(special.gammainc(a, 1.5), a)[0].item(), 6))  # -0.3
 * Outside the domain of a function, the value is SciPy's nan or infinity, and the derivative is nan or infinite.
 * `gammainc`, `gammaincc`, `betainc`, `betaincc` and the inverses are also differentiable in their shape parameters, by quadrature. A second
   derivative in which both differentiations are with respect to shape parameters raises an error. The order of a Bessel function or of
-  `polygamma`, and the `x` of `zeta`, have no derivative and raise `NotImplementedError`. A missing formula never gives 0.
-* Complex arguments are accepted if SciPy's function is holomorphic: the error functions, `gamma`, `loggamma`, `digamma`, `polygamma`,
-  `rgamma`, `xlogy`, `xlog1py`, `sinc`, `exp1`, `expi`, `lambertw`, `logsumexp`, and the Bessel functions of any order.
+  `polygamma`, the `x` of `zeta`, and the parameters of `hyp1f1` and `hyp2f1` have no derivative and raise `NotImplementedError`. A missing
+  formula never gives 0.
+* Complex arguments are accepted if SciPy's function is holomorphic: the error functions, `wofz`, `gamma`, `loggamma`, `digamma`,
+  `polygamma`, `rgamma`, `xlogy`, `xlog1py`, `sinc`, `exp1`, `expi`, `lambertw`, `logsumexp`, the Bessel functions of any order, and
+  `hyp2f1`.
 
 ## SciPy's own functions
 

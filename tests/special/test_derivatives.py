@@ -29,7 +29,7 @@ SLOWER = {
     "stdtr", "zeta",
 }  # fmt: skip
 #: Functions over axes, with a static argument or without a derivative, which have separate tests.
-OTHERS = {"gammasgn", "lambertw", "log_softmax", "logsumexp", "multigammaln", "psi", "softmax"}
+OTHERS = {"gammasgn", "lambertw", "log_softmax", "logsumexp", "multigammaln", "psi", "softmax", "wofz"}
 
 _each = pytest.mark.parametrize("name", CASES)
 

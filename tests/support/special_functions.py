@@ -120,6 +120,12 @@ def _box_cox_inverse(y: Any, power: Any) -> Any:
     return (1 + power * y) ** (1 / power) if power else mp.exp(y)
 
 
+def _voigt(x: Any, sigma: Any, gamma: Any) -> Any:
+    scale = sigma * mp.sqrt(2)
+    z = (gamma - 1j * x) / scale
+    return mp.re(mp.exp(z * z) * mp.erfc(z)) / (scale * mp.sqrt(mp.pi))
+
+
 def _owens(h: Any, a: Any) -> Any:
     return mp.quad(lambda t: mp.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), [0, a]) / (2 * mp.pi)
 
@@ -139,6 +145,7 @@ CASES: dict[str, Case] = {
     "erf": Case(mp.erf, (_wide,), ((1e-300,), (1e-8,), (20.0,), (-20.0,)), complex=True),
     "erfc": Case(mp.erfc, (_wide,), ((1e-8,), (20.0,), (-20.0,)), complex=True),
     "erfcx": Case(lambda x: mp.exp(x * x) * mp.erfc(x), (_wide,), ((19.9,), (20.1,), (1e4,), (1e8,), (-20.0,)), complex=True),
+    "voigt_profile": Case(_voigt, (_wide, _positive, _positive), ((0.0, 1.0, 0.0), (50.0, 0.01, 1e-8), (1e3, 2.0, 0.5)), (0, 1, 2)),
     "erfinv": Case(mp.erfinv, (Range(-0.99, 0.99),), ((1e-300,), (1 - 1e-12,), (-1 + 1e-12,))),
     "erfcinv": Case(lambda y: mp.erfinv(1 - y), (Range(0.01, 1.99),), ((1e-12,), (1e-25,))),
     "expit": Case(lambda x: 1 / (1 + mp.exp(-x)), (_wide,), ((700.0,), (-700.0,), (40.0,))),
@@ -251,6 +258,7 @@ CASES: dict[str, Case] = {
     "nbdtri": Case(_inverse(lambda k, n, p: _beta(n, k + 1, p), "nbdtri"), (_orders, _trials, Range(0.1, 0.9)), (), (2,)),
     "bdtri": Case(_inverse(lambda k, n, p: _beta(n - k, k + 1, 1 - p), "bdtri"), (_orders, _trials, Range(0.1, 0.9)),
                   ((0, 60000, 1e-20),), (2,)),
+    "hyp2f1": Case(mp.hyp2f1, (_shape, _shape, _shape, Range(-0.9, 0.9)), ((2.0, 3.0, 0.5, 0.0), (0.5, 1.5, 2.0, -20.0)), (3,)),
     "hyp1f1": Case(mp.hyp1f1, (_shape, _shape, _wide), ((2.0, 3.0, 0.0), (0.5, 1.5, -20.0)), (2,)),
     "lpmv": Case(_legendre, (Range(0, 3, "integers"), Range(0.0, 6.0), Range(-0.9, 0.9)), ((1, 2.5, 0.99),), (2,)),
     "spherical_jn": Case(_spherical(mp.besselj), (_orders, _positive), ((2, 1e-2),), (1,), complex=True),

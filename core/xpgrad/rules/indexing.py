@@ -17,7 +17,7 @@ from xpgrad._array.checks import not_a_tensor
 from xpgrad._array.kernels import add_along, take_along
 from xpgrad._array.pieces import pad_block
 from xpgrad._backends.classes import host_backend
-from xpgrad._basics.dtypes import iinfo
+from xpgrad._basics.dtypes import bool_, iinfo
 from xpgrad._basics.keys import BASIC_PARTS, basic_key, full_key, is_basic, zero_step_error
 from xpgrad._basics.scalars import as_scalar, is_raw_array, is_scalar
 from xpgrad._basics.shapes import common_shape, normalize_axis
@@ -100,6 +100,7 @@ def prepare_key(x: Tensor, key: Any) -> tuple[Any, ...]:
         If a part of the key is not a valid index.
     """
     parts = list(key) if isinstance(key, tuple) else [key]
+    empty = False
     for i, part in enumerate(parts):
         if part.__class__ in BASIC_PARTS:
             continue
@@ -110,6 +111,26 @@ def prepare_key(x: Tensor, key: Any) -> tuple[Any, ...]:
             parts[i] = scalar
             continue
         parts[i] = _index_array(x, part)
+        empty = empty or 0 in parts[i].shape
+    return _fit_empty_masks(x, parts) if empty else tuple(parts)
+
+
+def _fit_empty_masks(x: Tensor, parts: list[Any]) -> tuple[Any, ...]:
+    """Return a prepared key in which masks with axes of length 0 have the shape of the axes that they index.
+
+    A mask may have an axis of length 0 where the array has another length (Array API, "Boolean Array Indexing"), and picks nothing then.
+    """
+    isdtype = x.backend.kernels.isdtype
+    widths = [0 if p is None or p is Ellipsis else len(p.shape) if hasattr(p, "shape") and isdtype(p.dtype, "bool") else 1 for p in parts]
+    axis = 0
+    for i, (part, width) in enumerate(zip(parts, widths)):
+        if part is Ellipsis:
+            axis += x.ndim - sum(widths)
+        elif width and hasattr(part, "shape") and 0 in part.shape and isdtype(part.dtype, "bool"):
+            place = tuple(x.shape[axis : axis + width])
+            if len(place) == width and all(k in (0, n) for k, n in zip(part.shape, place)):
+                parts[i] = _index_array(x, operations.zeros(place, dtype=bool_, device=host_backend().devices()[0]))
+        axis += width
     return tuple(parts)
 
 

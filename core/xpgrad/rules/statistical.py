@@ -144,7 +144,7 @@ def reduce_var(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) ->
 def reduce_std(xp: Any, x: Any, axes: Any, correction: float, keepdims: bool) -> Any:
     """Return the square root of the variance over axes."""
     # Equal values must give 0, not the rounding error of their mean, for the gradient to be 0: so measure from one of them.
-    first = tuple(slice(0, 1) if axes is None or i in axes else slice(None) for i in range(len(x.shape)))
+    first = tuple(slice(0, 1 if n != 0 else 0) if axes is None or i in axes else slice(None) for i, n in enumerate(x.shape))
     return xp.sqrt(xp.reduce_var(xp.subtract(x, x[first]), axes, correction, keepdims))
 
 

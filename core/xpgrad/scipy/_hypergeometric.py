@@ -1,6 +1,6 @@
-"""The confluent hypergeometric function and the associated Legendre functions, computed by SciPy.
+"""The hypergeometric functions and the associated Legendre functions, computed by SciPy.
 
-Their derivatives are the same functions of neighbouring parameters (DLMF 13.3.15, 14.10.1 and 14.10.5).
+Their derivatives are the same functions of neighbouring parameters (DLMF 13.3.15, 14.10.1, 14.10.5 and 15.5.1).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
     from xpgrad.rules.elementwise import Operand
 
-__all__ = ["hyp1f1", "lpmv"]
+__all__ = ["hyp1f1", "hyp2f1", "lpmv"]
 
 
 @special(
@@ -37,6 +37,31 @@ def hyp1f1(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     >>> special.hyp1f1(1.0, 1.0, xp.asarray([0.0, 1.0]))  # the exponential function
     tensor([1.    , 2.7183])
     >>> xp.func.grad(special.hyp1f1, argnums=2)(1.0, 2.0, 0.0)
+    tensor(0.5)
+    """
+
+
+@special(
+    no_derivative("hyp2f1", "a"), no_derivative("hyp2f1", "b"), no_derivative("hyp2f1", "c"),
+    lambda g, a, b, c, z, xp: g * (a * b / c * xp.special_hyp2f1(a + 1.0, b + 1.0, c + 1.0, z)), complex="z",
+)  # fmt: skip
+def hyp2f1(a: Operand, b: Operand, c: Operand, z: Operand, /) -> Tensor:
+    """Return the hypergeometric function 2F1 of Gauss.
+
+    Parameters
+    ----------
+    a, b, c : Tensor or number
+        Real parameters. Not differentiable: the backward pass raises NotImplementedError if one requires grad.
+    z : Tensor or number
+        Real, or complex; broadcasts with the others. Differentiable.
+
+    Examples
+    --------
+    >>> import xpgrad as xp
+    >>> from xpgrad.scipy import special
+    >>> special.hyp2f1(1.0, 1.0, 2.0, xp.asarray([0.0, 0.5]))  # -log(1 - z) / z
+    tensor([1.    , 1.3863])
+    >>> xp.func.grad(special.hyp2f1, argnums=3)(1.0, 1.0, 2.0, 0.0)
     tensor(0.5)
     """
 

@@ -78,9 +78,18 @@ def _accept_large_integers(function: Callable[..., Any]) -> Callable[..., Any]:
 add, multiply, divide = _accept_large_integers(mx.add), _accept_large_integers(mx.multiply), _accept_large_integers(mx.divide)
 equal, not_equal = _accept_large_integers(mx.equal), _accept_large_integers(mx.not_equal)
 less, less_equal, greater, greater_equal = map(_accept_large_integers, (mx.less, mx.less_equal, mx.greater, mx.greater_equal))
-_floor_divide, remainder = _accept_large_integers(mx.floor_divide), _accept_large_integers(mx.remainder)
+_floor_divide, _remainder = _accept_large_integers(mx.floor_divide), _accept_large_integers(mx.remainder)
 maximum, minimum = _accept_large_integers(mx.maximum), _accept_large_integers(mx.minimum)
 _subtract, _power = _accept_large_integers(mx.subtract), _accept_large_integers(mx.power)
+
+
+def remainder(x1: Any, x2: Any, /) -> Any:
+    """Return the remainder with the sign of `x2`; MLX's zero has that of `x1`."""
+    out = _remainder(x1, x2)
+    if not mx.issubdtype(out.dtype, mx.inexact):
+        return out
+    zero = mx.zeros((), out.dtype)
+    return mx.where(equal(out, 0.0), mx.where(less(x2, 0.0), -zero, zero), out)
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Any:

@@ -157,8 +157,17 @@ def _power(x1: Any, x2: Any) -> Any:
     return out
 
 
+def _remainder(x1: Any, x2: Any) -> Any:
+    out = x1 % x2
+    if not out.dtype.is_floating_point:
+        return out
+    # NB: PyTorch's zero has the sign of the dividend, as in C, and all others that of the divisor.
+    sign = x2 if x2.__class__ is _Tensor else torch.full((), x2, dtype=out.dtype, device=out.device)
+    return torch.where(out == 0, torch.copysign(out, sign), out)
+
+
 for _name, _function in {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "pow": _power,
-                         "floor_divide": operator.floordiv, "remainder": operator.mod, "bitwise_and": operator.and_,
+                         "floor_divide": operator.floordiv, "remainder": _remainder, "bitwise_and": operator.and_,
                          "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "bitwise_left_shift": operator.lshift,
                          "bitwise_right_shift": operator.rshift}.items():  # fmt: skip
     _register_binary(_name, _function)
