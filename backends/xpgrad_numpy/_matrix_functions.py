@@ -159,6 +159,10 @@ def function(name: str) -> Callable[..., Any] | None:
         "sqrtm": functools.partial(_map_matrices, functools.partial(_sqrtm, linalg), 2, square),
         "logm": functools.partial(_map_matrices, functools.partial(_logm, linalg), 2, square),
         "solve_sylvester": functools.partial(_map_matrices, functools.partial(_solve_sylvester, linalg), 2, lambda a, b, q: q.shape[-2:]),
+        **{
+            f"solve_{time}_are": functools.partial(_map_matrices, getattr(linalg, f"solve_{time}_are"), 2, lambda a, b, q, r: a.shape[-2:])
+            for time in ("continuous", "discrete")
+        },
         "solve_banded": functools.partial(_solve_banded_stack, linalg),
     }
     return found.get(name)

@@ -86,6 +86,21 @@ def _adjoint(m: Any, x: Any) -> Any:
     return np.conj(x).T if m is theirs else xp.conj(x).mT
 
 
+def _riccati(name: str, general: bool) -> Case:
+    """Make a case of a Riccati equation, whose costs are products with their adjoints so that they are Hermitian and positive."""
+
+    def call(m: Any, a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None) -> Any:
+        # NB: with `e` and its own scaling, SciPy 1.17's solution does not satisfy the equation.
+        return getattr(m, name)(a, b, q @ _adjoint(m, q), r @ _adjoint(m, r), e, s, balanced=False)
+
+    def arrays(dtype: Any) -> list[np.ndarray]:
+        square = [matrices((2, 3, 3), dtype, shift=0.5), numbers((3, 2), 2.0, dtype), matrices((3, 3), dtype, 3.0, 2.0)]
+        more = [0.1 * matrices((3, 3), dtype, 5.0, 10.0), 0.1 * numbers((3, 2), 6.0, dtype)]
+        return [*square, matrices((2, 2), dtype, 4.0, 2.0), *more[: 2 * general]]
+
+    return Case(name, call, arrays, (2,) * (6 if general else 4))
+
+
 def _cho_solve_case(lower: bool) -> Case:
     return Case(
         "cho_solve", lambda m, a, b: m.cho_solve(m.cho_factor(a @ _adjoint(m, a), lower), b),
@@ -167,6 +182,11 @@ CASES: dict[str, Case] = {
     ),
     "solve_discrete_lyapunov direct": _lyapunov("solve_discrete_lyapunov", "direct"),
     "solve_discrete_lyapunov bilinear": _lyapunov("solve_discrete_lyapunov", "bilinear"),
+    **{
+        f"solve_{time}_are{' of the general equation' if general else ''}": _riccati(f"solve_{time}_are", general)
+        for time in ("continuous", "discrete")
+        for general in (False, True)
+    },
     "solve_banded": _banded_case(1, 2, (), 5, (5, 2)), "solve_banded in a stack": _banded_case(2, 1, (2,), 4, (4, 1)),
     "solve_banded of a vector": _banded_case(2, 0, (2, 1), 5, (5,), 1),
     "solve_banded beyond the corners": _banded_case(3, 2, (), 2, (2, 2, 2)),

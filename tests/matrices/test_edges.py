@@ -21,7 +21,7 @@ from support import search_path
 from support.central_differences import check, has_float64, loosen, numbers, values
 from xpgrad._rows.namespace import EXTRAS
 from xpgrad.scipy import linalg
-from xpgrad.scipy.linalg import _equation_rows as equations, _function_rows as functions
+from xpgrad.scipy.linalg import _equation_rows as equations, _function_rows as functions, _riccati as riccati
 
 T = xp.asarray
 EYE, ONE = np.eye(2), np.ones(2)
@@ -59,7 +59,8 @@ def test_equations_with_what_is_not_finite_have_no_finite_solution(bad: float) -
     for found in (
         linalg.solve_sylvester(T(spoilt), T(EYE), T(b)), linalg.solve_sylvester(T(a), T(EYE), T(b * bad)),
         linalg.solve_banded((1, 1), T(spoilt), T(b)), linalg.lstsq(T(spoilt), T(b)).x, linalg.lstsq(T(spoilt), T(b)).s,
-        linalg.polar(T(spoilt)).u, linalg.polar(T(spoilt)).p,
+        linalg.polar(T(spoilt)).u, linalg.polar(T(spoilt)).p, linalg.solve_continuous_are(T(spoilt), T(b), T(np.eye(3)), T(EYE)),
+        linalg.solve_discrete_are(T(a), T(b), T(spoilt), T(EYE)),
     ):  # fmt: skip
         assert np.isnan(values(found)).all()
     assert np.isnan(gradient(lambda x: linalg.lstsq(x, T(b)).x, spoilt)).all()
@@ -93,7 +94,7 @@ def test_singular_matrices() -> None:
         lambda: linalg.solve_sylvester(T(EYE), T(-EYE), T(EYE)), lambda: linalg.solve_continuous_lyapunov(T(0.0 * EYE), T(EYE)),
         lambda: linalg.solve_discrete_lyapunov(T(EYE), T(EYE)), lambda: linalg.solve_triangular(T(0.0 * EYE), T(ONE)),
         lambda: linalg.solve_triangular(T(np.zeros((2, 2, 2))), T(ONE)), lambda: linalg.solve_banded((1, 0), T(0.0 * EYE), T(ONE)),
-        lambda: linalg.cho_factor(T(-EYE)),
+        lambda: linalg.cho_factor(T(-EYE)), lambda: linalg.solve_continuous_are(T(EYE), T(0.0 * EYE), T(EYE), T(EYE)),
     ):  # fmt: skip
         with pytest.raises(np.linalg.LinAlgError):
             call()
@@ -222,6 +223,9 @@ BAD: list[tuple[Any, Any, str]] = [
     (lambda: linalg.solve_sylvester(T(EYE), T(np.eye(3)), T(np.ones((3, 2)))), ValueError, r"`q` must have shape \(\.\.\., 2, 3\)"),
     (lambda: linalg.solve_continuous_lyapunov(T(EYE), T(np.eye(3))), ValueError, "`q` must have matrices of the shape of those of `a`"),
     (lambda: linalg.solve_discrete_lyapunov(T(EYE), T(EYE), "x"), ValueError, "`method` must be 'direct' or 'bilinear'"),
+    (lambda: linalg.solve_continuous_are(T(EYE), T(EYE[:, :1]), T(EYE), T(EYE)), ValueError, "`r` must have shape"),
+    (lambda: linalg.solve_discrete_are(T(EYE), T(EYE), T(np.ones((2, 3))), T(EYE)), ValueError, "`q` must be a square matrix"),
+    (lambda: linalg.solve_discrete_are(T(np.eye(3)), T(EYE[:, :1]), T(EYE), T(EYE[:1, :1])), ValueError, "`a` must have shape"),
     (lambda: linalg.cho_solve(T(EYE), T(ONE)), TypeError, "`c_and_lower` must be the pair that `cho_factor` returns"),
     (lambda: linalg.cho_solve((T(EYE), 'no'), T(ONE)), TypeError, "`lower` must be a bool"),
     (lambda: linalg.lstsq(T(EYE), T(ONE), cond="x"), TypeError, "`cond` must be a real number or None, but got str 'x'"),
@@ -289,6 +293,12 @@ def test_compositions_are_what_scipy_computes(xpgrad_device: str) -> None:
     ab[:, 0, :2] = ab[:, 1, 0] = ab[:, 3, -1] = np.nan
     found = host(equations._solve_dense(kernels, raw(ab), raw(numbers((5, 1))), 1, 2))
     np.testing.assert_allclose(found, [theirs.solve_banded((1, 2), np.nan_to_num(x), numbers((5, 1))) for x in ab], rtol=rtol, atol=rtol)
+    b, q, r = numbers((3, 2), 2.0, dtype), matrices((3, 3), dtype, 3.0, 3.0), matrices((2, 2), dtype, 4.0, 3.0)
+    q, r = q @ q.T, r @ r.T
+    for composed, solve in ((riccati._continuous, theirs.solve_continuous_are), (riccati._discrete, theirs.solve_discrete_are)):
+        found = host(composed(kernels, raw(a), raw(b), raw(q), raw(r)))
+        np.testing.assert_allclose(found, [solve(x, b, q, r) for x in a], rtol=rtol, atol=rtol * 100)
+    q = numbers((3, 2), 1.0, dtype)
     for turned in (False, True):
         for lower in (False, True):
             for unit in (False, True):
@@ -324,6 +334,7 @@ from xpgrad.scipy import linalg
 a = xp.tensor([[2.0, 0.5], [0.0, 3.0]], requires_grad=True)
 eye = xp.eye(2)
 for out in (linalg.expm(a), linalg.solve_triangular(a, eye), linalg.solve_sylvester(a, a, eye), linalg.solve_banded((1, 0), a, eye),
+            linalg.solve_continuous_are(a, eye, eye, eye), linalg.solve_discrete_are(a, eye, eye, eye),
             linalg.lstsq(a, eye).x, linalg.polar(a).u, linalg.solve_discrete_lyapunov(a, eye), linalg.toeplitz(a[0])):
     (g,) = xp.autograd.grad(xp.sum(out), a)
     assert np.isfinite(g.numpy()).all()

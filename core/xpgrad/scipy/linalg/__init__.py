@@ -19,6 +19,7 @@ from xpgrad.scipy.linalg._lyapunov import (
     solve_lyapunov as solve_lyapunov,
     solve_sylvester as solve_sylvester,
 )
+from xpgrad.scipy.linalg._riccati import solve_continuous_are as solve_continuous_are, solve_discrete_are as solve_discrete_are
 from xpgrad.scipy.linalg._systems import (
     LstsqResult as LstsqResult,
     cho_factor as cho_factor,
@@ -30,8 +31,8 @@ from xpgrad.scipy.linalg._systems import (
 
 __all__ = [
     "LstsqResult", "PolarResult", "block_diag", "cho_factor", "cho_solve", "circulant", "expm", "hankel", "logm", "lstsq", "polar",
-    "solve_banded", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester", "solve_triangular",
-    "sqrtm", "toeplitz",
+    "solve_banded", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are", "solve_discrete_lyapunov", "solve_lyapunov",
+    "solve_sylvester", "solve_triangular", "sqrtm", "toeplitz",
 ]  # fmt: skip
 
 
