@@ -364,7 +364,10 @@ CALLS = (
     "scipy.signal.csd(np.tile(x, 10), np.tile(x**2, 10), nperseg=8)[1].real",
     "scipy.signal.cont2discrete((np.outer(x, x), np.eye(3), np.eye(3), np.zeros((3, 3))), 0.1)[0]",
     "scipy.signal.lsim((np.array([[-x[0]]]), np.array([[1.0]]), np.array([[1.0]]), np.array([[0.0]])), np.ones(4), np.arange(4.))[1]",
-    "scipy.stats.zscore(x)", "scipy.stats.ttest_ind(x, [1.0, 3.0, 2.0])[0]", "scipy.stats.skew(x)", "scipy.stats.kurtosis(x)",
+    "scipy.stats.zscore(x)", "scipy.stats.zmap([0.2, 0.5], x, ddof=1)",
+    "np.nan_to_num(scipy.stats.zscore(np.stack([x, [1.0, np.nan, 2.0], x*x]), axis=0, nan_policy='omit'))",
+    "np.nan_to_num(scipy.stats.zmap([0.2, np.nan], np.append(x, np.nan), nan_policy='omit'))",
+    "scipy.stats.ttest_ind(x, [1.0, 3.0, 2.0])[0]", "scipy.stats.skew(x)", "scipy.stats.kurtosis(x)",
     "scipy.stats.entropy(x)", "scipy.stats.gmean(x)", "scipy.stats.sem(x)", "scipy.stats.trim_mean(x, 0.1)",
     "scipy.stats.describe(x).variance", "scipy.stats.moment(x, 2)", "scipy.spatial.transform.Rotation.from_euler('xyz',x).as_matrix()",
     "scipy.spatial.transform.Rotation.from_rotvec(x).apply([1.0, 0, 0])",
@@ -398,6 +401,8 @@ BRANCHING = (
     "scipy.stats.gmean(np.stack([x, [1.0, np.nan, 2.0], x*x]), axis=0, nan_policy='omit')",
     "scipy.stats.trim_mean(np.stack([x, [1.0, np.nan, 2.0], x*x, x+3]), 0.3, axis=0, nan_policy='omit')",
     "scipy.stats.ttest_rel(np.stack([x, [1.0, np.nan, 2.0], x[::-1]]), M*x, axis=1, nan_policy='omit')[0]",
+    "scipy.stats.gstd(np.stack([x, [1.0, np.nan, 2.0], x*x]), axis=0, nan_policy='omit')",
+    "scipy.stats.tvar(np.stack([x, x+3, x*x, x*x*x]), (None, 2.0), axis=0)",
     "scipy.stats.wasserstein_distance(x, [0.5, 2.0], x**2, [1.0, 2.0])", "scipy.stats.energy_distance(x, [0.5, 2.0], x**2)",
     "scipy.stats.gamma(x[0], scale=x[1]).mean()*x", "scipy.stats.gamma(x[0], 0.0, x[1]).interval(0.8)[1]*x",
     "scipy.stats.norm(x[0], x[1]).median()*x", "scipy.stats.binom(5, x[0]).std()*x", "scipy.stats.pareto(x[0]+3).var()*x",
@@ -461,6 +466,24 @@ def test_policies_of_statistics_are_kept_in_batches() -> None:
     np.testing.assert_allclose(spread.tolist(), [stats.sem(a, axis=(0, 1), keepdims=True) for a in x])
     with pytest.raises(NotImplementedError, match="nan_policy='omit' needs the values"):
         xp.func.vmap(xp.numpy_code(lambda a: stats.sem(a, nan_policy="omit")))(xp.asarray(x))
+
+
+def test_an_omitted_nan_is_a_constant() -> None:
+    x = np.array([1.0, 2.0, np.nan, 5.0])
+    for name in ("gstd", "zscore", "gzscore", "tvar", "gmean"):
+        program = xp.numpy_code(lambda a, name=name: np.nansum(getattr(stats, name)(a, nan_policy="omit") ** 3))
+        leaf = xp.tensor(x, requires_grad=True)
+        program(leaf).backward()
+        present = xp.func.grad(program)(xp.asarray(x[[0, 1, 3]]))
+        np.testing.assert_allclose(leaf.grad, np.insert(present.numpy(), 2, 0.0), rtol=1e-12, err_msg=name)
+        curvature = xp.func.hessian(program)(xp.asarray(x)).numpy()
+        np.testing.assert_allclose(curvature[np.ix_([0, 1, 3], [0, 1, 3])], xp.func.hessian(program)(xp.asarray(x[[0, 1, 3]])), atol=1e-12)
+        assert not curvature[2].any(), name
+    single = xp.numpy_code(lambda a: stats.gstd(a, nan_policy="omit"))(xp.asarray(x, dtype=xp.float32).requires_grad_())
+    assert single.dtype == xp.float32
+    for policy, error in (("raise", "contains nan"), ("drop", "must be one of")):
+        with pytest.raises(ValueError, match=error):
+            xp.numpy_code(lambda a, policy=policy: stats.zmap(a, a, nan_policy=policy))(xp.tensor(x, requires_grad=True))
 
 
 def minima(p: Any) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from xpgrad import linalg
+from xpgrad._basics.dtypes import finfo
 from xpgrad._numpy import distances, images
 from xpgrad._numpy.operands import as_floating, can_read_values
 from xpgrad._numpy.semantics import first_tensor
@@ -400,6 +401,25 @@ def _energy_distance(u_values: Any, v_values: Any, u_weights: Any = None, v_weig
     return _np.sqrt(2 * _integrate_difference(2, _check_distribution(u_values, u_weights), _check_distribution(v_values, v_weights)))
 
 
+def _zmap(scores: Any, compare: Any, axis: Any = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
+    same, (scores, compare) = scores is compare, (as_floating(asarray(x)) for x in (scores, compare))
+    if nan_policy not in ("propagate", "omit", "raise"):
+        msg = f"nan_policy must be one of 'propagate', 'raise', 'omit', but got {nan_policy!r}"
+        raise ValueError(msg)
+    if nan_policy == "raise" and bool(_np.isnan(compare).any()):
+        msg = "The input contains nan values"
+        raise ValueError(msg)
+    omits = nan_policy == "omit"
+    find_mean, find_spread = (_np.nanmean, _np.nanstd) if omits else (_np.mean, _np.std)
+    mean, spread = find_mean(compare, axis=axis, keepdims=True), find_spread(compare, axis=axis, ddof=ddof, keepdims=True)
+    if omits:  # the derivative of nan by the mean would make that of all others nan
+        missing = _np.isnan(scores)
+        out = _np.where(missing, math.nan, (_np.where(missing, 0.0, scores) - mean) / spread)
+    else:
+        out = (scores - mean) / spread
+    return _np.where(spread <= _np.abs(finfo(mean.dtype).eps * mean), math.nan, out) if same else out
+
+
 #: By the public name below `scipy`.
 OTHERS: dict[str, Callable[..., Any]] = {
     "integrate.dblquad": _dblquad,
@@ -448,6 +468,7 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "sparse.linalg.spsolve": _spsolve,
     "stats.energy_distance": _energy_distance,
     "stats.wasserstein_distance": _wasserstein_distance,
+    "stats.zmap": _zmap,
 }
 for _module, _functions in (("ndimage", images.FUNCTIONS), ("spatial.distance", distances.FUNCTIONS)):
     OTHERS |= {f"{_module}.{_name}": _function for _name, _function in _functions.items()}

@@ -242,9 +242,16 @@ def _run_library(theirs: Any, convert: Converters) -> Any:
                 stack.callback(mode.numpy.modules.pop)
             mode.numpy.in_libraries += 1
             stack.callback(mode.numpy.leave_library)
+            if any(type(x) is str and x == "omit" for x in (*args, *options.values())):  # a `nan_policy`
+                args, options = tree_map(_make_nan_constant, (args, options))
             return theirs(*args, **options)
 
     return compute
+
+
+def _make_nan_constant(x: Any) -> Any:
+    """Return a Tensor whose elements that are nan have no gradient: 0 times the derivative of e.g. `log` at nan would be nan."""
+    return xp.where(xp.isnan(x), _np.nan, x) if isinstance(x, Tensor) and x.dtype.differentiable else x
 
 
 #: Where SciPy keeps functions that take arrays of any library of the standard.
@@ -278,14 +285,16 @@ def _enter_modules(cls: type, convert: Converters) -> None:
 
 
 def find_policies(names: dict[str, Any]) -> dict[str, Any]:
-    """Return what stands for functions in the module by which SciPy applies `axis`, `nan_policy` and `keepdims`; in others, nothing.
+    """Return what stands for functions in the modules by which SciPy applies `axis`, `nan_policy` and `keepdims`; in others, nothing.
 
-    That module would treat Tensors as arrays of another library: it would ignore `nan_policy` if they have several axes, and all three
-    inside of `vmap`.
+    One of these modules would treat Tensors as arrays of another library: it would ignore `nan_policy` if they have several axes, and all
+    three inside of `vmap`.
     """
+    theirs: Any = types.SimpleNamespace(**names)
+    if names["__name__"] == "scipy.stats._stats_py":
+        return {"_xp_var": functools.partial(_compute_variance, theirs)}
     if names["__name__"] != "scipy.stats._axis_nan_policy":
         return {}
-    theirs: Any = types.SimpleNamespace(**names)
 
     def find_nan(x: Any, nan_policy: str = "propagate", **options: Any) -> Any:
         if not isinstance(x, Tensor) or can_read_values(x):
@@ -300,6 +309,17 @@ def find_policies(names: dict[str, Any]) -> dict[str, Any]:
         "is_lazy_array": lambda x: not isinstance(x, Tensor) and theirs.is_lazy_array(x),
         "_contains_nan": find_nan,
     }
+
+
+def _compute_variance(theirs: Any, x: Any, /, *, correction: Any = 0, nan_policy: str = "propagate", **options: Any) -> Any:
+    """Do what `_xp_var` of SciPy's does, which squares nan and omits the squares: 0 times their derivative would be nan for the mean."""
+    if nan_policy != "omit" or not isinstance(x, Tensor) or not can_read_values(x):  # `tvar` omits its own nan, and not that of batches
+        return theirs._xp_var(x, correction=correction, nan_policy=nan_policy, **options)
+    missing, options = xp.isnan(x), options | {"nan_policy": nan_policy}
+    apart = xp.where(missing, 0.0, x - theirs._xp_mean(x, **options | {"keepdims": True}))
+    mean = theirs._xp_mean(xp.where(missing, _np.nan, apart * xp.conj(apart)), **options)
+    count = xp.sum(xp.astype(~missing, mean.dtype), axis=options.get("axis"), keepdims=options.get("keepdims", False))
+    return mean * (count / xp.where(count > correction, count - correction, _np.nan))
 
 
 def _has_derivative(*given: Any) -> bool:
