@@ -356,6 +356,27 @@ def test_integers_are_rounded_to_floating_point_numbers() -> None:
     assert str(np.rint(xp.asarray([1, 2])).dtype) == str(np.rint(np.asarray([1, 2])).dtype)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # NumPy's own, of the remainder of infinity
+@pytest.mark.parametrize("options", [{}, {"left": 1.0, "right": 2.0}, {"period": 5.0}], ids=str)
+def test_interpolation_at_nan_and_infinity_leaves_derivatives_alone(options: dict[str, Any]) -> None:
+    knots, heights, at = np.array([0.0, 1.0, 2.5]), np.array([1.0, 3.0, 2.0]), np.array([0.4, np.nan, np.inf, -np.inf, 1.7])
+    expected = np.interp(at, knots, heights, **options)
+    np.testing.assert_array_equal(np.interp(xp.asarray(at), knots, heights, **options).numpy(), expected)
+    known = np.isfinite(at)
+
+    def total(x: Any, y: Any, q: Any) -> Any:
+        return np.sum(np.interp(q, x, y, **options)[known] ** 2)
+
+    for derive in (xp.func.grad, xp.func.jacfwd):
+        found = derive(total, argnums=(0, 1, 2))(*map(xp.asarray, (knots, heights, at)))
+        for k, args in enumerate((knots, heights, at)):
+            steps = 1e-6 * np.eye(args.size)
+            ends = [
+                [total(*[v + s if i == k else v for i, v in enumerate((knots, heights, at))]) for s in sign * steps] for sign in (1, -1)
+            ]
+            np.testing.assert_allclose(found[k].numpy(), np.subtract(*ends) / 2e-6, atol=1e-6)
+
+
 def test_positions_outside_of_an_axis_raise() -> None:
     places = xp.asarray([0, 3])
     assert np.ravel_multi_index((places, 1), (4, 2)).tolist() == [1, 7]

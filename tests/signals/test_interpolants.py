@@ -222,6 +222,39 @@ def test_infinite_queries_beyond_the_points_leave_derivatives_alone(name: str, x
     np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["linear", "cubic", "extrapolated", "spline", "monotone", "periodic", "grid", "filled grid"])
+def test_queries_that_are_nan_leave_derivatives_alone(name: str, xpgrad_device: str) -> None:
+    at = xp.asarray([0.5, np.inf if name == "periodic" else np.nan, np.nan, 1.7], device=xpgrad_device)
+    make: dict[str, Any] = {
+        "linear": lambda x, y: ours.interp1d(x, y),
+        "cubic": lambda x, y: ours.interp1d(x, y, "cubic"),
+        "extrapolated": lambda x, y: ours.interp1d(x, y, fill_value="extrapolate"),
+        "spline": ours.CubicSpline,
+        "monotone": ours.PchipInterpolator,
+        "periodic": lambda x, y: ours.Akima1DInterpolator(x, y, extrapolate="periodic"),
+        "grid": lambda x, y: lambda q: ours.interpn((x, x), y[:, None] * y, xp.stack([q, xp.full_like(q, 1.2)], axis=-1)),
+        "filled grid": lambda x, y: lambda q: ours.interpn((x,), y, xp.stack([q], axis=-1), bounds_error=False, fill_value=None),
+    }
+
+    def total(x: Any, y: Any, q: Any) -> Any:
+        out = make[name](x, y)(q)
+        return xp.sum(xp.where(xp.isnan(out), 0.0, out) ** 2)
+
+    points = [xp.asarray(v, device=xpgrad_device) for v in ([0.0, 1.0, 2.5, 3.0], [0.0, 1.0, -1.0, 2.0])]
+    for derive in (xp.func.grad, xp.func.jacfwd):
+        found, expected = (derive(total, argnums=(0, 1, 2))(*points, queries) for queries in (at, at[::3]))
+        slopes = list(map(values, expected))
+        for a, b in zip(found, (*slopes[:2], np.insert(slopes[2], [1, 1], 0.0))):
+            np.testing.assert_allclose(values(a), b, rtol=1e-5, atol=1e-6)
+
+
+def test_a_nan_beside_a_coordinate_outside_of_the_grid_is_seen() -> None:
+    points, v, at = (np.arange(3.0),) * 2, np.eye(3), np.array([[np.nan, 5.0], [1.0, 5.0]])
+    for method in ("linear", "nearest"):
+        expected = theirs.interpn(points, v, at, method, bounds_error=False, fill_value=1.5)
+        np.testing.assert_array_equal(values(ours.interpn(points, xp.asarray(v), xp.asarray(at), method, False, 1.5)), expected)
+
+
 def test_steps_have_the_derivative_zero(xpgrad_device: str) -> None:
     q = xp.tensor([0.2, 2.2], device=xpgrad_device, requires_grad=True)
     for kind in ("nearest", "previous", "next"):

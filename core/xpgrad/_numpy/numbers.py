@@ -133,8 +133,10 @@ def _interpolate(at: Any, knots: Any, heights: Any, low: Any, high: Any, period:
     if n < 1 or heights.shape != (n,):
         msg = f"np.interp: the knots and heights must be vectors of one length, but got shapes {knots.shape} and {heights.shape}"
         raise ValueError(msg)
+    missing = xp.isnan(at) if period is None else ~xp.isfinite(at)
     if period is not None:  # one more knot on either side closes the circle, so that no point is outside
         period, low, high = xp.abs(period), None, None
+        at = xp.where(missing, xp.zeros_like(at), at)
         at, knots = xp.remainder(at, period), xp.remainder(knots, period)
         order = xp.argsort(knots.detach())
         knots, heights = xp.take(knots, order), xp.take(heights, order)
@@ -143,7 +145,9 @@ def _interpolate(at: Any, knots: Any, heights: Any, low: Any, high: Any, period:
         n += 2
     first = heights[0] if low is None else low
     last = heights[-1] if high is None else high
-    inside = xp.reshape(at, (-1,))
+    before, after = at < knots[0], at > knots[-1]
+    # The derivatives of the pieces at nan or infinity, times the gradient 0, would be nan.
+    inside = xp.reshape(xp.where(before | after | missing, xp.zeros_like(at) + knots[0].detach(), at), (-1,))
     if n > 1:
         place = xp.clip(xp.searchsorted(knots.detach(), inside.detach(), side="right") - 1, 0, n - 2)
         x0, x1, y0, y1 = (xp.take(t, place + k) for t in (knots, heights) for k in (0, 1))
@@ -151,5 +155,6 @@ def _interpolate(at: Any, knots: Any, heights: Any, low: Any, high: Any, period:
     else:
         out = xp.broadcast_to(heights, inside.shape)
     out = xp.reshape(out, at.shape)
-    out = xp.where(at < knots[0], first, out)
-    return xp.where(at > knots[-1], last, out)
+    if n > 1:
+        out = xp.where(missing, xp.zeros_like(out) + math.nan, out)
+    return xp.where(after, last, xp.where(before, first, out))

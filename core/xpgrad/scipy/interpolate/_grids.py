@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -112,21 +114,17 @@ class RegularGridInterpolator:
         method = self.method if method is None else method
         self._check(title, method)
         at, shape = self._at(title, xi)
-        outside: Any = None
-        for p, x in zip(self.grid, at):
-            beyond = (x < p[0]) | (x > p[-1])
-            outside = beyond if outside is None else outside | beyond
+        outside = functools.reduce(operator.or_, [(x < p[0]) | (x > p[-1]) for p, x in zip(self.grid, at)])
         if self.bounds_error and visible(outside) and bool(xp.any(outside)):
             msg = f"{title}: `xi` has points outside of the grid; give `bounds_error=False` and a `fill_value`, or None to extrapolate"
             raise ValueError(msg)
-        if self.fill_value is not None:
-            at = [move_inside(x, outside, p) for p, x in zip(self.grid, at)]
+        missing = functools.reduce(operator.or_, map(xp.isnan, at))
+        hidden = missing if self.fill_value is None else missing | outside
+        at = [move_inside(x, hidden, p) for p, x in zip(self.grid, at)]
         out = self._corners(at) if method == "linear" else self._nearest(at)
         if self.fill_value is not None:
             out = xp.where(as_column(outside, out.ndim), xp.zeros_like(out) + self.fill_value, out)
-        if method == "nearest":
-            for x in at:
-                out = xp.where(as_column(xp.isnan(x), out.ndim), xp.zeros_like(out) + math.nan, out)
+        out = xp.where(as_column(missing, out.ndim), xp.zeros_like(out) + math.nan, out)
         return xp.reshape(out, (*shape, *self.values.shape[len(self.grid) :]))
 
     def _at(self, title: str, xi: Any) -> tuple[list[Any], tuple[int, ...]]:

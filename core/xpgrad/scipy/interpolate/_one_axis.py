@@ -126,7 +126,9 @@ class interp1d:  # noqa: N801 (SciPy's name)
         if self.bounds_error and visible(below) and bool(xp.any(below | above)):
             msg = f"{title}: `x` has values beyond those of the points; give `bounds_error=False` and a `fill_value`, e.g. 'extrapolate'"
             raise ValueError(msg)
-        out = self._interpolate(flat if self._fill is None else move_inside(flat, below | above, self.x))
+        missing = xp.isnan(flat)
+        out = self._interpolate(move_inside(flat, missing if self._fill is None else missing | below | above, self.x))
+        out = xp.where(as_column(missing, out.ndim), xp.zeros_like(out) + math.nan, out)
         if self._fill is not None:
             out = xp.where(as_column(below, out.ndim), self._fill[0], out)
             out = xp.where(as_column(above, out.ndim), self._fill[1], out)
@@ -142,13 +144,11 @@ class interp1d:  # noqa: N801 (SciPy's name)
         if self._kind in ("linear", "slinear"):
             return _linear(self.x, self.y, flat)
         out = xp.take(self.y, self._nearest_points(flat), axis=0)
-        missing = xp.isnan(flat)
-        if self._kind == "previous":
-            missing = missing | (flat < self.x[0])
-        elif self._kind == "next":
-            missing = missing | (flat > self.x[-1])
         # The values are constant between jumps: the derivative with respect to the query is 0, not missing.
         out = out + as_column(zeros_from(flat), out.ndim)
+        if self._kind not in ("previous", "next"):
+            return out
+        missing = flat < self.x[0] if self._kind == "previous" else flat > self.x[-1]
         return xp.where(as_column(missing, out.ndim), xp.zeros_like(out) + math.nan, out)
 
     def _nearest_points(self, flat: Any) -> Any:

@@ -115,12 +115,12 @@ class PPoly:
         way = self.extrapolate if extrapolate is None else check_extrapolate(title, extrapolate)
         at = as_queries(title, x, self.x)
         flat = xp.reshape(at, (-1,))
-        if way == "periodic":
-            flat = _wrap_queries(flat, self.x)[0]
-        inside = (flat >= self.x[0]) & (flat <= self.x[-1]) if way is False else None
-        out = _evaluate(self.c, self.x, flat if inside is None else move_inside(flat, ~inside, self.x))
-        if inside is not None:
-            out = xp.where(as_column(inside, out.ndim), out, xp.zeros_like(out) + math.nan)
+        defined = (
+            (flat >= self.x[0]) & (flat <= self.x[-1]) if way is False else xp.isfinite(flat) if way == "periodic" else ~xp.isnan(flat)
+        )
+        flat = move_inside(flat, ~defined, self.x)
+        out = _evaluate(self.c, self.x, _wrap_queries(flat, self.x)[0] if way == "periodic" else flat)
+        out = xp.where(as_column(defined, out.ndim), out, xp.zeros_like(out) + math.nan)
         out = xp.reshape(out, (*at.shape, *out.shape[1:]))
         if self.axis and at.ndim:
             return xp.moveaxis(out, tuple(range(at.ndim)), tuple(range(self.axis, self.axis + at.ndim)))
@@ -290,5 +290,5 @@ def _evaluate(c: Any, knots: Any, x: Any) -> Any:
     out = taken[0]
     for k in range(1, c.shape[0]):
         out = out * distance + taken[k]
-    # A constant does not depend on the query; adding zeros keeps nan for nan queries.
+    # A constant does not depend on the query: with these zeros its derivative is 0, not missing.
     return out if c.shape[0] > 1 else out + xp.where(xp.isnan(distance), distance, xp.zeros_like(distance))
