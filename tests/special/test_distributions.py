@@ -18,7 +18,7 @@ import scipy.stats
 import xpgrad as xp
 from support.central_differences import check, has_float64, values
 from support.special_functions import second_derivatives
-from xpgrad.func import grad, jvp, vmap
+from xpgrad.func import grad, jacfwd, jvp, vmap
 from xpgrad.scipy import stats
 from xpgrad_reference.sections import parts
 
@@ -293,6 +293,49 @@ def test_outside_of_the_support_and_of_the_parameters(xpgrad_device: str) -> Non
     scale = xp.tensor([-2.0], device=xpgrad_device, requires_grad=True)
     xp.sum(stats.norm.cdf(0.5, scale=scale)).backward()
     assert np.isnan(values(scale.grad)).all()
+
+
+@pytest.mark.parametrize("name", [name for name in CONTINUOUS if name != "vonmises"])
+@pytest.mark.parametrize("kind", ["cdf", "sf", "logcdf", "logsf"])
+def test_probabilities_up_to_infinity_do_not_change(name: str, kind: str, xpgrad_device: str) -> None:
+    for end in (np.inf, -np.inf):
+        expected = getattr(getattr(scipy.stats, name), kind)(end, *CONTINUOUS[name], 0.3, 1.2)
+        operands = [xp.asarray(v, device=xpgrad_device) for v in (end, *CONTINUOUS[name], 0.3, 1.2)]
+        everything = tuple(range(len(operands)))
+        function = getattr(getattr(stats, name), kind)
+        assert function(*operands).item() == expected
+        if np.isfinite(expected):
+            for derive in (grad, jacfwd):
+                assert not any(values(d) for d in derive(function, argnums=everything)(*operands))
+        for bad in ((np.inf, 1.0), (0.0, np.inf), (0.0, -1.0)):
+            expected = getattr(getattr(scipy.stats, name), kind)(end, *CONTINUOUS[name], *bad)
+            np.testing.assert_array_equal(values(function(*operands[:-2], *bad)), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "end"),
+    [
+        ("gamma", (3.0,), 0.0), ("gamma", (2.0,), 0.0), ("chi2", (7.0,), 0.0), ("chi2", (4.0,), 0.0),
+        ("beta", (2.0, 4.0), 0.0), ("beta", (3.0, 2.0), 1.0), ("beta", (900.0, 800.0), 1.0), ("weibull_min", (3.5,), 0.0),
+        ("weibull_min", (2.0,), 0.0),
+    ],
+)  # fmt: skip
+def test_densities_have_derivatives_at_ends_of_the_support(name: str, shapes: tuple[float, ...], end: float, xpgrad_device: str) -> None:
+    ours, theirs = getattr(stats, name).pdf, getattr(scipy.stats, name).pdf
+    point = [0.5 + 2.0 * end, *shapes, 0.5, 2.0]
+    operands = [xp.asarray(v, device=xpgrad_device) for v in point]
+    assert ours(*operands).item() == pytest.approx(theirs(*point), rel=1e-5)
+    # The derivatives with respect to the argument and the location are those inside of the support.
+    inside = [0.5 + 2.0 * end + (1e-6 if end == 0 else -1e-6), *shapes, 0.5, 2.0]
+    slope = (theirs(*inside) - theirs(*point)) / (inside[0] - point[0])
+    expected = [slope, *[0.0] * len(shapes), -slope, -slope * 2.0 * end / 2.0 - theirs(*point) / 2.0]
+    everything = tuple(range(len(operands)))
+    for derive in (grad, jacfwd):
+        np.testing.assert_allclose([values(d) for d in derive(ours, argnums=everything)(*operands)], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_density_of_gamma_at_zero_jumps_with_the_shape() -> None:
+    assert [g.item() for g in grad(stats.gamma.pdf, argnums=(0, 1))(xp.asarray(0.0), xp.asarray(1.0))] == [-1.0, -np.inf]
 
 
 @pytest.mark.parametrize(("kind", "slope"), [("cdf", 0.5), ("sf", -0.5), ("logcdf", 1.0), ("logsf", -1.0)])

@@ -121,20 +121,49 @@ lognorm: Continuous = Continuous(
 uniform: Continuous = Continuous(
     "uniform", (), 0.0, 1.0, None, logpdf=lambda z: z * 0.0, cdf=lambda z: z, sf=lambda z: 1.0 - z, ppf=lambda q: q, isf=lambda q: 1.0 - q,
 )  # fmt: skip
+
+
+def _finite_exp(x: Any) -> Any:
+    """Return the exponential function, or a large number if it would overflow: a factor beside powers of 0 and their derivatives."""
+    return xp.exp(xp.minimum(x, 0.8 * math.log(xp.finfo(x.dtype).max)))
+
+
+def _with_powers(logpdf: Any, is_zero: Any, powers: Any) -> dict[str, Any]:
+    """Return the functions `logpdf` and `pdf`. Where `pdf` is 0 it is `powers`, because the logarithm has no derivative there."""
+
+    def pdf(z: Any, *shapes: Any) -> Any:
+        zero, inside = is_zero(z, *shapes), xp.zeros_like(z) + 0.5
+        return xp.where(zero, powers(xp.where(zero, z, inside), *shapes), xp.exp(logpdf(xp.where(zero, inside, z), *shapes)))
+
+    return {"logpdf": logpdf, "pdf": pdf}
+
+
 gamma: Continuous = Continuous(
-    "gamma", ("a",), 0.0, _INF, _positive, logpdf=lambda z, a: special.xlogy(a - 1.0, z) - z - special.gammaln(a),
+    "gamma", ("a",), 0.0, _INF, _positive,
+    **_with_powers(
+        lambda z, a: special.xlogy(a - 1.0, z) - z - special.gammaln(a), lambda z, a: (z == 0) & (a > 1),
+        lambda z, a: z ** (a - 1.0) * xp.exp(-z - special.gammaln(a)),
+    ),
     cdf=lambda z, a: special.gammainc(a, z), sf=lambda z, a: special.gammaincc(a, z), ppf=lambda q, a: special.gammaincinv(a, q),
     isf=lambda q, a: special.gammainccinv(a, q),
 )  # fmt: skip
 chi2: Continuous = Continuous(
     "chi2", ("df",), 0.0, _INF, _positive,
-    logpdf=lambda z, df: special.xlogy(df * 0.5 - 1.0, z) - z * 0.5 - special.gammaln(df * 0.5) - df * (math.log(2.0) / 2),
+    **_with_powers(
+        lambda z, df: special.xlogy(df * 0.5 - 1.0, z) - z * 0.5 - special.gammaln(df * 0.5) - df * (math.log(2.0) / 2),
+        lambda z, df: (z == 0) & (df > 2),
+        lambda z, df: z ** (df * 0.5 - 1.0) * xp.exp(z * -0.5 - special.gammaln(df * 0.5) - df * (math.log(2.0) / 2)),
+    ),
     cdf=lambda z, df: special.gammainc(df * 0.5, z * 0.5), sf=lambda z, df: special.gammaincc(df * 0.5, z * 0.5),
     ppf=lambda q, df: special.gammaincinv(df * 0.5, q) * 2.0, isf=lambda q, df: special.gammainccinv(df * 0.5, q) * 2.0,
 )  # fmt: skip
 beta: Continuous = Continuous(
     "beta", ("a", "b"), 0.0, 1.0, _positive,
-    logpdf=lambda z, a, b: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b),
+    **_with_powers(
+        lambda z, a, b: special.xlogy(a - 1.0, z) + special.xlog1py(b - 1.0, -z) - special.betaln(a, b),
+        lambda z, a, b: ((z == 0) & (a > 1)) | ((z == 1) & (b > 1)),
+        lambda z, a, b: z ** (a - 1.0) * (1.0 - z) ** (b - 1.0) * _finite_exp(-special.betaln(a, b)),
+    ),
     cdf=lambda z, a, b: special.betainc(a, b, z), sf=lambda z, a, b: special.betaincc(a, b, z),
     ppf=lambda q, a, b: special.betaincinv(a, b, q), isf=lambda q, a, b: special.betainccinv(a, b, q),
 )  # fmt: skip
@@ -145,7 +174,11 @@ t: Continuous = Continuous(
     isf=lambda q, df: -special.stdtrit(df, q),
 )  # fmt: skip
 weibull_min: Continuous = Continuous(
-    "weibull_min", ("c",), 0.0, _INF, _positive, logpdf=lambda z, c: xp.log(c) + special.xlogy(c - 1.0, z) - z**c,
+    "weibull_min", ("c",), 0.0, _INF, _positive,
+    **_with_powers(
+        lambda z, c: xp.log(c) + special.xlogy(c - 1.0, z) - z**c, lambda z, c: (z == 0) & (c > 1),
+        lambda z, c: c * z ** (c - 1.0) * xp.exp(-(z**c)),
+    ),
     cdf=lambda z, c: -xp.expm1(-(z**c)), sf=lambda z, c: xp.exp(-(z**c)), logsf=lambda z, c: -(z**c),
     ppf=lambda q, c: (-xp.log1p(-q)) ** (1.0 / c), isf=lambda q, c: (-xp.log(q)) ** (1.0 / c),
 )  # fmt: skip
@@ -264,11 +297,6 @@ def _in_unit(p: Any) -> Any:
 def _log_counts(k: Any, n: Any) -> Any:
     """Return the logarithm of the number of ways to choose `k` of `n`."""
     return special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
-
-
-def _finite_exp(x: Any) -> Any:
-    """Return the exponential function, or a large number if it would overflow: a factor beside powers of 0 and their derivatives."""
-    return xp.exp(xp.minimum(x, 0.8 * math.log(xp.finfo(x.dtype).max)))
 
 
 poisson: Discrete = Discrete(

@@ -201,9 +201,9 @@ class Continuous(_Family):
     valid : callable or None
         Return, element by element, whether the shape parameters are valid. Values for invalid ones are nan. None accepts all.
     **functions : callable
-        Functions of the standardised argument and the shape parameters: `logpdf`, `cdf`, `sf`, and optionally `logcdf`,
-        `logsf`, `ppf` and `isf`. For a support that depends on the shape parameters, `ends` returns its lower end, its upper end
-        and a point inside.
+        Functions of the standardised argument and the shape parameters: `logpdf`, `cdf`, `sf`, and optionally `pdf` (if `logpdf` is
+        infinite at an end of the support where `pdf` has derivatives), `logcdf`, `logsf`, `ppf` and `isf`. For a support that depends
+        on the shape parameters, `ends` returns its lower end, its upper end and a point inside.
 
     See Also
     --------
@@ -232,16 +232,26 @@ class Continuous(_Family):
         if f"located_{kind}" in self.functions:  # one fused operation, which checks the scale itself
             return self.functions[f"located_{kind}"](x, loc, scale, *shapes)
         scale = scale * self._factor(shapes, x.dtype, scale)
-        z = (x - loc) / scale
         log_scale = operations.log(scale) if kind == "logpdf" else None
-        if math.isinf(self.low) and math.isinf(self.high) and "ends" not in self.functions:
+        is_density = kind in ("logpdf", "pdf")
+        if is_density:
+            z = (x - loc) / scale
+        else:  # the derivative of an infinite `z` by the scale is infinite; times that of e.g. `cdf`, which is 0, it would be nan
+            far = operations.isinf(x) if math.isfinite(below + above) else x == (math.inf if math.isfinite(above) else -math.inf)
+            far = far & (operations.isfinite(loc) & operations.isfinite(scale))
+            z = operations.where(far, x, (operations.where(far, operations.zeros_like(x), x) - loc) / scale)
+        if (is_density or not shapes) and math.isinf(self.low) and math.isinf(self.high) and "ends" not in self.functions:
             value = self.functions[kind](z, *shapes)
             return value if log_scale is None else value - log_scale
         low, high, inner = self._ends(shapes)
         beyond, under = z > high, z < low
+        if not is_density:
+            beyond, under = beyond | (z == math.inf), under | (z == -math.inf)
         value = self.functions[kind](operations.where(beyond | under, operations.zeros_like(z) + inner, z), *shapes)
         if log_scale is not None:
             value = value - log_scale
+        elif kind == "pdf":
+            value = value / scale
         edge = operations.ones_like(value)
         return operations.where(under, edge * below, operations.where(beyond, edge * above, value))
 
@@ -278,6 +288,8 @@ class Continuous(_Family):
         >>> x.grad
         tensor([ 0.    , -0.1947, -0.092 ])
         """
+        if "pdf" in self.functions:
+            return self._of_x("pdf", x, args, options, 0.0, 0.0)
         return operations.exp(self.logpdf(x, *args, **options))
 
     @_document_continuous
