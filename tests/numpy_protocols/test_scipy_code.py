@@ -364,7 +364,7 @@ CALLS = (
     "scipy.signal.csd(np.tile(x, 10), np.tile(x**2, 10), nperseg=8)[1].real",
     "scipy.signal.cont2discrete((np.outer(x, x), np.eye(3), np.eye(3), np.zeros((3, 3))), 0.1)[0]",
     "scipy.signal.lsim((np.array([[-x[0]]]), np.array([[1.0]]), np.array([[1.0]]), np.array([[0.0]])), np.ones(4), np.arange(4.))[1]",
-    "scipy.stats.zscore(x)", "scipy.stats.zmap([0.2, 0.5], x, ddof=1)",
+    "scipy.special.log1p(x)*scipy.special.expm1(x)", "scipy.stats.zscore(x)", "scipy.stats.zmap([0.2, 0.5], x, ddof=1)",
     "np.nan_to_num(scipy.stats.zscore(np.stack([x, [1.0, np.nan, 2.0], x*x]), axis=0, nan_policy='omit'))",
     "np.nan_to_num(scipy.stats.zmap([0.2, np.nan], np.append(x, np.nan), nan_policy='omit'))",
     "scipy.stats.ttest_ind(x, [1.0, 3.0, 2.0])[0]", "scipy.stats.skew(x)", "scipy.stats.kurtosis(x)",
@@ -406,6 +406,8 @@ BRANCHING = (
     "scipy.stats.wasserstein_distance(x, [0.5, 2.0], x**2, [1.0, 2.0])", "scipy.stats.energy_distance(x, [0.5, 2.0], x**2)",
     "scipy.stats.gamma(x[0], scale=x[1]).mean()*x", "scipy.stats.gamma(x[0], 0.0, x[1]).interval(0.8)[1]*x",
     "scipy.stats.norm(x[0], x[1]).median()*x", "scipy.stats.binom(5, x[0]).std()*x", "scipy.stats.pareto(x[0]+3).var()*x",
+    "scipy.stats.gamma.expect(lambda t: t*t, (3.5,), x[0], x[1])", "scipy.stats.norm(x[0], x[1]).expect(np.cos)",
+    "scipy.stats.beta(x[0]+2, 3.0).expect(lambda t: t*t, conditional=True, lb=0.1)", "scipy.stats.geom(x[0]).expect(lambda k: k*k)",
     "scipy.stats.gamma.fit(np.append(x, [2.0, 3.5]), floc=0)[0]",
     "scipy.optimize.leastsq(lambda t: t-x, np.zeros(3))[0]",
 )  # fmt: skip

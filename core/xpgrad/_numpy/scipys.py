@@ -432,6 +432,8 @@ class _Distribution:
         own = getattr(self._own, name, None)
         if not isinstance(found, types.MethodType):
             return found
+        if self._own is not None and found.__func__ is sys.modules["scipy.stats"].rv_continuous.expect:
+            return functools.partial(self._run, types.MethodType(found.__func__, _WithOurDensity(self)))
         if not callable(own):
             return functools.partial(self._run, found)
         return _make_function(found, _drop_ones(own) if self._theirs.__module__.endswith("_multivariate") else own, self._convert)
@@ -441,6 +443,17 @@ class _Distribution:
         if _has_derivative(args, options):
             _enter_modules(type(self._theirs), self._convert)
         return self._convert.arrays(method(*args, **options)) if is_running() else method(*args, **options)
+
+
+class _WithOurDensity:
+    """What stands for a distribution in SciPy's `expect`, which integrates its density: ours has derivatives at ends of the support."""
+
+    def __init__(self, distribution: _Distribution) -> None:
+        self.pdf = distribution.pdf
+        self._theirs = distribution._theirs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._theirs, name)
 
 
 def _drop_ones(own: Any) -> Any:
@@ -467,6 +480,12 @@ class _Frozen:
 
     def _call(self, method: Any, *args: Any, **options: Any) -> Any:
         return method(*args, *self._args, **self._options, **options)
+
+    def expect(self, func: Any = None, lb: Any = None, ub: Any = None, conditional: bool = False, **options: Any) -> Any:
+        """Return the expected value of a function; unlike other methods, that of the distribution takes the shapes as one argument."""
+        shapes, loc, scale = self._distribution._theirs._parse_args(*self._args, **self._options)
+        options |= {} if hasattr(self._distribution._theirs, "pmf") else {"scale": scale}
+        return self._distribution.expect(func, shapes, loc, lb=lb, ub=ub, conditional=conditional, **options)
 
 
 class _Module(types.ModuleType):

@@ -6,11 +6,14 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
+from xpgrad._rows.namespace import operations
 from xpgrad.scipy import special
 
 #: Functions for the ufuncs whose names or arguments differ from those of public functions.
 _HIDDEN: dict[str, Callable[..., Any]] = {
     "psi": special.digamma,
+    "expm1": lambda x: operations.expm1(x), "log1p": lambda x: operations.log1p(x),
+    "_beta_ppf": lambda q, a, b: special.betaincinv(a, b, q),
     "_lambertw": lambda z, k, tol: special.lambertw(z, int(k), float(tol)),
     "_zeta": special.zeta, "_riemann_zeta": special.zeta,
     **{f"_spherical_{kind}": lambda n, z, f=function: f(int(n), z) for kind, function in (
