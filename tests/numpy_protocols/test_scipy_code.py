@@ -385,6 +385,12 @@ BRANCHING = (
     "scipy.integrate.quad(lambda t: np.exp(-t*t), x[1], x[0])[0]",
     "scipy.integrate.quad(lambda t: np.exp(-x[0]*t), 0, 1, points=[0.5])[0]",
     "scipy.integrate.dblquad(lambda s, t: np.exp(-x[0]*t*s), 0, 1, 0, 1)[0]",
+    "scipy.integrate.quad(lambda t, a: np.exp(-a*t), x[1], np.inf, (x[0],), 1)[0]",
+    "scipy.integrate.solve_ivp(lambda t, y: -x[0]*y, (0, 1), [1.0, x[1]], rtol=1e-9, atol=1e-9, vectorized=1).y[:, -1]",
+    "scipy.integrate.solve_ivp(lambda t, y, a: np.stack([-a*y[0], y[0]*y[1]]), (0, 1), x[1:], 'RK45', None, False, None, True, (x[0],),"
+    " rtol=1e-9, atol=1e-9).y[:, -1]",
+    "scipy.integrate.solve_ivp(lambda t, y: -x[0]*y, (0, 1), x[1:], 'Radau', rtol=1e-8, atol=1e-8, jac=lambda *t: -x[0]*np.eye(2)).y[:, -1]",
+    "scipy.integrate.odeint(lambda y, t: -x[0]*y, x[1:], np.linspace(0, 1, 3), (), lambda y, t: -x[0]*np.eye(2), rtol=1e-9, atol=1e-9)[-1]",
     "scipy.integrate.dblquad(lambda s, t: np.exp(-x[0]*t*s), 0, 1, lambda t:0, lambda t: t)[0]",
     "scipy.integrate.nquad(lambda s, t: np.exp(-x[0]*t*s), [[0, 1], [0, 1]])[0]", "scipy.signal.square(x)*x", "scipy.signal.sawtooth(x)",
     "scipy.stats.pearsonr(x, [1.0, 3.0, 2.0])[0]", "scipy.stats.linregress([1.0, 3.0, 2.0], x).slope", "scipy.stats.hmean(x)",
@@ -468,6 +474,17 @@ def test_policies_of_statistics_are_kept_in_batches() -> None:
     np.testing.assert_allclose(spread.tolist(), [stats.sem(a, axis=(0, 1), keepdims=True) for a in x])
     with pytest.raises(NotImplementedError, match="nan_policy='omit' needs the values"):
         xp.func.vmap(xp.numpy_code(lambda a: stats.sem(a, nan_policy="omit")))(xp.asarray(x))
+
+
+def test_the_full_output_of_integrals_is_scipys() -> None:
+    def program(c: Any) -> Any:
+        return scipy.integrate.quad(lambda t: np.exp(-c * t), 0.0, np.inf, full_output=1)
+
+    found, expected = xp.numpy_code(program)(xp.tensor(0.7, requires_grad=True)), program(0.7)
+    assert found[0].requires_grad
+    assert len(found) == 3
+    assert found[2].keys() == expected[2].keys()
+    assert found[2]["neval"] == expected[2]["neval"]
 
 
 def test_an_omitted_nan_is_a_constant() -> None:

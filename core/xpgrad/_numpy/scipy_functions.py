@@ -27,14 +27,45 @@ _np: Any = sys.modules["numpy"]
 
 
 def _quad(
-    func: Any, a: Any, b: Any, args: Any = (), *, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8, limit: int = 50, points: Any = None
-) -> Any:
+    func: Any, a: Any, b: Any, args: Any = (), full_output: Any = False, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8, limit: int = 50,
+    points: Any = None,
+) -> Any:  # fmt: skip
     from xpgrad.scipy.integrate import quad_vec  # loads late: SciPy's functions, when the first is called
 
     args = args if isinstance(args, tuple) else (args,)
     ends = [a, *(() if points is None else sorted(points)), b]
     parts = [quad_vec(lambda x: func(x, *args), *part, epsabs=epsabs, epsrel=epsrel, limit=limit) for part in itertools.pairwise(ends)]
-    return parts[0] if len(parts) == 1 else tuple(map(sum, zip(*[part[:2] for part in parts])))
+    out = parts[0] if len(parts) == 1 else tuple(map(sum, zip(*[part[:2] for part in parts])))
+    if not full_output:
+        return out
+    quad, ends = sys.modules["scipy.integrate"].quad, [float(_read(end)) for end in (a, b)]
+    report = quad(lambda x: float(_read(func(x, *args))), *ends, (), full_output, epsabs, epsrel, limit, points)
+    return *out[:2], *report[2:]
+
+
+def odeint(
+    func: Any, y0: Any, t: Any, args: Any = (), Dfun: Any = None, col_deriv: Any = False, *, ml: Any = None, mu: Any = None,
+    rtol: Any = None, atol: Any = None, h0: float = 0.0, hmax: float = 0.0, mxstep: int = 0, mxhnil: int = 0, printmessg: Any = False,
+    tfirst: Any = False, method: str = "LSODA", gradient: Any = "auto", failure: Any = "raise",
+) -> Any:  # fmt: skip
+    own = importlib.import_module("xpgrad.scipy.integrate").odeint
+    options: Any = {"method": method, "gradient": gradient, "failure": failure, "h0": h0, "hmax": hmax, "mxstep": mxstep}
+    return own(func, y0, t, args, tfirst=bool(tfirst), rtol=rtol, atol=atol, **options)
+
+
+def _solve_ivp(
+    fun: Any, t_span: Any, y0: Any, method: str = "RK45", t_eval: Any = None, dense_output: bool = False, events: Any = None,
+    vectorized: bool = False, args: Any = None, *, rtol: float = 1e-3, atol: Any = 1e-6, first_step: Any = None, max_step: Any = None,
+    jac: Any = None, jac_sparsity: Any = None, lband: Any = None, uband: Any = None, gradient: Any = "auto", failure: Any = "raise",
+) -> Any:  # fmt: skip
+    from xpgrad.scipy.integrate import solve_ivp  # loads late: as above
+
+    def derive(t: Any, y: Any, *more: Any) -> Any:
+        return fun(t, y[:, None], *more).reshape(-1)
+
+    options: Any = {"rtol": rtol, "atol": atol, "first_step": first_step, "max_step": max_step, "gradient": gradient, "failure": failure}
+    function = derive if vectorized else fun
+    return solve_ivp(function, t_span, y0, method, t_eval, dense_output, events, () if args is None else args, **options)
 
 
 def _dblquad(func: Any, a: Any, b: Any, gfun: Any, hfun: Any, args: Any = (), epsabs: float = 1.49e-8, epsrel: float = 1.49e-8) -> Any:
@@ -424,7 +455,9 @@ def _zmap(scores: Any, compare: Any, axis: Any = 0, ddof: int = 0, nan_policy: s
 OTHERS: dict[str, Callable[..., Any]] = {
     "integrate.dblquad": _dblquad,
     "integrate.nquad": _nquad,
+    "integrate.odeint": odeint,
     "integrate.quad": _quad,
+    "integrate.solve_ivp": _solve_ivp,
     "linalg.cho_factor": lambda a, lower=False: (_cholesky(a, lower), lower),
     "linalg.cholesky": lambda a, lower=False: _cholesky(a, lower),
     "linalg.det": lambda a: linalg.det(a),
