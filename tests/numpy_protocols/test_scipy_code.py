@@ -389,7 +389,7 @@ BRANCHING = (
     "scipy.integrate.solve_ivp(lambda t, y: -x[0]*y, (0, 1), [1.0, x[1]], rtol=1e-9, atol=1e-9, vectorized=1).y[:, -1]",
     "scipy.integrate.solve_ivp(lambda t, y, a: np.stack([-a*y[0], y[0]*y[1]]), (0, 1), x[1:], 'RK45', None, False, None, True, (x[0],),"
     " rtol=1e-9, atol=1e-9).y[:, -1]",
-    "scipy.integrate.solve_ivp(lambda t, y: -x[0]*y, (0, 1), x[1:], 'Radau', rtol=1e-8, atol=1e-8, jac=lambda *t: -x[0]*np.eye(2)).y[:, -1]",
+    "scipy.integrate.solve_ivp(lambda t, y: -x[0]*y, (0, 1), x[1:], 'Radau', rtol=1e-8, atol=1e-8, jac=lambda *t: np.eye(2)).y[:, -1]",
     "scipy.integrate.odeint(lambda y, t: -x[0]*y, x[1:], np.linspace(0, 1, 3), (), lambda y, t: -x[0]*np.eye(2), rtol=1e-9, atol=1e-9)[-1]",
     "scipy.integrate.dblquad(lambda s, t: np.exp(-x[0]*t*s), 0, 1, lambda t:0, lambda t: t)[0]",
     "scipy.integrate.nquad(lambda s, t: np.exp(-x[0]*t*s), [[0, 1], [0, 1]])[0]", "scipy.signal.square(x)*x", "scipy.signal.sawtooth(x)",
@@ -485,6 +485,20 @@ def test_the_full_output_of_integrals_is_scipys() -> None:
     assert len(found) == 3
     assert found[2].keys() == expected[2].keys()
     assert found[2]["neval"] == expected[2]["neval"]
+
+
+def constants(p: Any) -> Any:
+    vectors = multivariate_normal(p, np.diag(p))
+    return [
+        vectors.mean, vectors.cov, p * vectors.dim, stats.describe(p, axis=None).variance, stats.norm.moment(2, p[0], p[1]),
+        stats.gamma(p[0]).moment(2), stats.describe(p).kurtosis,
+    ]  # fmt: skip
+
+
+def test_functions_of_scipys_take_tensors_without_a_gradient() -> None:
+    p = np.array([0.7, 0.3, 0.9])
+    for found, expected in zip(xp.numpy_code(constants)(xp.asarray(p)), constants(p)):
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
 
 
 def test_an_omitted_nan_is_a_constant() -> None:

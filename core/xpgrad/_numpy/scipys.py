@@ -206,8 +206,17 @@ def _call_theirs(theirs: Any, args: tuple[Any, ...], options: dict[str, Any], co
     """Call a function of SciPy's, with its own sparse arrays for those of constants; arrays that it returns become Tensors."""
     if is_running() and "xpgrad.scipy.sparse" in sys.modules:
         args, options = tree_map(functools.partial(_as_scipys, theirs), (args, options))
+    args, options = _read_constants(args, options)
     out = theirs(*args, **options)
     return tuple(map(convert.arrays, out)) if type(out) is tuple else convert.arrays(out)
+
+
+def _read_constants(*given: Any) -> Any:
+    """Return arguments of a function of SciPy's with NumPy's arrays for Tensors, which some take for arrays of an unknown library."""
+    mode: Any = state.current()
+    if not is_running() or mode.numpy.in_libraries or _has_derivative(given):
+        return given
+    return tree_map(lambda x: x.detach().numpy() if isinstance(x, Tensor) and can_read_values(x) else x, given)
 
 
 def _as_scipys(theirs: Any, x: Any) -> Any:
@@ -442,6 +451,7 @@ class _Distribution:
         """Call a method that xpgrad does not have."""
         if _has_derivative(args, options):
             _enter_modules(type(self._theirs), self._convert)
+        args, options = _read_constants(args, options)
         return self._convert.arrays(method(*args, **options)) if is_running() else method(*args, **options)
 
 
@@ -473,9 +483,11 @@ class _Frozen:
 
     def __getattr__(self, name: str) -> Any:
         distribution = self._distribution
-        if hasattr(distribution._own, name) or name in _SUMMARIES:
+        if hasattr(distribution._own, name) or (name in _SUMMARIES and hasattr(distribution._theirs, name)):
             return functools.partial(self._call, getattr(distribution, name))
         found = getattr(distribution._theirs(*self._args, **self._options), name)  # such as `rvs`, whose parameters come first
+        if not callable(found):  # such as the mean of a distribution of vectors
+            return distribution._convert.arrays(found)
         return functools.wraps(found)(lambda *args, **options: distribution._convert.arrays(found(*args, **options)))
 
     def _call(self, method: Any, *args: Any, **options: Any) -> Any:
