@@ -460,3 +460,19 @@ def test_second_derivatives_at_the_ends_of_the_support(
         for order in {by, by[::-1]}:
             (found,) = at_points(name, [point], *order, device=xpgrad_device)
             assert found == pytest.approx(exact, rel=1e-6, abs=1e-12), order
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "by"),
+    [
+        ("entr", (-1.0,), 0), ("kl_div", (-1.0, 2.0), 0), ("kl_div", (1.0, -2.0), 0), ("kl_div", (1.0, -2.0), 1),
+        ("rel_entr", (-1.0, 2.0), 0), ("rel_entr", (1.0, -2.0), 1), ("xlogy", (1.0, -2.0), 1), ("xlog1py", (1.0, -2.0), 1),
+        ("huber", (-1.0, 0.5), 0), ("pseudo_huber", (-1.0, 0.5), 0), ("pseudo_huber", (-1.0, 0.5), 1),
+    ],
+)  # fmt: skip
+def test_second_derivatives_outside_of_the_domain_are_nan(name: str, at: tuple[float, ...], by: int) -> None:
+    operands = [xp.asarray(v) for v in at]
+    slope = xp.func.grad(getattr(special, name), argnums=by)
+    for derive in (xp.func.grad, xp.func.jacfwd):
+        assert math.isnan(slope(*operands).item())
+        assert math.isnan(derive(slope, argnums=by)(*operands).item())

@@ -11,7 +11,7 @@ from xpgrad._basics.dtypes import finfo
 from xpgrad._basics.shapes import Axis, normalize_reduction_axes
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
-from xpgrad.rules.elementwise import is_complex
+from xpgrad.rules.elementwise import is_complex, nan_unless
 from xpgrad.scipy._declare import front, helper, operands_of, row_only, special, valid
 
 if TYPE_CHECKING:
@@ -127,11 +127,11 @@ def _ratio(xp: Any, x: Any, y: Any) -> Any:
 
 def _domain(slope: Any, y: Any, low: float, xp: Any) -> Any:
     """Return the derivative `slope` with NaN where a real `y` is below `low`."""
-    return slope if is_complex(y, xp) else xp.where(y < low, xp.zeros_like(y) + math.nan, slope)
+    return slope if is_complex(y, xp) else nan_unless(~(y < low), slope, xp)
 
 
 @special(
-    lambda g, x, y, xp: g * xp.log(y), lambda g, x, y, xp: g * _domain(xp.special_ratio(x, y), y, 0.0, xp),
+    lambda g, x, y, xp: g * _domain(xp.log(y), y, 0.0, xp), lambda g, x, y, xp: g * _domain(xp.special_ratio(x, y), y, 0.0, xp),
     composed=lambda xp, x, y: _product(x, y, xp.log, xp), complex=True,
 )  # fmt: skip
 def xlogy(x: Operand, y: Operand, /) -> Tensor:
@@ -159,7 +159,7 @@ def xlogy(x: Operand, y: Operand, /) -> Tensor:
 
 
 @special(
-    lambda g, x, y, xp: g * xp.log1p(y), lambda g, x, y, xp: g * _domain(xp.special_ratio(x, 1.0 + y), y, -1.0, xp),
+    lambda g, x, y, xp: g * _domain(xp.log1p(y), y, -1.0, xp), lambda g, x, y, xp: g * _domain(xp.special_ratio(x, 1.0 + y), y, -1.0, xp),
     composed=lambda xp, x, y: _product(x, y, xp.log1p, xp), complex=True,
 )  # fmt: skip
 def xlog1py(x: Operand, y: Operand, /) -> Tensor:
@@ -189,7 +189,7 @@ def _entr(xp: Any, x: Any) -> Any:
     return xp.where(positive, -safe * xp.log(safe), xp.where(x < 0, xp.zeros_like(x) - math.inf, x * 0.0))
 
 
-@special(lambda g, x, xp: g * (-xp.log(x) - 1.0), composed=_entr)
+@special(lambda g, x, xp: g * nan_unless(~(x < 0), -xp.log(x) - 1.0, xp), composed=_entr)
 def entr(x: Operand, /) -> Tensor:
     """Return ``-x * log(x)``, 0 at 0, and minus infinity below.
 
@@ -213,7 +213,7 @@ def entr(x: Operand, /) -> Tensor:
 def _log_ratio(x: Any, y: Any, xp: Any) -> Any:
     """Return ``log(x / y)`` for positive numbers, even if the quotient overflows; NaN elsewhere, and minus infinity for `x` = 0."""
     both = (x >= 0) & (y > 0)
-    x, y = xp.where(both, x, xp.zeros_like(x) + math.nan), xp.where(both, y, xp.ones_like(y))
+    x, y = nan_unless(both, x, xp), nan_unless(both, y, xp)
     near = (x > y * 0.5) & (x < y * 2.0)
     step = xp.where(near, (x - y) / y, xp.zeros_like(x))
     return xp.where(near, xp.log1p(step), xp.log(xp.where(near, xp.ones_like(x), x)) - xp.log(xp.where(near, xp.ones_like(y), y)))
@@ -237,14 +237,12 @@ def _kl_div(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _entropy_y(g: Any, x: Any, y: Any, xp: Any) -> Any:
-    inside = (x >= 0) & (y >= 0)
-    return g * -xp.where(inside, xp.special_ratio(x, y), xp.zeros_like(x * y) + math.nan)
+    return g * -nan_unless((x >= 0) & (y >= 0), xp.special_ratio(x, y), xp)
 
 
 def _divergence_y(g: Any, x: Any, y: Any, xp: Any) -> Any:
     # One quotient: ``1 - x / y`` would keep the rounding error of the quotient near `x` = `y`.
-    inside = (x >= 0) & (y >= 0)
-    return g * xp.where(inside, xp.special_ratio(y - x, y), xp.zeros_like(x * y) + math.nan)
+    return g * nan_unless((x >= 0) & (y >= 0), xp.special_ratio(y - x, y), xp)
 
 
 @special(lambda g, x, y, xp: g * (_log_ratio(x, y, xp) + 1.0), _entropy_y, composed=_rel_entr)
@@ -555,12 +553,12 @@ def _huber(xp: Any, delta: Any, r: Any) -> Any:
 def _huber_by_delta(delta: Any, r: Any, xp: Any) -> Any:
     over = xp.abs(r) - delta
     slope = xp.where(over > 0, over, xp.zeros_like(over))
-    return xp.where(delta < 0, xp.zeros_like(slope) + math.nan, slope)
+    return nan_unless(~(delta < 0), slope, xp)
 
 
 def _huber_by_r(delta: Any, r: Any, xp: Any) -> Any:
     slope = xp.where(xp.abs(r) <= delta, r, delta * xp.sign(r))
-    return xp.where(delta < 0, xp.zeros_like(slope) + math.nan, slope)
+    return nan_unless(~(delta < 0), slope, xp)
 
 
 @special(
@@ -605,12 +603,12 @@ def _pseudo_huber(xp: Any, delta: Any, r: Any) -> Any:
 def _pseudo_by_delta(delta: Any, r: Any, xp: Any) -> Any:
     sine, part = _smooth_parts(delta, r, xp)
     slope = (sine * part) * (part * r)
-    return xp.where(delta < 0, xp.zeros_like(slope) + math.nan, slope)
+    return nan_unless(~(delta < 0), slope, xp)
 
 
 def _pseudo_by_r(delta: Any, r: Any, xp: Any) -> Any:
     slope = delta * _smooth_parts(delta, r, xp)[0]
-    return xp.where(delta < 0, xp.zeros_like(slope) + math.nan, slope)
+    return nan_unless(~(delta < 0), slope, xp)
 
 
 @special(
