@@ -331,6 +331,19 @@ def test_nothing_may_be_selected() -> None:
             assert np.isnan(xp.compile(lambda x, reduction=reduction: reduction(x[x > 0]))(x).item())
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 2), (2, 0)])
+def test_arrays_without_elements_have_empty_selections(shape: tuple[int, ...]) -> None:
+    x = make(np.zeros(shape))
+
+    def function(x: Any) -> Any:
+        y = x * 2.0
+        y[x > 0] *= x[x > 0]
+        return xp.sum(y) + xp.sum(xp.sin(x[x > 0])) + xp.sum(x[np.nonzero(x < 0)])
+
+    slope, value = xp.compile(F.grad_and_value(xp.numpy_code(function)))(x)
+    assert (slope.shape, value.item()) == (shape, 0.0)
+
+
 def test_no_positions_are_within_bounds() -> None:
     function = xp.numpy_code(lambda x: (x[:1][np.nonzero(x[:1] > 9)[0]] ** 2).sum() + x.sum())
     assert xp.compile(F.grad(function))(make(np.ones(3))).tolist() == [1.0] * 3

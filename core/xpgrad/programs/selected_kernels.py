@@ -220,7 +220,7 @@ def _select(backend: Any, full: Any, mask: Any, axis: int, place: Any = None) ->
     is_integer = "integer" in full.dtype.category
     none = 0 if is_integer else 1
     other = xp.full_like(full, none)
-    if mask.recorder.runs and full.dtype.category in ("real floating", "signed integer"):
+    if full.shape[axis] and mask.recorder.runs and full.dtype.category in ("real floating", "signed integer"):
         least = iinfo(full.dtype).min if is_integer else -math.inf
         largest = xp.reduce_max(_fill(backend, out, least), (axis,), True)
         other = xp.where(xp.equal(largest, xp.full_like(largest, least)), xp.full_like(largest, none), largest)
