@@ -980,6 +980,23 @@ def test_value_and_gradients_are_of_the_same_closure(capturing_device: str, what
     assert slopes(f(x), x, create_graph=True) == [2 * seen * times] * 3
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_a_closure_may_have_missing_values(capturing_device: str, dtype: str) -> None:
+    """NaN is no change of what a function closes over."""
+    table = xp.asarray(np.asarray([1.0, np.nan, 3.0], dtype=dtype), device=capturing_device)
+
+    def f(x: Any) -> Any:
+        misfits = xp.real(table) * x**3
+        return xp.sum(misfits[table == table] * x[table == table])
+
+    x, y = make([1.0, 2.0, 3.0]), make([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(slopes(xp.compile(f)(x), x, create_graph=True), slopes(f(y), y, create_graph=True))
+    out = xp.compile(f)(x)
+    table[1] = 2.0
+    with pytest.raises(xp.CaptureError, match="closes over has changed"):
+        slopes(out, x, create_graph=True)
+
+
 def test_an_array_that_the_function_itself_writes_to_is_read_at_each_use() -> None:
     if DEVICE[0] != "numpy":
         pytest.skip("a raw array is NumPy's")
