@@ -61,7 +61,7 @@ class SVDResult(NamedTuple):
 cholesky, inv, pinv, det = hosted(np.linalg.cholesky), hosted(np.linalg.inv), hosted(np.linalg.pinv), hosted(np.linalg.det)
 eigvals, eigvalsh, svdvals = hosted(np.linalg.eigvals), hosted(np.linalg.eigvalsh), hosted(np.linalg.svdvals)
 matrix_norm, matrix_power, matrix_rank = hosted(np.linalg.matrix_norm), hosted(np.linalg.matrix_power), hosted(np.linalg.matrix_rank)
-matrix_transpose, vecdot = mx.matrix_transpose, mx.vecdot
+matrix_transpose = mx.matrix_transpose
 _eig, _eigh, _qr, _slogdet, _svd = (hosted(getattr(np.linalg, name)) for name in ("eig", "eigh", "qr", "slogdet", "svd"))
 _solve, _matmul = hosted(np.linalg.solve), hosted(np.matmul)
 
@@ -101,6 +101,11 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     if mx.issubdtype(x1.dtype, mx.inexact) and mx.issubdtype(x2.dtype, mx.inexact):
         return mx.tensordot(x1, x2, axes=axes)
     return hosted(np.tensordot)(x1, x2, axes=axes)
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    products = mx.conj(x1) * x2  # MLX's `vecdot` does not broadcast operands of different numbers of axes
+    return reductions.sum(products, axis=axis, dtype=products.dtype)
 
 
 def outer(x1: Any, x2: Any, /) -> Any:

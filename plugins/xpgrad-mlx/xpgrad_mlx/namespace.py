@@ -6,6 +6,7 @@ computes float64 operands in float32, which would silently lose half of the digi
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
+from xpgrad.errors import CapabilityError
 from xpgrad_mlx import fft as fft, linalg as linalg, reductions
 from xpgrad_mlx.host import FLOATS, INTEGERS, array_of, hosted, numpy_of
 
@@ -150,7 +152,11 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
 
 
 def nextafter(x1: Any, x2: Any, /) -> Any:
-    return _nextafter(*_arrays(x1, x2))
+    x1, x2 = _floating_arrays(x1, x2)
+    if mx.bfloat16 in (x1.dtype, x2.dtype):
+        msg = "`nextafter` of bfloat16: neither MLX nor NumPy has it; convert first, with `xpgrad.astype(x, xpgrad.float32)`"
+        raise CapabilityError(msg)
+    return _nextafter(x1, x2)
 
 
 def positive(x: Any, /) -> Any:
@@ -291,7 +297,7 @@ class UniqueInverseResult(NamedTuple):
 
 
 nonzero, isin = hosted(np.nonzero), hosted(np.isin)
-unique_values = hosted(np.unique_values)
+unique_values = hosted(functools.partial(np.unique, equal_nan=False))  # `np.unique_values` does not sort integers
 
 
 def unique_all(x: Any, /) -> UniqueAllResult:
@@ -413,8 +419,8 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 
 
 def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: Any = True) -> Any:
-    values = np.linspace(start, stop, num, endpoint=endpoint)
-    return array_of(np.floor(values) if dtype in INTEGERS else values, mx.float32 if dtype is None else dtype)
+    values, dtype = np.linspace(start, stop, num, endpoint=endpoint), mx.float32 if dtype is None else dtype
+    return array_of(np.floor(values) if dtype in INTEGERS else values, dtype)
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = mx.float32, device: Any = None) -> Any:

@@ -39,7 +39,8 @@ def _reduce(function: Callable[..., Any], x: Any, axis: Any, keepdims: Any, noth
         The dtype of the result, if it is not that of `x`.
     """
     if x.size:
-        return function(x, axis=axis, keepdims=keepdims)
+        out = function(x, axis=axis, keepdims=keepdims)
+        return out if dtype is None else out.astype(dtype)  # MLX sums integers of 8 and 16 bits in 32 bits
     axes = {a % x.ndim for a in (range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis)}
     shape = tuple(1 if k in axes else n for k, n in enumerate(x.shape) if keepdims or k not in axes)
     if nothing is None and 0 not in shape:
@@ -60,11 +61,12 @@ def _is_half(x: Any) -> bool:
 
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:  # noqa: A001 (the standard's names, from here on)
     x = widen_for_sum(x, dtype)
-    return _reduce_in_single(sum, x, axis=axis, keepdims=keepdims) if _is_half(x) else _reduce(mx.sum, x, axis, keepdims, 0)
+    return _reduce_in_single(sum, x, axis=axis, keepdims=keepdims) if _is_half(x) else _reduce(mx.sum, x, axis, keepdims, 0, x.dtype)
 
 
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
-    return _reduce(mx.prod, widen_for_sum(x, dtype), axis, keepdims, 1)
+    x = widen_for_sum(x, dtype)
+    return _reduce(mx.prod, x, axis, keepdims, 1, x.dtype)
 
 
 def mean(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
