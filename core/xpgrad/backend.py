@@ -386,17 +386,17 @@ class _MissingFunctionError(CapabilityError, AttributeError):
 
 
 class _Extension:
-    """An extension of the namespace, some of whose functions the backend declares `missing`."""
+    """An extension of the namespace. A function that the library lacks, or that is declared `missing`, raises an error with its name."""
 
     def __init__(self, inner: Any, name: str, backend: Backend) -> None:
         self._inner, self._name, self._backend = inner, name, backend
 
     def __getattr__(self, name: str) -> Any:
         full = f"{self._name}.{name}"
-        if full in self._backend.missing:
+        found = None if full in self._backend.missing else getattr(self._inner, name, None)
+        if found is None:
             msg = f"backend {self._backend.table_name!r} has no function `{full}`"
             raise _MissingFunctionError(msg)
-        found = getattr(self._inner, name)
         setattr(self, name, found)
         return found
 
@@ -439,7 +439,7 @@ class Kernels:
             msg = f"backend {backend.table_name!r} has no function `{name}`"
             raise CapabilityError(msg)
         found = backend.wrap_kernel(name, found)
-        if any(function.startswith(f"{name}.") for function in backend.missing):
+        if name in ("linalg", "fft"):
             found = cast("Any", _Extension(found, name, backend))
         if not backend.checks_indices:
             found = guard_kernel(self, name, found, own)

@@ -57,6 +57,19 @@ def test_a_missing_function_of_an_extension_says_so() -> None:
     assert linalg.trace(np.eye(2)) == 2.0
 
 
+class Undeclared(Lacking):
+    """The same arrays, in a backend that does not declare what is missing."""
+
+    missing = frozenset()
+
+
+def test_a_function_that_is_missing_without_a_declaration_says_so_too() -> None:
+    linalg = Undeclared(None).kernels.linalg
+    with pytest.raises(xp.CapabilityError, match=r"backend 'lacking_norm' has no function `linalg\.vector_norm`"):
+        linalg.vector_norm(np.ones(2))
+    assert linalg.trace(np.eye(2)) == 2.0
+
+
 def test_contracts_report_it_as_not_run() -> None:
     kernels = backend_for("lacking_norm").kernels
     with pytest.raises(xp.CapabilityError) as missing:
