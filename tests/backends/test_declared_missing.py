@@ -93,7 +93,7 @@ class Watching(Lacking):
         return False
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
-        if name not in ("any", "min", "max"):
+        if name not in ("all", "any", "min", "max"):
             return function
         return lambda *args, **options: np.asarray(function(*args, **options)).view(Refusing)
 
@@ -124,3 +124,14 @@ def test_matrix_exponentials_read_norms_through_to_host() -> None:
     for scale in (1.0, 1e3):
         found = _scale_and_square(kernels, np.diag(np.float32([0.0, -scale])), known=True)
         np.testing.assert_allclose(found, np.diag([1.0, np.exp(-scale)]), atol=1e-6)
+
+
+def test_the_search_for_nan_and_comparisons_of_constants_read_through_to_host() -> None:
+    from xpgrad._tape.anomaly import _has_nan
+    from xpgrad.programs.recorder import same_values
+
+    watching = Watching()
+    assert _has_nan(np.float32([1.0, np.nan]), watching)
+    assert not _has_nan(np.float32([1.0, np.inf]), watching)
+    assert same_values(watching, np.ones(2), np.ones(2))
+    assert not same_values(watching, np.ones(2), np.zeros(2))

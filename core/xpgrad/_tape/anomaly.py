@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from xpgrad._array.base import TensorBase
+from xpgrad._array.kernels import read_number
 from xpgrad._basics.frames import is_own
 from xpgrad._tape.node import backend_of
 
@@ -79,7 +80,7 @@ def _has_nan(v: Any, backend: Any) -> bool:
             v = v.value
     if not backend.dtype_of(v.dtype).differentiable:
         return False
-    return bool(backend.kernels.any(backend.kernels.isnan(v)))
+    return bool(read_number(backend.kernels, backend.kernels.any(backend.kernels.isnan(v))))
 
 
 def _report(node: Any) -> None:
