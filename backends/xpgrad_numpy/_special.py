@@ -1,6 +1,6 @@
 """Kernels of special functions, filters, cosine transforms and tridiagonal systems: SciPy's functions, or our own in NumPy.
 
-Results have the dtype of the operands, and the orders of Bessel functions are real.
+Results have the dtype of the operands, and the orders of Bessel functions and the parameters of `hyp2f1` are real.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ["function"]
 
 #: Functions that are not ufuncs in SciPy, and that the rows compose from ufuncs.
 _COMPOSED = frozenset(("comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "polygamma", "softmax"))
-#: Functions whose first operand is an order, which is real even if the argument is complex.
-_ORDERS = frozenset(("iv", "ive", "jv", "jve", "kv", "kve", "yv"))
+#: Functions whose first operands, so many, are orders or parameters, which are real even if the argument is complex.
+_ORDERS = {**dict.fromkeys(("iv", "ive", "jv", "jve", "kv", "kve", "yv"), 1), "hyp2f1": 3}
 
 
 # -- over axes: the formulas of the rows, computed in place --------------------------------------------------------------
@@ -239,11 +239,11 @@ def function(name: str) -> Callable[..., Any] | None:
         return lambda z, n: np.asarray(found(n, z), z.dtype)  # the row's operand comes first; SciPy computes in double precision
     if name == "lambertw":
         return lambda z, k: np.asarray(found(z, k), z.dtype)
-    order = name in _ORDERS
+    orders = _ORDERS.get(name, 0)
 
     def call(*args: Any) -> Any:
-        if order and args[1].dtype.kind == "c" and not isinstance(args[0], float):
-            args = (args[0].real, args[1])
+        if orders and args[-1].dtype.kind == "c":
+            args = (*(x if isinstance(x, float) else x.real for x in args[:orders]), args[-1])
         out = found(*args)
         for a in args:  # SciPy returns single or double precision for half precision
             if getattr(a, "dtype", None) == np.float16:
