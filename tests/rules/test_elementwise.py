@@ -381,6 +381,22 @@ def test_clip_takes_bounds_of_the_same_kind() -> None:
     assert xp.clip(xp.ones(2, dtype="float32"), xp.asarray(1.5)).dtype is xp.float32
 
 
+@pytest.mark.parametrize("shapes", [((), (3,), None), ((), (0,), ()), ((3,), (2, 1), None), ((2, 1), (3,), (2, 3)), ((1, 3), None, (2, 1))])
+def test_bounds_of_clip_broadcast(shapes: tuple[Any, ...], xpgrad_device: str) -> None:
+    arrays = [None if shape is None else numbers(shape, 1.0 + k) * 2.0 - 1.0 + k for k, shape in enumerate(shapes)]
+    leaves = [None if a is None else xp.tensor(a, device=xpgrad_device, requires_grad=True) for a in arrays]
+    out = xp.clip(*leaves)
+    np.testing.assert_array_equal(values(out), np.clip(*arrays))
+    given = [leaf for leaf in leaves if leaf is not None]
+    same = xp.minimum(xp.maximum(leaves[0], -np.inf if leaves[1] is None else leaves[1]), np.inf if leaves[2] is None else leaves[2])
+    for g, expected in zip(xp.autograd.grad(xp.sum(out * out), given), xp.autograd.grad(xp.sum(same * same), given)):
+        np.testing.assert_allclose(values(g), values(expected), rtol=1e-14)
+    with pytest.raises(ValueError, match=r"clip: `max` has shape \(2,\), which does not broadcast with the shape \(3,\)"):
+        xp.clip(leaves[0].sum(), xp.zeros(3, device=xpgrad_device), xp.zeros(2, device=xpgrad_device))
+    with pytest.raises(RuntimeError):
+        xp.ones((), device=xpgrad_device).clamp_(xp.zeros(3, device=xpgrad_device))
+
+
 def test_pytorch_agrees_on_clip_at_the_bounds() -> None:
     torch = pytest.importorskip("torch", reason="the comparison runs on PyTorch")
     x = np.asarray([-2.0, -1.0, 0.0, 1.0, 2.0])

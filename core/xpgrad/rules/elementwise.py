@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._basics.scalars import as_scalar, is_scalar
+from xpgrad._basics.shapes import common_shape
 from xpgrad._operations.declare import elementwise, front, nondifferentiable, rule, view
 from xpgrad._operations.lift import as_operand, lift, lift_all
 from xpgrad._rows.row import Domain, Kink, zero_gradient
@@ -870,19 +871,19 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
     x : Tensor or raw array
         Any shape; real.
     min, max : Tensor, raw array, int, float or None
-        Bounds, of shapes that broadcast to that of `x`; None means no bound.
+        Bounds; None means no bound. The shapes of arrays broadcast with that of `x`.
 
     Returns
     -------
     Tensor
-        Has the shape and dtype of `x`.
+        Has the shape to which `x` and the bounds broadcast, and the dtype of `x`.
 
     Raises
     ------
     TypeError
         If `x` or a bound is not a Tensor, an array or a number, if a bound is complex, or if a bound is floating-point and `x` is not.
     ValueError
-        If the shape of a bound does not broadcast to that of `x`.
+        If the shapes do not broadcast.
 
     Examples
     --------
@@ -899,6 +900,7 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
         x, min, max = lift_all("clip", (x, min, max))  # noqa: A001
         x = as_operand("clip", x)
     bounds: list[Any] = []
+    shape = x.shape
     for name, bound in (("min", min), ("max", max)):
         if bound is None or is_scalar(bound):
             value = None if bound is None else as_scalar(bound)
@@ -910,9 +912,11 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
             bound = lift("clip", bound, x)
             if not isinstance(bound, TensorBase):
                 raise not_a_tensor("clip", bound)
-            if len(bound.shape) > x.ndim or any(n not in (1, m) for n, m in zip(bound.shape[::-1], x.shape[::-1])):
-                msg = f"clip: `{name}` has shape {bound.shape}, which does not broadcast to x's shape {x.shape}"
-                raise ValueError(msg)
+            try:
+                shape = common_shape(shape, bound.shape)
+            except ValueError as exc:
+                msg = f"clip: `{name}` has shape {bound.shape}, which does not broadcast with the shape {shape} of the others"
+                raise ValueError(msg) from exc
             if bound.dtype.is_complex or (bound.dtype.differentiable and not x.dtype.differentiable):
                 msg = f"clip: `{name}` of dtype {bound.dtype} does not fit Tensors of dtype {x.dtype}; use `xpgrad.astype`"
                 raise TypeError(msg)
