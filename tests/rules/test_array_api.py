@@ -327,6 +327,16 @@ def test_a_remainder_of_zero_has_the_sign_of_the_divisor(xpgrad_device: str) -> 
         np.testing.assert_array_equal(one.numpy(), other)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_factors_are_exactly_triangular(dtype: str, xpgrad_device: str) -> None:
+    a = np.asarray([[4.0, 0.0, 1.0], [0.0, 3.0, 0.0], [1.0, 0.0, 2.0]]).astype(dtype)
+    for upper in (False, True):
+        found = xp.linalg.cholesky(xp.asarray(a, device=xpgrad_device), upper=upper).numpy()
+        kept = (np.triu if upper else np.tril)(found)
+        np.testing.assert_array_equal(found, kept)
+        assert np.array_equal(np.signbit(np.imag(found)), np.signbit(np.imag(kept)))
+
+
 @pytest.mark.parametrize("version", ["2021.12", "2022.12", "2023.12", "2024.12", "2025.12"])
 def test_code_that_asks_for_an_older_version_gets_the_namespace(version: str) -> None:
     assert xp.ones(1).__array_namespace__(api_version=version) is xp

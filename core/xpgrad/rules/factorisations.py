@@ -69,7 +69,9 @@ def _cholesky_vjp(g: Any, out: Any, upper: bool, xp: Any) -> Any:
 @rule(_cholesky_vjp, conj=False, fresh=False, node="LinalgCholeskyExBackward0", batch="stacked", public="linalg.cholesky")
 def cholesky_factor(xp: Any, x: Any, upper: bool) -> Any:
     """Return the triangular factors of positive definite matrices."""
-    return xp.linalg.cholesky(x, upper=upper)
+    out = xp.linalg.cholesky(x, upper=upper)
+    # NB: some libraries return the conjugate transpose of the lower factor, which has imaginary zeros of negative sign below the diagonal.
+    return xp.upper(out, 0) if upper and is_complex(out, xp) else out
 
 
 # -- symmetric eigenvalues --------------------------------------------------------------------------------------------------
