@@ -109,10 +109,10 @@ xp.sum(stats.gamma.logpdf(data, shape, scale=0.8)).backward()
 print(round(shape.grad.item(), 6))  # 1.261076
 ```
 
-Outside the support, a density and its derivative are 0. At an end of the support, where the density is 0, derivatives of `pdf` and of
-functions of `truncnorm` are nan, and at probabilities of 0 and 1 the derivative of a quantile by the probability is taken as 0 if the
-distribution has shape parameters or the quantile is infinite. For invalid parameters, such as a negative scale, values and derivatives are
-nan.
+Outside the support, a density and its derivative are 0. At an end of the support, derivatives of `pdf` are those of the inside;
+those of `cdf` and `sf` of `truncnorm` are nan where the value is 0. At probabilities of 0 and 1 the derivative of a quantile by the
+probability is taken as 0 if the distribution has shape parameters or the quantile is infinite. For invalid parameters, such as a negative
+scale, values and derivatives are nan.
 Quantiles of discrete distributions are step functions, computed by SciPy and not differentiated. As in SciPy, vectors are along the last
 axis for `multivariate_normal` and along the first for `dirichlet`. Axes of length 1 are kept, whereas SciPy drops them; a vector that is
 not a vector of probabilities gives nan, whereas SciPy raises ValueError.

@@ -191,6 +191,23 @@ def test_ends_of_the_voigt_profile(xpgrad_device: str) -> None:
     assert by_half == pytest.approx((size - 2 * 0.7**2) / (np.pi * size**2), rel=1e-14)
 
 
+@pytest.mark.parametrize("sigma", [0.0, 1e-300, 1e-9, 0.01])
+def test_derivatives_of_a_narrow_voigt_profile(sigma: float, xpgrad_device: str) -> None:
+    """They solve the heat equation: that by `sigma` is `sigma` times the second one by `x`, near to that of the Cauchy density."""
+
+    def line(x: Any, s: Any) -> Any:
+        return special.voigt_profile(x, s, 0.7)
+
+    x = xp.asarray(1.5, device=xpgrad_device)
+    pole = 1.5 + 0.7j
+    curvature = (2j / (np.pi * pole**3) * (1 + 6 * sigma**2 / pole**2 + 45 * sigma**4 / pole**4)).real
+    by_x, by_sigma = (v.item() for v in xp.func.grad(line, argnums=(0, 1))(x, sigma))
+    assert by_x == pytest.approx((-1j / (np.pi * pole**2) * (1 + 3 * sigma**2 / pole**2 + 15 * sigma**4 / pole**4)).real, rel=1e-9)
+    assert by_sigma == pytest.approx(sigma * curvature, rel=1e-7, abs=0.0)
+    twice = xp.func.grad(xp.func.grad(functools.partial(line, x)))(sigma).item()
+    assert twice == pytest.approx(curvature, rel=1e-3)  # and the third order of `sigma`
+
+
 @pytest.mark.parametrize("dimension", [1, 2, 4])
 def test_multigammaln(dimension: int, xpgrad_device: str) -> None:
     a = np.array([2.5, 3.7, 9.0])
