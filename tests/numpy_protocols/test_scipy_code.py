@@ -501,6 +501,31 @@ def test_functions_of_scipys_take_tensors_without_a_gradient() -> None:
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: scipy.linalg.schur(x, overwrite_a=True), lambda x: scipy.ndimage.gaussian_filter(x, 1.0, output=x),
+        lambda x: scipy.ndimage.generic_filter(x, np.max, 2, None, x),
+    ],
+)  # fmt: skip
+def test_what_a_function_of_scipys_writes_into_a_tensor_is_a_write(write: Callable[[Any], Any]) -> None:
+    """It neither changes values saved for a backward pass nor is lost."""
+    start, found = np.asfortranarray([[4.0, 1.0], [1.0, 3.0]]), []
+
+    def program(x: Any) -> Any:
+        y = x * 2.0
+        loss, constant = (y * y).sum(), y.detach()
+        write(constant)
+        found.append(constant.tolist())
+        return loss
+
+    slope = xp.func.grad(xp.numpy_code(program))(xp.asarray(start))
+    np.testing.assert_allclose(slope.tolist(), 8 * start)
+    expected = start * 2.0
+    write(expected)
+    np.testing.assert_allclose(found[0], expected)
+
+
 def test_an_omitted_nan_is_a_constant() -> None:
     x = np.array([1.0, 2.0, np.nan, 5.0])
     for name in ("gstd", "zscore", "gzscore", "tvar", "gmean"):

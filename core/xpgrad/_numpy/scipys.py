@@ -206,17 +206,33 @@ def _call_theirs(theirs: Any, args: tuple[Any, ...], options: dict[str, Any], co
     """Call a function of SciPy's, with its own sparse arrays for those of constants; arrays that it returns become Tensors."""
     if is_running() and "xpgrad.scipy.sparse" in sys.modules:
         args, options = tree_map(functools.partial(_as_scipys, theirs), (args, options))
-    args, options = _read_constants(args, options)
+    read: list[tuple[Tensor, Any, Any]] = []
+    args, options = _read_constants(read, args, options)
     out = theirs(*args, **options)
+    for x, before, after in read:  # the function may write into an argument, as into `output`
+        if not _np.array_equal(before, after, equal_nan=True):
+            x[...] = after
     return tuple(map(convert.arrays, out)) if type(out) is tuple else convert.arrays(out)
 
 
-def _read_constants(*given: Any) -> Any:
-    """Return arguments of a function of SciPy's with NumPy's arrays for Tensors, which some take for arrays of an unknown library."""
+def _read_constants(read: list[tuple[Tensor, Any, Any]], *given: Any) -> Any:
+    """Return arguments of a function of SciPy's with NumPy's arrays for Tensors, which some take for arrays of an unknown library.
+
+    They are copies, because a write of SciPy's into the memory of a Tensor would change values saved for a backward pass. `read` receives
+    each Tensor with its array and the copy.
+    """
     mode: Any = state.current()
     if not is_running() or mode.numpy.in_libraries or _has_derivative(given):
         return given
-    return tree_map(lambda x: x.detach().numpy() if isinstance(x, Tensor) and can_read_values(x) else x, given)
+
+    def copy(x: Any) -> Any:
+        if not isinstance(x, Tensor) or not can_read_values(x):
+            return x
+        array = x.detach().numpy()
+        read.append((x, array, array.copy(order="K")))
+        return read[-1][2]
+
+    return tree_map(copy, given)
 
 
 def _as_scipys(theirs: Any, x: Any) -> Any:
@@ -451,7 +467,7 @@ class _Distribution:
         """Call a method that xpgrad does not have."""
         if _has_derivative(args, options):
             _enter_modules(type(self._theirs), self._convert)
-        args, options = _read_constants(args, options)
+        args, options = _read_constants([], args, options)
         return self._convert.arrays(method(*args, **options)) if is_running() else method(*args, **options)
 
 
