@@ -19,6 +19,7 @@ import pytest
 import xpgrad as xp
 from support import DEVICES
 from xpgrad.autograd import forward_ad
+from xpgrad.programs.recorder import same_values
 from xpgrad.programs.structure import name_tensors
 
 pytestmark = pytest.mark.slow(one_in=3)
@@ -980,8 +981,8 @@ def test_value_and_gradients_are_of_the_same_closure(capturing_device: str, what
     assert slopes(f(x), x, create_graph=True) == [2 * seen * times] * 3
 
 
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
-def test_a_closure_may_have_missing_values(capturing_device: str, dtype: str) -> None:
+@pytest.mark.parametrize(("dtype", "place", "value"), [("float64", 1, 2.0), ("float64", 0, np.nan), ("complex128", 1, 2.0)])
+def test_a_closure_may_have_missing_values(capturing_device: str, dtype: str, place: int, value: complex) -> None:
     """NaN is no change of what a function closes over."""
     table = xp.asarray(np.asarray([1.0, np.nan, 3.0], dtype=dtype), device=capturing_device)
 
@@ -992,9 +993,19 @@ def test_a_closure_may_have_missing_values(capturing_device: str, dtype: str) ->
     x, y = make([1.0, 2.0, 3.0]), make([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(slopes(xp.compile(f)(x), x, create_graph=True), slopes(f(y), y, create_graph=True))
     out = xp.compile(f)(x)
-    table[1] = 2.0
+    table[place] = value
     with pytest.raises(xp.CaptureError, match="closes over has changed"):
         slopes(out, x, create_graph=True)
+
+
+@pytest.mark.parametrize("value", [1 + 1j, complex(np.nan, 1), complex(1, np.nan)])
+def test_complex_constants_differ_in_one_part(value: complex) -> None:
+    backend, table = xp.registry.backend_for("numpy"), np.asarray([1.0, np.nan], dtype=complex)
+    other = table.copy()
+    assert same_values(backend, table, other)
+    other[0] = value
+    assert not same_values(backend, table, other)
+    assert not same_values(backend, other, table)
 
 
 def test_an_array_that_the_function_itself_writes_to_is_read_at_each_use() -> None:
