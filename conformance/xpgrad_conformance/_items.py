@@ -70,7 +70,7 @@ class _State:
             items[place] = item
 
     def summarise(self, terminal: Any) -> None:
-        """Print, for each target, how many contracts ended with each status, and the reasons why contracts did not run."""
+        """Print, for each target, how many contracts ended with each status, and the reasons why contracts or cases did not run."""
         for target in self.targets:
             counts = Counter(result.status for t, result in self.results if t == target)
             terminal.section(f"xpgrad conformance: {target}", sep="-")
@@ -78,6 +78,9 @@ class _State:
             reasons = Counter(result.reason for t, result in self.results if t == target and result.status == "not run")
             for reason, n in reasons.most_common():
                 terminal.write_line(f"NOT RUN {n:4d}  {reason}")
+            for t, result in self.results:
+                if t == target and result.left_out:
+                    terminal.write_line(f"LEFT OUT  {result.id}: {result.left_out}")
 
 
 def state_of(config: pytest.Config) -> _State:

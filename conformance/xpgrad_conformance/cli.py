@@ -293,6 +293,8 @@ def _explain(options: argparse.Namespace) -> int:
             for row in target.rows:
                 if row.id == rule.id:
                     print(f"{target.label}: {row.status}" + (f": {row.message or row.reason}" if row.status != "passed" else ""))
+                    if row.left_out:
+                        print(f"  left out: {row.left_out}")
     return 0
 
 

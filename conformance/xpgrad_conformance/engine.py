@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import traceback
 import warnings
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 
 from xpgrad_conformance.catalogue import rules
 from xpgrad_conformance.contract import Contract
-from xpgrad_conformance.facade import Library, NotRun
+from xpgrad_conformance.facade import Cases, Library, NotRun, find_declared_reason
 from xpgrad_conformance.known import Known, find
 
 __all__ = ["PROFILES", "Profile", "Result", "STATUSES", "counts_as_failure", "execute", "tally", "tell"]
@@ -74,6 +73,8 @@ class Result(NamedTuple):
         The kind of an expected failure, or of a contract that did not run (``"unchecked"``, ``"capability"``, ``"not here"``).
     seconds : float
         The time that the contract took.
+    left_out : str
+        How many cases of a contract that ran were left out, since they need what the target declares missing, and which.
     """
 
     id: str
@@ -84,6 +85,7 @@ class Result(NamedTuple):
     example: str = ""
     kind: str = ""
     seconds: float = 0.0
+    left_out: str = ""
 
 
 def counts_as_failure(result: Result) -> bool:
@@ -128,6 +130,7 @@ def execute(contract: Contract, library: Library, profile: Profile, *, seed: int
         if not library.capabilities[capability]:
             return Result(contract.id, "not run", f"declared: no `{capability}`", kind="capability"), None
     begin = time.perf_counter()
+    library.cases = cases = Cases()
     drawn: dict[str, Any] = {}
     error: Exception | None = None
     try:
@@ -139,37 +142,27 @@ def execute(contract: Contract, library: Library, profile: Profile, *, seed: int
                 contract.function(library, **case)
             if replay is None:
                 _draw(contract, library, profile, seed, drawn)
-    except NotRun as exc:
-        seconds = time.perf_counter() - begin
-        kind = "capability" if str(exc).startswith("declared: ") else "not here"
-        if profile.certifies and kind == "not here":
-            return Result(contract.id, "failed", message=f"it did not run, which `certify` does not allow: {exc}", seconds=seconds), exc
-        return Result(contract.id, "not run", str(exc), kind=kind, seconds=seconds), None
     except Exception as exc:  # noqa: BLE001 (any error means that the contract failed)
-        if (function := missing_function(exc)) is not None:
+        reason = find_declared_reason(exc)
+        if reason is not None or isinstance(exc, NotRun):
             seconds = time.perf_counter() - begin
-            return Result(contract.id, "not run", f"declared: no function `{function}`", kind="capability", seconds=seconds), None
+            if reason is None and profile.certifies:
+                return Result(contract.id, "failed", message=f"it did not run, which `certify` does not allow: {exc}", seconds=seconds), exc
+            kind = "not here" if reason is None else "capability"
+            return Result(contract.id, "not run", reason or str(exc), kind=kind, seconds=seconds), None
         error = exc
     seconds = time.perf_counter() - begin
+    left_out = cases.describe_left_out()
     if error is None:
+        if left_out and not cases.ran:
+            return Result(contract.id, "not run", "; ".join(cases.left_out), kind="capability", seconds=seconds), None
         if known is not None and known.strict:
             reason = f"expected to fail ({known.kind}): {known.reason}; remove the entry"
-            return Result(contract.id, "unexpected pass", reason, kind=known.kind, seconds=seconds), None
-        return Result(contract.id, "passed", seconds=seconds), None
+            return Result(contract.id, "unexpected pass", reason, kind=known.kind, seconds=seconds, left_out=left_out), None
+        return Result(contract.id, "passed", seconds=seconds, left_out=left_out), None
     status, reason, kind = ("failed", "", "") if known is None else ("expected failure", known.reason, known.kind)
     example = repr(drawn) if drawn else ""
-    return Result(contract.id, status, reason, _format_error(error), _find_trace(error), example, kind, seconds), error
-
-
-def missing_function(error: BaseException) -> str | None:
-    """Return the function that an error reports and its backend declares `missing`; None for any other error."""
-    found = re.search(r"backend '([^']*)' has no function `([\w.]+)`", str(error))
-    if found is None:
-        return None
-    from xpgrad.errors import CapabilityError  # loads late: a server imports xpgrad after it has forked
-    from xpgrad.registry import backend_for  # loads late: as above
-
-    return found[2] if isinstance(error, CapabilityError) and found[2] in backend_for(found[1]).missing else None
+    return Result(contract.id, status, reason, _format_error(error), _find_trace(error), example, kind, seconds, left_out), error
 
 
 def tell(contract: Contract, library: Library, profile: Profile, emit: Callable[[dict[str, Any]], None], *, seed: int | None,
@@ -194,7 +187,8 @@ def _draw(contract: Contract, library: Library, profile: Profile, seed: int | No
     def body(**case: Any) -> None:
         drawn.clear()
         drawn.update(case)
-        function(library, **case)
+        with library.cases.run(case):
+            function(library, **case)
 
     check = hypothesis.HealthCheck
     phase = hypothesis.Phase

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -19,11 +20,78 @@ import numpy as np
 
 from xpgrad_conformance.streams import Streams, streams_of
 
-__all__ = ["Library", "NotRun", "PyTorch", "Xpgrad", "open_library"]
+__all__ = ["Cases", "Library", "NotRun", "PyTorch", "Xpgrad", "find_declared_reason", "missing_function", "open_library"]
+
+#: The number of cases that a report names of those that were left out for one reason.
+_NAMED = 5
 
 
 class NotRun(Exception):
     """Raised if a contract cannot be run on a target; its message is the reason that the report shows."""
+
+
+def find_declared_reason(error: BaseException) -> str | None:
+    """Return the reason of an error that says that the target declares something missing; None for any other error."""
+    if isinstance(error, NotRun):
+        return str(error) if str(error).startswith("declared: ") else None
+    function = missing_function(error)
+    return None if function is None else f"declared: no function `{function}`"
+
+
+def missing_function(error: BaseException) -> str | None:
+    """Return the function that an error reports and its backend declares `missing`; None for any other error."""
+    found = re.search(r"backend '([^']*)' has no function `([\w.]+)`", str(error))
+    if found is None:
+        return None
+    from xpgrad.errors import CapabilityError  # loads late: a server imports xpgrad after it has forked
+    from xpgrad.registry import backend_for  # loads late: as above
+
+    return found[2] if isinstance(error, CapabilityError) and found[2] in backend_for(found[1]).missing else None
+
+
+class Cases:
+    """The cases of a contract that ran, and those that were left out because they need what the target declares missing.
+
+    Attributes
+    ----------
+    ran : int
+        The number of cases that ran to their end. One that has further cases inside counts only if none of those was left out.
+    left_out : dict of str to list of str
+        The labels of the cases that were left out, by the reason.
+    """
+
+    def __init__(self) -> None:
+        self.ran = 0
+        self.left_out: dict[str, list[str]] = {}
+
+    @contextmanager
+    def run(self, label: Any) -> Iterator[None]:
+        """Context manager that counts a case, and suppresses an error which says that the case needs what is declared missing."""
+        before = self.count_left_out()
+        try:
+            yield
+        except Exception as exc:
+            reason = find_declared_reason(exc)
+            if reason is None:
+                raise
+            self.left_out.setdefault(reason, []).append(str(label))
+        else:
+            self.ran += self.count_left_out() == before
+
+    def count_left_out(self) -> int:
+        """Return the number of cases that were left out."""
+        return sum(map(len, self.left_out.values()))
+
+    def describe_left_out(self) -> str:
+        """Return how many cases were left out, and for each reason the first of them; empty if none was."""
+        if not self.left_out:
+            return ""
+        left, parts = self.count_left_out(), []
+        for reason, labels in self.left_out.items():
+            names = list(dict.fromkeys(labels))
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            parts.append(f"{reason} ({'; '.join(names[:_NAMED])}{more})")
+        return f"{left} of {self.ran + left} cases: {', '.join(parts)}"
 
 
 class Library:
@@ -49,6 +117,8 @@ class Library:
         Whether the target has each capability, as it declares them.
     release : str
         Name and version of the array library.
+    cases : Cases
+        The cases of the contract that runs; `engine.execute` sets it.
     """
 
     label: str
@@ -63,6 +133,7 @@ class Library:
     index: str
     capabilities: Mapping[str, bool]
     release: str
+    cases: Cases = Cases()
 
     def about(self) -> dict[str, Any]:
         """Return the library's name and version and its capabilities, in the form that reports use."""
@@ -195,7 +266,10 @@ class Library:
             names = " or ".join(e.__name__ for e in (error if isinstance(error, tuple) else (error,)))
             raise AssertionError(f"nothing was raised, expected {names}{': ' if phrases else ''}{', '.join(phrases)}")
         message = str(caught[0])
-        if absent := [phrase for phrase in phrases if phrase not in message]:
+        absent = [phrase for phrase in phrases if phrase not in message]
+        if absent and find_declared_reason(caught[0]) is not None:
+            raise caught[0]
+        if absent:
             raise AssertionError(f"{type(caught[0]).__name__} says {message!r}, expected it to say {absent[0]!r}") from caught[0]
 
     @contextmanager
@@ -218,15 +292,19 @@ class Library:
 
     @contextmanager
     def case(self, label: Any) -> Iterator[None]:
-        """Add the label of the current case to an error that is raised inside."""
-        try:
-            yield
-        except BaseException as exc:
-            exc.add_note(f"in the case {label!r}")
-            raise
+        """Leave out the current case if it needs what the target declares missing, and add its label to any other error.
+
+        NB: what a case computes may be used after it only if the case cannot be left out.
+        """
+        with self.cases.run(label):
+            try:
+                yield
+            except BaseException as exc:
+                exc.add_note(f"in the case {label!r}")
+                raise
 
     def needs(self, capability: str) -> None:
-        """Raise `NotRun` if the target declares that it lacks a capability that only this part of the contract needs."""
+        """Raise `NotRun` if the target declares that it lacks a capability that only this case or part of the contract needs."""
         if not self.capabilities[capability]:
             raise NotRun(f"declared: no `{capability}`")
 

@@ -148,6 +148,8 @@ def _contract(name: str, tables: list[tuple[Target, dict[str, Result]]]) -> str:
     if contract is not None and contract.requires:
         facts.append(("Requires", escape(", ".join(contract.requires))))
     for target, row in found:
+        if row.left_out:
+            facts.append((escape(target.label), _prose(f"left out: {row.left_out}")))
         if row.status in ("passed", "absent"):
             continue
         kind = f" ({escape(row.kind)})" if row.kind else ""

@@ -54,7 +54,7 @@ def spans(ids: Iterable[str]) -> str:
 
 
 def terminal(report: Report) -> str:
-    """Return the text that the command line prints: the matrix, the failures, and the reasons why contracts did not run."""
+    """Return the text that the command line prints: the matrix, the failures, and the reasons why contracts or cases did not run."""
     targets = report.targets
     out = [f"xpgrad {report.suite} conformance, profile {report.profile}, Python {report.python}: contracts passed / run", ""]
     head = ["group", *(t.label for t in targets)]
@@ -76,6 +76,7 @@ def terminal(report: Report) -> str:
             if row.status == "expected failure":
                 kinds.setdefault((row.kind, row.reason), []).append(row.id)
         out += [f"EXPECTED FAILURE ({kind})  {spans(ids)}: {reason}" for (kind, reason), ids in kinds.items()]
+        out += [f"LEFT OUT  {row.id}: {row.left_out}" for row in target.rows if row.left_out]
         out += [f"NOT RUN  {spans(ids)}: {reason}" for reason, ids in reasons(target)]
         out.append(target.verdict.replace("does not", "does NOT"))
     return "\n".join(out) + "\n"
@@ -113,6 +114,7 @@ def markdown(report: Report, title: str = "Conformance") -> str:
             if row.status == "expected failure":
                 kinds.setdefault((row.kind, row.reason), []).append(row.id)
         out += [f"* expected failure ({kind}) {spans(ids)}: {reason}" for (kind, reason), ids in kinds.items()]
+        out += [f"* left out {row.id}: {row.left_out}" for row in t.rows if row.left_out]
         out += [f"* not run {spans(ids)}: {reason}" for reason, ids in reasons(t)]
     return "\n".join(out) + "\n"
 
@@ -134,6 +136,8 @@ def junit(report: Report) -> str:
                 failure.text = _xml("\n".join(filter(None, [rules()[row.id].rule, row.message, row.trace, row.example])))
             elif row.status in ("not run", "expected failure"):
                 ET.SubElement(case, "skipped", message=_xml(f"{row.status}: {row.reason}"))
+            if row.left_out:
+                ET.SubElement(case, "system-out").text = _xml(f"left out: {row.left_out}")
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 

@@ -172,25 +172,31 @@ class Change(NamedTuple):
 def differences(old: Report, new: Report) -> Iterator[Change]:
     """Yield the changes between two reports.
 
-    Regressions are a new failure or unexpected pass, a contract that ran and no longer does, and a target or contract that is missing.
+    Regressions are a new failure or unexpected pass, a contract that ran and no longer does or whose cases are no longer all run, and a
+    target or contract that is missing.
     """
     after = {t.label: t for t in new.targets}
     for target in old.targets:
         now = {r.id: r for r in after[target.label].rows} if target.label in after else {}
         for row in target.rows:
-            status = now[row.id].status if row.id in now else "gone"
-            if status != row.status:
-                yield Change(target.label, row.id, row.status, status, _is_worse(row.status, status))
+            states = _describe_state(row), _describe_state(now.get(row.id))
+            if states[0] != states[1]:
+                yield Change(target.label, row.id, *states, _is_worse(row, now.get(row.id)))
     before = {(t.label, r.id) for t in old.targets for r in t.rows}
     for target in new.targets:
         for row in target.rows:
             if (target.label, row.id) not in before:
-                yield Change(target.label, row.id, "absent", row.status, row.status in ("failed", "unexpected pass"))
+                yield Change(target.label, row.id, "absent", _describe_state(row), row.status in ("failed", "unexpected pass"))
 
 
-def _is_worse(old: str, new: str) -> bool:
-    if new in ("failed", "unexpected pass"):
-        return old not in ("failed",)
-    if new in ("not run", "gone"):
-        return old != "not run"
-    return new == "expected failure" and old == "passed"
+def _describe_state(row: Result | None) -> str:
+    """Return a row's status, and whether cases were left out; "gone" if there is no row."""
+    return "gone" if row is None else row.status + ", cases left out" * bool(row.left_out)
+
+
+def _is_worse(old: Result, new: Result | None) -> bool:
+    if new is None or new.status == "not run":
+        return old.status != "not run"
+    if new.status in ("failed", "unexpected pass"):
+        return old.status != "failed"
+    return old.status == "passed" and (new.status == "expected failure" or (bool(new.left_out) and not old.left_out))

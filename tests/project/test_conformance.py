@@ -245,6 +245,88 @@ def test_each_status() -> None:
     assert {r.status for r in (failed, surprise, one(None))} <= set(STATUSES)
 
 
+def needs_strides(*labels: str) -> Any:
+    """Return a contract of three cases, of which those with the given labels need strides, and "wrong" fails."""
+
+    def function(lib: Any, wrong: bool = False) -> None:
+        for label in ("one", "two", "three"):
+            with lib.case(label):
+                if label in labels:
+                    lib.needs("strides")
+                assert label not in {"three"} or not wrong
+
+    return function
+
+
+def test_only_cases_that_need_what_is_missing_are_left_out() -> None:
+    from hypothesis import strategies as st
+
+    some, every = needs_strides("one", "two"), needs_strides("one", "two", "three")
+    left = one(some)
+    assert (left.status, left.left_out) == ("passed", "2 of 3 cases: declared: no `strides` (one; two)")
+    assert (one(every).status, one(every).reason, one(every).kind) == ("not run", "declared: no `strides`", "capability")
+    assert one(needs_strides()).left_out == ""
+    wrong = one(lambda lib: some(lib, wrong=True))
+    assert (wrong.status, wrong.left_out) == ("failed", "2 of 2 cases: declared: no `strides` (one; two)")
+    assert one(lambda lib: some(lib, wrong=True), known={}).left_out
+    assert one(some, known={}).status == "unexpected pass"
+    assert one(every, known={}).status == "not run"
+    # A case that contains others, and drawn cases, are counted if nothing in them was left out.
+    assert one(nested).status == "not run"
+    drawn = {"draw": {"n": st.integers(0, 1)}}
+    assert one(lambda lib, n: lib.needs("strides") if n else None, **drawn).left_out == "1 of 2 cases: declared: no `strides` ({'n': 1})"
+    assert one(lambda lib, n: lib.needs("strides"), **drawn).status == "not run"
+    # An error of another kind does not leave out a case, whatever is missing besides.
+    assert one(not_here).status == "not run"
+    assert execute(Contract("BWD-01", not_here), Fake(), PROFILES["certify"])[0].status == "failed"
+
+
+def nested(lib: Any) -> None:
+    with lib.case("outer"), lib.case("inner"):
+        lib.needs("strides")
+
+
+def not_here(lib: Any) -> None:
+    with lib.case("compiled"):
+        raise NotRun("no compiler here")
+
+
+def test_reports_show_cases_that_were_left_out() -> None:
+    row = Result("DER-01", "passed", left_out="1 of 3 cases: declared: no function `conj` (conj)")
+    target = Target("odd", "odd", "odd 1.0", {}, [row])
+    report = Report.new([target], "quick", None)
+    assert target.conforms
+    for text in (render.terminal(report), render.markdown(report), render.junit(report), html.page(report)):
+        assert "1 of 3 cases: declared: no function" in text
+    assert Report.from_json(report.to_json()).targets[0].rows == [row]
+    whole = Report.new([target._replace(rows=[Result("DER-01", "passed")])], "quick", None)
+    none = Report.new([target._replace(rows=[Result("DER-01", "not run")])], "quick", None)
+    assert [(c.old, c.new, c.worse) for c in differences(whole, report)] == [("passed", "passed, cases left out", True)]
+    assert [(c.old, c.new, c.worse) for c in differences(report, whole)] == [("passed, cases left out", "passed", False)]
+    assert [c.worse for c in (*differences(none, report), *differences(report, none))] == [False, True]
+
+
+#: NumPy's arrays without `conj`, and with a kernel of `matmul` as given.
+LACKS_CONJ = """missing = frozenset({{"conj"}})
+    def namespace(self):
+        library = super().namespace()
+        return __import__("types").SimpleNamespace(**{{k: getattr(library, k) for k in dir(library) if k != "conj"}})
+    def kernel(self, name):
+        if name == "matmul": return {matmul}
+        return None if name == "conj" else super().kernel(name)"""
+
+
+@pytest.mark.parametrize(("factor", "status"), [(1.0, "passed"), (1.001, "failed")])
+def test_a_missing_function_does_not_hide_a_wrong_derivative(tmp_path: Path, factor: float, status: str) -> None:
+    """The case of `conj` comes before those of `matmul`."""
+    plugin(tmp_path, LACKS_CONJ.format(matmul=f"lambda x, y: {factor} * np.matmul(x, y)"))
+    report = tmp_path / "r.json"
+    run = command("--backend", "odd", "--only", "DER-02", "--profile", "quick", "--json", str(report), path=tmp_path)
+    assert statuses(report) == {"DER-02": status}, run.stdout + run.stderr
+    assert re.search(r"LEFT OUT  DER-02: \d+ of \d+ cases: declared: no function `conj` \(", run.stdout)
+    assert run.returncode == (status == "failed")
+
+
 def test_certify_lets_nothing_be_left_out() -> None:
     def cannot(lib: Any) -> None:
         raise NotRun("no compiler here")

@@ -658,9 +658,11 @@ def in_less_usual_places(lib: Any) -> None:
             lib.equal(xp.real(y), np.fft.fft(stack, n, 1).real)
             wanted = np.zeros_like(stack)
             wanted[:, :n] = 2 * n * stack[:, :n]
-            lib.equal(lib.grad(xp.sum(xp.real(y * xp.conj(y))), t)[0], wanted)
+            with lib.case(("fft", n)):
+                lib.equal(lib.grad(xp.sum(xp.real(y * xp.conj(y))), t)[0], wanted)
         lib.equal(xp.fft.rfft(t, n=1, axis=0), np.fft.rfft(stack, 1, 0))
-        lib.equal(xp.fft.hfft(t, n=1), np.fft.hfft(stack, 1))
+        with lib.case("hfft"):
+            lib.equal(xp.fft.hfft(t, n=1), np.fft.hfft(stack, 1))
     if not lib.oracle:  # PyTorch requires one dtype for both
         a, b = lib.tensor(X), lib.tensor(X.T, dtype=lib.narrow)
         y = xp.matmul(a, b)

@@ -230,9 +230,9 @@ def check_operators(lib: Any) -> None:
             np.testing.assert_array_equal(lib.value(of_two(s, t)), of_two(a, b))
 
 
-def check_conversions(lib: Any, x: Any) -> None:
+def check_conversions(lib: Any) -> None:
     """Check Tensors made from a Tensor: the same one, a copy, another dtype."""
-    xp = lib.xp
+    xp, x = lib.xp, lib.tensor(X)
     for same in (xp.asarray(x, device=x.device), xp.asarray(x, device=x.device, copy=True)):
         lib.equal(same, X)
         assert same.device == x.device
@@ -272,8 +272,9 @@ def check_conversions(lib: Any, x: Any) -> None:
     if lib.capabilities["complex"]:
         z = lib.constant([0.0, 1j, 1.0, -0.5j], lib.complex)
         assert lib.value(xp.astype(z, lib.dtype("bool"))).tolist() == [False, True, True, True]
-        z = xp.astype(x, lib.dtype(lib.complex))
-        lib.equal(lib.grad(xp.sum(xp.real(z * (2.0 - 1.0j))), x)[0], np.full(X.shape, 2.0))
+        with lib.case("to a complex dtype"):
+            z = xp.astype(x, lib.dtype(lib.complex))
+            lib.equal(lib.grad(xp.sum(xp.real(z * (2.0 - 1.0j))), x)[0], np.full(X.shape, 2.0))
         if lib.has_dtype("complex128"):  # of each element of a batch the imaginary part stays
             given = np.asarray([[1.0 + 2.0j, -0.5j], [4.0, 3.0 - 1.0j]])
             rows = xp.astype(lib.constant(given, "complex128"), lib.dtype("complex64"))
@@ -306,8 +307,9 @@ def check_data(lib: Any) -> None:
         assert "complex" in str(ns.asarray([1.0, 2j]).dtype)
 
 
-def check_copies(lib: Any, x: Any) -> None:
+def check_copies(lib: Any) -> None:
     """Check copies and pickles of a leaf that requires grad, and of a constant."""
+    x = lib.tensor(X)
     x.grad = lib.constant(2 * X)
     shallow = copy.copy(x)
     lib.equal(shallow, X)
@@ -532,18 +534,11 @@ def check_dlpack(lib: Any) -> None:
 
 @contract("DER-25")
 def forms(lib: Any) -> None:
-    check_spellings(lib)
-    check_operators(lib)
-    check_conversions(lib, lib.tensor(X))
-    check_data(lib)
-    check_copies(lib, lib.tensor(X))
-    check_numbers(lib)
-    check_dtypes(lib)
-    check_comparisons(lib)
-    check_half_precision(lib)
-    x_arguments.check_axes(lib)
-    x_arguments.check_two_names(lib)
-    x_arguments.check_creation(lib)
-    x_arguments.check_moves(lib)
-    if lib.capabilities["dlpack"]:
-        check_dlpack(lib)
+    checks = [
+        *(check_spellings, check_operators, check_conversions, check_data, check_copies, check_numbers, check_dtypes, check_comparisons),
+        *(check_half_precision, x_arguments.check_axes, x_arguments.check_two_names, x_arguments.check_creation, x_arguments.check_moves),
+        *[check_dlpack] * lib.capabilities["dlpack"],
+    ]
+    for check in checks:
+        with lib.case(check.__name__):
+            check(lib)
