@@ -1265,6 +1265,24 @@ def test_nan_as_an_argument_compiles_once() -> None:
 
 
 _TABLE, _PICKS = np.arange(9.0, dtype=np.float32).reshape(3, 3), np.array([0, 2, 1])
+#: Functions of a Tensor and of indices that they overwrite after the use, with the gradient at (1, 2, 0.5).
+OVERWRITING: dict[str, tuple[Callable[..., Any], Any, list[float]]] = {
+    "x[i]": (lambda x, i: (x[i] ** 2, i.fill(2))[0], [0, 1], [2.0, 4.0, 0.0]),
+    "x[mask]": (lambda x, i: (x[i] ** 2, i.fill(False))[0], [False, True, True], [0.0, 4.0, 1.0]),
+    "x[i, None]": (lambda x, i: (x[i, None] ** 2, i.fill(0))[0], [2, 1], [0.0, 4.0, 1.0]),
+    "x[i] = y": (lambda x, i: (y := x * 1.0, y.__setitem__(i, x[1:] ** 2), i.fill(2))[0], [0, 1], [0.0, 4.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("name", OVERWRITING)
+def test_indices_may_be_overwritten_after_their_use(name: str, xpgrad_device: str) -> None:
+    function, indices, expected = OVERWRITING[name]
+    x = xp.asarray([1.0, 2.0, 0.5], dtype=xp.float32, device=xpgrad_device)
+    derivative = xp.func.grad(lambda x: xp.sum(function(x, np.array(indices))))
+    for run in (derivative, xp.compile(derivative)):
+        assert run(x).tolist() == expected
+
+
 #: Reads from a Tensor from outside, at constant places of NumPy's or in lists.
 READS: dict[str, Callable[[Any], Any]] = {
     "array": lambda c: c[_PICKS],

@@ -164,7 +164,7 @@ class CaptureBackend(Backend):
     def _kernel(self, name: str) -> Any:
         """Return a kernel for symbols, or None; see `kernel`, whose kernels also take selections by masks."""
         facts = kernel_of(name)
-        if facts.kind == "copy":  # a program overwrites nothing, so a copy is not needed
+        if facts.kind == "copy":  # a program does not overwrite what it computes, so no copy of that is needed
             return self._copied(kernel_for(self.below, name))
         if name == "surely_nonzero":  # it would read values
             return lambda x: False
@@ -191,10 +191,13 @@ class CaptureBackend(Backend):
         return self._static(name, resolved) if facts.kind == "static" else self.primitive(name, resolved)
 
     def _copied(self, function: Any) -> Any:
-        """Return a kernel for a copy: the variable is the same, but the value has the layout of a copy."""
+        """Return a kernel for a copy: the variable is the same, but the value has the layout of a copy.
+
+        A constant is copied, because the caller may write to its array later, e.g. to that of indices.
+        """
 
         def copied(x: Any, *args: Any, **options: Any) -> Any:
-            if x.__class__ is not self.raw or x.recorder is None or not self.below.capabilities.view_aliases:
+            if x.__class__ is not self.raw or not self.below.capabilities.view_aliases:
                 return x
             return self.raw(function(x.value, *map(self._value, args), **options), x.variable, x.recorder)
 
