@@ -108,6 +108,7 @@ classes and functions of `numpy.polynomial` take Tensors; they do not remove zer
 What is missing raises an error: scalars with gradients as keys of dicts and elements of sets, assignments to `a.shape`, and what shows
 memory, e.g. `a.strides`. To write a number that has a gradient into an array of NumPy's, such as one that a global name or an object made
 before holds, or one computed from integers (`np.arange(3) / 2`), raises an error, because the gradient would be lost.
+Views of such an array, as by `np.ravel(a)` or `np.asarray(a)`, share its memory, and so this error; `np.array(a)` is a Tensor.
 
 SciPy's functions, classes and distributions are those of `xpgrad.scipy` if they get Tensors or functions: solvers, differential equations,
 distributions, interpolants, sparse matrices. Further ones are those of `scipy.linalg` that the standard or NumPy has (also `lu_factor`,

@@ -310,6 +310,11 @@ def chain_of(x: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     return tuple(reversed(chain))
 
 
+def is_window(x: Any) -> bool:
+    """Return whether `x` is a view by integer arrays, or a view of one: its array is a copy, in which elements are repeated."""
+    return x._alias is not None and x._alias.parent is not None and any(name == "gather" for name, _ in chain_of(x))
+
+
 def follow(x: Any, chain: Any, xp: Any) -> Any:
     """Apply the operations of `chain_of` to `x`, in the namespace `xp`."""
     for name, args in chain:

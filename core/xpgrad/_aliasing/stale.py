@@ -8,22 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._aliasing.cells import UNRECORDED, ForbiddenView, alias_of, chain_of, follow, mark_node
+from xpgrad._aliasing.cells import UNRECORDED, ForbiddenView, View, alias_of, chain_of, follow, mark_node, note_sharing
 from xpgrad._modes import state
 from xpgrad._rows.namespace import PRIMITIVES
-from xpgrad._rows.row import Row
+from xpgrad._rows.row import ROWS, Row
 from xpgrad._rows.variants import TensorVariants
 
 
-class _Primitives:
-    """A namespace whose attributes are the primitives, passed to formulas as `xp`."""
+class _Views:
+    """A namespace in which `follow` makes views of Tensors: the primitives, of which `gather` gives windows of the memory."""
 
-    def __init__(self, table: dict[str, Any]) -> None:
-        self.__dict__ = table
+    def __getattr__(self, name: str) -> Any:
+        return PRIMITIVES[name]
+
+    def gather(self, x: Any, key: Any) -> Any:
+        """Return ``x[key]`` as a view: its array is a copy, which writes to the memory replace if they go to copies."""
+        out = PRIMITIVES["gather"](x, key)
+        alias_of(x)
+        out._alias = View(x, ROWS["gather"], (key,))
+        mark_node(out._node, out._alias)
+        note_sharing(out)
+        return out
 
 
-#: The namespace in which `follow` makes views of Tensors.
-VIEWS = _Primitives(PRIMITIVES)
+VIEWS = _Views()
 
 
 def take_over(x: Any, node: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from xpgrad._basics.dtypes import DTYPES, DType
 from xpgrad._modes import state
+from xpgrad._numpy.shared import SharedArray
 from xpgrad._tensor.tensor import Tensor
 
 __all__ = ["NUMBER_CLASSES", "has_attribute", "is_instance", "make_array_class", "make_type_class"]
@@ -20,12 +21,14 @@ _np: Any = sys.modules["numpy"]
 
 
 def _class_in_numpy(x: Any) -> Any:
-    """Return the class that a Tensor or its dtype would have in NumPy, while this thread runs code for NumPy; None for anything else."""
+    """Return NumPy's class for a Tensor, its dtype or a `SharedArray`, while this thread runs code for NumPy; None for anything else."""
     mode = state.current()
-    if not isinstance(x, (Tensor, DType)) or mode is None or mode.numpy is None:
+    if not isinstance(x, (Tensor, DType, SharedArray)) or mode is None or mode.numpy is None:
         return None
     if isinstance(x, DType):
         return _np.dtype
+    if isinstance(x, SharedArray):
+        return _np.ndarray
     return getattr(_np, x.dtype.name, None) if mode.numpy.is_scalar(x) else _np.ndarray
 
 

@@ -19,12 +19,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, nullcontext
 from typing import Any, ClassVar, TypeVar, cast
 
+from xpgrad._aliasing.cells import is_window
 from xpgrad._backends.classes import host_backend
 from xpgrad._backends.default_device import default_device
-from xpgrad._basics.dtypes import DTYPES
 from xpgrad._basics.threads import renew_in_children
 from xpgrad._modes import state
-from xpgrad._modes.batch_levels import note_made
 from xpgrad._modes.setting import Setting
 from xpgrad._numpy import chapters as chapters
 from xpgrad._numpy.classes import NUMBER_CLASSES, has_attribute, is_instance, make_array_class, make_type_class
@@ -34,11 +33,11 @@ from xpgrad._numpy.iteration import iterate
 from xpgrad._numpy.mathematics import find_number_function, round_number
 from xpgrad._numpy.scipys import EXTRA, Converters, LibraryClass, find_policies, find_stand_in, is_scipys
 from xpgrad._numpy.semantics import Grid, Joiner, Semantics, enumerate_elements, first_tensor, flatten_flat, is_followed, is_running
+from xpgrad._numpy.shared import SharedArray, as_plain, as_result, as_tensor, find_arrays, note_array
 from xpgrad._numpy.table import LIKE
 from xpgrad._numpy.vectorized import Vectorized
 from xpgrad._tensor.tensor import Tensor
-from xpgrad.func._tree import tree_map
-from xpgrad.rules.conversion import asarray
+from xpgrad.func._tree import flatten, tree_map
 
 __all__ = ["numpy_code"]
 
@@ -52,14 +51,7 @@ def _as_tensor(x: Any) -> Any:
     """Return a floating-point or complex array of NumPy's as a Tensor in memory of its own; return anything else unchanged."""
     if not isinstance(x, _np.ndarray):
         return share_generator(x, _as_tensor_inside) if is_generator_class(type(x)) else x
-    dtype = DTYPES.get(x.dtype.name)
-    return x if dtype is None or not dtype.differentiable else _note_array(note_made(asarray(x, copy=True)))
-
-
-def _note_array(x: Any) -> Any:
-    """Note that a function of NumPy's would have made the Tensor as an array, also if it has no axes; return it."""
-    mode = state.current()
-    return x if mode is None or mode.numpy is None else mode.numpy.note_array(x)
+    return as_tensor(x)
 
 
 def _as_tensor_inside(x: Any) -> Any:
@@ -88,8 +80,12 @@ def _stand_in(function: Any) -> Any:
             like = first_tensor((args, options))
             if like is not None and (makes or has_rule(function)):
                 out = array_function(like, function, (Tensor,), args, options)
-                return _note_array(out.clone() if out is like and out.ndim == 0 else out) if makes else out
-        return tree_map(_as_tensor, function(*args, **options))  # which NumPy's protocol computes if it gets a Tensor
+                return note_array(out.clone() if out is like and out.ndim == 0 else out) if makes else out
+        given = find_arrays(args, options)
+        if any(x.__class__ is SharedArray for x in given):
+            args, options = tree_map(as_plain, (args, options))
+        out = function(*args, **options)  # which NumPy's protocol computes if it gets a Tensor
+        return tree_map(lambda x: as_result(x, given) if isinstance(x, _np.ndarray) else _as_tensor(x), out)
 
     return compute
 
@@ -496,6 +492,18 @@ def _make_owner() -> Callable[[Any], Any]:
     return own
 
 
+def _is_shared(x: Any) -> bool:
+    """Return whether `x` shares memory only in code for NumPy: as a `SharedArray` does, and as windows of a Tensor."""
+    return x.__class__ is SharedArray or (isinstance(x, Tensor) and is_window(x))
+
+
+def _leave_shared(x: Any) -> Any:
+    """Return what a function returns, with copies of what shares memory only in code for NumPy."""
+    if not any(map(_is_shared, flatten(x)[0])):
+        return x
+    return tree_map(lambda y: y if not _is_shared(y) else y.clone() if isinstance(y, Tensor) else as_tensor(y), x)
+
+
 def _run(stand_ins: Any, like: Any, call: Callable[[], Any]) -> Any:
     """Call a function as code for NumPy."""
     outer = is_running()
@@ -608,7 +616,7 @@ def numpy_code(func: F, *, modules: Iterable[types.ModuleType] = ()) -> F:
     def compute(*args: Any, **options: Any) -> Any:
         like = first_tensor((args, options))
         own = _make_owner()
-        out = _run(stand_ins, like, lambda: func(*tree_map(own, args), **tree_map(own, options)))
+        out = _run(stand_ins, like, lambda: _leave_shared(func(*tree_map(own, args), **tree_map(own, options))))
         return _run_steps(out, functools.partial(_run, stand_ins, like)) if steps else out
 
     return cast("F", compute)
@@ -617,5 +625,5 @@ def numpy_code(func: F, *, modules: Iterable[types.ModuleType] = ()) -> F:
 def _run_steps(generator: Any, run: Callable[[Callable[[], Any]], Any]) -> Any:
     """Yield what a generator yields; `run` calls what computes the next value."""
     end = object()
-    while (value := run(lambda: next(generator, end))) is not end:
+    while (value := run(lambda: _leave_shared(next(generator, end)))) is not end:
         yield value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +13,15 @@ from xpgrad._basics.dtypes import as_dtype, float64, real_of
 from xpgrad._basics.shapes import normalize_axes, normalize_axis
 from xpgrad._numpy.adapters import adapt
 from xpgrad._numpy.operands import as_constant, as_ints, as_tuple, lift, refuse, reshape_to_axis, resolve_axis, slice_axis
+from xpgrad._numpy.semantics import is_running
+from xpgrad._numpy.shared import as_result
 from xpgrad._numpy.table import FUNCTIONS, implements
 from xpgrad._tensor.tensor import Tensor
 from xpgrad.linalg import diagonal as diagonal_of
+from xpgrad.rules.indexing import view_by_key
+
+#: NumPy: `semantics` loaded it.
+_np: Any = sys.modules["numpy"]
 
 # -- queries -----------------------------------------------------------------------------------------------------------
 
@@ -112,40 +119,46 @@ def _expand_to_rank(rank: int, arys: Any) -> Any:
     return out
 
 
+def _keep_shared(given: Any, results: Any, view: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """Return results for several arguments; in code for NumPy, `view` makes those for arrays of NumPy's, whose memory they share."""
+    return tuple(as_result(view(x), [x]) if isinstance(x, _np.ndarray) and is_running() else out for x, out in zip(given, results))
+
+
 for _rank in (1, 2, 3):
 
     @implements(f"atleast_{_rank}d")
     def _atleast(*arys: Any, rank: int = _rank) -> Any:
-        out = _expand_to_rank(rank, arys)
-        return out[0] if len(out) == 1 else tuple(out)
+        out = _keep_shared(arys, _expand_to_rank(rank, arys), getattr(_np, f"atleast_{rank}d"))
+        return out[0] if len(out) == 1 else out
 
 
 adapt("broadcast_to", lambda x, shape: xp.broadcast_to(x, as_tuple(shape)), ints=("shape",))
 
 
-@adapt("lib.stride_tricks.sliding_window_view", ints=("window_shape", "axis"), note="a copy; `writeable=` raises")
+@adapt("lib.stride_tricks.sliding_window_view", ints=("window_shape", "axis"), note="`writeable=` raises")
 def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
-    name, out = "lib.stride_tricks.sliding_window_view", x
-    sizes, axes = as_tuple(window_shape), tuple(range(out.ndim)) if axis is None else as_tuple(axis)
+    name = "lib.stride_tricks.sliding_window_view"
+    sizes, axes = as_tuple(window_shape), tuple(range(x.ndim)) if axis is None else as_tuple(axis)
     if len(sizes) != len(axes):
-        msg = f"np.{name}: `window_shape`={sizes} must have one length for each of the axes {axes} of shape {out.shape}"
+        msg = f"np.{name}: `window_shape`={sizes} must have one length for each of the axes {axes} of shape {x.shape}"
         raise ValueError(msg)
-    for size, a in zip(sizes, axes):
+    counts, places = list(x.shape), [[a] for a in range(x.ndim)]
+    for k, (size, a) in enumerate(zip(sizes, axes)):
         a = normalize_axis(a, x.ndim, name, "axis")
-        count = out.shape[a] - size + 1
-        if size < 0 or count < 1:
+        counts[a] -= size - 1
+        places[a].append(x.ndim + k)
+        if size < 0 or counts[a] < 1:
             msg = f"np.{name}: windows of shape {sizes} do not fit an array of shape {x.shape}"
             raise ValueError(msg)
-        starts, steps = (xp.arange(n, device=out.device) for n in (count, size))
-        flat = xp.take(out, xp.reshape(xp.reshape(starts, (-1, 1)) + xp.reshape(steps, (1, -1)), (-1,)), axis=a)
-        shape = (*out.shape[:a], count, size, *out.shape[a + 1 :])
-        out = xp.moveaxis(xp.reshape(flat, shape), a + 1, -1)
-    return out
+    shape = (*counts, *sizes)
+    steps = [_np.arange(n).reshape([n if b == a else 1 for b in range(len(shape))]) for a, n in enumerate(shape)]
+    return view_by_key(x, tuple(sum(steps[b] for b in place) for place in places))
 
 
 @implements("broadcast_arrays")
 def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
-    return xp.broadcast_arrays(*lift("broadcast_arrays", *args))
+    out = xp.broadcast_arrays(*lift("broadcast_arrays", *args))
+    return _keep_shared(args, out, lambda x: _np.broadcast_to(x, out[0].shape))
 
 
 # -- joining and splitting ---------------------------------------------------------------------------------------------

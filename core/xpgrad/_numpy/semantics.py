@@ -15,6 +15,7 @@ from typing import Any
 from weakref import ref
 
 from xpgrad._aliasing.cells import leave_memory
+from xpgrad._backends.classes import host_backend
 from xpgrad._modes import state
 from xpgrad._modes.batch_levels import note_made
 from xpgrad._numpy.operands import can_read_values
@@ -29,7 +30,8 @@ from xpgrad.rules.elementwise import conj
 _IN_PLACE = ("partition", "sort")
 #: The function of this name copies, whereas the method changes its array.
 _OTHERS = ("resize",)
-#: NumPy: `chapters` loaded it.
+host_backend().array_types()  # loads NumPy, whichever module imports this one first
+#: NumPy.
 _np: Any = sys.modules["numpy"]
 _STORE = dis.opmap["STORE_SUBSCR"]
 _OPERATOR, _REMAINDER = dis.opmap["BINARY_OP"], [name for name, _ in dis._nb_ops].index("NB_REMAINDER")  # type: ignore[attr-defined]
@@ -55,6 +57,8 @@ class Semantics:
         Within each, the names of a module of the running code mean stand-ins.
     libraries : ExitStack
         What ends with the call.
+    constants : dict
+        Weak references to arrays of NumPy's that met Tensors, with copies of them, by the array's `id`.
     in_libraries : int
         How many functions of SciPy's are running whose code is for NumPy.
     """
@@ -64,6 +68,7 @@ class Semantics:
         self.libraries = ExitStack()
         self.in_libraries = 0
         self.modules: list[Any] = []
+        self.constants: dict[int, tuple[Any, Any]] = {}
 
     def leave_library(self) -> None:
         """Note that a function of SciPy's has ended."""
@@ -72,6 +77,16 @@ class Semantics:
     def runs_module(self, names: dict[str, Any]) -> bool:
         """Return whether the module of the program with these global names is running as code for NumPy."""
         return any(part.names is names for module in self.modules for part in getattr(module, "modules", ()))
+
+    def copy_constant(self, array: Any, copy: Callable[[Any], Any]) -> Any:
+        """Return a copy of an array, which nodes may save; the last one while the array has the same values."""
+        key = id(array)
+        kept, out = self.constants.get(key, (None, None))
+        if kept is None or kept() is not array or not _has_same_bits(array, out):
+            out = copy(array)
+            if array.size > 256:  # small arrays are copied in the time of the comparison
+                self.constants[key] = ref(array, partial(self.constants.pop, key)), out
+        return out
 
     def note_array(self, x: Any) -> Any:
         """Note that a function made `x`, and return it."""
@@ -153,6 +168,15 @@ class Semantics:
     def refuses_number(self, frame: FrameType) -> bool:
         """Return whether a frame is writing an element into an array, which is NumPy's if it asks for a number."""
         return frame.f_code.co_code[frame.f_lasti] == _STORE
+
+
+def _has_same_bits(a: Any, b: Any) -> bool:
+    """Return whether two arrays have the same shape and values, also the same nan and signs of zeros."""
+    if a.dtype.kind == "c":
+        return _has_same_bits(a.real, b.real) and _has_same_bits(a.imag, b.imag)
+    if a.dtype.kind == "f":
+        a, b = a.view(f"i{a.dtype.itemsize}"), b.view(f"i{b.dtype.itemsize}")
+    return bool(_np.array_equal(a, b))
 
 
 def _one_tuple(args: tuple[Any, ...]) -> Any:

@@ -111,7 +111,20 @@ def _lift_alone(name: str, x: Any) -> Any:
     if class_for_array(raw) is None:
         raise _unknown_library_error(name, x)
     _check_values(name, x, raw)
-    return operations.asarray(raw)
+    return operations.asarray(raw, copy=_must_copy() or None)
+
+
+def _must_copy() -> bool:
+    """Return whether a constant needs memory of its own: a later write to its array must not change what nodes saved."""
+    mode = state.current()
+    return mode is not None and mode.copies
+
+
+def _copy_host(array: Any) -> Any:
+    """Return a copy of an array of the host's library; in code for NumPy, the last one if the array has the same values."""
+    mode = state.current()
+    copy = host_backend().kernels.copy
+    return copy(array) if mode is None or mode.numpy is None else mode.numpy.copy_constant(array, copy)
 
 
 def lift(name: str, x: Any, beside: Any) -> Any:
@@ -143,8 +156,8 @@ def lift_matching(x: Any, beside: Any) -> Any:
         return None
     if not backend.is_host or not backend.shares_input or backend.device_of(x) != cls.device:
         return None
-    out = cls._wrap(backend.share(x))
     mode = state.current()
+    out = cls._wrap(_copy_host(x) if mode is not None and mode.copies else backend.share(x))
     if mode is not None and not mode.plain:
         mode.finish(out)
     return out
@@ -158,7 +171,9 @@ def _lift_beside(name: str, x: Any, beside: Any) -> Any:
         there = backend.device_of(x)
         if there != cls.device:
             raise _other_device_error(name, x, there, beside)
-        return wrap_own(cls, x)
+        if backend.is_host and _must_copy():
+            return new_tensor(cls, _copy_host(backend.share(x)))
+        return wrap_own(cls, x, _must_copy())
     host = host_backend()
     raw = values_of(x)
     if not isinstance(raw, host.array_types()):
@@ -166,6 +181,8 @@ def _lift_beside(name: str, x: Any, beside: Any) -> Any:
     _check_values(name, x, raw)
     array: Any = host.share(raw)  # refuses masks
     host.dtype_of(array.dtype)
+    if _must_copy():
+        array = _copy_host(array)
     if array.ndim == 0:
         return wrap_own(tensor_class(host.devices()[0]), array)  # `unify` moves it, as it moves 0-d Tensors
     if not backend.on_host(cls.device):

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from xpgrad._aliasing.cells import UNRECORDED, ForbiddenView, alias_of, follow, next_number
+from xpgrad._aliasing.cells import UNRECORDED, ForbiddenView, alias_of, follow, is_window, next_number
 from xpgrad._aliasing.sharing import adopt, bump, copies, is_unshared, rebind, renew_arrays, run_uninterrupted
 from xpgrad._aliasing.stale import take_over
 from xpgrad._array.base import TensorBase
@@ -37,6 +37,8 @@ def _repeats_element(x: Any) -> bool:
 
     If the backend reports no strides, the strides that the view would have on the host decide.
     """
+    if is_window(x):
+        return True
     strides = x.backend.strides(x._array)
     if strides is None:
         alias = x._alias

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from xpgrad._aliasing.cells import ForbiddenView
+from xpgrad._aliasing.stale import VIEWS
 from xpgrad._array.base import TensorBase
 from xpgrad._array.checks import not_a_tensor
 from xpgrad._array.kernels import add_along, take_along
@@ -241,6 +242,15 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         out = (index_basic if is_basic(prepared) else gather)(x, prepared)
     mode = current()
     return out if mode is None or mode.numpy is None else mode.numpy.finish_index(key, out)
+
+
+def view_by_key(x: Tensor, key: tuple[Any, ...]) -> Tensor:
+    """Return ``x[key]`` for integer arrays, as a view in code for NumPy: later writes to `x` change it, and writes to it raise."""
+    x = to_level_of(x, *key)
+    prepared = prepare_key(x, key)
+    mode = current()
+    # Only while writes go to copies do the Tensors that share memory get new arrays.
+    return (VIEWS.gather if mode is not None and mode.copies and not x.is_inference() else gather)(x, prepared)
 
 
 def basic_error(x: Tensor, key: Any, exc: Exception) -> Exception:
