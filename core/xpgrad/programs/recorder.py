@@ -202,10 +202,9 @@ def same_values(table: Any, one: Any, other: Any) -> bool:
     xp = table.kernels
     if read_number(xp, xp.all(xp.equal(one, other))):
         return True
-    category = table.dtype_of(one.dtype).category
-    if category == "complex floating":
+    if xp.isdtype(one.dtype, "complex floating"):
         return same_values(table, xp.real(one), xp.real(other)) and same_values(table, xp.imag(one), xp.imag(other))
-    if category != "real floating":
+    if not xp.isdtype(one.dtype, "real floating"):
         return False
     return bool(read_number(xp, xp.all(xp.where(xp.isnan(one), xp.isnan(other), xp.equal(one, other)))))
 
