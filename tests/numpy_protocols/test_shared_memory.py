@@ -33,7 +33,8 @@ VIEWS = (
     "np.lib.stride_tricks.sliding_window_view(y, (2, 2), axis=(1, 1))", "np.lib.stride_tricks.sliding_window_view(y[0], 2)[1]",
 )  # fmt: skip
 #: Arrays that have memory of their own.
-COPIES = ("np.copy(y)", "np.asarray(y) * 1.0", "np.asarray(y).copy()", "copy.copy(np.asarray(y))", "y[[0, 1]]", "np.asarray(y)[[1, 0]]")
+COPIES = ("np.copy(y)", "np.asarray(y) * 1.0", "np.asarray(y).copy()", "copy.copy(np.asarray(y))", "y[[0, 1]]", "np.asarray(y)[[1, 0]]",
+          "np.meshgrid(y[0], x, sparse=True)[0]", "np.meshgrid(y[0])[0]")  # fmt: skip
 WRITES = (
     "k[0] = 9.0", "k[:, 1] *= -2.0", "k += 0.5", "k.fill(0.3)", "k[[0, 1]] = k[[1, 0]]", "k[:] = k[::-1]", "k.sort()",
     "np.put(k, [1, 2], 3.0)",
@@ -97,6 +98,12 @@ def test_writes_to_views_reach_the_array(view: str) -> None:
             xp.numpy_code(program)(xp.asarray(X))
     else:
         check(program)
+
+
+@pytest.mark.parametrize("base", ["k", "a"])
+@pytest.mark.parametrize("copied", COPIES)
+def test_writes_to_copies_do_not_reach_the_array(copied: str, base: str) -> None:
+    check(make(on(base, copied), "v[0] = 9.0", f"total = total * {base}.sum()"))
 
 
 @pytest.mark.slow(one_in=4)

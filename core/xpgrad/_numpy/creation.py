@@ -97,12 +97,14 @@ def _geomspace(a: Any, b: Any, num: int = 50, endpoint: bool = True, dtype: Any 
 @implements("meshgrid")
 def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     parts = [xp.reshape(t, (-1,)) for t in lift("meshgrid", *xi)]
-    if not sparse:
-        return tuple(part.contiguous() for part in xp.meshgrid(*parts, indexing=indexing))
-    order = list(range(len(parts)))
-    if indexing == "xy" and len(parts) > 1:
-        order[:2] = 1, 0
-    return tuple(reshape_to_axis(t, axis, len(parts)) for axis, t in zip(order, parts))
+    if sparse:
+        order = list(range(len(parts)))
+        if indexing == "xy" and len(parts) > 1:
+            order[:2] = 1, 0
+        grids: Any = [reshape_to_axis(t, axis, len(parts)) for axis, t in zip(order, parts)]
+    else:
+        grids = xp.meshgrid(*parts, indexing=indexing)
+    return tuple(clone_contiguous(grid) if copy else grid for grid in grids)
 
 
 # -- matrices ----------------------------------------------------------------------------------------------------------
