@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +14,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import xpgrad as xp
+from support import numpy_cases
 from support.central_differences import values
 
+from .test_functions import outputs, quiet
 from .test_numpy_code import slopes
 
 K = np.array([[1.0, 2.0, -0.5], [0.3, 0.8, 1.5]])
@@ -98,6 +102,37 @@ def test_writes_to_views_reach_the_array(view: str) -> None:
             xp.numpy_code(program)(xp.asarray(X))
     else:
         check(program)
+
+
+def _write_after(function: Callable[..., Any], j: int, i: int, forwards: bool, args: Any) -> Any:
+    """Call a function, write to its i-th argument and return its j-th result (`forwards`), or the other way round."""
+    out, arg = outputs(function(*args))[j], args[i]
+    written, read = (arg, out) if forwards else (out, arg)
+    written[...] = 77
+    return read
+
+
+@pytest.mark.slow(one_in=8)
+@pytest.mark.parametrize("name", sorted(set(numpy_cases.CASES) - {"may_share_memory", "shares_memory"}))  # which look at the memory itself
+def test_results_share_the_memory_that_numpys_share(name: str) -> None:
+    for case in numpy_cases.CASES[name]:
+        count = len(outputs(quiet(case.function, *map(np.array, case.points))))
+        for j, i, forwards in itertools.product(range(count), range(len(case.points)), (True, False)):
+            if not np.ndim(case.points[i]):  # a number
+                continue
+            write = functools.partial(_write_after, case.function, j, i, forwards)
+            try:
+                expected = np.array(quiet(write, tuple(map(np.array, case.points))))
+            except (TypeError, ValueError, IndexError):  # a number, or an array that is read-only
+                continue
+            if expected.dtype.kind in "OSU":  # a type or a name
+                continue
+            run = xp.numpy_code(lambda *args, write=write: write(args), modules=[numpy_cases])
+            of_constants = xp.numpy_code(lambda x, write=write, case=case: write(tuple(map(np.array, case.points))), modules=[numpy_cases])
+            found = [lambda run=run, case=case: run(*map(xp.asarray, case.points)), lambda of=of_constants: of(xp.ones(1))]
+            for call in found:
+                got = quiet(call)
+                np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-9, atol=1e-9, err_msg=f"{j} {i} {forwards}")
 
 
 @pytest.mark.parametrize("base", ["k", "a"])
