@@ -113,7 +113,7 @@ def _write_after(function: Callable[..., Any], j: int, i: int, forwards: bool, a
 
 
 @pytest.mark.slow(one_in=8)
-@pytest.mark.parametrize("name", sorted(set(numpy_cases.CASES) - {"may_share_memory", "shares_memory"}))  # which look at the memory itself
+@pytest.mark.parametrize("name", numpy_cases.CASES)
 def test_results_share_the_memory_that_numpys_share(name: str) -> None:
     for case in numpy_cases.CASES[name]:
         count = len(outputs(quiet(case.function, *map(np.array, case.points))))
@@ -133,6 +133,20 @@ def test_results_share_the_memory_that_numpys_share(name: str) -> None:
             for call in found:
                 got = quiet(call)
                 np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-9, atol=1e-9, err_msg=f"{j} {i} {forwards}")
+
+
+@pytest.mark.parametrize("name", ["shares_memory", "may_share_memory"])
+@pytest.mark.parametrize("running", [False, True])
+def test_programs_are_told_what_shares_memory(running: bool, name: str, xpgrad_device: str) -> None:
+    """In code for NumPy writes go to copies, so that the addresses of arrays say nothing."""
+
+    def ask(x: Any) -> list[bool]:
+        share, rows, flat = getattr(np, name), x[0], np.reshape(x, (-1,))
+        pairs = [(x, x), (x, rows), (rows, x[1]), (flat, x[1:]), (flat[:2], x[1]), (x, x * 1.0), (rows, x[:, 1]), (x, np.copy(x))]
+        return [bool(share(a, b)) for a, b in pairs]
+
+    expected = ask(np.ones((2, 3)))
+    assert (xp.numpy_code(ask) if running else ask)(xp.ones((2, 3), device=xpgrad_device)) == expected
 
 
 @pytest.mark.parametrize("base", ["k", "a"])

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import xpgrad as xp
+from xpgrad._aliasing.cells import chain_of, follow
 from xpgrad._backends.classes import host_backend
 from xpgrad._basics.shapes import normalize_axis
 from xpgrad._numpy.adapters import adapt
@@ -31,6 +32,9 @@ from xpgrad._tensor.tensor import Tensor
 from xpgrad._tensor.writing import shares_memory
 from xpgrad.rules.indexing import fit_index
 from xpgrad.rules.sets import UniqueAll, UniqueCounts, UniqueInverse
+
+#: NumPy: `semantics` loaded it.
+_np: Any = sys.modules["numpy"]
 
 
 def _as_index(x: Any, positions: Any) -> Any:
@@ -426,21 +430,29 @@ def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: b
 
 @implements("may_share_memory", differentiable=False, note="a bool; on a device that does not tell, whether one is a view of the other")
 def _may_share_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
-    return _share_memory(a, b, sys.modules["numpy"].may_share_memory, max_work)
+    return _share_memory(a, b, _np.may_share_memory, max_work)
 
 
 @implements("shares_memory", differentiable=False, note="as `may_share_memory`")
 def _shares_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
-    return _share_memory(a, b, sys.modules["numpy"].shares_memory, max_work)
+    return _share_memory(a, b, _np.shares_memory, max_work)
 
 
 def _share_memory(a: Any, b: Any, decide: Callable[..., bool], max_work: int | None) -> bool:
     """Return whether two arrays share memory; `decide` is NumPy's function, for arrays on the host."""
     host = host_backend().array_types()
     raws = [x._array if isinstance(x, Tensor) else x for x in (a, b)]
-    if all(isinstance(raw, host) for raw in raws):
-        return decide(*raws, max_work=max_work)
-    return a is b or (isinstance(a, Tensor) and isinstance(b, Tensor) and shares_memory(a, b))
+    if a is b or (all(isinstance(raw, host) for raw in raws) and decide(*raws, max_work=max_work)):
+        return True
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor) and shares_memory(a, b)):
+        return False
+    # Where writes go to copies, views have arrays of their own, which later writes to the base replace.
+    base, other = (x if x._base is None else x._base for x in (a, b))
+    if base is not other:
+        return True
+    places = _np.reshape(_np.arange(math.prod(base.shape)), base.shape)
+    found = [follow(places, chain_of(x), host_backend().kernels) for x in (a, b)]
+    return bool(decide(*found, max_work=max_work) or _np.isin(*found).any())
 
 
 @adapt("array_equal", arrays=2, differentiable=False, note="a bool")
@@ -485,7 +497,7 @@ def _result_type(*arrays_and_dtypes: Any) -> Any:
 
 @implements("can_cast", differentiable=False, note="a bool, by NumPy's rules")
 def _can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
-    return sys.modules["numpy"].can_cast(as_numpy_dtype(from_.dtype), to, casting)
+    return _np.can_cast(as_numpy_dtype(from_.dtype), to, casting)
 
 
 @implements("min_scalar_type", differentiable=False, note="a NumPy dtype; that of the Tensor, whatever the value of a 0-d one")
