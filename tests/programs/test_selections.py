@@ -379,7 +379,6 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "joined along its axis": (lambda x: xp.concat([x[x > 0]] * 2), "along the selected axis"),
     "positions written": (lambda x: change(x, (lambda y: xp.nonzero(y[:, 0] > 0)[0] // 2, lambda y: y[0])), "something else than a mask"),
     "positions of a selection": (lambda x: xp.nonzero(x[x > 0]), "given to `nonzero`"),
-    "a mask without elements": (lambda x: x[x[:0, 0] > 0], "a mask of length 0"),
     "index arrays": (lambda x: x[x[:, 0] > 0, xp.asarray([0], device=x.device)], "other index arrays"),
     "positions by two masks": (lambda x: x[xp.nonzero(x > 0)[0], xp.nonzero(x < 0)[1]], "different masks"),
     "an integer apart": (lambda x: xp.reshape(x, (2, 2, 3, 1))[:, x[:2, 0] > 0, :, 0], "not next to the mask"),

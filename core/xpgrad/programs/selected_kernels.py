@@ -136,8 +136,6 @@ class _Place:
         self.shape = tuple(mask.shape)
         lengths = tuple(x_shape[self.axis : self.axis + mask.ndim])
         if lengths != self.shape:
-            if len(lengths) == mask.ndim and all(m in (0, n) for m, n in zip(self.shape, lengths, strict=True)):
-                raise selection_error("selected by a mask of length 0, which NumPy takes for axes of any length")
             msg = f"a mask of shape {self.shape} does not fit the shape {tuple(x_shape)} that it indexes, at axis {self.axis}"
             raise IndexError(msg)
         xp = backend.kernels

@@ -288,7 +288,7 @@ def owens_t(h: Operand, a: Operand, /) -> Tensor:
     """
 
 
-@row_only(lambda g, z, out, xp: _erfcx_slope(g, z * -1j, out, xp) * -1j)
+@row_only(lambda g, z, out, xp: _erfcx_slope(g, z * -1j, out, xp) * -1j, dtype="other")  # of real numbers, too, it is complex
 def _wofz(z: Any) -> Any:
     """Compute `wofz`; this function declares its row."""
 
