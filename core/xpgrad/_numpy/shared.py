@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from xpgrad._backends.classes import tensor_class
+from xpgrad._backends.default_device import get_default_device
 from xpgrad._basics.dtypes import DTYPES
 from xpgrad._modes import state
 from xpgrad._modes.batch_levels import note_made
@@ -41,6 +43,12 @@ def _can_be_tensor(x: Any) -> bool:
     return dtype is not None and dtype.differentiable
 
 
+def _is_on_host() -> bool:
+    """Return whether new Tensors are in CPU memory: on other devices an array of NumPy's is of no use beside them."""
+    device = get_default_device()
+    return tensor_class(device).backend.on_host(device)
+
+
 def as_tensor(x: Any) -> Any:
     """Return a floating-point or complex array as a Tensor in memory of its own, and another array unchanged."""
     return note_array(note_made(asarray(as_plain(x), copy=True))) if _can_be_tensor(x) else x
@@ -59,6 +67,8 @@ def find_arrays(*structures: Any) -> list[Any]:
 def as_result(x: Any, given: Iterable[Any]) -> Any:
     """Return an array that a function of NumPy's returned as a Tensor, or as a `SharedArray` if its memory is that of one of the arguments.
 
+    On a device whose memory is not the CPU's it is a Tensor with a copy.
+
     Parameters
     ----------
     x : object
@@ -68,7 +78,7 @@ def as_result(x: Any, given: Iterable[Any]) -> Any:
     if not isinstance(x, _np.ndarray) or not is_running():
         return as_plain(x)
     # NB: a new array lies within the bounds of no other, so this test of bounds is exact here.
-    if x.__class__ in (_np.ndarray, SharedArray) and any(_np.may_share_memory(x, y) for y in given):
+    if x.__class__ in (_np.ndarray, SharedArray) and any(_np.may_share_memory(x, y) for y in given) and _is_on_host():
         return _view_of(x, SharedArray) if _can_be_tensor(x) else as_plain(x)
     return as_tensor(x)
 
