@@ -648,6 +648,32 @@ def test_boundaries_of_filters_are_scipys(mode: str) -> None:
             np.testing.assert_allclose(np.asarray(found.tolist()), program(image), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda image, weights: scipy.ndimage.correlate(image, weights),
+        lambda image, weights: scipy.ndimage.convolve(image, weights, mode="wrap"),
+        lambda image, weights: scipy.ndimage.correlate1d(image, weights[0], axis=0),
+        lambda image, weights: scipy.ndimage.convolve1d(image, weights[0]),
+        lambda image, weights: scipy.ndimage.map_coordinates(image, weights.real, order=1, mode="nearest"),
+        lambda image, weights: scipy.ndimage.rotate(image * weights[0, 0], 30.0, order=1),
+        lambda image, weights: scipy.ndimage.uniform_filter1d(image, 3) * weights[0, 0],
+        lambda image, weights: scipy.ndimage.maximum_filter1d(image.real > 4.0, 3) * weights[0, 0],
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.int64, np.uint8])
+@pytest.mark.parametrize("complex_weights", [False, True])
+def test_filters_have_the_dtypes_of_scipys(program: Any, dtype: Any, complex_weights: bool) -> None:
+    """A correlation conjugates complex weights; the result has the dtype of the image: fractions of integers are lost."""
+    rng = np.random.default_rng(0)
+    image = (20.0 * rng.uniform(size=(4, 5)) + (1j if dtype is np.complex128 else 0.0)).astype(dtype)
+    weights = rng.uniform(size=(2, 3)) * ((1.0 - 0.5j) if complex_weights else 1.0)
+    expected = program(image, weights)
+    out = xp.numpy_code(program)(xp.asarray(image), xp.tensor(weights, requires_grad=True)).detach().numpy()
+    assert out.dtype == expected.dtype
+    np.testing.assert_allclose(out, expected, rtol=1e-5 if dtype is np.float32 else 1e-12, atol=1e-12)
+
+
 def test_scipy_is_scipy_in_other_threads() -> None:
     x, started, ended = np.linspace(0.1, 1.0, 16), threading.Event(), threading.Event()
 

@@ -36,14 +36,20 @@ def _as_floats(x: Any) -> Any:
     return x if x.dtype.kind in "fc" else x.astype(float)
 
 
-def _finish(out: Any, output: Any) -> Any:
-    """Write into `output` if it is an array, or convert to it if it is a dtype."""
-    if output is None:
-        return out
+def _finish(out: Any, output: Any, image: Any, half: float = 0.0) -> Any:
+    """Write into `output` if it is an array, or convert to it if it is a dtype, or to the dtype of the image if it is None.
+
+    As in SciPy, complex results stay complex, and integers are rounded toward zero after `half` was added to the magnitude.
+    """
     if isinstance(output, (Tensor, _np.ndarray)):
         output[...] = out
         return output
-    return out.astype(output)
+    dtype = _np.dtype(str(image.dtype) if output is None else output)
+    if out.dtype.kind == "c":
+        dtype = _np.promote_types(dtype, "complex64")
+    if dtype.kind in "biu" and out.dtype.kind == "f":
+        out = _np.trunc(out + half * _np.sign(out))  # a fraction below 1 is False
+    return out.astype(dtype)
 
 
 def _for_axes(x: Any, value: Any) -> tuple[Any, ...]:
@@ -75,34 +81,41 @@ def _windows(x: Any, sizes: dict[int, int], origin: Any, mode: Any, cval: Any) -
 
 
 def _correlate(x: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0) -> Any:
-    x, weights = _as_floats(x), _as_floats(weights)
+    image, weights = as_array(x), _conjugate(_as_floats(weights))
+    x = _as_floats(image)
     if weights.ndim != x.ndim:
         msg = f"weights have {weights.ndim} axes, but the array has {x.ndim}"
         raise RuntimeError(msg)
-    return _finish(sum(weights[i] * part for i, part in _windows(x, dict(enumerate(weights.shape)), origin, mode, cval)), output)
+    return _finish(sum(weights[i] * part for i, part in _windows(x, dict(enumerate(weights.shape)), origin, mode, cval)), output, image)
+
+
+def _conjugate(weights: Any) -> Any:
+    return weights.conj() if weights.dtype.kind == "c" else weights
 
 
 def _convolve(x: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0) -> Any:
-    weights = _as_floats(weights)
+    weights = _conjugate(_as_floats(weights))  # a correlation conjugates them again
     origins = tuple(-o - (size % 2 == 0) for o, size in zip(_for_axes(weights, origin), weights.shape))
     return _correlate(x, _np.flip(weights), output, mode, cval, origins)
 
 
 def _correlate1d(x: Any, weights: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: int = 0) -> Any:
-    x, weights = _as_floats(x), _as_floats(weights)
-    parts = _windows(x, {normalize_axis(axis, x.ndim, "scipy.ndimage"): weights.shape[0]}, origin, mode, cval)
-    return _finish(sum(weights[k] * part for (k,), part in parts), output)
+    image, weights = as_array(x), _conjugate(_as_floats(weights))
+    parts = _windows(_as_floats(image), {normalize_axis(axis, image.ndim, "scipy.ndimage"): weights.shape[0]}, origin, mode, cval)
+    return _finish(sum(weights[k] * part for (k,), part in parts), output, image)
 
 
 def _uniform1d(x: Any, size: int, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: int = 0) -> Any:
-    return _correlate1d(x, _np.full(size, 1.0 / size), axis, output, mode, cval, origin)
+    image = as_array(x)
+    parts = _windows(_as_floats(image), {normalize_axis(axis, image.ndim, "scipy.ndimage"): size}, origin, mode, cval)
+    return _finish(sum(part for _, part in parts) / size, output, image)  # sums of integers are exact
 
 
 def _extremum1d(choose: Any) -> Callable[..., Any]:
     def compute(x: Any, size: int, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: int = 0) -> Any:
         x = as_array(x)
         parts = [part for _, part in _windows(x, {normalize_axis(axis, x.ndim, "scipy.ndimage"): size}, origin, mode, cval)]
-        return _finish(functools.reduce(choose, parts), output)
+        return _finish(functools.reduce(choose, parts), output, x)
 
     return compute
 
@@ -113,7 +126,7 @@ def _median(
     x = as_array(x)
     mask = _np.ones(_for_axes(x, size), dtype=bool) if footprint is None else _np.asarray(footprint, dtype=bool)
     parts = [part for i, part in _windows(x, dict(enumerate(mask.shape)), origin, mode, cval) if mask[i]]
-    return _finish(_np.sort(_np.stack(parts), axis=0)[len(parts) // 2], output)
+    return _finish(_np.sort(_np.stack(parts), axis=0)[len(parts) // 2], output, x)
 
 
 def _fold(places: Any, n: int, mode: str, cval: Any) -> Any:
@@ -130,14 +143,17 @@ def _fold(places: Any, n: int, mode: str, cval: Any) -> Any:
     raise TypeError(msg)
 
 
-def _map_coordinates(x: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0) -> Any:
+def _map_coordinates(
+    x: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0, prefilter: bool = True
+) -> Any:
     if order not in (0, 1):
         msg = f"`map_coordinates`: xpgrad interpolates with `order` 0 or 1, not {order}"
         raise TypeError(msg)
     if mode == "grid-constant":
         msg = "`map_coordinates`: xpgrad has the modes 'constant', 'mirror' and 'nearest', not 'grid-constant'"
         raise TypeError(msg)
-    x, places = _as_floats(x), _as_floats(coordinates)
+    image, places = as_array(x), _as_floats(coordinates)
+    x = _as_floats(image)
     x = asarray(x) if isinstance(places, Tensor) else x
     inside, outside = zip(*[_fold(places[k], n, mode, cval) for k, n in enumerate(x.shape)])
     if order == 0:
@@ -154,14 +170,14 @@ def _map_coordinates(x: Any, coordinates: Any, output: Any = None, order: int = 
         out = sum(parts)
     for mask in outside:
         out = out if mask is None else _np.where(mask, cval, out)
-    return _finish(out, output)
+    return _finish(out, output, image, 0.5)
 
 
 def _affine(
     x: Any, matrix: Any, offset: Any = 0.0, output_shape: Any = None, output: Any = None, order: int = 3, mode: str = "constant",
-    cval: Any = 0.0,
+    cval: Any = 0.0, prefilter: bool = True,
 ) -> Any:  # fmt: skip
-    x, matrix = _as_floats(x), _as_floats(matrix)
+    x, matrix = as_array(x), _as_floats(matrix)
     grid = _np.indices(x.shape if output_shape is None else tuple(output_shape), dtype=float)
     if matrix.ndim == 1:
         places = matrix.reshape((-1,) + (1,) * x.ndim) * grid
@@ -174,8 +190,8 @@ def _affine(
     return _map_coordinates(x, places, output, order, mode, cval)
 
 
-def _shift(x: Any, shift: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0) -> Any:
-    x = _as_floats(x)
+def _shift(x: Any, shift: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0, prefilter: bool = True) -> Any:
+    x = as_array(x)
     return _affine(x, _np.ones(x.ndim), -_as_floats(shift), None, output, order, mode, cval)
 
 
