@@ -674,6 +674,22 @@ def test_filters_have_the_dtypes_of_scipys(program: Any, dtype: Any, complex_wei
     np.testing.assert_allclose(out, expected, rtol=1e-5 if dtype is np.float32 else 1e-12, atol=1e-12)
 
 
+def test_weighted_minkowski_distances_of_infinite_order() -> None:
+    """Only weights of 0 matter."""
+    a, b, w = np.array([[3.0, 1.0, 0.5]]), np.zeros((1, 3)), np.array([0.0, 0.25, 2.0])
+    leaf = xp.tensor(a, requires_grad=True)
+    out = xp.numpy_code(lambda x: scipy.spatial.distance.cdist(x, b, "minkowski", p=np.inf, w=w))(leaf)
+    assert out.tolist() == scipy.spatial.distance.cdist(a, b, "minkowski", p=np.inf, w=w).tolist() == [[1.0]]
+    out.sum().backward()
+    assert leaf.grad.tolist() == [[0.0, 1.0, 0.0]]
+
+
+def test_distances_of_complex_vectors_raise() -> None:
+    x = xp.tensor([[1.0 + 1.0j], [2.0]], requires_grad=True)
+    with pytest.raises(ValueError, match="vectors must be real"):
+        xp.numpy_code(lambda x: scipy.spatial.distance.pdist(x))(x)
+
+
 def test_scipy_is_scipy_in_other_threads() -> None:
     x, started, ended = np.linspace(0.1, 1.0, 16), threading.Event(), threading.Event()
 

@@ -20,6 +20,9 @@ def _as_vectors(x: Any) -> Any:
     if x.ndim != 2:
         msg = f"vectors must be the rows of an array with two axes, but got shape {tuple(x.shape)}"
         raise ValueError(msg)
+    if x.dtype.kind == "c":
+        msg = "vectors must be real, but got complex numbers"
+        raise ValueError(msg)
     return x if x.dtype.kind == "f" else x.astype(float)
 
 
@@ -41,7 +44,8 @@ def _canberra(u: Any, v: Any) -> Any:
 
 
 def _minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
-    d = u - v if w is None else (u - v) * as_array(w) ** (1.0 / p)
+    scale = 1.0 if w is None else as_array(w) != 0 if p == _np.inf else as_array(w) ** (1.0 / p)
+    d = (u - v) * scale
     return _np.linalg.norm(d, p, axis=-1)
 
 
