@@ -690,6 +690,23 @@ def test_distances_of_complex_vectors_raise() -> None:
         xp.numpy_code(lambda x: scipy.spatial.distance.pdist(x))(x)
 
 
+@pytest.mark.parametrize("sizes", [(3, 3, 2, 2), (1, 4, 5, 1), (4, 2, 1, 2), (2, 1, 3, 4), (1, 1, 2, 2)])
+@pytest.mark.parametrize("lead", [1.0, 1.7])
+def test_states_of_filters_after_inputs_and_outputs(sizes: Any, lead: float) -> None:
+    """Also by ``a[0]`` where it is 1, by which SciPy does not divide."""
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=size) for size in sizes]
+    given[1][0] = lead
+    for count in (3, 4):
+        values, steps = given[:count], [rng.normal(size=size) for size in sizes[:count]]
+        out, change = xp.func.jvp(xp.numpy_code(lambda *args: scipy.signal.lfiltic(*args)), tuple(values), tuple(steps))
+        np.testing.assert_allclose(out.numpy(), scipy.signal.lfiltic(*values), rtol=1e-12, atol=1e-14)
+        ahead, behind = (scipy.signal.lfiltic(*[x + h * d for x, d in zip(values, steps)]) for h in (1e-6, -1e-6))
+        np.testing.assert_allclose(change.numpy(), (ahead - behind) / 2e-6, rtol=1e-7, atol=1e-8)
+    with pytest.raises(ValueError, match="must not be 0"):
+        xp.numpy_code(lambda y: scipy.signal.lfiltic([1.0], [0.0, 1.0], y))(xp.tensor([1.0], requires_grad=True))
+
+
 def test_scipy_is_scipy_in_other_threads() -> None:
     x, started, ended = np.linspace(0.1, 1.0, 16), threading.Event(), threading.Event()
 

@@ -357,6 +357,29 @@ def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     return tuple(linalg.svd(a, full_matrices=full_matrices)) if compute_uv else linalg.svdvals(a)
 
 
+# -- signal ---------------------------------------------------------------------------------------------------------------
+
+
+def _lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
+    """Return the state of a filter after these inputs and outputs; SciPy divides by ``a[0]`` unless it is 1, which loses a derivative."""
+    b, a, y = (_np.atleast_1d(t) for t in (b, a, y))
+    if (not isinstance(a, Tensor) or can_read_values(a)) and not bool(a[0]):
+        msg = "lfiltic: the first of the coefficients `a` must not be 0"
+        raise ValueError(msg)
+    order = max(b.size, a.size) - 1
+    state = -_continue_sums(a, y, order)
+    return (state if x is None else state + _continue_sums(b, _np.atleast_1d(x), order)) / a[0]
+
+
+def _continue_sums(c: Any, past: Any, order: int) -> Any:
+    """Return what the past of a signal, the newest element first, adds to each of the next sums of its products with coefficients."""
+    n = c.size - 1
+    if not n or not past.size:
+        return _np.zeros(order) * c[0]
+    sums = _np.convolve(c[1:], past[:n][::-1])[past[:n].size - 1 :]
+    return _np.pad(sums, (0, order - n))
+
+
 # -- sparse ---------------------------------------------------------------------------------------------------------------
 
 
@@ -493,6 +516,7 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "optimize.ridder": _bracketed("ridder"),
     "optimize.root_scalar": _root_scalar,
     "optimize.toms748": _bracketed("toms748"),
+    "signal.lfiltic": _lfiltic,
     "sparse.coo_matrix": _build_matrix("coo_array"),
     "sparse.csc_matrix": _build_matrix("csc_array"),
     "sparse.csr_matrix": _build_matrix("csr_array"),
