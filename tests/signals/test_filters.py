@@ -59,6 +59,7 @@ CALLS: dict[str, Call] = {
     "convolve matrices": call("convolve", numbers((4, 3)), numbers((2, 3), 3.0), mode="same"),
     "convolve, the second one is larger": call("convolve", numbers((2, 2)), numbers((3, 4), 3.0), mode="valid"),
     "correlate, the second one is larger": call("correlate", numbers((2,), 1.0, COMPLEX), numbers((4,), 3.0, COMPLEX), mode="valid"),
+    "fftconvolve of a part that broadcasts": call("fftconvolve", numbers((1, 5)), numbers((3, 2), 3.0), axes=1, mode="same"),
     "fftconvolve over an axis": call("fftconvolve", numbers((2, 5)), numbers((1, 3), 3.0), axes=1, mode="same"),
     "convolve2d wrap": call("convolve2d", numbers((3, 4)), numbers((2, 3), 2.0), boundary="wrap"),
     "correlate2d symm": call("correlate2d", numbers((3, 4)), numbers((2, 2), 2.0), mode="same", boundary="symm"),

@@ -264,7 +264,7 @@ def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Te
     in1, in2 : Tensor
         Real or complex arrays of equal rank, not empty. Integers are cast to floating numbers. Differentiable.
     axes : int or sequence of int, optional
-        Axes over which to convolve; the others broadcast. Default: all.
+        Axes over which to convolve; the others broadcast. Default: all. For "same", the result is cut to the shape of `in1` along all.
 
     Returns
     -------
@@ -298,7 +298,8 @@ def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Te
         return x * h
     order = (*others, *places)
     out = _convolve("fftconvolve", xp.permute_dims(x, order), xp.permute_dims(h, order), len(places), mode, True)
-    return xp.permute_dims(out, tuple(order.index(i) for i in range(x.ndim)))
+    out = xp.permute_dims(out, tuple(order.index(i) for i in range(x.ndim)))
+    return _center(out, x.shape) if mode == "same" else out  # also along axes that broadcast, as SciPy
 
 
 @_document_pair
