@@ -707,6 +707,15 @@ def test_states_of_filters_after_inputs_and_outputs(sizes: Any, lead: float) -> 
         xp.numpy_code(lambda y: scipy.signal.lfiltic([1.0], [0.0, 1.0], y))(xp.tensor([1.0], requires_grad=True))
 
 
+@pytest.mark.parametrize("b", [[0.5, 0.1, -0.3], [0.5, 0.1, 0.3, 0.7], [1.0, 2.0, 0.0]])
+def test_zeros_and_poles_have_the_order_of_scipys(b: Any) -> None:
+    a = np.array([1.0, 0.2, -0.1, 0.05])
+    out = xp.numpy_code(lambda b, a: scipy.signal.tf2zpk(b, a))(xp.tensor(b, requires_grad=True), xp.tensor(a, requires_grad=True))
+    for found, expected in zip(out, scipy.signal.tf2zpk(b, a), strict=True):
+        assert found.detach().numpy().dtype == expected.dtype
+        np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-12, atol=1e-14)
+
+
 def test_scipy_is_scipy_in_other_threads() -> None:
     x, started, ended = np.linspace(0.1, 1.0, 16), threading.Event(), threading.Event()
 

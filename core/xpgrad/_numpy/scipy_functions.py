@@ -516,6 +516,7 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "optimize.ridder": _bracketed("ridder"),
     "optimize.root_scalar": _root_scalar,
     "optimize.toms748": _bracketed("toms748"),
+    "signal._polyutils.polyroots": lambda coef, xp: _np.roots(coef),  # SciPy's of other libraries has another order, and is complex
     "signal.lfiltic": _lfiltic,
     "sparse.coo_matrix": _build_matrix("coo_array"),
     "sparse.csc_matrix": _build_matrix("csc_array"),
