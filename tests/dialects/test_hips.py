@@ -475,6 +475,19 @@ def test_a_number_does_not_leave_the_graph(convert: Any) -> None:
             f(lambda x: convert(x) * x)(2.0)
 
 
+def test_integers_are_numbers_in_forward_mode() -> None:
+    programs: dict[str, Callable[[Any, Any], Any]] = {
+        "int": lambda np, x: x[int(np.argmax(x))] ** 2,
+        "item": lambda np, x: x ** np.sum(x > 0).item(),
+        "tolist": lambda np, x: x[np.argsort(x).tolist()] ** 2,
+        "repeat": lambda np, x: np.repeat(x, [1, 0, 2, 1, 3]) ** 2,
+    }
+    for f in programs.values():
+        compare_libraries(lambda lib, f=f: lib.make_jvp(lambda x: f(lib.np, x))(V)(W))
+    found = ours.deriv(lambda t: OURS.np.bincount([0, 1, 1], weights=t * np.arange(3.0)))(2.0)
+    np.testing.assert_array_equal(found, [0.0, 3.0])
+
+
 @pytest.mark.parametrize("transform", ["grad", "deriv", "jacobian", "elementwise_grad", "hessian"])
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda x: copy.deepcopy({"x": [x * 1.0]})["x"][0]])
 def test_copies_keep_the_derivative(copied: Any, transform: str) -> None:

@@ -261,7 +261,7 @@ def _number(x: Any, what: str) -> Any:
     TypeError
         If its derivative would be lost, as in HIPS autograd.
     """
-    if x._node is not None or state.carries_tangents():
+    if x._node is not None or (state.carries_tangents() and x.dtype.kind in "fc"):
         msg = f"{what}: `x` is being differentiated, and its derivative would be lost; `tracer.getval(x)` is its value as a constant"
         raise TypeError(msg)
     return np.asarray(x._array)
