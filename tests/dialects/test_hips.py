@@ -475,6 +475,20 @@ def test_a_number_does_not_leave_the_graph(convert: Any) -> None:
             f(lambda x: convert(x) * x)(2.0)
 
 
+@pytest.mark.parametrize("like", [W, V.astype("float32")])
+def test_full_like_has_the_derivative_that_hips_loses(like: Any) -> None:
+    np = OURS.np
+    for f, same in (
+        (lambda x: np.full_like(like, x[0] ** 2), lambda x: np.full(5, x[0] ** 2, like.dtype)),
+        (lambda x: np.full_like(like, [x[0], 1.0], shape=(3, 2)), lambda x: np.full((3, 2), [x[0], 1.0], like.dtype)),
+        (lambda x: np.full_like(like, x[0], float), lambda x: np.full(5, x[0])),
+        (lambda x: np.full_like(x[:2], x[0]), lambda x: np.full(2, x[0])),
+    ):
+        assert_same(ours.jacobian(f)(V), ours.jacobian(same)(V))
+        assert_same(ours.make_jvp(f)(V)(W), ours.make_jvp(same)(V)(W))
+    assert_same(np.full_like(like, 2.0, int, shape=3), np.full(3, 2))
+
+
 def test_integers_are_numbers_in_forward_mode() -> None:
     programs: dict[str, Callable[[Any, Any], Any]] = {
         "int": lambda np, x: x[int(np.argmax(x))] ** 2,

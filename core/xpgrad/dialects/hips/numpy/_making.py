@@ -58,6 +58,13 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *args: Any, **kwargs: A
     return np.full(shape, fill_value, dtype, *args, **kwargs)
 
 
+def full_like(a: Any, fill_value: Any, dtype: Any = None, *args: Any, shape: Any = None, **kwargs: Any) -> Any:
+    """Make a filled array like `numpy.full_like`; a Tensor if an argument is a Tensor or `fill_value` is a list with Tensors."""
+    if isinstance(a, Tensor) or not holds_tensor((fill_value,)):
+        return np.full_like(a, fill_value, dtype, *args, shape=shape, **kwargs)
+    return full(np.shape(a) if shape is None else shape, fill_value, np.asarray(a).dtype if dtype is None else dtype)
+
+
 def with_lists(own: Any, on_tensors: Any) -> Callable[..., Any]:
     """Wrap NumPy's function `own` so that its first argument may be a Tensor or a list with Tensors: then it calls `on_tensors`."""
 
@@ -185,6 +192,8 @@ def exported() -> dict[str, Any]:
         out[name] = _with_iterables(getattr(np, name))
     for name in ("asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray"):
         out[name] = _array_maker(name)
-    own = (append, array, array_from_args, concatenate_args, full, make_diagonal, metadata, vectorize, where, wrap_if_boxes_inside)
+    own = (
+        append, array, array_from_args, concatenate_args, full, full_like, make_diagonal, metadata, vectorize, where, wrap_if_boxes_inside,
+    )  # fmt: skip
     out.update({f.__name__: f for f in own}, r_=r_, c_=c_)
     return out
