@@ -466,6 +466,17 @@ def test_a_sum_into_an_array_is_written(at: Any, sign: float) -> None:
         ours.grad(lambda x: at(x, [0], 1.0))(V)
 
 
+def test_the_method_compress_selects_by_its_argument() -> None:
+    matrix, chosen = M[:, :3], [True, False, True]
+    for axis in (None, 0, 1):
+        program = lambda x: x.compress(chosen, axis=axis)  # noqa: B023, E731 (called at once)
+        np.testing.assert_array_equal(ours.make_vjp(program)(matrix)[1], program(matrix))
+        np.testing.assert_array_equal(
+            ours.grad(lambda x: OURS.np.sum(program(x) ** 2))(matrix),  # noqa: B023 (called at once)
+            2 * matrix * np.isin(matrix, program(matrix)),
+        )
+
+
 @pytest.mark.parametrize(
     "convert", [float, complex, lambda x: x.item(), lambda x: x.tolist(), np.asarray, lambda x: np.zeros(1).__setitem__(0, x)]
 )

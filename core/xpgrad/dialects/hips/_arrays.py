@@ -223,6 +223,10 @@ class Box(TensorBase):
         """Return the elements as a vector."""
         return on_tensors("ravel")(self, order=order)
 
+    def compress(self, condition: Any, axis: Any = None) -> Any:
+        """Return the slices along an axis, or the elements, at which a condition is true."""
+        return on_tensors("compress")(condition, self, axis)
+
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the array in another dtype."""
         return on_tensors("astype")(self, np.dtype(dtype))
@@ -279,7 +283,7 @@ def _method(name: str, function: str) -> Any:
 
 
 for _name in (
-    "all", "any", "argmax", "argmin", "argpartition", "argsort", "clip", "compress", "cumprod", "cumsum", "diagonal", "dot", "max",
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "clip", "cumprod", "cumsum", "diagonal", "dot", "max",
     "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take",
     "trace", "var",
 ):  # fmt: skip
