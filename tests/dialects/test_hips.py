@@ -466,6 +466,42 @@ def test_a_sum_into_an_array_is_written(at: Any, sign: float) -> None:
         ours.grad(lambda x: at(x, [0], 1.0))(V)
 
 
+#: Calls of which NumPy's result shares memory with `a`, or does not.
+ALIASES: dict[str, Callable[[Any, Any], Any]] = {
+    "flatten": lambda np, a: a.flatten(),
+    "flatten in Fortran's order": lambda np, a: a.flatten("F"),
+    "ravel": lambda np, a: a.ravel(),
+    "astype": lambda np, a: a.astype(float),
+    "copy.copy": lambda np, a: copy.copy(a),
+    "copy": lambda np, a: a.copy(),
+    "array": lambda np, a: np.array(a),
+    "array with a dtype": lambda np, a: np.array(a, float),
+    "array with ndmin": lambda np, a: np.array(a, ndmin=2)[0],
+    "array without a copy": lambda np, a: np.array(a, copy=False),
+    "array with a copy if needed": lambda np, a: np.array(a, copy=None),
+    "asarray": lambda np, a: np.asarray(a),
+    "asarray with a dtype": lambda np, a: np.asarray(a, float),
+    "ascontiguousarray": lambda np, a: np.ascontiguousarray(a),
+    "compress": lambda np, a: a.compress([True, True, True]),
+}
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_results_share_memory_as_those_of_numpy(name: str) -> None:
+    call, x = ALIASES[name], np.array([1.0, -2.0, 3.0])
+
+    def total(lib: Any, x: Any, write: int) -> Any:
+        a = x * 1.0
+        pair = (a, call(lib, a))
+        pair[write][0] = 5.0 * x[1]
+        return lib.sum(pair[0] * np.array([1.0, 2.0, 3.0])) + lib.sum(pair[1] * np.array([7.0, 11.0, 13.0]))
+
+    for write in (0, 1):
+        expected = [total(np, x + h, write) - total(np, x - h, write) for h in np.eye(3) / 2]  # exact: the function is linear
+        np.testing.assert_allclose(ours.grad(lambda x: total(OURS.np, x, write))(x), expected)  # noqa: B023 (called at once)
+        np.testing.assert_allclose(ours.make_jvp(lambda x: total(OURS.np, x, write))(x)(V[:3])[1], V[:3] @ expected)  # noqa: B023
+
+
 def test_the_method_compress_selects_by_its_argument() -> None:
     matrix, chosen = M[:, :3], [True, False, True]
     for axis in (None, 0, 1):

@@ -220,12 +220,15 @@ class Box(TensorBase):
         return on_tensors("transpose")(self, order)
 
     def flatten(self, order: str = "C") -> Any:
-        """Return the elements as a vector."""
-        return on_tensors("ravel")(self, order=order)
+        """Return a copy of the elements as a vector."""
+        return on_tensors("ravel")(np.copy(self), order=order)
 
     def compress(self, condition: Any, axis: Any = None) -> Any:
         """Return the slices along an axis, or the elements, at which a condition is true."""
         return on_tensors("compress")(condition, self, axis)
+
+    def __copy__(self) -> Any:
+        return np.copy(self)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the array in another dtype."""

@@ -21,7 +21,7 @@ def array(A: Any, *args: Any, **kwargs: Any) -> Any:
     """
     out: Any = A
     if isinstance(A, Tensor):
-        pass
+        out = np.copy(A) if kwargs.get("copy", True) else A
     elif isinstance(A, (list, tuple)) and holds_tensor(A):
         out = stack_nested(A)
     elif isinstance(A, np.ndarray) and out.dtype.kind == "O" and any(isinstance(item, Tensor) for item in out.flat):
@@ -32,9 +32,9 @@ def array(A: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _apply_options(out: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: Any = False, ndmin: int = 0) -> Any:
-    """Apply `dtype` and `ndmin` of `numpy.array` to a Tensor; its other options have no effect."""
+    """Apply `dtype` and `ndmin` of `numpy.array` to a Tensor; `order` and `subok` have no effect."""
     if dtype is not None:
-        out = np.astype(out, np.dtype(dtype))
+        out = np.astype(out, np.dtype(dtype), copy=False)
     return np.reshape(out, (1,) * (ndmin - out.ndim) + out.shape) if out.ndim < ndmin else out
 
 
@@ -44,7 +44,7 @@ def _array_maker(name: str) -> Callable[..., Any]:
 
     def convert(a: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
         if isinstance(a, Tensor) or (isinstance(a, (list, tuple)) and holds_tensor(a)):
-            return array(a, dtype)
+            return array(a, dtype, copy=None)
         return own(a, dtype, *args, **kwargs)
 
     convert.__name__, convert.__doc__ = name, f"As `numpy.{name}`, also of Tensors and of lists of them."
