@@ -502,6 +502,20 @@ def test_results_share_memory_as_those_of_numpy(name: str) -> None:
         np.testing.assert_allclose(ours.make_jvp(lambda x: total(OURS.np, x, write))(x)(V[:3])[1], V[:3] @ expected)  # noqa: B023
 
 
+def test_first_arguments_by_name() -> None:
+    programs: tuple[Callable[[Any, Any], Any], ...] = (
+        lambda np, x: np.tile(A=x, reps=2),
+        lambda np, x: np.pad(array=x, pad_width=1),
+        lambda np, x: np.flip(m=x, axis=0),
+        lambda np, x: np.diag(v=x),
+        lambda np, x: np.imag(val=x * 1j),
+        lambda np, x: np.sum(a=x, axis=0),
+    )
+    for f in programs:
+        np.testing.assert_array_equal(f(OURS.np, M), f(np, M))
+        np.testing.assert_array_equal(ours.make_vjp(lambda x: f(OURS.np, x))(M)[1], f(np, M))  # noqa: B023 (called at once)
+
+
 def test_the_method_compress_selects_by_its_argument() -> None:
     matrix, chosen = M[:, :3], [True, False, True]
     for axis in (None, 0, 1):

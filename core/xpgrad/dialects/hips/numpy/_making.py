@@ -65,15 +65,19 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, *args: Any, shape: Any
     return full(np.shape(a) if shape is None else shape, fill_value, np.asarray(a).dtype if dtype is None else dtype)
 
 
+#: Stands for a first argument that is given by another name than `a`, as in ``tile(A=x, reps=2)``.
+_MISSING: Any = object()
+
+
 def with_lists(own: Any, on_tensors: Any) -> Callable[..., Any]:
     """Wrap NumPy's function `own` so that its first argument may be a Tensor or a list with Tensors: then it calls `on_tensors`."""
 
-    def function(a: Any, *args: Any, **kwargs: Any) -> Any:
+    def function(a: Any = _MISSING, *args: Any, **kwargs: Any) -> Any:
         if a.__class__ is ARRAY:
             return on_tensors(a, *args, **kwargs)
         if (a.__class__ is list or a.__class__ is tuple) and holds_tensor(a):
             return on_tensors(array(a), *args, **kwargs)
-        return own(a, *args, **kwargs)
+        return own(**kwargs) if a is _MISSING else own(a, *args, **kwargs)
 
     return functools.update_wrapper(function, own, ("__name__", "__qualname__", "__doc__"), ())
 
