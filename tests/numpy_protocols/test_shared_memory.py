@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import xpgrad as xp
 from support import numpy_cases
@@ -169,12 +169,8 @@ def test_any_order_of_views_and_writes(data: Any) -> None:
             statements.append(data.draw(st.sampled_from(WRITES if kind == "write" else READS)))
     program = make(*statements)
     try:
-        program(X.copy())
+        assume(np.max(np.abs(program(X.copy()))) < 1e4)  # else the central differences lose their digits
     except ValueError:  # read-only, or another shape
-        return
-    try:
-        xp.numpy_code(program)(xp.asarray(X))
-    except (RuntimeError, TypeError):  # a value with a gradient is written into an array of constants
         return
     check(program, compiles=False)
 
