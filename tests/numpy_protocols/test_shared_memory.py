@@ -36,6 +36,8 @@ VIEWS = (
     "np.lib.stride_tricks.sliding_window_view(y, (1, 2))", "np.lib.stride_tricks.sliding_window_view(y, 2, axis=1).T",
     "np.lib.stride_tricks.sliding_window_view(y, (2, 2), axis=(1, 1))", "np.lib.stride_tricks.sliding_window_view(y[0], 2)[1]",
 )  # fmt: skip
+#: Without those into which NumPy warns not to write.
+WRITABLE = tuple(view for view in VIEWS if "broadcast_arrays" not in view)
 #: Arrays that have memory of their own.
 COPIES = ("np.copy(y)", "np.asarray(y) * 1.0", "np.asarray(y).copy()", "copy.copy(np.asarray(y))", "y[[0, 1]]", "np.asarray(y)[[1, 0]]",
           "np.meshgrid(y[0], x, sparse=True)[0]", "np.meshgrid(y[0])[0]")  # fmt: skip
@@ -92,7 +94,7 @@ def test_views_see_later_writes(view: str, base: str) -> None:
 
 
 @pytest.mark.slow(one_in=4)
-@pytest.mark.parametrize("view", [view for view in VIEWS if "broadcast_arrays" not in view])  # into which NumPy warns not to write
+@pytest.mark.parametrize("view", WRITABLE)
 def test_writes_to_views_reach_the_array(view: str) -> None:
     program = make(on("k", view), "v[0] = 9.0", "total = total * k.sum()")
     try:
@@ -163,7 +165,7 @@ def test_any_order_of_views_and_writes(data: Any) -> None:
     for _ in range(data.draw(st.integers(2, 7))):
         kind = data.draw(st.sampled_from(("view", "write", "write", "read")))
         if kind == "view":
-            view = data.draw(st.sampled_from(VIEWS + COPIES))
+            view = data.draw(st.sampled_from(WRITABLE + COPIES))
             statements.append(on(data.draw(st.sampled_from(("k", "a"))), view))
         else:
             statements.append(data.draw(st.sampled_from(WRITES if kind == "write" else READS)))
