@@ -25,8 +25,9 @@ class _Views:
         """Return ``x[key]`` as a view: its array is a copy, which writes to the memory replace if they go to copies."""
         out = PRIMITIVES["gather"](x, key)
         alias_of(x)
-        out._alias = View(x, ROWS["gather"], (key,))
-        mark_node(out._node, out._alias)
+        alias: Any = View(x, ROWS["gather"], (key,))
+        out._alias = alias
+        mark_node(out._node, alias)
         note_sharing(out)
         return out
 
