@@ -99,6 +99,10 @@ def packs_once_per_save(lib: Any, program: Any, shape: Any, seed: int) -> None:
     lib.equal(x.grad, np.broadcast_to(d, shape), rtol=1e-4 if lib.real == "float32" else 1e-8)
     log, x = Log(), lib.tensor([1.0, 2.0])
     with log.on(lib):
+        lib.xp.exp(x)  # which saves its output
+    assert log.packed == [(2,)]
+    log = Log()
+    with log.on(lib):
         y = saving_square(lib, None).apply(x)
     assert log.packed == [(2,), (2,)]
     y.backward(lib.ones(2))

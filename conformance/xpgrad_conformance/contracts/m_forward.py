@@ -63,6 +63,8 @@ def jacobian_vector_product(lib: Any, program: Any, shape: Any, seed: int) -> No
     with fw.dual_level():
         both = fw.unpack_dual(lib.xp.matmul(fw.make_dual(a, s), fw.make_dual(b, a)))
         turned = fw.unpack_dual(lib.xp.sum(lib.xp.permute_dims(fw.make_dual(a, s), (1, 0))[:1, :], axis=1))
+        product = fw.unpack_dual(fw.make_dual(a, s) * fw.make_dual(b, a))
+    lib.equal(product.tangent, lib.value(s) * lib.value(b) + lib.value(a) * lib.value(a))
     lib.equal(both.tangent, lib.value(s) @ lib.value(b) + lib.value(a) @ lib.value(a))
     lib.equal(turned.tangent, [1.0])
 
