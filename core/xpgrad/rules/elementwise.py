@@ -913,7 +913,7 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
             if not isinstance(bound, TensorBase):
                 raise not_a_tensor("clip", bound)
             try:
-                shape = common_shape(shape, bound.shape)
+                shape = common_shape(shape, bound.shape) if bound.shape else shape
             except ValueError as exc:
                 msg = f"clip: `{name}` has shape {bound.shape}, which does not broadcast with the shape {shape} of the others"
                 raise ValueError(msg) from exc

@@ -290,6 +290,11 @@ def operands_of(
     return xs
 
 
+def as_complex(x: Any) -> Any:
+    """Cast a real Tensor to the complex dtype of the same precision, for a function that is complex also of real numbers."""
+    return x if x.dtype.is_complex else x._cast(operations.result_type(x, 1j))
+
+
 def _several(name: str, primitive: Any, takes_complex: bool | str, names: tuple[str, ...]) -> Any:
     """Make the public function of the operands `names`, which checks them and calls `primitive`."""
 

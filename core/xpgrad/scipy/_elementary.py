@@ -12,7 +12,7 @@ from xpgrad._basics.shapes import Axis, normalize_reduction_axes
 from xpgrad._modes import state
 from xpgrad._rows.namespace import operations
 from xpgrad.rules.elementwise import is_complex, nan_unless
-from xpgrad.scipy._declare import front, helper, operands_of, row_only, special, valid
+from xpgrad.scipy._declare import as_complex, front, helper, operands_of, row_only, special, valid
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -941,4 +941,4 @@ def lambertw(z: Operand, k: int = 0, tol: float = 1e-8) -> Tensor:
         raise TypeError(msg)
     branch = as_int(k, "scipy.special.lambertw", "k")
     (x,) = operands_of("lambertw", ("z",), (z,), takes_complex=True)
-    return _lambertw(x if x.dtype.is_complex else x._cast(operations.result_type(x, 1j)), branch)
+    return _lambertw(as_complex(x), branch)

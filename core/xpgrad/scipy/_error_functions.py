@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from xpgrad._rows.namespace import operations
 from xpgrad.rules.elementwise import is_complex
-from xpgrad.scipy._declare import by_the_host, front, operands_of, row_only, special
+from xpgrad.scipy._declare import as_complex, by_the_host, front, operands_of, row_only, special
 
 if TYPE_CHECKING:
     from xpgrad._tensor.tensor import Tensor
@@ -293,10 +293,6 @@ def _wofz(z: Any) -> Any:
     """Compute `wofz`; this function declares its row."""
 
 
-def _wofz_of(x: Tensor) -> Tensor:
-    return _wofz(x if x.dtype.is_complex else x._cast(operations.result_type(x, 1j)))
-
-
 @front
 def wofz(z: Operand, /) -> Tensor:
     """Return the Faddeeva function, ``exp(-z**2) * erfc(-1j * z)``.
@@ -335,7 +331,7 @@ def wofz(z: Operand, /) -> Tensor:
     tensor(1.1284)
     """
     (x,) = operands_of("wofz", ("z",), (z,), takes_complex=True)
-    return _wofz_of(x)
+    return _wofz(as_complex(x))
 
 
 @front
@@ -380,14 +376,13 @@ def voigt_profile(x: Operand, sigma: Operand, gamma: Operand, /) -> Tensor:
     >>> xp.func.grad(special.voigt_profile, argnums=(1, 2))(1.0, 1.0, 0.5)  # by the widths of the line
     (tensor(-0.0321), tensor(-0.077))
     """
-    names = ("x", "sigma", "gamma")
-    place, deviation, half = operands_of("voigt_profile", names, (x, sigma, gamma))
+    place, deviation, half = operands_of("voigt_profile", ("x", "sigma", "gamma"), (x, sigma, gamma))
     outside = operations.isinf(place)
     place = operations.where(outside, 0.0, place)
     point = place + half * 1j
     size, sharp = operations.abs(point.detach()), deviation == 0.0
     far = sharp | (size > deviation * (_FAR_COMPLEX * _ROOT_2)) & (deviation > 0.0) & (half >= 0.0)
-    near = operations.real(_wofz_of(operations.where(far, 0.0, point) / (operations.where(far, 1.0, deviation) * _ROOT_2)))
+    near = operations.real(_wofz(operations.where(far, 0.0, point) / (operations.where(far, 1.0, deviation) * _ROOT_2)))
     near = near / (operations.where(far, 1.0, deviation) * (_ROOT * _ROOT_2))
     value = operations.where(far, _voigt_far(place, deviation, half, far), near)._cast(place.dtype)  # complex numbers have no halves
     return operations.where(outside, 0.0, operations.where(sharp & (size == 0.0), math.inf, value))
