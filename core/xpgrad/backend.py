@@ -459,7 +459,7 @@ class Backend(ABC):
     array_type : type or None
         The only type of its arrays; None if there are several, none of which needs `own`.
     operators : bool
-        Whether Python's operators on raw arrays may replace kernels of arithmetic.
+        Whether Python's operators on raw arrays may replace kernels of arithmetic, except those in `overrides` (`has_operator`).
     raw_operators : bool
         The same for gradients and in-place writes; by default as `operators`. If False, gradient formulas run on Tensors, which is slower.
     is_host : bool
@@ -1927,6 +1927,26 @@ class Backend(ABC):
         """
         found = self.overrides.get(name)
         return self._special_kernel(name) if found is None and name.startswith("special_") else found
+
+    def has_operator(self, name: str) -> bool:
+        """Return whether Python's operator may replace a kernel of arithmetic: one that is not among the backend's own.
+
+        Parameters
+        ----------
+        name : str
+            Name of a row, such as ``"remainder"``.
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> from xpgrad.registry import backend_for
+        >>> backend_for("numpy").has_operator("remainder")
+        True
+        """
+        return self.operators and name not in self.overrides
 
     def wrap_kernel(self, name: str, function: Any) -> Any:
         """Return the kernel to use instead of one that was just resolved (variants use it).

@@ -315,16 +315,41 @@ def test_deviations_of_nothing_are_nan(name: str, shape: tuple[int, ...], xpgrad
         assert xp.autograd.grad(xp.sum(out), x)[0].shape == shape
 
 
-def test_a_remainder_of_zero_has_the_sign_of_the_divisor(xpgrad_device: str) -> None:
-    if xpgrad_device.startswith("jax"):
-        pytest.skip("XLA's `%` gives it the sign of the dividend")
+@pytest.mark.parametrize("name", ["remainder", "floor_divide"])
+def test_zeros_of_divisions_have_signs(name: str, xpgrad_device: str) -> None:
+    """A remainder of zero has the sign of the divisor, and a quotient of zero that of the exact quotient."""
+    ours, numpys = getattr(xp, name), getattr(np, name)
     a, b = (v.ravel().astype(np.float32) for v in np.meshgrid([0.0, -0.0, 4.0, -4.0, 3.0], [2.0, -2.0, 5.0, -5.0, np.inf, -np.inf]))
     x, y = xp.asarray(a, device=xpgrad_device), xp.asarray(b, device=xpgrad_device)
-    found = [xp.remainder(x, y), *(xp.remainder(x, float(v)) for v in b[::5]), *(xp.remainder(float(v), y) for v in a[:5])]
-    expected = [np.remainder(a, b), *(np.remainder(a, v) for v in b[::5]), *(np.remainder(v, b) for v in a[:5])]
-    for one, other in zip(found, expected):
+    found = [ours(x, y), *(ours(x, float(v)) for v in b[::5]), *(ours(float(v), y) for v in a[:5])]
+    expected = [numpys(a, b), *(numpys(a, v) for v in b[::5]), *(numpys(v, b) for v in a[:5])]
+    symbol = {"remainder": "__mod__", "floor_divide": "__floordiv__"}[name]
+    for one, other in zip([*found, getattr(x, symbol)(y), xp.compile(ours)(x, y)], [*expected, expected[0], expected[0]], strict=True):
         np.testing.assert_array_equal(np.signbit(one.numpy()), np.signbit(other))
         np.testing.assert_array_equal(one.numpy(), other)
+
+
+def _is_near(found: Any, expected: Any, signs: Any) -> Any:
+    """Return where real numbers are equal up to rounding, nan with nan; with their signs, those of zeros too, where `signs` is True."""
+    alike = np.where(signs, np.signbit(found) == np.signbit(expected), True)
+    return (np.isnan(found) & np.isnan(expected)) | (alike & np.isclose(np.abs(found), np.abs(expected), rtol=1e-5, atol=0))
+
+
+@pytest.mark.parametrize("name", ["acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "log", "log10", "log1p", "log2",
+                                  "sin", "sinh", "sqrt", "tan", "tanh"])  # fmt: skip
+def test_complex_functions_at_zeros_infinities_and_nan(name: str, xpgrad_device: str) -> None:
+    """NumPy has the values of C, which the standard asks for; of numbers that are not finite it leaves some signs open."""
+    parts = [0.0, -0.0, 1.0, -1.0, 0.3, -0.4, 2.5, -2.5, np.inf, -np.inf, np.nan]
+    if name == "log1p":
+        del parts[1]  # NumPy's is log(1 + z), which forgets this sign
+    z = np.asarray([complex(a, b) for a in parts for b in parts], dtype=np.complex64)
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name.replace("a", "arc", 1) if name.startswith("a") else name)(z)
+    x = xp.asarray(z, device=xpgrad_device)
+    for found in (getattr(xp, name)(x).numpy(), xp.compile(getattr(xp, name))(x).numpy()):
+        near = [_is_near(f, e, np.isfinite(z)) for f, e in ((found.real, expected.real), (found.imag, expected.imag))]
+        wrong = ~(near[0] & near[1])
+        assert not [f"{name}({a}) is {b}, not {c}" for a, b, c in zip(z[wrong], found[wrong], expected[wrong])]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
@@ -340,3 +365,11 @@ def test_factors_are_exactly_triangular(dtype: str, xpgrad_device: str) -> None:
 @pytest.mark.parametrize("version", ["2021.12", "2022.12", "2023.12", "2024.12", "2025.12"])
 def test_code_that_asks_for_an_older_version_gets_the_namespace(version: str) -> None:
     assert xp.ones(1).__array_namespace__(api_version=version) is xp
+
+
+def test_consumers_that_know_no_versions_of_dlpack_get_a_capsule_without(xpgrad_device: str) -> None:
+    x = xp.ones(2, device=xpgrad_device)
+    if not x.backend.capabilities.dlpack:
+        pytest.skip("its arrays are not exchanged by DLPack")
+    for version in (None, (0, 1), (0, 8)):
+        assert '"dltensor"' in repr(x.__dlpack__(max_version=version))

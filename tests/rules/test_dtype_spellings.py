@@ -184,3 +184,17 @@ def test_a_dtype_has_what_numpys_has(name: str) -> None:
         ours.nothing
     with pytest.raises(AttributeError, match="bfloat16 has no NumPy counterpart"):
         xp.bfloat16.char
+
+
+@pytest.mark.parametrize("kind", [other for other in FURTHER if hasattr(np, other)])
+def test_arrays_of_every_type_of_c_are_data(kind: str, xpgrad_device: str) -> None:
+    array = np.asarray([1, 0, 1], dtype=getattr(np, kind))
+    try:
+        dtype = xp.ones(1, dtype=array.dtype.name, device=xpgrad_device).dtype
+    except (TypeError, xp.errors.CapabilityError):
+        pytest.skip(f"{xpgrad_device} has no {array.dtype.name}")
+    for x in (xp.asarray(array, device=xpgrad_device), xp.tensor(array, device=xpgrad_device), xp.from_dlpack(array, device=xpgrad_device)):
+        assert x.dtype is dtype
+        np.testing.assert_array_equal(x.numpy(), array)
+    if dtype is xp.uint64:
+        assert xp.asarray(2**63, device=xpgrad_device).tolist() == 2**63

@@ -138,7 +138,7 @@ class Form:
 
     def __init__(self, backend: Any, row: Row, name: str, kinds: str, operators: bool) -> None:
         self.backend, self.row, self.name, self.kinds = backend, row, name, kinds
-        self.operators = operators and backend.operators
+        self.operators = operators and backend.has_operator(row.name)
         self.tensors = [n for n, kind in zip(row.tensors, kinds) if kind == "t"]
         self.first, *self.others = self.tensors
         self.needy = [n for n, formula in zip(row.tensors, row.formulas) if formula is not None and n in self.tensors]

@@ -68,7 +68,7 @@ def _install(cls: Any, methods: Methods) -> None:
 def _make_asking_kernel(row: Row, backend: Any) -> Callable[..., Any]:
     """Return a kernel that returns a result supplied by the mode, if there is one, and otherwise computes, timed if the mode profiles."""
     compute: Any = getattr(backend.kernels, row.name, None)
-    if row.operator and backend.operators and not row.statics:
+    if row.operator and backend.has_operator(row.name) and not row.statics:
         compute = row.operator.function
 
     def kernel(*args: Any) -> Any:

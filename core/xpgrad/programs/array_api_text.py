@@ -20,7 +20,7 @@ from xpgrad.programs.source import Source, built, comment
 __all__ = ["array_api_function", "array_api_source"]
 
 
-def array_api_source(program: Program, name: str = "function", docstring: str = "", *, operators: bool = True) -> Source:
+def array_api_source(program: Program, name: str = "function", docstring: str = "", *, backend: Any = None) -> Source:
     """Generate the source of a program in Array API calls, which run on any backend.
 
     Parameters
@@ -29,15 +29,15 @@ def array_api_source(program: Program, name: str = "function", docstring: str = 
         A program without loops over blocks.
     name, docstring : str
         The name and the docstring of the function.
-    operators : bool
-        Whether the arrays of the library have Python's operators (`Backend.operators`).
+    backend : Backend or None
+        The backend whose arrays it will take; None for any library whose operators compute what the functions do.
 
     Returns
     -------
     Source
         Its text refers to ``xp``, the backend's table of kernels (`Backend.kernels`).
     """
-    return _Writer(program, name, operators).source(docstring)
+    return _Writer(program, name, backend).source(docstring)
 
 
 def _slice_text(x: str, k: str) -> str:
@@ -46,7 +46,7 @@ def _slice_text(x: str, k: str) -> str:
 
 def array_api_function(program: Program, backend: Any) -> Callable[..., tuple[Any, ...]]:
     """Compile a program into a function of raw arrays that calls the backend's kernels."""
-    return built(array_api_source(program, operators=backend.operators), {"xp": backend.kernels}, backend.raw_dtype)
+    return built(array_api_source(program, backend=backend), {"xp": backend.kernels}, backend.raw_dtype)
 
 
 def _is_always_new(facts: Kernel) -> bool:
@@ -57,8 +57,8 @@ def _is_always_new(facts: Kernel) -> bool:
 class _Writer:
     """A writer of the Array API source of one program, or of one that a loop or a branch of it runs."""
 
-    def __init__(self, program: Program, name: str, operators: bool, root: _Writer | None = None) -> None:
-        self.program, self.name, self.operators = program, name, operators
+    def __init__(self, program: Program, name: str, backend: Any, root: _Writer | None = None) -> None:
+        self.program, self.name, self.backend = program, name, backend
         self.root = root = self if root is None else root
         self.names = Names(name, "inf", "nan")
         self.called: dict[Variable, str] = {}
@@ -138,7 +138,7 @@ class _Writer:
         inner: Inner = operation.options["inner"]
         names = [self.module_name(base) for base in inner.names(operation.name)]
         for name, program in zip(names, inner.programs):
-            self.inner.append("\n".join(_Writer(program, name, self.operators, self.root).function()))
+            self.inner.append("\n".join(_Writer(program, name, self.backend, self.root).function()))
         return names
 
     def write_scan(self, operation: Operation, given: list[list[str]], results: list[str]) -> list[str]:
@@ -215,7 +215,7 @@ class _Writer:
         name = operation.name
         args = [self.text(x) for x in operation.args]
         facts = kernel_of(name)
-        if facts.operator is not None and self.operators and not operation.options:
+        if facts.operator is not None and not operation.options and (self.backend is None or self.backend.has_operator(name)):
             return operator_text(name, args)
         self.kernels[name] = None
         if facts.writes:

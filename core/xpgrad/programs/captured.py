@@ -87,7 +87,7 @@ class Captured:
             return self.emitter.source(self._runnable(self.emitter.loops), self.below, self.threads)
         program = self._for_backend()
         if program is None:
-            return array_api_source(self.program, operators=self.below.operators).text
+            return array_api_source(self.program, backend=self.below).text
         text: str = self.below.program_source(program, threads=self.threads)
         return text
 

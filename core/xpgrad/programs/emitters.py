@@ -135,7 +135,7 @@ def _array_api_function(program: Any, backend: Any, threads: int | None) -> Call
 def _array_api_text(program: Any, backend: Any, threads: int | None) -> str:
     from xpgrad.programs.emission import array_api_source  # loads late: the same
 
-    return array_api_source(program, operators=backend.operators).text
+    return array_api_source(program, backend=backend).text
 
 
 BUILT_IN: dict[str, EmitterInfo] = {"array-api": EmitterInfo("array-api", _array_api_function, _array_api_text, loops=True)}

@@ -17,7 +17,7 @@ def kernel_for(backend: Backend, name: str) -> Any:
 
     NumPy's operator computes some powers differently from its function, e.g. ``x ** 0.5`` as a square root, and uncompiled calls use it.
     """
-    if name == "pow" and backend.operators:
+    if name == "pow" and backend.has_operator(name):
         return operator.pow
     found: Any = backend.kernels
     for part in name.split("."):

@@ -226,7 +226,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     Raises
     ------
     TypeError
-        If `obj` does not consist of numbers, is complex while `dtype` is real, or is a masked array.
+        If `obj` does not consist of numbers, is complex data while `dtype` is real (a Tensor is cast, with the warning of `astype`), or is
+        a masked array.
     DeviceMismatchError
         If a sequence contains Tensors or arrays on several devices.
     ValueError
@@ -313,8 +314,6 @@ def _from_tensor(x: Any, dtype: Any, target: Any, copy: bool | None) -> Tensor:
     if copy is False and (moved or wanted is not x.dtype):
         msg = f"asarray(copy=False): from {x.dtype} on {x.device} to {wanted} on {target.device if target else x.device} needs a copy"
         raise ValueError(msg)
-    if x.dtype.is_complex and not wanted.is_complex and wanted.name != "bool":
-        raise _drops_imaginary("the Tensor", wanted)
     out = to_device(x, target.device) if target is not None and moved else x
     out = out._cast(wanted)
     return note_made(out.clone()) if copy and out is x else out

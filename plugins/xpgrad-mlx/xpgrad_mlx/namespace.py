@@ -102,8 +102,12 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
     found = _floor_divide(x1, x2)
     if not mx.issubdtype(found.dtype, mx.inexact):
         return found
-    whole = mx.round(divide(subtract(x1, remainder(x1, x2)), x2))
-    return mx.where(mx.isfinite(whole), whole, found)
+    rest, exact = remainder(x1, x2), divide(x1, x2)
+    whole = mx.round(divide(subtract(x1, rest), x2))
+    found = mx.where(mx.isfinite(whole), whole, found)
+    below = mx.logical_and(mx.isinf(rest), mx.isfinite(exact))  # a number over an infinity of the other sign
+    zero = mx.zeros((), found.dtype)  # the sign of the difference's zero is not that of the quotient
+    return mx.where(below, -1 - zero, mx.where(equal(found, 0.0), mx.where(signbit(exact), -zero, zero), found))
 
 
 def _reject_floats(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,19 +167,25 @@ def positive(x: Any, /) -> Any:
     return mx.array(x)
 
 
+def _complex(real: Any, imag: Any) -> Any:
+    """Return complex numbers of two parts. NB: the sum with ``imag * 1j`` would lose signs of zeros."""
+    return mx.view(mx.stack([real, imag], axis=-1), mx.complex64)[..., 0]
+
+
 def expm1(x: Any, /) -> Any:
     if x.dtype != mx.complex64:
         return mx.expm1(x)
     a, b = mx.real(x), mx.imag(x)
     half = mx.sin(b / 2)
-    return (mx.expm1(a) * mx.cos(b) - 2 * half * half) + mx.exp(a) * mx.sin(b) * 1j
+    return _complex(mx.expm1(a) * mx.cos(b) - 2 * half * half, mx.exp(a) * mx.sin(b))
 
 
 def log1p(x: Any, /) -> Any:
     if x.dtype != mx.complex64:
         return mx.log1p(x)
     a, b = mx.real(x), mx.imag(x)
-    return mx.log1p(a * (a + 2) + b * b) / 2 + mx.arctan2(b, a + 1) * 1j
+    near = mx.maximum(mx.abs(a), mx.abs(b)) < 0.5  # elsewhere adding 1 loses nothing, and the squares would
+    return _complex(mx.where(near, mx.log1p(a * (a + 2) + b * b) / 2, mx.real(mx.log(1 + x))), mx.arctan2(b, a + 1))
 
 
 def sign(x: Any, /) -> Any:

@@ -25,6 +25,12 @@ _KINDS = ("cpu", "cuda", "meta")
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
+def _shared(array: Any) -> Any:
+    """Return a tensor that shares the memory of an array."""
+    # NB: NumPy has two dtypes of unsigned integers of 64 bits, and gives 2**63 the one that PyTorch does not know.
+    return torch.from_numpy(array.view(np.uint64) if array.dtype == np.uint64 else array)
+
+
 class _Namespace:
     """PyTorch through array-api-compat, with a `linspace` for all dtypes."""
 
@@ -97,15 +103,14 @@ class TorchBackend(Backend):
     def from_host(self, array: Any, device: Device) -> Any:
         array = np.asarray(array)
         # PyTorch needs a writable array in the machine's byte order; the copy keeps the strides.
-        own = torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), copy=True))
-        return own.to(self._place(device))
+        return _shared(np.array(array, dtype=array.dtype.newbyteorder("="), copy=True)).to(self._place(device))
 
     def borrow(self, array: Any, device: Device) -> Any:
         # PyTorch can share only writable memory in the machine's byte order, whose strides are nonnegative multiples of the item size.
         flags, strides = array.flags, array.strides
         if not (flags.writeable and array.dtype.isnative) or any(s < 0 or s % array.itemsize for s in strides):
             return self.from_host(array, device)
-        return torch.from_numpy(array)
+        return _shared(array)
 
     def to_host(self, x: Any) -> Any:
         self.refuse(x)

@@ -183,9 +183,8 @@ for _name in ("atan2", "copysign", "hypot", "logaddexp", "nextafter"):
     _register_binary(_name, getattr(torch, _name), floating=True, array=True)
 
 
-def _register_unary(name: str) -> None:
-    """Register PyTorch's function of one operand; integers and bools are converted to float64 first."""
-    function = getattr(torch, name)
+def _register_unary(name: str, function: Callable[[Any], Any]) -> None:
+    """Register a function of one operand; integers and bools are converted to float64 first."""
 
     def apply(x: Any) -> Any:
         try:
@@ -198,9 +197,24 @@ def _register_unary(name: str) -> None:
     KERNELS[name] = handles_lacking(apply)
 
 
-for _name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log", "log10", "log1p", "log2",
-              "reciprocal", "sin", "sinh", "sqrt", "tan", "tanh"):  # fmt: skip
-    _register_unary(_name)
+def _acos(x: Any) -> Any:
+    if not x.dtype.is_complex:
+        return torch.acos(x)
+    # NB: above the real axis, PyTorch's own has the imaginary part of zero that belongs below it.
+    turned = torch.acosh(x)
+    return torch.complex(turned.imag.abs(), -torch.copysign(turned.real, x.imag))
+
+
+def _log1p(x: Any) -> Any:
+    found = torch.log1p(x)
+    return torch.where(torch.isfinite(x), found, torch.log(x)) if x.dtype.is_complex else found  # NB: PyTorch's own is nan at infinities
+
+
+for _name in ("acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log", "log10", "log2", "reciprocal", "sin", "sinh",
+              "sqrt", "tan", "tanh"):  # fmt: skip
+    _register_unary(_name, getattr(torch, _name))
+_register_unary("acos", _acos)
+_register_unary("log1p", _log1p)
 
 
 @kernel

@@ -92,7 +92,7 @@ class PlainRulebook(Rulebook):
         return self.xp.count_up(like, size)
 
     def operation(self, row: Any) -> Any:
-        return row.operator.function if row.operator is not None and self.below.operators else getattr(self.xp, row.name)
+        return row.operator.function if row.operator is not None and self.below.has_operator(row.name) else getattr(self.xp, row.name)
 
 
 @on_plain
