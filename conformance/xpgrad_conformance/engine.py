@@ -43,7 +43,7 @@ class Profile(NamedTuple):
 
 
 PROFILES = {
-    "quick": Profile(2, 20.0),
+    "quick": Profile(2, 60.0),
     "default": Profile(20, 60.0),
     "ci": Profile(40, 120.0),
     "thorough": Profile(500, 900.0),

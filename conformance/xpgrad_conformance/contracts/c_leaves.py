@@ -587,8 +587,13 @@ def grad_dtype(lib: Any) -> None:
     x = lib.tensor([1.0, 2.0])
     x.grad_dtype = None
     assert x.grad_dtype is None
-    lib.xp.sum(x * x).backward()
-    assert x.grad.dtype == real
+    for create in (True, False):
+        x.grad = None
+        for n in (1, 2):
+            lib.xp.sum(x * x).backward(create_graph=create)
+            assert x.grad.dtype == real
+            assert x.grad.requires_grad == create
+            lib.equal(x.grad, [2.0 * n, 4.0 * n])
     for dtype in (lib.narrow, lib.real):
         x.grad = lib.constant([1.0, 1.0], dtype)
     # With `grad_dtype=None` the gradient keeps the dtype in which it arrives.

@@ -422,6 +422,12 @@ def what_is_no_edge(lib: Any) -> None:
     for call in (lambda: lib.backward(bad), lambda: lib.grad(bad, x, lib.constant(1.0))):
         with lib.raises(AttributeError if lib.oracle else RuntimeError, "str"):  # PyTorch asks a root for its shape first
             call()
+    if not lib.oracle:  # PyTorch reads memory that is not its own
+        for number in (1, 5, -1):
+            beyond = lib.graph.GradientEdge(y.grad_fn, number)
+            for call in (lambda b=beyond: lib.grad(y, b), lambda b=beyond: y.backward(inputs=[b]), lambda b=beyond: lib.backward(b)):
+                with lib.case(number), lib.raises(RuntimeError, "output"):
+                    call()
     for plain in ((y.grad_fn, 0), [(y.grad_fn, 0)]):
         with lib.raises(RuntimeError, "all inputs have to be Tensors or GradientEdges, but got"):
             lib.grad(y, plain)

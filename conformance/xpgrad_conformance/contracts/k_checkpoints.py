@@ -52,6 +52,14 @@ def checkpoints(lib: Any) -> None:
         y = checkpoint(f, x, w, use_reentrant=False)
     assert not y.requires_grad
     lib.equal(y, np.sum(np.sin(v * u)))
+    # The second run records, and the mode around the pass stays as it is.
+    y = checkpoint(f, x, w, use_reentrant=False)
+    with lib.ns.no_grad():
+        y.backward(inputs=[x])
+        assert not lib.ns.is_grad_enabled()
+        assert not (x * w).requires_grad
+    assert calls[-1] is True
+    lib.equal(x.grad, np.cos(v * u) * u)
     # The second run draws the random numbers of the first one, and does not affect those that are drawn later.
     drawn: list[Any] = []
 

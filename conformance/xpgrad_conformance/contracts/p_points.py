@@ -81,11 +81,12 @@ def check_order(lib: Any, v: Any, seed: int) -> None:
 
 @contract("SUB-02")
 def kinks_at_0(lib: Any) -> None:
-    # NB: the standard has neither relu nor an l1 loss; the loss here is a sum of absolute values.
+    # NB: the standard has neither a function relu nor an l1 loss; the loss here is a sum of absolute values.
     xp = lib.xp
     check(
         lib,
         [
+            ("relu", lambda x: x.relu(), [0.0, -0.0, -2.0, 3.0], [0.0, 0.0, 0.0, 1.0]),
             ("abs", xp.abs, [0.0, -0.0, -2.0, 3.0], [0.0, 0.0, -1.0, 1.0]),
             ("l1", lambda x: xp.sum(xp.abs(x - 1.0)), [1.0, 2.0, 0.0], [0.0, 1.0, -1.0]),
             ("sign", xp.sign, [0.0, -2.0, 3.0], [0.0, 0.0, 0.0]),

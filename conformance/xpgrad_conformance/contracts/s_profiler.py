@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import threading
+import time
 from collections import Counter
 from contextvars import copy_context
 from pathlib import Path
@@ -45,17 +47,21 @@ def events(lib: Any) -> None:
     assert found == counts(prof)
     for name, times in (("multiply", 3), ("exp", 2), ("matmul", 1), ("concat", 1), ("sum", 1)):
         assert found[event(lib, name)] == times, name
+    begun = time.perf_counter()
     with profiler.profile() as prof:
         out = program(lib, x, y)
         lib.backward(out)
+    spent = (time.perf_counter() - begun) * 1e6
     found = counts(prof)
     for g, wanted in zip((x.grad, y.grad), without, strict=True):
         np.testing.assert_array_equal(lib.value(g), wanted)
     nodes = ("MulBackward0", 3), ("ExpBackward0", 2), ("CatBackward0", 1), ("MmBackward0", 1)
     assert all(sum(n for k, n in found.items() if k.rpartition(" ")[2] == name) >= times for name, times in nodes)
     every = list(prof.function_events)
+    assert 0 < prof.self_cpu_time_total <= spent
     for e in every:
         assert e.count == 1
+        assert 0 <= e.self_cpu_time_total <= e.cpu_time_total <= spent
         assert e.time_range.start <= e.time_range.end
         assert abs(e.time_range.elapsed_us() - (e.time_range.end - e.time_range.start)) < 1e-6
         assert e.input_shapes in ([], None)
@@ -94,6 +100,7 @@ def events(lib: Any) -> None:
     if lib.oracle:
         return
     assert all(e.forward.name == "exp" for e in every if e.name == "ExpBackward0")
+    assert not any(e.cpu_parent for e in every)  # neither operations nor nodes ran inside of another one
     assert {e.scope for e in every} == {0, 1}
     with profiler.profile() as prof:
         for again in (prof, profiler.profile()):
@@ -175,6 +182,9 @@ def tables_and_traces(lib: Any) -> None:
     for title in ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls"):
         assert title in table
     assert "CPU time total: " in table
+    first = prof.function_events[0]
+    for key in ("cpu_time", "cpu_time_total", "self_cpu_time_total"):
+        assert re.fullmatch(r"[0-9]+\.[0-9]+(us|ms|s)", getattr(first, f"{key}_str"))
     for key in ("cpu_time", "cpu_time_total", "self_cpu_time_total", "count"):
         order = [getattr(a, key) for a in sorted(averages, key=lambda a: getattr(a, key), reverse=True)]
         (top,) = (line for line in averages.table(sort_by=key, row_limit=1).splitlines() if any(a.key in line for a in averages))

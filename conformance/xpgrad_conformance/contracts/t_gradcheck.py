@@ -252,6 +252,8 @@ def constant_outputs(lib: Any) -> None:
             lib.ag.gradcheck(f, (x, w))
     assert lib.ag.gradcheck(lambda x: x.detach() * 0, (x,))
     assert lib.ag.gradcheck(lambda x: lib.cast(x, "int64"), (x,))
+    for empty in (lambda x, w: x[:0], lambda x, w: (w[:0], x * w)):
+        assert lib.ag.gradcheck(empty, (x, w))
 
 
 @contract("GCK-12", requires="float64 complex")
