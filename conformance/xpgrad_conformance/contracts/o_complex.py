@@ -196,11 +196,12 @@ def conjugates_parts_and_casts(lib: Any, drawn: Any) -> None:
     (g,) = lib.grad(lib.cast(x, lib.complex), x, seeds)
     assert g.dtype == lib.dtype(lib.real)
     lib.equal(g, seed.real)
-    (g,) = lib.grad(lib.cast(z, lib.real), z, lib.constant(seed.real))
-    assert g.dtype == lib.dtype(lib.complex)
-    lib.equal(g, seed.real + 0j)
-    with lib.warns(UserWarning, "Casting complex values to real discards the imaginary part"):
-        lib.cast(z, lib.real)
+    for cast in (lib.cast, lambda v, dtype: xp.asarray(v, dtype=lib.dtype(dtype))):
+        (g,) = lib.grad(cast(z, lib.real), z, lib.constant(seed.real))
+        assert g.dtype == lib.dtype(lib.complex)
+        lib.equal(g, seed.real + 0j)
+        with lib.warns(UserWarning, "Casting complex values to real discards the imaginary part"):
+            cast(z, lib.real)
 
 
 @contract("CPX-07", requires="complex", draw={"drawn": points})

@@ -322,7 +322,6 @@ WRONG_USES: dict[str, tuple[type[Exception], Call]] = {
     "complex data as real": (TypeError, lambda lib, t: lib.xp.asarray([1j], dtype=t.x.dtype)),
     "NumPy's complex number as real": (TypeError, lambda lib, t: lib.xp.asarray([np.complex64(1j)], dtype=t.x.dtype)),
     "a complex array as real": (TypeError, lambda lib, t: lib.xp.asarray(np.asarray([1j]), dtype=t.x.dtype)),
-    "a complex Tensor as real": (TypeError, lambda lib, t: lib.xp.asarray(t.c, dtype=t.x.dtype)),
     "a list without a copy": (ValueError, lambda lib, t: lib.xp.asarray([1.0], copy=False)),
     "another dtype without a copy": (ValueError, lambda lib, t: lib.xp.asarray(t.x, dtype=lib.dtype(lib.narrow), copy=False)),
     "a reshape without a copy": (ValueError, lambda lib, t: lib.xp.reshape(t.x.T, (6,), copy=False)),
@@ -470,7 +469,7 @@ WRONG_IN_BATCHES: dict[str, Call] = {
 TAKEN_BY_PYTORCH = frozenset((
     "count_nonzero, keepdims", "take, bools", "linalg.matrix_rank, rtol", "fft, integers", "fftn, axes", "fftfreq, d", "fftfreq, n",
     "x[..., ...]", "x[i, ..., ...]", "x['a']", "T of one axis", "linalg.pinv, rtol",
-    "a range that does not fit", "a complex Tensor as real", "n[0] = a float", "n[0] = floats",
+    "a range that does not fit", "n[0] = a float", "n[0] = floats",
     "unpacked: another shape", "a hook of a Tensor", "a hook after accumulation", "a hook of a node", "a hook of several",
     "a seed that is an array", "two batches for one", "linspace, endpoint", "asarray, a mask", "a complex array as real",
     "NumPy's complex number as real", "take_along_axis[], beyond",
