@@ -1,6 +1,7 @@
 """Complex functions at zeros, infinities and nan, where the Array API standard asks for the values of C and XLA computes others.
 
-Elsewhere the values are JAX's own. Each formula below is for arguments ``a + b * 1j`` one of whose parts is 0, infinite or nan.
+Elsewhere the values are JAX's own, except sinh and cosh near the imaginary axis, and sin and cos near the real one. Each formula below is
+for arguments ``a + b * 1j`` one of whose parts is 0, infinite or nan.
 """
 
 from __future__ import annotations
@@ -18,20 +19,25 @@ __all__ = ["COMPLEX"]
 COMPLEX: dict[str, Callable[..., Any]] = {}
 
 _Parts = tuple[Any, Any]
+_Formula = Callable[[Any, Any], _Parts]
 
 
-def _register(name: str) -> Callable[[Callable[[Any, Any], _Parts]], Callable[[Any, Any], _Parts]]:
-    """Register JAX's function of that name, with the values of a formula where a part of the argument is 0, infinite or nan."""
+def _is_regular(a: Any, b: Any) -> Any:
+    return jnp.isfinite(a) & jnp.isfinite(b) & (a != 0) & (b != 0)
+
+
+def _register(name: str, regular: Callable[[Any, Any], Any] = _is_regular) -> Callable[[_Formula], _Formula]:
+    """Register JAX's function of that name where `regular` is True, and the values of a formula elsewhere."""
     own = getattr(jnp, name)
 
-    def register(formula: Callable[[Any, Any], _Parts]) -> Callable[[Any, Any], _Parts]:
+    def register(formula: _Formula) -> _Formula:
         @jax.jit
         def compute(z: Any) -> Any:
             a, b = z.real, z.imag
-            regular = jnp.isfinite(a) & jnp.isfinite(b) & (a != 0) & (b != 0)
-            found = own(jnp.where(regular, z, 1))
+            plain = regular(a, b)
+            found = own(jnp.where(plain, z, 1))
             real, imag = formula(a, b)
-            return jax.lax.complex(jnp.where(regular, found.real, real), jnp.where(regular, found.imag, imag))
+            return jax.lax.complex(jnp.where(plain, found.real, real), jnp.where(plain, found.imag, imag))
 
         def function(x: Any, /) -> Any:
             return compute(x) if x.dtype.kind == "c" else own(x)
@@ -62,8 +68,9 @@ def _exp(a: Any, b: Any) -> _Parts:
 
 @_register("expm1")
 def _expm1(a: Any, b: Any) -> _Parts:
-    real, imag = _exp(a, b)
-    return jnp.where(b == 0, jnp.expm1(a), real - 1), imag
+    lost = jnp.isinf(a) & ~jnp.isfinite(b)
+    real = jnp.expm1(a) * jnp.cos(b) - 2 * jnp.sin(b / 2) ** 2  # the cosine less 1, without its rounding error
+    return jnp.where(lost | (b == 0), jnp.expm1(a), real), _exp(a, b)[1]
 
 
 @_register("log")
@@ -102,14 +109,20 @@ def _sqrt(a: Any, b: Any) -> _Parts:
     return jnp.where(jnp.isinf(b), jnp.inf, real), jnp.where(jnp.isinf(b), b, jnp.copysign(imag, b))
 
 
-@_register("sinh")
+# NB: JAX subtracts exponentials, so that its sinh and cosh of numbers near the imaginary axis lose digits. Far from it, where theirs may
+# overflow, its own are exact.
+def _is_far(a: Any, b: Any) -> Any:
+    return _is_regular(a, b) & (jnp.abs(a) > 1)
+
+
+@_register("sinh", _is_far)
 def _sinh(a: Any, b: Any) -> _Parts:
     lost = jnp.isinf(a) & ~jnp.isfinite(b)
     real = jnp.where(a == 0, a * _known(b, jnp.cos), jnp.where(lost | (b == 0), jnp.sinh(a), jnp.sinh(a) * jnp.cos(b)))
     return real, jnp.where(b == 0, b, jnp.cosh(a) * jnp.sin(b))
 
 
-@_register("cosh")
+@_register("cosh", _is_far)
 def _cosh(a: Any, b: Any) -> _Parts:
     lost = jnp.isinf(a) & ~jnp.isfinite(b)
     real = jnp.where(lost | (b == 0), jnp.cosh(a), jnp.cosh(a) * jnp.cos(b))
@@ -163,17 +176,17 @@ def _acos(a: Any, b: Any) -> _Parts:
     return jnp.abs(imag), -jnp.copysign(real, b)
 
 
-def _turn(name: str, formula: Callable[[Any, Any], _Parts]) -> None:
+def _turn(name: str, formula: _Formula, regular: Callable[[Any, Any], Any] = _is_regular) -> None:
     """Register ``-1j * function(1j * z)``, such as sin for sinh."""
 
-    @_register(name)
+    @_register(name, lambda a, b: regular(-b, a))
     def turned(a: Any, b: Any) -> _Parts:
         real, imag = formula(-b, a)
         return imag, -real
 
 
-_turn("sin", _sinh)
+_turn("sin", _sinh, _is_far)
 _turn("tan", _tanh)
 _turn("asin", _asinh)
 _turn("atan", _atanh)
-_register("cos")(lambda a, b: _cosh(-b, a))
+_register("cos", lambda a, b: _is_far(b, a))(lambda a, b: _cosh(-b, a))

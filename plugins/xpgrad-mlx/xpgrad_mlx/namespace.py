@@ -177,7 +177,7 @@ def expm1(x: Any, /) -> Any:
         return mx.expm1(x)
     a, b = mx.real(x), mx.imag(x)
     half = mx.sin(b / 2)
-    return _complex(mx.expm1(a) * mx.cos(b) - 2 * half * half, mx.exp(a) * mx.sin(b))
+    return _complex(mx.expm1(a) * mx.cos(b) - 2 * half * half, mx.where(b == 0, b, mx.exp(a) * mx.sin(b)))  # NB: its sine of -0 is 0
 
 
 def log1p(x: Any, /) -> Any:
