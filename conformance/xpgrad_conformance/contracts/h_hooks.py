@@ -670,3 +670,18 @@ def what_a_hook_kept_stays_as_it_was(lib: Any) -> None:
             lib.equal(x.grad, np.full(n, 72.0))
             if name == "of a result":
                 lib.equal(y.grad, np.full(n, 24.0))
+    # What a hook returns is its own, too.
+    given: dict[str, Any] = {
+        "of a result": lambda z, mine: z.register_hook(lambda g: mine),
+        "before a node": lambda z, mine: z.grad_fn.register_prehook(lambda go: (mine,)),
+        "after a node": lambda z, mine: z.grad_fn.register_hook(lambda gi, go: (mine, *gi[1:])),
+    }
+    for n, (name, register) in itertools.product((3, 40000), given.items()):
+        with lib.case((n, "returned", name)):
+            x, w, mine = lib.tensor(np.full(n, 2.0)), lib.constant(np.full(n, 3.0)), lib.constant(np.full(n, 5.0))
+            y = x * w
+            z = y * w
+            register(z, mine)
+            (lib.xp.sum(z * w) + lib.xp.sum(y * 7)).backward()
+            lib.equal(mine, np.full(n, 5.0))
+            lib.equal(x.grad, np.full(n, (5.0 if name == "after a node" else 15.0) * 3 + 21.0))

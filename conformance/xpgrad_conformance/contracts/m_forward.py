@@ -90,6 +90,11 @@ def a_level_is_needed(lib: Any) -> None:
         fw.make_dual(x, t)
     with fw.dual_level(), lib.ns.inference_mode():  # inference mode disables forward mode
         assert fw.unpack_dual(fw.make_dual(x, t)).tangent is None
+    with fw.dual_level():
+        dual = fw.make_dual(x, t)
+        with lib.ns.inference_mode():
+            assert fw.unpack_dual(dual * 2).tangent is None
+        lib.equal(fw.unpack_dual(dual * 2).tangent, [6.0, 8.0])
 
 
 @contract("FWD-03")

@@ -192,6 +192,19 @@ def conjugates_parts_and_casts(lib: Any, drawn: Any) -> None:
         lib.equal(lib.grad(lib.ns.view_as_real(z), z, lib.constant(pairs))[0], seed)
         for g, part in zip(lib.grad(lib.ns.complex(x, y), (x, y), seeds), (seed.real, seed.imag), strict=True):
             lib.equal(g, part)
+    # Writes into the parts, and into parts of them.
+    for part, factor in [(xp.real, 1), (xp.imag, 1j)]:
+        w = z * 1
+        part(w)[1:][0:] = lib.constant(seed.imag[1:]) * 2
+        part(w[:1])[...] = y[:1] * 3
+        value = np.concatenate([3 * at.imag[:1], 2 * seed.imag[1:]])
+        lib.equal(w, at.imag * 1j + value if factor == 1 else at.real + value * 1j)
+        for g, expected in zip(
+            lib.grad(w, (z, y), seeds),
+            (1j * seed.imag if factor == 1 else seed.real, np.where(np.arange(len(at)) == 0, 3 * np.real(seed / factor), 0.0)),
+            strict=True,
+        ):
+            lib.equal(g, expected)
     # Casts in both directions.
     (g,) = lib.grad(lib.cast(x, lib.complex), x, seeds)
     assert g.dtype == lib.dtype(lib.real)

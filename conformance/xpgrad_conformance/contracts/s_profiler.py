@@ -127,6 +127,10 @@ def ranges_and_shapes(lib: Any) -> None:
         lib.xp.matmul(x, y[:, :1])
     labels = {e.name: e for e in prof.function_events if e.name in ("outer", "inner")}
     assert labels["inner"].cpu_parent is labels["outer"]
+    assert labels["inner"] in labels["outer"].cpu_children
+    assert labels["outer"].self_cpu_time_total < labels["outer"].cpu_time_total
+    for events in (prof.function_events, prof.key_averages()):
+        assert {e.key for e in events if e.is_user_annotation} == {"outer", "inner"}
     powers = [e for e in prof.function_events if e.name == event(lib, "exp")]
     assert [e.cpu_parent is labels["inner"] for e in powers] == [True, False]
     assert [e.input_shapes[0] for e in powers] == [[2, 2], [2]]
