@@ -254,6 +254,14 @@ def constant_outputs(lib: Any) -> None:
     assert lib.ag.gradcheck(lambda x: lib.cast(x, "int64"), (x,))
     for empty in (lambda x, w: x[:0], lambda x, w: (w[:0], x * w)):
         assert lib.ag.gradcheck(empty, (x, w))
+    # nan agrees with no number.
+    nan, one = float("nan"), lib.tensor([1.0])
+    for name, forward, backward in [
+        ("numerical", lambda ctx, v: lib.xp.where(v == 1.0, v, v * nan), lambda ctx, g: g),
+        ("analytical", lambda ctx, v: v * 1, lambda ctx, g: g * nan),
+    ]:
+        with lib.case(name):
+            assert not lib.ag.gradcheck(lib.fn(forward, backward).apply, (one,), raise_exception=False)
 
 
 @contract("GCK-12", requires="float64 complex")
