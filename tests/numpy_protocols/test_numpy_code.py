@@ -569,6 +569,17 @@ def test_values_are_numpys_and_no_argument_changes(name: str, xpgrad_device: str
 
 
 @each
+@pytest.mark.parametrize("mode", [xp.no_grad, xp.inference_mode])
+def test_values_are_numpys_where_nothing_is_recorded(name: str, mode: Any, xpgrad_device: str) -> None:
+    function, plain, points = case(name)
+    with mode():
+        for wrap in (lambda p: xp.asarray(p, device=xpgrad_device), lambda p: xp.tensor(p, requires_grad=True)):
+            out = function(*map(wrap, points))
+            assert not out.requires_grad
+            np.testing.assert_allclose(values(out), plain(*points), rtol=1e-12, atol=1e-14)
+
+
+@each
 def test_derivatives_are_differences(name: str) -> None:
     function, plain, points = case(name)
     xs = [xp.asarray(p) for p in points]

@@ -235,3 +235,24 @@ def test_a_loop_of_writes_copies_no_whole_array(saved: bool, monkeypatch: pytest
     if saved:
         slope = sum(i * 0.9 ** (i - 1) for i in range(200)) * 50
         np.testing.assert_allclose(float(factor.grad), slope, rtol=1e-12)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["around", "inside"])
+def test_inference_tensors_see_writes_to_their_views(inside: bool, xpgrad_device: str) -> None:
+    """No node saves an inference tensor, so that writes go to its memory, but a normal Tensor keeps what was saved."""
+    x = xp.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    modes = [xp.inference_mode(), allow_mutation_on_saved_tensors()]
+    y = x * 1.0
+    total = xp.sum(y * y)
+    with modes[not inside], modes[inside]:
+        y[0] = 9.0
+        a = xp.zeros(4, device=xpgrad_device)
+        part, pairs = a[1:], xp.reshape(a, (2, 2))
+        part += 1.0
+        pairs[1] = 5.0
+        a[3] = -1.0
+        assert (a.tolist(), part.tolist(), pairs.tolist()) == ([0, 1, 5, -1], [1, 5, -1], [[0, 1], [5, -1]])
+    total.backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2.0, 4.0, 6.0]
+    assert y.tolist() == [9.0, 2.0, 3.0]

@@ -41,9 +41,9 @@ def bump(x: Any) -> None:
         outdate(x, recorded=False)
 
 
-def copies(mode: Any) -> bool:
-    """Return whether writes in `mode` must leave the arrays that nodes saved unchanged, and so go to a copy."""
-    return mode is not None and mode.copies
+def copies(mode: Any, x: Any) -> bool:
+    """Return whether writes to `x` in `mode` must leave the arrays that nodes saved unchanged, and so go to a copy."""
+    return mode is not None and mode.copies and not x.is_inference()  # no node saves an inference tensor
 
 
 def is_unshared(x: Any) -> bool:
@@ -71,7 +71,7 @@ def _sharers(x: Any) -> list[Any]:
 
 def _separate(x: Any) -> None:
     """Give a view an array of its own while writes go to copies: it must not refer to that of its base (`is_unshared`)."""
-    if copies(state.current()) and x._alias.path and x.backend.capabilities.mutable:
+    if copies(state.current(), x) and x._alias.path and x.backend.capabilities.mutable:
         x.backend.separate(x)
 
 
@@ -94,7 +94,7 @@ def adopt(x: Any, node: Any) -> None:
 
 def rebind(x: Any, raw: Any) -> None:
     """Give `x` and all Tensors that share its memory new arrays: a write, if arrays are immutable."""
-    if copies(state.current()):
+    if copies(state.current(), x):
         alias_of(x)
     replace_arrays(x, raw)
     bump(x)
@@ -110,7 +110,7 @@ def replace_arrays(x: Any, raw: Any) -> None:
         before = alias.memory[0]
         if not alias.path:
             alias.memory[0] = raw
-        elif not (copies(state.current()) and _update_at(backend, alias, raw, is_unshared(x))):
+        elif not (copies(state.current(), x) and _update_at(backend, alias, raw, is_unshared(x))):
             alias.memory[0] = backend.kernels.put_at_path(before, alias.path, raw)
         if keeps:
             alias.memory[0] = before.keep_history(alias.memory[0])

@@ -41,8 +41,8 @@ class CallContext:
         semantics, replaced = (None, ()) if mode is None else (mode.numpy, mode.replaced)
         with ExitStack() as stack:
             if semantics is not self.semantics:
-                copies = {} if self.semantics is None else {"copies": True}
-                stack.enter_context(Setting(state.VARIABLE, state.mode_with(numpy=self.semantics, **copies)))
+                new = state.mode_with(numpy=None) if self.semantics is None else state.mode_for_numpy_code(self.semantics)
+                stack.enter_context(Setting(state.VARIABLE, new))
                 if self.semantics is not None:
                     stack.enter_context(default_device(self._device))
                 for module in self.modules:

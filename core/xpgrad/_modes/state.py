@@ -107,7 +107,7 @@ class Mode:
         ):
             for o in out if out.__class__ is tuple else (out,):
                 self.finish(o)
-        if self.copies and row.is_view:
+        if self.copies and row.is_view and (operands[0]._alias is None or operands[0]._alias.forbidden != "inference"):
             for o in out if out.__class__ is tuple else (out,):
                 if o.backend.capabilities.mutable:
                     o.backend.separate(o)
@@ -167,6 +167,12 @@ def mode_with(**changes: Any) -> Mode | None:
     values.update(changes)
     new = tuple(values.values())
     return None if new == _COMMON else NO_GRAD if new == _NO_GRAD else Mode(*new)
+
+
+def mode_for_numpy_code(semantics: Any) -> Mode | None:
+    """Return the current mode for code that was written for NumPy; it replaces inference mode, whose views do not know their base."""
+    mode = VARIABLE.get()
+    return mode_with(copies=True, numpy=semantics, inference=False, recording=mode is None or mode.recording)
 
 
 def are_equal(a: Mode | None, b: Mode | None) -> bool:

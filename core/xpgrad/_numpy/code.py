@@ -507,7 +507,7 @@ def _leave_shared(x: Any) -> Any:
 def _run(stand_ins: Any, like: Any, call: Callable[[], Any]) -> Any:
     """Call a function as code for NumPy."""
     outer = is_running()
-    mode: Any = state.current() if outer else state.mode_with(copies=True, numpy=Semantics())
+    mode: Any = state.current() if outer else state.mode_for_numpy_code(Semantics())
     device = nullcontext() if like is None else default_device(like.device)
     with nullcontext() if outer else mode.numpy.libraries, Setting(state.VARIABLE, mode), device, stand_ins:
         mode.numpy.modules.append(stand_ins)

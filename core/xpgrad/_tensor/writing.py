@@ -197,7 +197,7 @@ def _commit(x: Any, out: Any, old: Any, mode: Any) -> None:
     node, raw, backend = out._node, out._array, x.backend
     if out._alias is not None and shares_memory(x, out):
         raw = backend.kernels.copy(raw)  # otherwise repeating the write would give another result
-    in_place = backend.capabilities.mutable and not copies(mode)
+    in_place = backend.capabilities.mutable and not copies(mode, x)
 
     def steps() -> None:
         if in_place:
@@ -355,7 +355,7 @@ def _compute_in_place(x: Any, name: str, other: Any, mode: Any) -> bool:
     operator = ROWS[name].operator
     update = None if operator is None else operator.update
     backend = x.backend
-    if update is None or not backend.capabilities.mutable or not backend.raw_operators or not x.dtype.differentiable or copies(mode):
+    if update is None or not backend.capabilities.mutable or not backend.raw_operators or not x.dtype.differentiable or copies(mode, x):
         return False
     if isinstance(other, complex) and not x.dtype.is_complex:
         return False
@@ -437,9 +437,9 @@ def _write_at(x: Any, key: Any, value: Any, mode: Any) -> None:
     backend = x.backend
     if not backend.checks_indices:  # `update` may be the backend's own
         key = check_key(backend.kernels, key, x.shape, x._array)
-    alone = copies(mode) and _is_alone(x)  # asked before this function refers to the array
+    alone = copies(mode, x) and _is_alone(x)  # asked before this function refers to the array
     array = backend.own(x)
-    copying = not backend.capabilities.mutable or (copies(mode) and not alone)
+    copying = not backend.capabilities.mutable or (copies(mode, x) and not alone)
     change = backend.kernels.written if copying else backend.update
     if mode is not None:
         change = functools.partial(mode.call, "setitem", change)
