@@ -642,6 +642,57 @@ def test_beside_xpgrads_own_transforms() -> None:
     assert float(tangent) == 6.0
 
 
+#: Functions of the library, of a scalar function `f`, of its gradient `g`, and of a vector.
+IN_TRANSFORMS: dict[str, Callable[..., Any]] = {
+    "grad": lambda m, f, g, x: m.grad(f)(x),
+    "value_and_grad": lambda m, f, g, x: m.value_and_grad(f)(x)[1],
+    "grad_and_aux": lambda m, f, g, x: m.grad_and_aux(lambda x: (f(x), 2.0 * x))(x)[0],
+    "elementwise_grad": lambda m, f, g, x: m.elementwise_grad(g)(x),
+    "jacobian": lambda m, f, g, x: m.jacobian(g)(x),
+    "jacobian of a constant": lambda m, f, g, x: m.jacobian(lambda x: m.np.ones(2))(x) + x,
+    "hessian": lambda m, f, g, x: m.hessian(f)(x),
+    "make_vjp": lambda m, f, g, x: m.make_vjp(g)(x)[0](W),
+    "make_jvp": lambda m, f, g, x: m.make_jvp(g)(x)(W)[1],
+    "make_jvp_reversemode": lambda m, f, g, x: m.differential_operators.make_jvp_reversemode(g)(x)(W),
+    "make_hvp": lambda m, f, g, x: m.make_hvp(f)(x)[0](W),
+    "make_ggnvp": lambda m, f, g, x: m.make_ggnvp(g)(x)(W),
+    "grad of a container": lambda m, f, g, x: m.grad(lambda d: f(d["a"] * d["b"]))({"a": x, "b": 0.5})["a"],
+    "grad of a checkpoint": lambda m, f, g, x: m.grad(m.checkpoint(f))(x),
+}
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["of numpy", "of primitives"])
+@pytest.mark.parametrize("name", IN_TRANSFORMS)
+def test_operators_inside_of_xpgrads_transforms(name: str, own: bool) -> None:
+    """Batches are loops, and derivatives are those of HIPS autograd; arguments are on NumPy, where the rules of primitives compute, too."""
+    import xpgrad as xp
+
+    def program(m: Any) -> Callable[[Any], Any]:
+        made = primitives(m)
+
+        def f(x: Any) -> Any:
+            if own:
+                return made.product(made.logsumexp(m.np.sin(x)), m.np.sum(made.product(x, x)))
+            return m.np.log(m.np.sum(m.np.exp(m.np.sin(x)))) * m.np.sum(x * x)
+
+        return lambda x: IN_TRANSFORMS[name](m, f, m.grad(f), x)
+
+    theirs_of, ours_of = program(HIPS), program(OURS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = [theirs_of(x) for x in (V, W)]
+        slopes = theirs.jacobian(theirs_of)(V)
+        batch = xp.func.vmap(ours_of)(np.stack([V, W]))
+        point = xp.asarray(V)
+        derivatives = [xp.func.jacrev(ours_of)(point), xp.func.jvp(ours_of, (point,), (xp.asarray(W),))[1]]
+        batched = xp.func.vmap(xp.func.jacrev(ours_of))(np.stack([V, W]))
+    assert batch.device == point.device
+    np.testing.assert_allclose(batch.numpy(), np.stack(expected), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(derivatives[0].detach().numpy(), slopes, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(derivatives[1].numpy(), slopes @ W, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(batched.numpy()[0], slopes, rtol=1e-8, atol=1e-9)
+
+
 # -- rules of one's own ------------------------------------------------------------------------------------------------------------
 
 

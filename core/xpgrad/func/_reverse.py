@@ -31,7 +31,7 @@ from xpgrad.rules.manipulation import broadcast_view, concat, reshape_to
 Argnums = int | tuple[int, ...]
 
 
-def _node_of(x: Any) -> Any:
+def node_of(x: Any) -> Any:
     """Return the node of a Tensor; for an element of a batch, that of the Tensor that holds the batch."""
     while x.depth:
         x = x._array.value
@@ -96,11 +96,11 @@ def has_outer_history(outs: list[Any], inner: list[Any]) -> bool:
             outs = [*outs, *(t for t in map(level.tangent, outs) if t is not None)]
     own = set()
     for x in inner:
-        node = _node_of(x)
+        node = node_of(x)
         if node is None or not node.is_leaf:
             return True
         own.add(node)
-    for node in walk([node for node in map(_node_of, outs) if node is not None]):
+    for node in walk([node for node in map(node_of, outs) if node is not None]):
         if node.is_leaf and node not in own and not node.is_spent:
             return True
     return False

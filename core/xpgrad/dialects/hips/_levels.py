@@ -34,6 +34,8 @@ class Ended(Start):
 
     __slots__ = ()
 
+    is_spent = True
+
 
 class Trace:
     """A run that the program itself makes, by `tracer.trace_stack`, or names by a number, as HIPS autograd does.
@@ -99,7 +101,7 @@ def levels_of(x: Any) -> tuple[list[Record | Trace], bool]:
         run = starts.get(node) or (Trace.of.get(node) if Trace.of else None)  # NB: mostly there is none
         if run is not None and run not in without and run not in found:
             found.append(run)
-        other |= run is None and node.is_leaf and node.__class__ is not Ended and not node.is_spent
+        other |= run is None and node.is_leaf and not node.is_spent
         if node.__class__ is ValueNode:
             without |= {node.run}
         for e in node.edges():

@@ -239,15 +239,15 @@ def _parts(structure: Any, value: Any) -> list[Any]:
     return [part for key, child in zip(keys, structure.children) for part in _parts(child, _dense(value[key]))]
 
 
-def _wrap(x: Any) -> Any:
-    """Convert the array or number that a primitive returned to a Tensor; raise TypeError for anything else."""
+def _wrap(x: Any, device: Any = ARRAY.device) -> Any:
+    """Convert the array or number that a primitive returned to a Tensor on a device; raise TypeError for anything else."""
     if isinstance(x, Tensor):
-        return x
+        return x if x.device == device else x.to_device(device)
     raw = np.asarray(x)
     if raw.dtype.kind not in "biufc":
         msg = f"a primitive must return arrays and numbers, or tuples, lists and dicts of them, but got {type(x).__name__}"
         raise TypeError(msg)
-    return new_tensor(ARRAY, raw)
+    return _wrap(new_tensor(ARRAY, raw), device)
 
 
 def _raw(x: Any) -> Any:
@@ -267,7 +267,8 @@ class _Primitive(Function):
 
     @staticmethod
     def forward(call: _Call, *leaves: Any) -> tuple[Any, ...]:
-        return tuple(_wrap(x) for x in call.evaluate(leaves))
+        device = next(x.device for x in leaves if isinstance(x, Tensor))
+        return tuple(_wrap(x, device) for x in call.evaluate(leaves))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -275,6 +276,7 @@ class _Primitive(Function):
         ctx.constants = [None if isinstance(x, Tensor) else x for x in leaves]
         ctx.tensors = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
         ctx.count = len(ctx.tensors)
+        ctx.devices = [x.device if isinstance(x, Tensor) else None for x in leaves]
         ctx.save_for_backward(*(leaves[i] for i in ctx.tensors), *output)
         ctx.save_for_forward(*(leaves[i] for i in ctx.tensors), *output)
 
@@ -307,7 +309,7 @@ class _Primitive(Function):
                 parts = call.parts(child, by_number[number], f"the vjp of argument {number}", "argument")
                 for i, x in zip(range(start, start + count), parts):
                     if ctx.needs_input_grad[1 + i]:
-                        out[i] = _fit_to(_conj(x), leaves[i])
+                        out[i] = _fit_to(_conj(x), leaves[i], ctx.devices[i])
             start += count
         return (None, *out)
 
@@ -325,7 +327,8 @@ class _Primitive(Function):
         found = call.target.jvps(argnums, [tangent_args[n] for n in argnums], ans, args, call.kwargs)
         parts = call.parts(call.value, found, "the jvp", "value")
         # A rule has to return something for integers, too; it counts for nothing.
-        return tuple(_fit_to(t, a) if _dtype(a).kind in "fc" else None for t, a in zip(parts, flatten(ans)[0], strict=True))
+        device = ctx.devices[ctx.tensors[0]]  # as `forward`
+        return tuple(_fit_to(t, a, device) if _dtype(a).kind in "fc" else None for t, a in zip(parts, flatten(ans)[0], strict=True))
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
@@ -335,9 +338,9 @@ class _Primitive(Function):
         return tuple(np.stack(parts) for parts in zip(*results)), (0,) * len(results[0])
 
 
-def _fit_to(x: Any, like: Any) -> Any:
+def _fit_to(x: Any, like: Any, device: Any = ARRAY.device) -> Any:
     """Convert a cotangent or tangent from a rule to a Tensor with the shape and dtype of `like`; missing axes are broadcast."""
-    x = _wrap(x)
+    x = _wrap(x, device)
     if x.dtype.is_complex and _dtype(like).kind != "c":
         x = np.real(x)
     shape = tuple(np.shape(like))

@@ -19,6 +19,7 @@ from xpgrad._modes.running import run_transformed
 from xpgrad._operations.lift import new_tensor
 from xpgrad._tape.edges import GradientEdge
 from xpgrad._tape.engine import run_pass
+from xpgrad._tape.leaf import AccumulateGrad
 from xpgrad._tape.node import walk
 from xpgrad._tape.task import OtherLeaves, Pass
 from xpgrad._tensor.tensor import Tensor
@@ -26,7 +27,7 @@ from xpgrad._transforms.batch.passes import gradients
 from xpgrad._transforms.forward.levels import new_level
 from xpgrad.dialects.hips._arrays import ARRAY, Box, box, np, raw_of
 from xpgrad.dialects.hips._levels import PASSES, RUNS, Ended, Start, Trace
-from xpgrad.func._reverse import basis, has_outer_history, make_input, release
+from xpgrad.func._reverse import basis, has_outer_history, make_input, node_of, release
 from xpgrad.func._tree import LEAF, Structure, flatten, unflatten
 from xpgrad.rules.creation import zeros_like
 
@@ -113,7 +114,7 @@ def as_cotangent(name: str, value: Any, like: Any) -> Any:
     if given.shape != like.shape:
         msg = f"{name}: expected shape {like.shape}, but got {given.shape}"
         raise ValueError(msg)
-    return given
+    return given if given.device == like.device else given.to_device(like.device)
 
 
 #: The cotangent of a number, by its dtype; read-only, since it may be returned as a gradient without a copy.
@@ -279,13 +280,14 @@ class Record:
             self.outs, self.structure = [self.out], LEAF
         else:
             self.outs, self.structure = leaves_of(name, self.out)
-            if all(o._node is None for o in self.outs):
+            if not any(o.requires_grad for o in self.outs):
                 warn_independent()
         self.recorded = mode is None or mode.recording
         self._keep: bool | None = None if self.recorded else False
         for t in self.inner:
-            if t._node.__class__ is Start:
-                t._node.__class__ = Ended
+            node = node_of(t)
+            if node.__class__ is Start or (node.__class__ is AccumulateGrad and node.private):
+                node.__class__ = Ended
 
     @property
     def keep(self) -> bool:
@@ -323,7 +325,7 @@ class Record:
         batched : bool
             Whether the seeds, and so the gradients, have an additional first axis.
         """
-        needed = [(o, s) for o, s in zip(self.outs, seeds) if o._node is not None]
+        needed = [(o, s) for o, s in zip(self.outs, seeds) if o.requires_grad]
         if not needed or not self.inner:
             return [None] * len(self.inner)
         create = state.is_grad_enabled() and (self.keep or any(s is not None and s.requires_grad for _, s in needed))
@@ -433,15 +435,15 @@ class Record:
         n = math.prod(out.shape)
         shape = (*out.shape, *x.shape)
         if not n or not out.requires_grad:
-            return _gradient(None, zeros_like(x) if not shape else ARRAY._wrap(np.zeros(shape, np.dtype(x.dtype))), True)
+            return _gradient(None, np.broadcast_to(x, shape), True)
         (seeds,) = basis([out], 0, n)
-        if any(isinstance(node.owner if hasattr(node, "owner") else node, alone) for node in walk([out._node])):
+        if any(isinstance(node.owner if hasattr(node, "owner") else node, alone) for node in walk([node_of(out)])):
             rows = [self.cotangents([seeds[i]], last=False)[0] for i in range(n)]
             jacobian = np.stack([zeros_like(x) if r is None else r for r in rows])
         else:
             (found,) = self.cotangents([seeds], batched=True)
             jacobian = found
-        return _gradient(None if jacobian is None else np.reshape(jacobian, shape), ARRAY._wrap(np.zeros(shape, np.dtype(x.dtype))), True)
+        return _gradient(None, np.broadcast_to(x, shape), True) if jacobian is None else _gradient(np.reshape(jacobian, shape), x, True)
 
 
 @state.restoring

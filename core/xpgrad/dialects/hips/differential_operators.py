@@ -20,7 +20,7 @@ from xpgrad.dialects.hips._arrays import ARRAY, np
 from xpgrad.dialects.hips._primitives import PrimitiveNode
 from xpgrad.dialects.hips._records import NoDerivative, Record, push_forward, warn_independent
 from xpgrad.dialects.hips._spaces import vspace
-from xpgrad.func._tree import flatten
+from xpgrad.func._tree import flatten, tree_map
 from xpgrad.rules.creation import ones_like
 
 __all__ = [
@@ -314,7 +314,7 @@ def deriv(fun: Callable[[Any], Any], x: Any) -> Any:
 def make_jvp_reversemode(fun: Callable[[Any], Any], x: Any) -> Any:
     """Return a function that makes ``jvp`` at its arguments, which computes the derivative along a tangent by two reverse passes."""
     back, value = make_vjp(fun)(x)
-    nothing = vspace(value).zeros()
+    nothing = tree_map(np.zeros_like, value)
     # The vjp is linear in its cotangent, so that the transpose of the vjp, at any cotangent, is the jvp.
     return make_vjp(back)(nothing)[0]
 

@@ -40,7 +40,7 @@ def trace(start_node: Any, fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]
     """
     if isinstance(start_node, VJPNode):
         record = Record("trace", fun, x)
-        if all(out._node is None for out in record.outs):
+        if not any(out.requires_grad for out in record.outs):
             return record.value, None
         return record.value, VJPNode(record)
     if isinstance(start_node, JVPNode):
