@@ -658,6 +658,9 @@ IN_TRANSFORMS: dict[str, Callable[..., Any]] = {
     "make_ggnvp": lambda m, f, g, x: m.make_ggnvp(g)(x)(W),
     "grad of a container": lambda m, f, g, x: m.grad(lambda d: f(d["a"] * d["b"]))({"a": x, "b": 0.5})["a"],
     "grad of a checkpoint": lambda m, f, g, x: m.grad(m.checkpoint(f))(x),
+    "grad in a checkpoint": lambda m, f, g, x: m.grad(
+        lambda z: f(m.checkpoint(lambda z: m.grad(lambda q: m.np.sum(q * z**3))(m.np.ones_like(z)))(z))
+    )(x),
 }
 
 
@@ -691,6 +694,23 @@ def test_operators_inside_of_xpgrads_transforms(name: str, own: bool) -> None:
     np.testing.assert_allclose(derivatives[0].detach().numpy(), slopes, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(derivatives[1].numpy(), slopes @ W, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(batched.numpy()[0], slopes, rtol=1e-8, atol=1e-9)
+
+
+def test_a_loop_whose_pass_runs_after_the_function() -> None:
+    """Its body is differentiated again in the pass, where the argument of the outer operator still is one."""
+    import xpgrad as xp
+
+    def slopes(x: Any) -> Any:
+        return xp.func.linearize(lambda x: ours.numpy.sum(ours.numpy.sin(x) * x**2), x)[1](ours.numpy.ones_like(x))
+
+    def total(x: Any) -> Any:
+        found = xp.func.scan(lambda carry, i: (carry, ours.grad(slopes)(x)[i]), 0.0, xp.arange(5))[1]
+        return ours.numpy.sum(found**2)
+
+    second = 2 * np.sin(V) + 4 * V * np.cos(V) - V**2 * np.sin(V)
+    third = 6 * np.cos(V) - 6 * V * np.sin(V) - V**2 * np.cos(V)
+    for gradient in (ours.grad(total), xp.compile(ours.grad(total)), xp.func.grad(total)):
+        np.testing.assert_allclose(np.asarray(gradient(xp.asarray(V))), 2 * second * third, rtol=1e-9)
 
 
 # -- rules of one's own ------------------------------------------------------------------------------------------------------------

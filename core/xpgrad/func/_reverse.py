@@ -84,11 +84,11 @@ def _mark_argument(x: Any) -> Any:
     return x
 
 
-def has_outer_history(outs: list[Any], inner: list[Any]) -> bool:
+def has_outer_history(outs: list[Any], inner: list[Any], ended: tuple[type, ...] | type = ()) -> bool:
     """Return whether results have a history beyond the new Tensors from which they were computed.
 
-    The new Tensors of an inner transform that has ended are no history either. The history of a tangent counts, too: what forward mode
-    computes in the backward pass depends on it.
+    The new Tensors of an inner transform that has ended are no history either, nor are leaves whose nodes are of the classes `ended`. The
+    history of a tangent counts, too: what forward mode computes in the backward pass depends on it.
     """
     mode = state.current()
     if mode is not None and state.carries_tangents():
@@ -101,7 +101,7 @@ def has_outer_history(outs: list[Any], inner: list[Any]) -> bool:
             return True
         own.add(node)
     for node in walk([node for node in map(node_of, outs) if node is not None]):
-        if node.is_leaf and node not in own and not node.is_spent:
+        if node.is_leaf and node not in own and not node.is_spent and not isinstance(node, ended):
             return True
     return False
 

@@ -24,17 +24,15 @@ PASSES: ContextVar[tuple[Record | Trace, ...]] = ContextVar("xpgrad_hips_passes"
 
 
 class Start(AccumulateGrad):
-    """The node of an argument whose history begins at it, while the function runs."""
+    """The node of an argument whose history begins at it, while the function or a pass runs, which may call parts of the function again."""
 
     __slots__ = ()
 
 
 class Ended(Start):
-    """A `Start` after the function has run; no outer derivative is with respect to it."""
+    """A `Start` at other times; no outer derivative is with respect to it."""
 
     __slots__ = ()
-
-    is_spent = True
 
 
 class Trace:
@@ -101,7 +99,7 @@ def levels_of(x: Any) -> tuple[list[Record | Trace], bool]:
         run = starts.get(node) or (Trace.of.get(node) if Trace.of else None)  # NB: mostly there is none
         if run is not None and run not in without and run not in found:
             found.append(run)
-        other |= run is None and node.is_leaf and not node.is_spent
+        other |= run is None and node.is_leaf and node.__class__ is not Ended and not node.is_spent
         if node.__class__ is ValueNode:
             without |= {node.run}
         for e in node.edges():

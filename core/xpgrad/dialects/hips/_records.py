@@ -86,7 +86,7 @@ def begin_in(trace: Trace, x: Any) -> Any:
 def _has_outer_history(outs: list[Any], inner: list[Any]) -> bool:
     """Return whether results have a history that an outer derivative needs, once the function has run."""
     if any(x.depth or x._node.__class__ is not Ended for x in inner):
-        return has_outer_history(outs, inner)
+        return has_outer_history(outs, inner, Ended)
     return any(node.is_leaf and node.__class__ is not Ended for node in walk([o._node for o in outs if o._node is not None]))
 
 
@@ -284,10 +284,14 @@ class Record:
                 warn_independent()
         self.recorded = mode is None or mode.recording
         self._keep: bool | None = None if self.recorded else False
+        self._mark(Ended)
+
+    def _mark(self, cls: type) -> None:
+        """Give the nodes at which histories begin the class `Start` or `Ended`; an argument that depends on outer ones has none."""
         for t in self.inner:
             node = node_of(t)
-            if node.__class__ is Start or (node.__class__ is AccumulateGrad and node.private):
-                node.__class__ = Ended
+            if isinstance(node, Start) or (node.__class__ is AccumulateGrad and node.private):
+                node.__class__ = cls
 
     @property
     def keep(self) -> bool:
@@ -335,12 +339,14 @@ class Record:
         if create:  # a rule of a primitive may take `x._value` of what its function computed, which has this level
             RUNS.set((*runs, self))
         try:
+            self._mark(Start)
             with switches.recorded():
                 return gradients(
                     [o for o, _ in needed], self.inner, [s for _, s in needed], retain_graph=True if not last or create else None,
                     create_graph=create, allow_unused=True, is_grads_batched=batched,
                 )  # fmt: skip
         finally:
+            self._mark(Ended)
             RUNS.set(runs)
             PASSES.set(passes)
 
@@ -380,9 +386,12 @@ class Record:
         task = Pass(graph=False, retain=not last, targets=targets, capture=True, create=False)
         task.alone = self.recorded
         try:
+            self._mark(Start)
             found = run_pass(task, roots, raw)
         except OtherLeaves:
             return None
+        finally:
+            self._mark(Ended)
         self._keep = False
         return found if len(found) == 1 else [task.captured.get(node) for node in targets]
 
