@@ -217,7 +217,7 @@ numpy.linalg.LinAlgError
 def _is_recorded(x: Tensor) -> bool:
     """Return whether an operation on `x` will be recorded, or may have a tangent."""
     mode = state.current()
-    return (x._node is not None and state.records(mode)) or (mode is not None and bool(mode.levels))
+    return (x.requires_grad and state.records(mode)) or (mode is not None and bool(mode.levels))  # a batch has no node
 
 
 def _call_unrecorded(x: Tensor, name: str, **options: Any) -> Tensor:

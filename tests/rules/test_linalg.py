@@ -790,6 +790,17 @@ def test_a_nuclear_norm_has_second_derivatives_where_singular_values_are_equal(o
     assert np.isnan(second(nuclear, [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]])).all()  # a kink, as the absolute value has at 0
 
 
+def test_second_derivatives_of_nuclear_norms_in_a_batch(xpgrad_device):
+    """As above, where a batch is the outermost transform."""
+    x, weights = (xp.tensor(a, dtype=xp.float64, device=xpgrad_device) for a in ([[[0.6, 0.8], [-0.8, 0.6]]], [[1.0, 2.0], [3.0, 5.0]]))
+
+    def second(function):
+        return xp.func.vmap(xp.func.grad(lambda x: xp.sum(xp.func.grad(function)(x) * weights)))(x).numpy()
+
+    expected = second(lambda x: xp.sqrt(xp.sum(x * x) + 2 * xp.abs(la.det(x))))
+    np.testing.assert_allclose(second(lambda x: la.matrix_norm(x, ord="nuc")), expected, rtol=1e-7)
+
+
 @pytest.mark.parametrize("modes", list(itertools.product(["jacrev", "jacfwd"], repeat=3)), ids="-".join)
 def test_third_derivatives_of_determinants_in_all_modes(modes, xpgrad_device):
     """They are those of a cubic polynomial, the sign of each permutation; and ``det(x @ x)`` is ``det(x) ** 2``."""
