@@ -278,6 +278,7 @@ def test_diff_of_order_zero_is_a_copy() -> None:
     y = xp.diff(x, n=0)
     assert not np.may_share_memory(x.detach().numpy(), y.detach().numpy())
     assert grad(xp.sum(y), x)[0].tolist() == [1.0, 1.0]
+    assert xp.diff(x, n=0, prepend=x, append=x).tolist() == [1.0, 2.0]  # as in NumPy and PyTorch
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])

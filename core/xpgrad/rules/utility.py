@@ -102,7 +102,7 @@ def diff(x: Tensor, /, n: int = 1, axis: int = -1, *, prepend: Tensor | None = N
     x : Tensor or raw array
         Numeric, with at least one axis.
     n : int
-        How many times to take differences; 0 gives a copy.
+        How many times to take differences; 0 gives a copy of `x` alone.
     axis : int
         Axis along which elements are neighbours.
     prepend, append : Tensor, optional
@@ -137,10 +137,10 @@ def diff(x: Tensor, /, n: int = 1, axis: int = -1, *, prepend: Tensor | None = N
     x, *others = given
     position = normalize_axis(axis, x.ndim, "diff")
     n = as_size(n, "diff", "n")
+    if n == 0:
+        return x.clone()
     parts = given if prepend is None else [others[0], x, *others[1:]]
     out = concat(parts, axis=position) if len(parts) > 1 else x
-    if n == 0:
-        return out if len(parts) > 1 else x.clone()
     lead = (slice(None),) * position
     for _ in range(n):
         out = index_basic(out, (*lead, slice(1, None))) - index_basic(out, (*lead, slice(None, -1)))
