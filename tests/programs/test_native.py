@@ -500,6 +500,16 @@ def test_complex_functions_are_within_four_units_of_the_modulus(name: str, dtype
         assert float((np.abs(again - wanted[:3]) / unit[:3])[finite[:3]].max(initial=0.0)) <= 4.0
 
 
+@pytest.mark.parametrize("order", [float("inf"), float("-inf")])
+def test_the_largest_modulus_gets_the_gradient_of_a_norm(order: float) -> None:
+    """Also where NumPy, which computes the norm, rounds it otherwise."""
+    z = np.random.default_rng(0).normal(size=(100, 6)).view(complex)
+    size = np.abs(z)
+    chosen = size == (size.max if order > 0 else size.min)(axis=1, keepdims=True)
+    found = xp.compile(func.grad(lambda z: xp.sum(xp.linalg.vector_norm(z, axis=1, ord=order))), emitter="native")(xp.asarray(z))
+    np.testing.assert_allclose(found.numpy(), np.where(chosen, z / size, 0.0), rtol=1e-14)
+
+
 @pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("block", range(10))
 def test_random_programs_of_complex_numbers(block: int, monkeypatch: pytest.MonkeyPatch) -> None:

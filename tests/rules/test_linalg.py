@@ -378,6 +378,9 @@ def test_subgradients_of_norms(order, values, expected, dtype):
         x = lib.tensor(np.array(values, dtype), requires_grad=True)
         lib.linalg.vector_norm(x, ord=order).backward()
         np.testing.assert_allclose(numpy_of(x.grad), expected, atol=1e-15)
+    if dtype == "float64":
+        jacobian = xp.func.jacrev(lambda x: la.vector_norm(xp.stack([x, x]), axis=1, ord=order))(xp.tensor(values))
+        np.testing.assert_allclose(jacobian.numpy(), [expected, expected], atol=1e-15)
 
 
 #: Functions with points at which they have no derivative.

@@ -242,7 +242,9 @@ def _norm_vjp(g: Any, x: Any, out: Any, x_shape: Any, order: float, axes: Any, k
     if order == 1:
         return spread(g) * xp.sign(x)
     if math.isinf(order):
-        chosen = xp.abs(x) == spread(out)
+        # NB: some libraries round the moduli in norms otherwise than `abs`, so that none might equal `out`.
+        size = xp.abs(x)
+        chosen = size == (xp.reduce_max if order > 0 else xp.reduce_min)(size, axes, True)
         wide = xp.wide(g)
         count, blank = ties(xp, chosen, wide, axes, keepdims)
         out = spread(wide / count) * (xp.keep(chosen, xp.sign(x)) + spread(blank))
