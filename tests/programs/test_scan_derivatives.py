@@ -207,6 +207,18 @@ def test_checkpointed_scans_have_all_derivatives(derivative: str) -> None:
     _close(*(ALL[derivative](lambda x, keep=keep: function(x, keep))(x) for keep in (True, False)), 1e-9)
 
 
+@pytest.mark.parametrize("derivative", [*SECOND, "products", "third, mixed"])
+def test_steps_that_checkpoint_what_they_close_over(derivative: str) -> None:
+    """The checkpoint reads its argument from a node outside of the loop, by which forward mode knows its tangent."""
+
+    def function(x: Any, keep: Any) -> Any:
+        return func.fori_loop(0, 2, lambda i, c: c + xp.sum(keep(lambda x: xp.sin(x) * x, x)) ** 2, xp.sum(x * x))
+
+    x = xp.asarray(POINT, device="numpy")
+    plain = ALL[derivative](lambda x: function(x, lambda f, x: f(x)))
+    _close(xp.compile(ALL[derivative](lambda x: function(x, checkpoint)))(x), plain(x), 1e-9)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # both functions run once, when they are captured
 @pytest.mark.parametrize("derivative", [*SECOND, "products", "products in reverse", "linearized, reverse", "third, mixed"])
 def test_branches_run_only_the_function_that_is_chosen(derivative: str) -> None:

@@ -20,6 +20,7 @@ from xpgrad._modes.setting import Setting
 from xpgrad._rows.namespace import PRIMITIVES
 from xpgrad._rows.row import Row
 from xpgrad._tape.links import Link
+from xpgrad._tape.node import Unpacked
 from xpgrad._tensor.tensor import Tensor
 from xpgrad._transforms.batch.batch import enter, leave, raise_to_common
 from xpgrad._transforms.forward.jvps import as_tuple, jvp_of, of_dtype
@@ -180,8 +181,8 @@ class Level:
             return True, entry[1]
         if node is None:
             node = getattr(x, "_dead_node", None)  # `requires_grad_(False)` does not change values
-        while isinstance(node, Link):  # a saved value of a graph that is cut: its tangent is that of the value outside
-            node = node.inner
+        while isinstance(node, (Link, Unpacked)):  # a saved value of a graph that is cut: its tangent is that of the value outside
+            node = node.inner if isinstance(node, Link) else node._owner
         if node is not None:
             entry = self._nodes.get((id(node.owner), node.output_nr))
             if entry is not None and entry[0]() is not None:
