@@ -1,7 +1,7 @@
 """Complex functions at zeros, infinities and nan, where the Array API standard asks for the values of C and XLA computes others.
 
-Elsewhere the values are JAX's own, except sinh and cosh near the imaginary axis, and sin and cos near the real one. Each formula below is
-for arguments ``a + b * 1j`` one of whose parts is 0, infinite or nan.
+Elsewhere the values are JAX's own, except sinh and cosh near the imaginary axis. Each formula below is for arguments ``a + b * 1j`` one of
+whose parts is 0, infinite or nan.
 """
 
 from __future__ import annotations
@@ -109,9 +109,11 @@ def _sqrt(a: Any, b: Any) -> _Parts:
     return jnp.where(jnp.isinf(b), jnp.inf, real), jnp.where(jnp.isinf(b), b, jnp.copysign(imag, b))
 
 
-# NB: JAX subtracts exponentials, so that its sinh and cosh of numbers near the imaginary axis lose digits. Far from it, where theirs may
-# overflow, its own are exact.
 def _is_far(a: Any, b: Any) -> Any:
+    """Return whether a number is far from the imaginary axis, near which JAX's sinh and cosh lose digits: it subtracts exponentials (0.10).
+
+    Elsewhere they are accurate, and the formulas may overflow.
+    """
     return _is_regular(a, b) & (jnp.abs(a) > 1)
 
 
@@ -176,17 +178,17 @@ def _acos(a: Any, b: Any) -> _Parts:
     return jnp.abs(imag), -jnp.copysign(real, b)
 
 
-def _turn(name: str, formula: _Formula, regular: Callable[[Any, Any], Any] = _is_regular) -> None:
+def _turn(name: str, formula: _Formula) -> None:
     """Register ``-1j * function(1j * z)``, such as sin for sinh."""
 
-    @_register(name, lambda a, b: regular(-b, a))
+    @_register(name)
     def turned(a: Any, b: Any) -> _Parts:
         real, imag = formula(-b, a)
         return imag, -real
 
 
-_turn("sin", _sinh, _is_far)
+_turn("sin", _sinh)
 _turn("tan", _tanh)
 _turn("asin", _asinh)
 _turn("atan", _atanh)
-_register("cos", lambda a, b: _is_far(b, a))(lambda a, b: _cosh(-b, a))
+_register("cos")(lambda a, b: _cosh(-b, a))
