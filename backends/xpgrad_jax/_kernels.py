@@ -42,11 +42,6 @@ def atan2(x1: Any, x2: Any) -> Any:
     return jnp.arctan2(x1, x2)
 
 
-def _with_sign(found: Any, sign: Any) -> Any:
-    """Return `found` with the sign of `sign` where it is zero."""
-    return jnp.where(found == 0, jnp.copysign(found, sign), found) if jnp.issubdtype(found.dtype, jnp.floating) else found
-
-
 @kernel
 def sign(x: Any, /) -> Any:
     return jnp.where(x == 0, jnp.zeros_like(x), jnp.sign(x))  # NB: JAX's keeps the sign of zero, and the standard's is 0
@@ -55,14 +50,15 @@ def sign(x: Any, /) -> Any:
 @kernel
 def remainder(x1: Any, x2: Any, /) -> Any:
     """Return the remainder with the sign of `x2`; the sign of XLA's zero is that of `x1`."""
-    return _with_sign(jnp.remainder(x1, x2), x2)
+    found = jnp.remainder(x1, x2)
+    return jnp.where(found == 0, jnp.copysign(found, x2), found) if jnp.issubdtype(found.dtype, jnp.floating) else found
 
 
 @kernel
 def floor_divide(x1: Any, x2: Any, /) -> Any:
     """Return the quotient, rounded down, with the sign of the exact one; the sign of XLA's zero is another."""
     found = jnp.floor_divide(x1, x2)
-    return _with_sign(found, x1 / x2) if jnp.issubdtype(found.dtype, jnp.floating) else found
+    return jnp.where(found == 0, jnp.copysign(found, x1 / x2), found) if jnp.issubdtype(found.dtype, jnp.floating) else found
 
 
 def _check_basic_key(key: Any, shape: tuple[int, ...]) -> Any:

@@ -180,7 +180,7 @@ class TensorMethods(TensorBase):
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
         self._refuse_export("__dlpack__()")
         if max_version is not None and max_version[0] < 1:
-            max_version = None  # a consumer that knows no versions, which some libraries take from None alone
+            max_version = None  # the consumer knows no versions, which some libraries understand only by None
         options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
         raw = self.backend.own(self)
         if self.depth:
